@@ -1,0 +1,220 @@
+//! What can go wrong: one kind per cause, one plain form that crosses every border, one error type.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::json::{FromJson, ObjectWriter, ToJson, Value, serde_as_json};
+
+/// The kinds of error. The provider adapter sets them; nothing later guesses from texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ErrorKind {
+    /// Too many requests. Transient, unless the quota is spent.
+    Throttled,
+    /// The provider has no capacity. Transient.
+    Overloaded,
+    /// No answer, or one that was cut. Transient.
+    Network,
+    /// The provider failed. Transient.
+    Server,
+    /// The key is missing or wrong.
+    Auth,
+    /// The provider refused the request as it stands.
+    InvalidRequest,
+    /// A safety filter refused.
+    ContentFiltered,
+    /// The conversation does not fit into the model; has its own recovery.
+    ContextOverflow,
+    /// Somebody stopped the run.
+    Aborted,
+    /// Something took longer than it was allowed to.
+    Timeout,
+    /// A tool marked fatal failed.
+    Tool,
+    /// A hook failed.
+    Hook,
+    /// The caller did something that the engine refuses.
+    Misuse,
+    /// The engine itself is wrong.
+    Internal,
+    /// None of these.
+    Unknown,
+}
+
+const KINDS: [(ErrorKind, &str); 15] = [
+    (ErrorKind::Throttled, "throttled"),
+    (ErrorKind::Overloaded, "overloaded"),
+    (ErrorKind::Network, "network"),
+    (ErrorKind::Server, "server"),
+    (ErrorKind::Auth, "auth"),
+    (ErrorKind::InvalidRequest, "invalid_request"),
+    (ErrorKind::ContentFiltered, "content_filtered"),
+    (ErrorKind::ContextOverflow, "context_overflow"),
+    (ErrorKind::Aborted, "aborted"),
+    (ErrorKind::Timeout, "timeout"),
+    (ErrorKind::Tool, "tool"),
+    (ErrorKind::Hook, "hook"),
+    (ErrorKind::Misuse, "misuse"),
+    (ErrorKind::Internal, "internal"),
+    (ErrorKind::Unknown, "unknown"),
+];
+
+impl ErrorKind {
+    /// The word used in events, messages and checkpoints.
+    pub fn as_str(self) -> &'static str {
+        KINDS.iter().find(|(kind, _)| *kind == self).map_or("unknown", |(_, word)| word)
+    }
+
+    /// The kind of a word.
+    pub fn from_word(word: &str) -> Option<ErrorKind> {
+        KINDS.iter().find(|(_, w)| *w == word).map(|(kind, _)| *kind)
+    }
+
+    /// Whether asking again may help: throttled, overloaded, network, server.
+    pub fn is_transient(self) -> bool {
+        matches!(self, ErrorKind::Throttled | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Server)
+    }
+}
+
+/// The provider's own words for an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProviderError {
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// The provider's `type`.
+    pub kind: Option<String>,
+    /// The provider's `code`; a numeric one as text.
+    pub code: Option<String>,
+}
+
+/// An error as it stands in events, messages and checkpoints: plain and without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorInfo {
+    /// What kind of error.
+    pub code: ErrorKind,
+    /// For people; names the thing and the way out.
+    pub message: String,
+    /// Whether asking again may help.
+    pub retryable: bool,
+    /// How long the server asked to wait, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// Where in the run it happened, such as `model` or `tool`.
+    pub phase: Option<String>,
+    /// The provider's own words.
+    pub provider: Option<ProviderError>,
+}
+
+impl ErrorInfo {
+    /// An error of a kind; whether it is retryable follows from the kind.
+    pub fn new(code: ErrorKind, message: impl Into<String>) -> Self {
+        ErrorInfo {
+            code,
+            message: message.into(),
+            retryable: code.is_transient(),
+            retry_after_ms: None,
+            phase: None,
+            provider: None,
+        }
+    }
+
+    /// The same error, told to come from a phase.
+    pub fn in_phase(mut self, phase: &str) -> Self {
+        self.phase.get_or_insert_with(|| phase.to_owned());
+        self
+    }
+}
+
+impl ToJson for ErrorInfo {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("code", self.code.as_str()).field("message", &self.message);
+        object.field("retryable", &self.retryable);
+        object.optional("retryAfterMs", &self.retry_after_ms);
+        object.optional("phase", &self.phase);
+        if let Some(provider) = &self.provider {
+            let mut inner = ObjectWriter::new(object.key("provider"));
+            inner.optional("status", &provider.status.map(u64::from));
+            inner.optional("type", &provider.kind).optional("code", &provider.code);
+            inner.end();
+        }
+        object.end();
+    }
+}
+
+impl FromJson for ErrorInfo {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let Some(message) = value.get("message").and_then(Value::as_str) else {
+            return Err("an error needs a `message` text".to_owned());
+        };
+        let code = match value.get("code").and_then(Value::as_str) {
+            None => ErrorKind::Unknown,
+            Some(word) => ErrorKind::from_word(word).unwrap_or(ErrorKind::Unknown),
+        };
+        let mut info = ErrorInfo::new(code, message);
+        if let Some(retryable) = value.get("retryable").and_then(Value::as_bool) {
+            info.retryable = retryable;
+        }
+        info.retry_after_ms = value.get("retryAfterMs").and_then(Value::as_u64);
+        info.phase = value.get("phase").and_then(Value::as_str).map(str::to_owned);
+        info.provider = value.get("provider").map(|provider| ProviderError {
+            status: provider.get("status").and_then(Value::as_u64).and_then(|s| u16::try_from(s).ok()),
+            kind: provider.get("type").and_then(Value::as_str).map(str::to_owned),
+            code: provider.get("code").and_then(|code| match code {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.as_str().to_owned()),
+                _ => None,
+            }),
+        });
+        Ok(info)
+    }
+}
+
+serde_as_json!(ErrorInfo);
+
+/// The error type of the crate: an [`ErrorInfo`] and, where there is one, the error that caused it.
+#[derive(Clone, Debug)]
+pub struct AgentError {
+    info: ErrorInfo,
+    cause: Option<Rc<dyn std::error::Error>>,
+}
+
+impl AgentError {
+    /// An error of a kind.
+    pub fn new(code: ErrorKind, message: impl Into<String>) -> Self {
+        ErrorInfo::new(code, message).into()
+    }
+
+    /// The same error with the one that caused it.
+    #[must_use]
+    pub fn because(mut self, cause: impl std::error::Error + 'static) -> Self {
+        self.cause = Some(Rc::new(cause));
+        self
+    }
+
+    /// What kind of error.
+    pub fn code(&self) -> ErrorKind {
+        self.info.code
+    }
+
+    /// The plain form.
+    pub fn info(&self) -> &ErrorInfo {
+        &self.info
+    }
+}
+
+impl From<ErrorInfo> for AgentError {
+    fn from(info: ErrorInfo) -> Self {
+        AgentError { info, cause: None }
+    }
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.info.message)
+    }
+}
+
+impl std::error::Error for AgentError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref()
+    }
+}

@@ -1,0 +1,5 @@
+pub mod error;
+pub mod json;
+pub mod message;
+pub mod provider;
+pub mod stream;

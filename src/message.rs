@@ -1,0 +1,744 @@
+//! Messages: what stands in the history. The JSON form is that of the npm package, field for field.
+
+use std::rc::Rc;
+
+use crate::error::ErrorInfo;
+use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
+
+/// Tokens. `input` leaves out what was read from or written to a cache; `output` includes reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Prompt tokens that no cache held.
+    pub input: u64,
+    /// Answer tokens, reasoning included.
+    pub output: u64,
+    /// Prompt tokens read from a cache.
+    pub cache_read: u64,
+    /// Prompt tokens written to a cache.
+    pub cache_write: u64,
+    /// The part of `output` spent on reasoning, if told.
+    pub reasoning: Option<u64>,
+    /// All of them.
+    pub total: u64,
+}
+
+impl Usage {
+    /// Adds another usage, saturating.
+    pub fn add(&mut self, other: &Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.total = self.total.saturating_add(other.total);
+        if let Some(reasoning) = other.reasoning {
+            self.reasoning = Some(self.reasoning.unwrap_or(0).saturating_add(reasoning));
+        }
+    }
+
+    /// The same usage with `total` made from the parts, where it was not told.
+    #[must_use]
+    pub fn totalled(mut self) -> Self {
+        if self.total == 0 {
+            self.total = self.input + self.output + self.cache_read + self.cache_write;
+        }
+        self
+    }
+}
+
+/// How one assistant message stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageStopReason {
+    /// The model was done.
+    Stop,
+    /// The token limit cut it.
+    Length,
+    /// It asks for tools.
+    ToolUse,
+    /// A safety filter cut it.
+    ContentFilter,
+    /// The model refused.
+    Refusal,
+    /// The provider wants to be asked again with the same messages.
+    Pause,
+    /// Somebody stopped the run.
+    Aborted,
+    /// The call failed.
+    Error,
+}
+
+impl MessageStopReason {
+    const WORDS: [(Self, &'static str); 8] = [
+        (Self::Stop, "stop"),
+        (Self::Length, "length"),
+        (Self::ToolUse, "tool_use"),
+        (Self::ContentFilter, "content_filter"),
+        (Self::Refusal, "refusal"),
+        (Self::Pause, "pause"),
+        (Self::Aborted, "aborted"),
+        (Self::Error, "error"),
+    ];
+
+    /// The word used in messages.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("stop", |(_, word)| word)
+    }
+
+    /// The reason of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
+    }
+}
+
+/// Who wrote a tool result that no tool wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolResultCause {
+    /// No tool has that name.
+    UnknownTool,
+    /// The arguments do not fit the schema, or are no JSON.
+    InvalidArguments,
+    /// The call was cut by the token limit.
+    Incomplete,
+    /// The approver said no.
+    Rejected,
+    /// A rule said no.
+    Denied,
+    /// A policy left it out.
+    Skipped,
+    /// A policy stopped the batch.
+    PolicyStop,
+    /// The user steered.
+    Steering,
+    /// The run was stopped.
+    Aborted,
+    /// The conversation was handed over.
+    Transfer,
+    /// The tool took too long.
+    Timeout,
+    /// The tool threw, rejected or panicked.
+    Threw,
+    /// The process ended while the tool ran.
+    Interrupted,
+}
+
+impl ToolResultCause {
+    const WORDS: [(Self, &'static str); 13] = [
+        (Self::UnknownTool, "unknown_tool"),
+        (Self::InvalidArguments, "invalid_arguments"),
+        (Self::Incomplete, "incomplete"),
+        (Self::Rejected, "rejected"),
+        (Self::Denied, "denied"),
+        (Self::Skipped, "skipped"),
+        (Self::PolicyStop, "policy_stop"),
+        (Self::Steering, "steering"),
+        (Self::Aborted, "aborted"),
+        (Self::Transfer, "transfer"),
+        (Self::Timeout, "timeout"),
+        (Self::Threw, "threw"),
+        (Self::Interrupted, "interrupted"),
+    ];
+
+    /// The word used in results.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(cause, _)| *cause == self).map_or("threw", |(_, word)| word)
+    }
+
+    /// The cause of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(cause, _)| *cause)
+    }
+}
+
+/// A text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextBlock {
+    /// The text.
+    pub text: String,
+    /// The provider's signature, given back unchanged.
+    pub signature: Option<String>,
+}
+
+/// What a model thought before it answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThinkingBlock {
+    /// The text; empty where the provider keeps it to itself.
+    pub thinking: String,
+    /// The provider's signature, given back unchanged.
+    pub signature: Option<String>,
+    /// The signature is an opaque block of its own.
+    pub redacted: bool,
+}
+
+/// A model asks for a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCallBlock {
+    /// Unique in the whole history.
+    pub call_id: String,
+    /// The name the model gave.
+    pub tool_name: String,
+    /// A JSON object, in the history always; in `message_end` the model's own value.
+    pub arguments: RawJson,
+    /// What the wire needs back: the provider's own id, signatures.
+    pub metadata: Option<RawJson>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageBlock {
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// Base64.
+    pub data: Rc<str>,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileBlock {
+    /// Such as `application/pdf`.
+    pub mime_type: String,
+    /// Base64.
+    pub data: Rc<str>,
+    /// The file's name.
+    pub name: Option<String>,
+}
+
+/// One piece of a message. Which kinds a role takes: [`UserMessage`], [`AssistantMessage`], [`ToolResultMessage`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContentBlock {
+    /// In every role.
+    Text(TextBlock),
+    /// From the assistant.
+    Thinking(ThinkingBlock),
+    /// From the assistant.
+    ToolCall(ToolCallBlock),
+    /// From the user and in tool results.
+    Image(ImageBlock),
+    /// From the user.
+    File(FileBlock),
+}
+
+impl ContentBlock {
+    /// A text without a signature.
+    pub fn text(text: impl Into<String>) -> Self {
+        ContentBlock::Text(TextBlock { text: text.into(), signature: None })
+    }
+}
+
+/// From the user: texts, images, files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserMessage {
+    /// Text, image and file blocks.
+    pub content: Vec<ContentBlock>,
+    /// Milliseconds since 1970, by the host's clock.
+    pub timestamp: u64,
+}
+
+/// From the model: texts, thinking, tool calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssistantMessage {
+    /// Text, thinking and tool call blocks.
+    pub content: Vec<ContentBlock>,
+    /// The name of the provider, such as `openai`.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// What the call used, as far as it was told.
+    pub usage: Usage,
+    /// How the message stopped.
+    pub stop_reason: MessageStopReason,
+    /// With stop reason error or aborted: why.
+    pub error: Option<ErrorInfo>,
+    /// Milliseconds since 1970, by the host's clock.
+    pub timestamp: u64,
+}
+
+impl AssistantMessage {
+    /// The tool calls in the order of their declaration.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCallBlock> {
+        self.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// All text, joined.
+    pub fn text(&self) -> String {
+        text_of(&self.content)
+    }
+
+    /// Whether the call failed or was stopped.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.stop_reason, MessageStopReason::Error | MessageStopReason::Aborted)
+    }
+}
+
+/// From a tool, or from the engine in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResultMessage {
+    /// The call that this answers.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool_name: String,
+    /// Text and image blocks, shown to the model.
+    pub content: Vec<ContentBlock>,
+    /// For the UI; never sent to the model.
+    pub details: Option<RawJson>,
+    /// Whether the tool failed.
+    pub is_error: bool,
+    /// Set when no tool wrote this.
+    pub cause: Option<ToolResultCause>,
+    /// Milliseconds since 1970, by the host's clock.
+    pub timestamp: u64,
+}
+
+impl ToolResultMessage {
+    /// All text, joined.
+    pub fn text(&self) -> String {
+        text_of(&self.content)
+    }
+}
+
+/// The host's own: kept in the history, never shown to the model unless `convert_to_llm` makes a message of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomMessage {
+    /// The host's word for what this is.
+    pub kind: String,
+    /// Any JSON.
+    pub data: RawJson,
+    /// Milliseconds since 1970, by the host's clock.
+    pub timestamp: u64,
+}
+
+/// One entry of the history. Cloning it copies a pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentMessage {
+    /// From the user.
+    User(Rc<UserMessage>),
+    /// From the model.
+    Assistant(Rc<AssistantMessage>),
+    /// From a tool.
+    ToolResult(Rc<ToolResultMessage>),
+    /// The host's own.
+    Custom(Rc<CustomMessage>),
+}
+
+impl AgentMessage {
+    /// A user message with one text.
+    pub fn user(text: impl Into<String>) -> Self {
+        UserMessage { content: vec![ContentBlock::text(text)], timestamp: 0 }.into()
+    }
+
+    /// What a provider can be given as it is; `None` for custom messages.
+    pub fn as_llm(&self) -> Option<LlmMessage> {
+        match self {
+            AgentMessage::User(message) => Some(LlmMessage::User(message.clone())),
+            AgentMessage::Assistant(message) => Some(LlmMessage::Assistant(message.clone())),
+            AgentMessage::ToolResult(message) => Some(LlmMessage::ToolResult(message.clone())),
+            AgentMessage::Custom(_) => None,
+        }
+    }
+
+    /// Whether both are the very same object.
+    pub fn is_same(&self, other: &AgentMessage) -> bool {
+        match (self, other) {
+            (AgentMessage::User(a), AgentMessage::User(b)) => Rc::ptr_eq(a, b),
+            (AgentMessage::Assistant(a), AgentMessage::Assistant(b)) => Rc::ptr_eq(a, b),
+            (AgentMessage::ToolResult(a), AgentMessage::ToolResult(b)) => Rc::ptr_eq(a, b),
+            (AgentMessage::Custom(a), AgentMessage::Custom(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// The same message with a time, where it has none.
+    #[must_use]
+    pub fn stamped(self, now: u64) -> Self {
+        match self {
+            AgentMessage::User(message) if message.timestamp == 0 => {
+                UserMessage { timestamp: now, ..(*message).clone() }.into()
+            }
+            AgentMessage::Custom(message) if message.timestamp == 0 => {
+                AgentMessage::Custom(Rc::new(CustomMessage { timestamp: now, ..(*message).clone() }))
+            }
+            stamped => stamped,
+        }
+    }
+}
+
+impl From<UserMessage> for AgentMessage {
+    fn from(message: UserMessage) -> Self {
+        AgentMessage::User(Rc::new(message))
+    }
+}
+
+impl From<AssistantMessage> for AgentMessage {
+    fn from(message: AssistantMessage) -> Self {
+        AgentMessage::Assistant(Rc::new(message))
+    }
+}
+
+impl From<ToolResultMessage> for AgentMessage {
+    fn from(message: ToolResultMessage) -> Self {
+        AgentMessage::ToolResult(Rc::new(message))
+    }
+}
+
+impl From<&str> for AgentMessage {
+    fn from(text: &str) -> Self {
+        AgentMessage::user(text)
+    }
+}
+
+/// A message that a provider can be given. Cloning it copies a pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LlmMessage {
+    /// From the user.
+    User(Rc<UserMessage>),
+    /// From the model.
+    Assistant(Rc<AssistantMessage>),
+    /// From a tool.
+    ToolResult(Rc<ToolResultMessage>),
+}
+
+impl LlmMessage {
+    /// Whether both are the very same object: then what was encoded once may be used again.
+    pub fn is_same(&self, other: &LlmMessage) -> bool {
+        match (self, other) {
+            (LlmMessage::User(a), LlmMessage::User(b)) => Rc::ptr_eq(a, b),
+            (LlmMessage::Assistant(a), LlmMessage::Assistant(b)) => Rc::ptr_eq(a, b),
+            (LlmMessage::ToolResult(a), LlmMessage::ToolResult(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl From<LlmMessage> for AgentMessage {
+    fn from(message: LlmMessage) -> Self {
+        match message {
+            LlmMessage::User(message) => AgentMessage::User(message),
+            LlmMessage::Assistant(message) => AgentMessage::Assistant(message),
+            LlmMessage::ToolResult(message) => AgentMessage::ToolResult(message),
+        }
+    }
+}
+
+/// All text of some blocks, joined.
+pub fn text_of(content: &[ContentBlock]) -> String {
+    let mut all = String::new();
+    for block in content {
+        if let ContentBlock::Text(block) = block {
+            all.push_str(&block.text);
+        }
+    }
+    all
+}
+
+impl ToJson for Usage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("input", &self.input).field("output", &self.output);
+        object.field("cacheRead", &self.cache_read).field("cacheWrite", &self.cache_write);
+        object.optional("reasoning", &self.reasoning).field("total", &self.total);
+        object.end();
+    }
+}
+
+impl FromJson for Usage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let tokens = |key: &str| value.get(key).and_then(Value::as_u64);
+        Ok(Usage {
+            input: tokens("input").unwrap_or(0),
+            output: tokens("output").unwrap_or(0),
+            cache_read: tokens("cacheRead").unwrap_or(0),
+            cache_write: tokens("cacheWrite").unwrap_or(0),
+            reasoning: tokens("reasoning"),
+            total: tokens("total").unwrap_or(0),
+        }
+        .totalled())
+    }
+}
+
+impl ToJson for ContentBlock {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        match self {
+            ContentBlock::Text(block) => {
+                object.field("type", "text").field("text", &block.text);
+                object.optional("signature", &block.signature);
+            }
+            ContentBlock::Thinking(block) => {
+                object.field("type", "thinking").field("thinking", &block.thinking);
+                object.optional("signature", &block.signature);
+                if block.redacted {
+                    object.field("redacted", &true);
+                }
+            }
+            ContentBlock::ToolCall(call) => write_call(call, &mut object),
+            ContentBlock::Image(image) => {
+                object.field("type", "image").field("mimeType", &image.mime_type).field("data", &image.data);
+            }
+            ContentBlock::File(file) => {
+                object.field("type", "file").field("mimeType", &file.mime_type).field("data", &file.data);
+                object.optional("name", &file.name);
+            }
+        }
+        object.end();
+    }
+}
+
+fn write_call(call: &ToolCallBlock, object: &mut ObjectWriter<'_>) {
+    object.field("type", "tool_call").field("callId", &call.call_id).field("toolName", &call.tool_name);
+    object.field("arguments", &call.arguments).optional("metadata", &call.metadata);
+}
+
+impl ToJson for ToolCallBlock {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        write_call(self, &mut object);
+        object.end();
+    }
+}
+
+impl FromJson for ToolCallBlock {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let arguments = value.get("arguments").unwrap_or(&Value::Null);
+        Ok(ToolCallBlock {
+            call_id: text_field(value, "callId")?,
+            tool_name: text_field(value, "toolName")?,
+            arguments: if arguments.is_null() { RawJson::empty_object() } else { arguments.to_raw() },
+            metadata: value.get("metadata").map(ToJson::to_raw),
+        })
+    }
+}
+
+impl FromJson for ContentBlock {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let optional = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        Ok(match value.get("type").and_then(Value::as_str) {
+            Some("text") => ContentBlock::Text(TextBlock {
+                text: text_field(value, "text")?,
+                signature: optional("signature"),
+            }),
+            Some("thinking") => ContentBlock::Thinking(ThinkingBlock {
+                thinking: text_field(value, "thinking")?,
+                signature: optional("signature"),
+                redacted: value.get("redacted").and_then(Value::as_bool).unwrap_or(false),
+            }),
+            Some("tool_call") => ContentBlock::ToolCall(ToolCallBlock::from_json(value)?),
+            Some("image") => ContentBlock::Image(ImageBlock {
+                mime_type: text_field(value, "mimeType")?,
+                data: text_field(value, "data")?.into(),
+            }),
+            Some("file") => ContentBlock::File(FileBlock {
+                mime_type: text_field(value, "mimeType")?,
+                data: text_field(value, "data")?.into(),
+                name: optional("name"),
+            }),
+            Some(other) => return Err(["unknown block type `", other, "`"].concat()),
+            None => {
+                let got = ["a block must be an object with a `type`, got ", value.kind()];
+                return Err(got.concat());
+            }
+        })
+    }
+}
+
+/// Reads blocks and refuses the kinds that the role does not take. A text alone is one text block.
+fn blocks(value: &Value, role: &str, takes: fn(&ContentBlock) -> bool) -> Result<Vec<ContentBlock>, String> {
+    let items = match value.get("content") {
+        Some(Value::String(text)) => return Ok(vec![ContentBlock::text(text.as_str())]),
+        Some(Value::Array(items)) => items,
+        other => {
+            let got = other.map_or("nothing", Value::kind);
+            return Err(["`content` of a ", role, " message must be a list of blocks, got ", got].concat());
+        }
+    };
+    let mut content = Vec::with_capacity(items.len());
+    for item in items {
+        let block = ContentBlock::from_json(item)?;
+        if !takes(&block) {
+            let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+            return Err(["a ", role, " message takes no `", kind, "` block"].concat());
+        }
+        content.push(block);
+    }
+    Ok(content)
+}
+
+fn text_field(value: &Value, key: &str) -> Result<String, String> {
+    match value.get(key) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        other => Err(["`", key, "` must be a string, got ", other.map_or("nothing", Value::kind)].concat()),
+    }
+}
+
+fn timestamp(value: &Value) -> u64 {
+    value.get("timestamp").and_then(Value::as_u64).unwrap_or(0)
+}
+
+impl ToJson for UserMessage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("role", "user").field("content", &self.content).field("timestamp", &self.timestamp);
+        object.end();
+    }
+}
+
+impl FromJson for UserMessage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let takes =
+            |b: &ContentBlock| matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::File(_));
+        Ok(UserMessage { content: blocks(value, "user", takes)?, timestamp: timestamp(value) })
+    }
+}
+
+impl ToJson for AssistantMessage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("role", "assistant").field("content", &self.content);
+        object.field("provider", &self.provider).field("model", &self.model).field("usage", &self.usage);
+        object.field("stopReason", self.stop_reason.as_str()).optional("error", &self.error);
+        object.field("timestamp", &self.timestamp);
+        object.end();
+    }
+}
+
+impl FromJson for AssistantMessage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let takes = |b: &ContentBlock| {
+            matches!(b, ContentBlock::Text(_) | ContentBlock::Thinking(_) | ContentBlock::ToolCall(_))
+        };
+        let word = value.get("stopReason").and_then(Value::as_str);
+        let stop_reason = match word {
+            None => MessageStopReason::Stop,
+            Some(word) => MessageStopReason::from_word(word)
+                .ok_or_else(|| ["unknown stop reason `", word, "`"].concat())?,
+        };
+        Ok(AssistantMessage {
+            content: blocks(value, "assistant", takes)?,
+            provider: value.get("provider").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            model: value.get("model").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            usage: value.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?,
+            stop_reason,
+            error: value.get("error").map(ErrorInfo::from_json).transpose()?,
+            timestamp: timestamp(value),
+        })
+    }
+}
+
+impl ToJson for ToolResultMessage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("role", "tool_result").field("callId", &self.call_id).field("toolName", &self.tool_name);
+        object.field("content", &self.content).optional("details", &self.details);
+        object.field("isError", &self.is_error);
+        object.optional("cause", &self.cause.map(|cause| cause.as_str().to_owned()));
+        object.field("timestamp", &self.timestamp);
+        object.end();
+    }
+}
+
+impl FromJson for ToolResultMessage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let takes = |b: &ContentBlock| matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_));
+        Ok(ToolResultMessage {
+            call_id: text_field(value, "callId")?,
+            tool_name: value.get("toolName").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            content: blocks(value, "tool_result", takes)?,
+            details: value.get("details").map(ToJson::to_raw),
+            is_error: value.get("isError").and_then(Value::as_bool).unwrap_or(false),
+            cause: value.get("cause").and_then(Value::as_str).and_then(ToolResultCause::from_word),
+            timestamp: timestamp(value),
+        })
+    }
+}
+
+impl ToJson for CustomMessage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("role", "custom").field("kind", &self.kind).field("data", &self.data);
+        object.field("timestamp", &self.timestamp);
+        object.end();
+    }
+}
+
+impl FromJson for CustomMessage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let data = value.get("data").unwrap_or(&Value::Null);
+        Ok(CustomMessage {
+            kind: text_field(value, "kind")?,
+            data: data.to_raw(),
+            timestamp: timestamp(value),
+        })
+    }
+}
+
+impl ToJson for AgentMessage {
+    fn write_json(&self, out: &mut String) {
+        match self {
+            AgentMessage::User(message) => message.write_json(out),
+            AgentMessage::Assistant(message) => message.write_json(out),
+            AgentMessage::ToolResult(message) => message.write_json(out),
+            AgentMessage::Custom(message) => message.write_json(out),
+        }
+    }
+}
+
+impl ToJson for LlmMessage {
+    fn write_json(&self, out: &mut String) {
+        match self {
+            LlmMessage::User(message) => message.write_json(out),
+            LlmMessage::Assistant(message) => message.write_json(out),
+            LlmMessage::ToolResult(message) => message.write_json(out),
+        }
+    }
+}
+
+impl FromJson for AgentMessage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        match value.get("role").and_then(Value::as_str) {
+            Some("user") => UserMessage::from_json(value).map(Into::into),
+            Some("assistant") => AssistantMessage::from_json(value).map(Into::into),
+            Some("tool_result") => ToolResultMessage::from_json(value).map(Into::into),
+            Some("custom") => CustomMessage::from_json(value).map(|m| AgentMessage::Custom(Rc::new(m))),
+            Some(other) => Err([
+                "unknown role `",
+                other,
+                "`; a message is one of `user`, `assistant`, `tool_result`, `custom`",
+            ]
+            .concat()),
+            None => Err(["a message must be an object with a `role`, got ", value.kind()].concat()),
+        }
+    }
+}
+
+impl FromJson for LlmMessage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        AgentMessage::from_json(value)?
+            .as_llm()
+            .ok_or_else(|| "a custom message cannot be sent to a model".to_owned())
+    }
+}
+
+impl<T: FromJson> FromJson for Vec<T> {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let Some(items) = value.as_array() else {
+            return Err(["a list was expected, got ", value.kind()].concat());
+        };
+        let mut all = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            all.push(T::from_json(item).map_err(|e| ["item ", &at.to_string(), ": ", &e].concat())?);
+        }
+        Ok(all)
+    }
+}
+
+serde_as_json!(
+    Usage,
+    ContentBlock,
+    ToolCallBlock,
+    UserMessage,
+    AssistantMessage,
+    ToolResultMessage,
+    CustomMessage,
+    AgentMessage,
+    LlmMessage
+);

@@ -1,0 +1,50 @@
+//! The wires: sans-IO. A [`Wire`] turns a [`ModelRequest`] into an [`HttpRequest`] and gives a [`Decoder`] for the
+//! answer's bytes. Nothing here opens a socket.
+
+use crate::error::ErrorInfo;
+use crate::stream::{AssistantMessageEvent, ModelRequest};
+
+/// What is to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// Always sent with POST.
+    pub url: String,
+    /// In order; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// JSON in UTF-8.
+    pub body: Vec<u8>,
+}
+
+/// One provider's way to speak. Keeps what it encoded, so that a message is encoded once however long the history.
+pub trait Wire {
+    /// The name of the provider, such as `openai`.
+    fn provider(&self) -> &str;
+
+    /// Makes the request.
+    fn encode(&mut self, request: &ModelRequest) -> HttpRequest;
+
+    /// A decoder for the body of a 200 answer.
+    fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// What an answer with another status means. `header` looks a response header up, by its name in lower case;
+    /// `now` is milliseconds since 1970, for dates in headers.
+    fn error(
+        &self,
+        status: u16,
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &[u8],
+        now: u64,
+    ) -> ErrorInfo;
+}
+
+/// Bytes in, events out. Bytes may be cut anywhere.
+pub trait Decoder {
+    /// Takes the next bytes and appends what they mean.
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<AssistantMessageEvent>);
+
+    /// The body has ended. Appends `Done` or `Error`, unless one of them came before.
+    fn finish(&mut self, out: &mut Vec<AssistantMessageEvent>);
+
+    /// Whether `Done` or `Error` came: what follows in the body does not matter.
+    fn is_done(&self) -> bool;
+}

@@ -1,0 +1,596 @@
+//! One model call: what is asked, what streams back, and the [`Assembler`] that makes a message of it.
+
+use std::rc::Rc;
+
+use crate::error::ErrorInfo;
+use crate::json::{FromJson, Number, ObjectWriter, RawJson, ToJson, Value};
+use crate::message::{
+    ContentBlock, LlmMessage, MessageStopReason, TextBlock, ThinkingBlock, ToolCallBlock, Usage,
+};
+
+/// Which tool the model should take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Tool(String),
+}
+
+/// How much the model should think.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reasoning {
+    /// `off`, `minimal`, `low`, `medium`, `high`
+    Effort(String),
+    /// At most so many tokens.
+    Budget(u64),
+}
+
+/// Options of one model call. Numbers keep the text they were written with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StreamOptions {
+    /// Randomness of the answer.
+    pub temperature: Option<Number>,
+    /// Nucleus sampling.
+    pub top_p: Option<Number>,
+    /// Tokens the answer may have.
+    pub max_tokens: Option<u64>,
+    /// Which tool to take.
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether several calls may come at once.
+    pub parallel_tool_calls: Option<bool>,
+    /// How much to think.
+    pub reasoning: Option<Reasoning>,
+    /// `false` switches prompt caching off where the wire has it.
+    pub cache: Option<bool>,
+    /// Texts at which the answer ends.
+    pub stop: Vec<String>,
+    /// Extra headers.
+    pub headers: Vec<(String, String)>,
+    /// Extra fields of the body; they win over those made here.
+    pub body: Vec<(String, RawJson)>,
+}
+
+/// A tool as the model is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSchema {
+    /// Unique among the tools of a run.
+    pub name: Rc<str>,
+    /// What it does, for the model.
+    pub description: Rc<str>,
+    /// JSON Schema of its arguments, an object.
+    pub parameters: RawJson,
+}
+
+/// What a model is asked. Cheap to clone: the messages and tools are shared.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// The model's id.
+    pub model: Rc<str>,
+    /// The system prompt; empty for none.
+    pub system_prompt: Rc<str>,
+    /// The conversation. The same message is the same object from request to request.
+    pub messages: Vec<LlmMessage>,
+    /// The tools on offer. The same list is the same object from request to request.
+    pub tools: Rc<[ToolSchema]>,
+    /// Options of the call.
+    pub options: Rc<StreamOptions>,
+    /// The key, where the host gave one.
+    pub api_key: Option<Rc<str>>,
+    /// JSON Schema of a structured answer.
+    pub output: Option<RawJson>,
+}
+
+/// What a model call yields, in order: `Start`, blocks numbered from 0 without gaps, then `Done` or `Error`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AssistantMessageEvent {
+    /// The provider answered.
+    Start,
+    /// A text block begins.
+    TextStart {
+        /// The block.
+        index: u32,
+    },
+    /// More text.
+    TextDelta {
+        /// The block.
+        index: u32,
+        /// The piece.
+        delta: String,
+    },
+    /// A text block is whole.
+    TextEnd {
+        /// The block.
+        index: u32,
+        /// Given back unchanged in later requests.
+        signature: Option<String>,
+    },
+    /// A thinking block begins.
+    ThinkingStart {
+        /// The block.
+        index: u32,
+    },
+    /// More thinking.
+    ThinkingDelta {
+        /// The block.
+        index: u32,
+        /// The piece.
+        delta: String,
+    },
+    /// A thinking block is whole.
+    ThinkingEnd {
+        /// The block.
+        index: u32,
+        /// Given back unchanged in later requests.
+        signature: Option<String>,
+        /// The signature is an opaque block of its own.
+        redacted: bool,
+    },
+    /// A tool call begins.
+    ToolCallStart {
+        /// The block.
+        index: u32,
+        /// The provider's id; empty where it has none.
+        call_id: String,
+        /// The tool's name.
+        tool_name: String,
+    },
+    /// More of the arguments' text.
+    ToolCallDelta {
+        /// The block.
+        index: u32,
+        /// The piece.
+        delta: String,
+    },
+    /// A tool call is whole. One that never ends was cut and does not run.
+    ToolCallEnd {
+        /// The block.
+        index: u32,
+        /// What the wire needs back, an object.
+        metadata: Option<RawJson>,
+    },
+    /// What was used so far; the last word wins.
+    Usage(Usage),
+    /// The answer is whole.
+    Done {
+        /// How it stopped.
+        stop_reason: MessageStopReason,
+        /// What it used.
+        usage: Option<Usage>,
+    },
+    /// The call failed. Nothing follows.
+    Error(ErrorInfo),
+}
+
+/// A piece of a message, as it is shown while it streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delta {
+    /// The block it belongs to.
+    pub content_index: u32,
+    /// What kind of block.
+    pub kind: DeltaKind,
+    /// The piece.
+    pub text: String,
+}
+
+/// The kind of block that a [`Delta`] belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeltaKind {
+    /// Text.
+    Text,
+    /// Thinking.
+    Thinking,
+    /// The text of a call's arguments.
+    ToolCall {
+        /// The call.
+        call_id: Rc<str>,
+        /// Its tool.
+        tool_name: Rc<str>,
+    },
+}
+
+impl ToJson for Delta {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        let kind = match &self.kind {
+            DeltaKind::Text => "text",
+            DeltaKind::Thinking => "thinking",
+            DeltaKind::ToolCall { .. } => "tool_call",
+        };
+        object.field("type", kind).field("contentIndex", &self.content_index);
+        if let DeltaKind::ToolCall { call_id, tool_name } = &self.kind {
+            object.field("callId", call_id).field("toolName", tool_name);
+        }
+        object.field("delta", &self.text);
+        object.end();
+    }
+}
+
+/// Why a call of a finished message must not run as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallFault {
+    /// The token limit cut it.
+    Cut,
+    /// Its arguments are no JSON: the error, for the model to mend.
+    Malformed(String),
+    /// Its arguments are JSON, but no object.
+    NotAnObject,
+}
+
+/// Makes one message of the events of one model call.
+#[derive(Clone, Debug, Default)]
+pub struct Assembler {
+    blocks: Vec<Partial>,
+    /// The last usage that was told.
+    pub usage: Usage,
+}
+
+#[derive(Clone, Debug)]
+enum Partial {
+    Text(TextBlock),
+    Thinking(ThinkingBlock),
+    Call(PartialCall),
+}
+
+#[derive(Clone, Debug)]
+struct PartialCall {
+    call_id: Rc<str>,
+    tool_name: Rc<str>,
+    text: String,
+    metadata: Option<RawJson>,
+    open: bool,
+}
+
+/// The blocks of a finished message and what is wrong with its calls.
+#[derive(Clone, Debug, Default)]
+pub struct Assembled {
+    /// In order; a call's arguments are the model's own value, `{}` where it was cut.
+    pub content: Vec<ContentBlock>,
+    /// Id of the call and its fault, in the order of the calls.
+    pub faults: Vec<(String, CallFault)>,
+}
+
+impl Assembler {
+    /// Takes one event; gives the piece to show, if it is one. `Done` and `Error` are the caller's to handle.
+    ///
+    /// # Errors
+    /// Where the order of [`AssistantMessageEvent`] is broken: the text says how.
+    pub fn push(&mut self, event: AssistantMessageEvent) -> Result<Option<Delta>, String> {
+        use AssistantMessageEvent as E;
+        match event {
+            E::Start | E::Done { .. } | E::Error(_) => {}
+            E::Usage(usage) => self.usage = usage,
+            E::TextStart { index } => self.open(index, Partial::Text(TextBlock::default()))?,
+            E::ThinkingStart { index } => self.open(index, Partial::Thinking(ThinkingBlock::default()))?,
+            E::ToolCallStart { index, call_id, tool_name } => {
+                let call = PartialCall {
+                    call_id: call_id.into(),
+                    tool_name: tool_name.into(),
+                    text: String::new(),
+                    metadata: None,
+                    open: true,
+                };
+                self.open(index, Partial::Call(call))?;
+            }
+            E::TextDelta { index, delta } => match self.block(index) {
+                Some(Partial::Text(block)) => {
+                    block.text.push_str(&delta);
+                    return Ok(Some(Delta { content_index: index, kind: DeltaKind::Text, text: delta }));
+                }
+                _ => return Err(misplaced("text_delta", index)),
+            },
+            E::ThinkingDelta { index, delta } => match self.block(index) {
+                Some(Partial::Thinking(block)) => {
+                    block.thinking.push_str(&delta);
+                    return Ok(Some(Delta { content_index: index, kind: DeltaKind::Thinking, text: delta }));
+                }
+                _ => return Err(misplaced("thinking_delta", index)),
+            },
+            E::ToolCallDelta { index, delta } => match self.block(index) {
+                Some(Partial::Call(call)) if call.open => {
+                    call.text.push_str(&delta);
+                    let kind = DeltaKind::ToolCall {
+                        call_id: call.call_id.clone(),
+                        tool_name: call.tool_name.clone(),
+                    };
+                    return Ok(Some(Delta { content_index: index, kind, text: delta }));
+                }
+                _ => return Err(misplaced("tool_call_delta", index)),
+            },
+            E::TextEnd { index, signature } => match self.block(index) {
+                Some(Partial::Text(block)) => block.signature = signature,
+                _ => return Err(misplaced("text_end", index)),
+            },
+            E::ThinkingEnd { index, signature, redacted } => match self.block(index) {
+                Some(Partial::Thinking(block)) => {
+                    block.signature = signature;
+                    block.redacted = redacted;
+                }
+                _ => return Err(misplaced("thinking_end", index)),
+            },
+            E::ToolCallEnd { index, metadata } => match self.block(index) {
+                Some(Partial::Call(call)) => {
+                    call.open = false;
+                    call.metadata = metadata;
+                }
+                _ => return Err(misplaced("tool_call_end", index)),
+            },
+        }
+        Ok(None)
+    }
+
+    /// Whether nothing came yet that could be shown.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The blocks of a message that ended by `stop_reason`.
+    pub fn finish(self, stop_reason: MessageStopReason) -> Assembled {
+        let mut assembled = Assembled::default();
+        for block in self.blocks {
+            assembled.content.push(match block {
+                Partial::Text(block) => ContentBlock::Text(block),
+                Partial::Thinking(block) => ContentBlock::Thinking(block),
+                Partial::Call(call) => {
+                    let (block, fault) = call.finish(stop_reason);
+                    if let Some(fault) = fault {
+                        assembled.faults.push((block.call_id.clone(), fault));
+                    }
+                    ContentBlock::ToolCall(block)
+                }
+            });
+        }
+        assembled
+    }
+
+    /// What was shown of a message that was stopped or failed: text, thinking and whole calls; cut calls never.
+    pub fn partial(self) -> Vec<ContentBlock> {
+        let whole = |block: &Partial| !matches!(block, Partial::Call(call) if call.open);
+        let blocks = self.blocks.into_iter().filter(whole).collect();
+        let assembled = Assembler { blocks, usage: self.usage }.finish(MessageStopReason::Aborted);
+        let faulty = |id: &str| assembled.faults.iter().any(|(faulty, _)| faulty == id);
+        let sound = |block: &ContentBlock| !matches!(block, ContentBlock::ToolCall(c) if faulty(&c.call_id));
+        assembled.content.into_iter().filter(sound).collect()
+    }
+
+    fn open(&mut self, index: u32, block: Partial) -> Result<(), String> {
+        if usize::try_from(index) != Ok(self.blocks.len()) {
+            let next = self.blocks.len().to_string();
+            return Err(["block ", &index.to_string(), " was started where ", &next, " comes next"].concat());
+        }
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn block(&mut self, index: u32) -> Option<&mut Partial> {
+        self.blocks.get_mut(usize::try_from(index).ok()?)
+    }
+}
+
+impl PartialCall {
+    fn finish(self, stop_reason: MessageStopReason) -> (ToolCallBlock, Option<CallFault>) {
+        let length = stop_reason == MessageStopReason::Length;
+        let text = self.text.trim();
+        let (arguments, fault) = if self.open {
+            (RawJson::empty_object(), Some(CallFault::Cut))
+        } else if text.is_empty() || text == "null" || text == "\"null\"" {
+            (RawJson::empty_object(), None)
+        } else {
+            match RawJson::parse(text) {
+                Ok(value) if value.is_object() => (value, None),
+                Ok(value) => (value, Some(CallFault::NotAnObject)),
+                Err(_) if length => (RawJson::empty_object(), Some(CallFault::Cut)),
+                Err(error) => (RawJson::string(text), Some(CallFault::Malformed(error.to_string()))),
+            }
+        };
+        let block = ToolCallBlock {
+            call_id: self.call_id.as_ref().to_owned(),
+            tool_name: self.tool_name.as_ref().to_owned(),
+            arguments,
+            metadata: self.metadata,
+        };
+        (block, fault)
+    }
+}
+
+fn misplaced(event: &str, index: u32) -> String {
+    ["`", event, "` for block ", &index.to_string(), ", which is not open or of another kind"].concat()
+}
+
+impl FromJson for AssistantMessageEvent {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        use AssistantMessageEvent as E;
+        let Some(kind) = value.get("type").and_then(Value::as_str) else {
+            return Err(["an event must be an object with a `type`, got ", value.kind()].concat());
+        };
+        let text = |key: &str| {
+            let text = value.get(key).and_then(Value::as_str);
+            text.map(str::to_owned).ok_or_else(|| ["`", kind, "` needs a text `", key, "`"].concat())
+        };
+        let optional = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let index = || {
+            let index = value.get("contentIndex").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+            index.ok_or_else(|| ["`", kind, "` needs a `contentIndex`, a whole number from 0"].concat())
+        };
+        Ok(match kind {
+            "start" => E::Start,
+            "text_start" => E::TextStart { index: index()? },
+            "text_delta" => E::TextDelta { index: index()?, delta: text("delta")? },
+            "text_end" => E::TextEnd { index: index()?, signature: optional("signature") },
+            "thinking_start" => E::ThinkingStart { index: index()? },
+            "thinking_delta" => E::ThinkingDelta { index: index()?, delta: text("delta")? },
+            "thinking_end" => E::ThinkingEnd {
+                index: index()?,
+                signature: optional("signature"),
+                redacted: value.get("redacted").and_then(Value::as_bool).unwrap_or(false),
+            },
+            "tool_call_start" => E::ToolCallStart {
+                index: index()?,
+                call_id: optional("callId").unwrap_or_default(),
+                tool_name: text("toolName")?,
+            },
+            "tool_call_delta" => E::ToolCallDelta { index: index()?, delta: text("delta")? },
+            "tool_call_end" => {
+                E::ToolCallEnd { index: index()?, metadata: value.get("metadata").map(ToJson::to_raw) }
+            }
+            "usage" => E::Usage(Usage::from_json(value)?),
+            "done" => E::Done {
+                stop_reason: match optional("stopReason") {
+                    None => MessageStopReason::Stop,
+                    Some(word) => MessageStopReason::from_word(&word)
+                        .ok_or_else(|| ["unknown stop reason `", &word, "`"].concat())?,
+                },
+                usage: value.get("usage").map(Usage::from_json).transpose()?,
+            },
+            "error" => E::Error(ErrorInfo::from_json(value.get("error").unwrap_or(&Value::Null))?),
+            other => return Err(["unknown event type `", other, "`"].concat()),
+        })
+    }
+}
+
+impl FromJson for StreamOptions {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let number = |key: &str| match value.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number.clone())),
+            Some(other) => Err(["`", key, "` must be a number, got ", other.kind()].concat()),
+        };
+        let members = |key: &str| value.get(key).and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
+        Ok(StreamOptions {
+            temperature: number("temperature")?,
+            top_p: number("topP")?,
+            max_tokens: number("maxTokens")?.and_then(|n| n.as_u64()),
+            tool_choice: match value.get("toolChoice") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(word)) if word == "auto" => Some(ToolChoice::Auto),
+                Some(Value::String(word)) if word == "none" => Some(ToolChoice::None),
+                Some(Value::String(word)) if word == "required" => Some(ToolChoice::Required),
+                Some(other) => match other.get("toolName").and_then(Value::as_str) {
+                    Some(name) => Some(ToolChoice::Tool(name.to_owned())),
+                    None => {
+                        return Err("`toolChoice` must be `auto`, `none`, `required` or { toolName }".to_owned());
+                    }
+                },
+            },
+            parallel_tool_calls: value.get("parallelToolCalls").and_then(Value::as_bool),
+            reasoning: match value.get("reasoning") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(effort)) => Some(Reasoning::Effort(effort.clone())),
+                Some(other) => match other.get("budgetTokens").and_then(Value::as_u64) {
+                    Some(budget) => Some(Reasoning::Budget(budget)),
+                    None => return Err("`reasoning` must be an effort or { budgetTokens }".to_owned()),
+                },
+            },
+            cache: value.get("cache").and_then(Value::as_str).map(|word| word != "none"),
+            stop: value.get("stop").and_then(Value::as_array).map_or_else(Vec::new, |items| {
+                items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }),
+            headers: members("headers")
+                .filter_map(|(name, v)| Some((name.to_owned(), v.as_str()?.to_owned())))
+                .collect(),
+            body: members("body").map(|(name, v)| (name.to_owned(), v.to_raw())).collect(),
+        })
+    }
+}
+
+impl ToJson for StreamOptions {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        let number = |n: &Option<Number>| n.clone().map(Value::Number);
+        object.optional("temperature", &number(&self.temperature)).optional("topP", &number(&self.top_p));
+        object.optional("maxTokens", &self.max_tokens);
+        match &self.tool_choice {
+            None => {}
+            Some(ToolChoice::Auto) => drop(object.field("toolChoice", "auto")),
+            Some(ToolChoice::None) => drop(object.field("toolChoice", "none")),
+            Some(ToolChoice::Required) => drop(object.field("toolChoice", "required")),
+            Some(ToolChoice::Tool(name)) => {
+                let mut choice = ObjectWriter::new(object.key("toolChoice"));
+                choice.field("toolName", name);
+                choice.end();
+            }
+        }
+        object.optional("parallelToolCalls", &self.parallel_tool_calls);
+        match &self.reasoning {
+            None => {}
+            Some(Reasoning::Effort(effort)) => drop(object.field("reasoning", effort)),
+            Some(Reasoning::Budget(budget)) => {
+                let mut reasoning = ObjectWriter::new(object.key("reasoning"));
+                reasoning.field("budgetTokens", budget);
+                reasoning.end();
+            }
+        }
+        if let Some(cache) = self.cache {
+            object.field("cache", if cache { "auto" } else { "none" });
+        }
+        if !self.stop.is_empty() {
+            object.field("stop", &self.stop);
+        }
+        if !self.headers.is_empty() {
+            let mut headers = ObjectWriter::new(object.key("headers"));
+            for (name, value) in &self.headers {
+                headers.field(name, value);
+            }
+            headers.end();
+        }
+        if !self.body.is_empty() {
+            let mut body = ObjectWriter::new(object.key("body"));
+            for (name, value) in &self.body {
+                body.field(name, value);
+            }
+            body.end();
+        }
+        object.end();
+    }
+}
+
+impl ToJson for ToolSchema {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("name", &self.name).field("description", &self.description);
+        object.field("parameters", &self.parameters);
+        object.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(text: &str, closed: bool, stop: MessageStopReason) -> (RawJson, Option<CallFault>) {
+        use AssistantMessageEvent as E;
+        let mut assembler = Assembler::default();
+        let start = E::ToolCallStart { index: 0, call_id: "a".into(), tool_name: "t".into() };
+        assembler.push(start).unwrap();
+        assembler.push(E::ToolCallDelta { index: 0, delta: text.into() }).unwrap();
+        if closed {
+            assembler.push(E::ToolCallEnd { index: 0, metadata: None }).unwrap();
+        }
+        let done = assembler.finish(stop);
+        let ContentBlock::ToolCall(block) = &done.content[0] else { panic!("no call") };
+        (block.arguments.clone(), done.faults.first().map(|(_, fault)| fault.clone()))
+    }
+
+    #[test]
+    fn arguments_are_read_as_the_contract_says() {
+        use MessageStopReason::{Length, ToolUse};
+        assert_eq!(call("", true, ToolUse), (RawJson::empty_object(), None));
+        assert_eq!(call("\"null\"", true, ToolUse), (RawJson::empty_object(), None));
+        assert_eq!(call("{\"a\":1}", true, Length).1, None);
+        assert_eq!(call("{\"a\":1}", false, Length), (RawJson::empty_object(), Some(CallFault::Cut)));
+        assert_eq!(call("{\"a\":", true, Length).1, Some(CallFault::Cut));
+        assert!(matches!(call("{\"a\":", true, ToolUse).1, Some(CallFault::Malformed(_))));
+        assert_eq!(call("[1]", true, ToolUse).1, Some(CallFault::NotAnObject));
+    }
+
+    #[test]
+    fn a_gap_in_the_numbers_is_refused() {
+        let mut assembler = Assembler::default();
+        assert!(assembler.push(AssistantMessageEvent::TextStart { index: 1 }).is_err());
+        assert!(assembler.push(AssistantMessageEvent::TextDelta { index: 0, delta: "x".into() }).is_err());
+    }
+}
