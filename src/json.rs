@@ -1052,7 +1052,8 @@ mod tests {
 
     #[test]
     fn broken_json_is_refused() {
-        for text in ["", "{", "[1,]", "{\"a\"}", "01", "1.", "tru", "\"a", "\"\\x\"", "{} x", "\"\n\"", "+1"] {
+        for text in ["", "{", "[1,]", "{\"a\"}", "01", "1.", "tru", "\"a", "\"\\x\"", "{} x", "\"\n\"", "+1"]
+        {
             assert!(Value::parse(text).is_err(), "{text}");
             assert!(RawJson::parse(text).is_err(), "{text}");
         }

@@ -584,8 +584,9 @@ impl ToJson for UserMessage {
 
 impl FromJson for UserMessage {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let takes =
-            |b: &ContentBlock| matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::File(_));
+        let takes = |b: &ContentBlock| {
+            matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::File(_))
+        };
         Ok(UserMessage { content: blocks(value, "user", takes)?, timestamp: timestamp(value) })
     }
 }

@@ -459,7 +459,8 @@ impl FromJson for StreamOptions {
             Some(Value::Number(number)) => Ok(Some(number.clone())),
             Some(other) => Err(["`", key, "` must be a number, got ", other.kind()].concat()),
         };
-        let members = |key: &str| value.get(key).and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
+        let members =
+            |key: &str| value.get(key).and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
         Ok(StreamOptions {
             temperature: number("temperature")?,
             top_p: number("topP")?,
@@ -472,7 +473,9 @@ impl FromJson for StreamOptions {
                 Some(other) => match other.get("toolName").and_then(Value::as_str) {
                     Some(name) => Some(ToolChoice::Tool(name.to_owned())),
                     None => {
-                        return Err("`toolChoice` must be `auto`, `none`, `required` or { toolName }".to_owned());
+                        return Err(
+                            "`toolChoice` must be `auto`, `none`, `required` or { toolName }".to_owned()
+                        );
                     }
                 },
             },

@@ -1,0 +1,184 @@
+//! Whether a failed model call is made again, and when. No clock, no timer, no randomness: all three are given.
+
+mod delay;
+
+pub use delay::{
+    DelaySource, RequestedDelay, delay_from_headers, delay_from_rate_limits, delay_in_text, parse_date,
+};
+
+use crate::error::{ErrorInfo, ErrorKind};
+
+/// What to do after a failed model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryVerdict {
+    /// Call again after so many milliseconds.
+    Wait(u64),
+    /// Do not call again: fall back or fail.
+    Stop,
+    /// The server wants more patience (milliseconds) than is allowed. Asking earlier would be refused, so fall back
+    /// or fail, and name the delay.
+    StopNaming(u64),
+}
+
+/// Judges failed model calls. Called once per failed attempt; must be pure.
+pub trait RetryStrategy {
+    /// `attempt` is the number of the failed attempt, from 1. `random` is a random number over the whole range of
+    /// `u32`, for jitter.
+    fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict;
+}
+
+/// The stock [`RetryStrategy`]: exponential back-off with jitter, and the server's own delay where it gave one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryConfig {
+    /// Calls in all, the first one included. 0 and 1 mean no retry.
+    pub max_attempts: u32,
+    /// Back-off after the first failed call, in milliseconds.
+    pub initial_backoff_ms: u64,
+    /// No back-off is longer, in milliseconds; jitter comes on top.
+    pub max_backoff_ms: u64,
+    /// Each back-off is so many times the one before.
+    pub multiplier: f64,
+    /// Multiply each back-off by a random factor in [0.5, 1.5), so that clients do not come back all at once.
+    pub jitter: bool,
+    /// Whether errors of an unknown kind are worth another call.
+    pub retry_unknown: bool,
+    /// A server that asks for more (milliseconds) gets no retry.
+    pub max_retry_delay_ms: u64,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        RetryConfig {
+            max_attempts: 3,
+            initial_backoff_ms: 1_000,
+            max_backoff_ms: 60_000,
+            multiplier: 2.0,
+            jitter: true,
+            retry_unknown: false,
+            max_retry_delay_ms: 60_000,
+        }
+    }
+}
+
+impl RetryStrategy for RetryConfig {
+    fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
+        if attempt >= self.max_attempts || !self.is_worth_it(error) {
+            return RetryVerdict::Stop;
+        }
+        // Jitter could only make the server's own delay too short, or longer than need be.
+        match error.retry_after_ms {
+            Some(asked) if asked > self.max_retry_delay_ms => RetryVerdict::StopNaming(asked),
+            Some(asked) => RetryVerdict::Wait(asked),
+            None if self.jitter => RetryVerdict::Wait(jittered(self.backoff_ms(attempt), random)),
+            None => RetryVerdict::Wait(self.backoff_ms(attempt)),
+        }
+    }
+}
+
+impl RetryConfig {
+    /// The back-off after failed attempt `attempt` (from 1), in whole milliseconds, without jitter:
+    /// `initial x multiplier^(attempt - 1)`, at most `max`. A multiplier that makes no sense (NaN, or one that gives
+    /// a negative delay) counts as 1.
+    pub fn backoff_ms(&self, attempt: u32) -> u64 {
+        let first = self.initial_backoff_ms.min(self.max_backoff_ms);
+        let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
+        if exponent == 0 {
+            return first;
+        }
+        let grown = to_float(self.initial_backoff_ms) * self.multiplier.powi(exponent);
+        if grown.is_nan() || grown < 0.0 {
+            return first;
+        }
+        to_whole(grown).min(self.max_backoff_ms)
+    }
+
+    fn is_worth_it(&self, error: &ErrorInfo) -> bool {
+        match error.code {
+            // Have their own ways: overflow recovery, the end of the run.
+            ErrorKind::ContextOverflow | ErrorKind::Aborted => false,
+            ErrorKind::Unknown => error.retryable || self.retry_unknown,
+            // The adapter has the last word: a spent quota is throttled and yet not retryable.
+            _ => error.retryable,
+        }
+    }
+}
+
+/// A delay times a factor in [0.5, 1.5), taken from a random number over the whole range of `u32`.
+pub fn jittered(delay_ms: u64, random: u32) -> u64 {
+    let half = u128::from(delay_ms) / 2;
+    let share = (u128::from(delay_ms) * u128::from(random)) >> 32;
+    u64::try_from(half + share).unwrap_or(u64::MAX)
+}
+
+/// `f64` has no `From<u64>`: above 2^53 the low bits go, which no delay notices.
+fn to_float(whole: u64) -> f64 {
+    whole as f64
+}
+
+/// Truncates and saturates; there is no `TryFrom<f64>`.
+fn to_whole(number: f64) -> u64 {
+    number as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(error: &ErrorInfo, attempt: u32) -> RetryVerdict {
+        RetryConfig { jitter: false, ..RetryConfig::default() }.delay(error, attempt, 0)
+    }
+
+    #[test]
+    fn transient_errors_are_tried_three_times_in_all() {
+        let error = ErrorInfo::new(ErrorKind::Network, "cut");
+        assert_eq!(verdict(&error, 1), RetryVerdict::Wait(1_000));
+        assert_eq!(verdict(&error, 2), RetryVerdict::Wait(2_000));
+        assert_eq!(verdict(&error, 3), RetryVerdict::Stop);
+    }
+
+    #[test]
+    fn permanent_errors_and_a_spent_quota_are_not_tried_again() {
+        for kind in
+            [ErrorKind::Auth, ErrorKind::InvalidRequest, ErrorKind::ContextOverflow, ErrorKind::Unknown]
+        {
+            assert_eq!(verdict(&ErrorInfo::new(kind, "no"), 1), RetryVerdict::Stop);
+        }
+        let mut quota = ErrorInfo::new(ErrorKind::Throttled, "quota");
+        quota.retryable = false;
+        assert_eq!(verdict(&quota, 1), RetryVerdict::Stop);
+    }
+
+    #[test]
+    fn an_unknown_error_is_tried_again_where_the_host_says_so() {
+        let config = RetryConfig { retry_unknown: true, jitter: false, ..RetryConfig::default() };
+        assert_eq!(config.delay(&ErrorInfo::new(ErrorKind::Unknown, "?"), 1, 0), RetryVerdict::Wait(1_000));
+        assert_eq!(config.delay(&ErrorInfo::new(ErrorKind::Auth, "?"), 1, 0), RetryVerdict::Stop);
+    }
+
+    #[test]
+    fn the_servers_delay_replaces_back_off_and_is_never_cut_short() {
+        let mut error = ErrorInfo::new(ErrorKind::Throttled, "slow down");
+        error.retry_after_ms = Some(60_000);
+        let config = RetryConfig::default();
+        assert_eq!(config.delay(&error, 1, 0), RetryVerdict::Wait(60_000));
+        error.retry_after_ms = Some(60_001);
+        assert_eq!(config.delay(&error, 1, 0), RetryVerdict::StopNaming(60_001));
+        assert_eq!(config.delay(&error, 3, 0), RetryVerdict::Stop);
+    }
+
+    #[test]
+    fn jitter_stays_between_half_and_one_and_a_half() {
+        assert_eq!(jittered(1_000, 0), 500);
+        assert_eq!(jittered(1_000, 1 << 31), 1_000);
+        assert_eq!(jittered(1_000, u32::MAX), 1_499);
+        assert_eq!(jittered(u64::MAX, u32::MAX), u64::MAX);
+        assert_eq!(jittered(0, u32::MAX), 0);
+    }
+
+    #[test]
+    fn a_huge_attempt_does_not_overflow() {
+        let config = RetryConfig::default();
+        assert_eq!(config.backoff_ms(u32::MAX), 60_000);
+        assert_eq!(config.backoff_ms(0), 1_000);
+    }
+}

@@ -1,0 +1,360 @@
+//! How long a server asks to wait: in headers, in the words of an error, in dates of several kinds.
+//!
+//! Order of belief: [`delay_from_headers`], then a delay in the body, then [`delay_in_text`], then
+//! [`delay_from_rate_limits`]. Read them on errors only: some servers send `retry-after` with good answers too.
+
+/// Where a delay was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelaySource {
+    /// `retry-after-ms`
+    RetryAfterMs,
+    /// `retry-after`, seconds or a date
+    RetryAfter,
+}
+
+/// A delay that a server asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestedDelay {
+    /// Milliseconds.
+    pub delay_ms: u64,
+    /// The header that said it.
+    pub source: DelaySource,
+}
+
+/// The delay in `retry-after-ms` or `retry-after`. `header` looks a header up by its name in lower case, whatever the
+/// case it was sent in; `now_ms` is the time since 1970, for dates. A date that has passed gives 0. Zero milliseconds
+/// beside a longer `retry-after` are not believed.
+pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<RequestedDelay> {
+    let in_ms: Option<u64> = header("retry-after-ms").and_then(|value| value.trim().parse().ok());
+    let in_seconds = header("retry-after").and_then(|value| seconds_or_date(value.trim(), now_ms));
+    match (in_ms, in_seconds) {
+        (Some(0), Some(delay_ms @ 1..)) | (None, Some(delay_ms)) => {
+            Some(RequestedDelay { delay_ms, source: DelaySource::RetryAfter })
+        }
+        (Some(delay_ms), _) => Some(RequestedDelay { delay_ms, source: DelaySource::RetryAfterMs }),
+        (None, None) => None,
+    }
+}
+
+/// The longest reset among the rate limits that are used up: `x-ratelimit-reset-requests` and `-tokens` ("6m0s"),
+/// `anthropic-ratelimit-…-reset` (RFC 3339). A limit counts when its `remaining` is 0. `header` as above.
+pub fn delay_from_rate_limits(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<u64> {
+    let is_used_up = |name: &str| header(name).is_some_and(|left| left.trim() == "0");
+    let durations = ["requests", "tokens"].iter().filter_map(|limit| {
+        let reset = header(&["x-ratelimit-reset-", limit].concat())?;
+        if is_used_up(&["x-ratelimit-remaining-", limit].concat()) { duration(reset.trim()) } else { None }
+    });
+    let times = ["requests", "tokens", "input-tokens", "output-tokens"].iter().filter_map(|limit| {
+        let reset = header(&["anthropic-ratelimit-", limit, "-reset"].concat())?;
+        let used_up = is_used_up(&["anthropic-ratelimit-", limit, "-remaining"].concat());
+        if used_up { Some(until(parse_rfc3339(reset.trim())?, now_ms)) } else { None }
+    });
+    durations.chain(times).max()
+}
+
+/// The delay in the words of an error ("Please try again in 1.5s", "retry after 20 seconds", "wait 1 minute"), or in
+/// a text that is nothing but a duration ("48s", "6m0s", "250ms"). A unit is required. Milliseconds, rounded up.
+pub fn delay_in_text(text: &str) -> Option<u64> {
+    if let Some(delay) = duration(text.trim()) {
+        return Some(delay);
+    }
+    let lower = text.to_ascii_lowercase();
+    let starts = ["again", "retry", "wait"].iter().flat_map(|word| lower.match_indices(word));
+    // The first place in the text wins, whichever word it is.
+    let mut delays: Vec<(usize, u64)> = starts
+        .filter_map(|(at, word)| {
+            let mut rest = lower.get(at + word.len()..)?;
+            for filler in ["in", "after", "for", "at least", "another"] {
+                rest = rest.trim_start_matches([' ', ':', '-']);
+                rest = rest.strip_prefix(filler).unwrap_or(rest);
+            }
+            Some((at, leading_duration(rest.trim_start_matches([' ', ':']))?.0))
+        })
+        .collect();
+    delays.sort_unstable();
+    delays.first().map(|(_, delay)| *delay)
+}
+
+/// A date in milliseconds since 1970: RFC 2822 as in HTTP (`Fri, 02 Jan 2026 03:04:10 GMT`, also with an offset, an
+/// American zone name, or without the weekday). A weekday that is wrong makes the date wrong.
+pub fn parse_date(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (weekday, rest) = match text.split_once(',') {
+        Some((name, rest)) => (Some(position(&WEEKDAYS, name.trim())?), rest),
+        None => (None, text),
+    };
+    let mut words = rest.split_ascii_whitespace();
+    let day = digits(words.next()?, 1, 2)?;
+    let month = position(&MONTHS, words.next()?)? + 1;
+    let year = full_year(words.next()?)?;
+    let (hour, minute, second) = time_of_day(words.next()?)?;
+    let offset = zone_minutes(words.next()?)?;
+    let is_over = words.next().is_none_or(|comment| comment.starts_with('('));
+    let days = days_since_1970(year, month, day)?;
+    // 1970 began on a Thursday.
+    if !is_over || weekday.is_some_and(|weekday| (days + 3).rem_euclid(7) != weekday) {
+        return None;
+    }
+    let minutes = (days * 24 + hour) * 60 + minute - offset;
+    Some((minutes * 60 + second) * 1_000)
+}
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The zone names of RFC 2822 and their hours from Greenwich; single letters but `J` count as Greenwich.
+const ZONES: [(&str, i64); 10] = [
+    ("GMT", 0),
+    ("UT", 0),
+    ("EDT", -4),
+    ("EST", -5),
+    ("CDT", -5),
+    ("CST", -6),
+    ("MDT", -6),
+    ("MST", -7),
+    ("PDT", -7),
+    ("PST", -8),
+];
+
+fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let decimal = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    if value.contains('.') && value.bytes().all(decimal) {
+        let (delay, rest) = decimal_times(value, 1_000)?;
+        return if rest.is_empty() { Some(delay) } else { None };
+    }
+    parse_date(value).map(|at| until(at, now_ms))
+}
+
+/// How long it is from now to a time; 0 if it has passed.
+fn until(at_ms: i64, now_ms: u64) -> u64 {
+    u64::try_from(at_ms).unwrap_or(0).saturating_sub(now_ms)
+}
+
+/// A text that is one duration and nothing else.
+fn duration(text: &str) -> Option<u64> {
+    let (delay, rest) = leading_duration(text)?;
+    if rest.is_empty() { Some(delay) } else { None }
+}
+
+/// The duration that a text begins with, such as `1m30s`, and what follows it.
+fn leading_duration(text: &str) -> Option<(u64, &str)> {
+    let (mut total, mut rest) = leading_unit(text)?;
+    while let Some((more, after)) = leading_unit(rest.trim_start()) {
+        total = total.saturating_add(more);
+        rest = after;
+    }
+    Some((total, rest))
+}
+
+fn leading_unit(text: &str) -> Option<(u64, &str)> {
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, rest) = text.split_at_checked(number_end)?;
+    let rest = rest.trim_start();
+    let unit_end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let (unit, after) = rest.split_at_checked(unit_end)?;
+    let in_ms = match unit.to_ascii_lowercase().as_str() {
+        "ms" | "millisecond" | "milliseconds" => 1,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000,
+        "d" | "day" | "days" => 86_400_000,
+        _ => return None,
+    };
+    let (delay, rest) = decimal_times(number, in_ms)?;
+    if rest.is_empty() { Some((delay, after)) } else { None }
+}
+
+/// A decimal number such as `1.5` times a whole one, rounded up, and what follows the number.
+fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (whole, mut rest) = text.split_at_checked(end)?;
+    let mut total: u64 = whole.parse::<u64>().ok()?.saturating_mul(factor);
+    if let Some(fraction) = rest.strip_prefix('.') {
+        let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
+        let (digits, after) = fraction.split_at_checked(end)?;
+        let (mut share, mut scale, mut lost) = (0_u64, 1_u64, false);
+        for (at, digit) in digits.bytes().enumerate() {
+            if at < 9 {
+                share = share * 10 + u64::from(digit - b'0');
+                scale *= 10;
+            } else {
+                lost |= digit != b'0';
+            }
+        }
+        let exact = u128::from(share) * u128::from(factor);
+        let rounded = exact.div_ceil(u128::from(scale));
+        let up = u128::from(lost && exact.is_multiple_of(u128::from(scale)));
+        total = total.saturating_add(u64::try_from(rounded + up).unwrap_or(u64::MAX));
+        rest = after;
+    }
+    Some((total, rest))
+}
+
+fn parse_rfc3339(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(['T', 't'])?;
+    let mut parts = date.splitn(3, '-');
+    let year = digits(parts.next()?, 4, 4)?;
+    let month = digits(parts.next()?, 2, 2)?;
+    let day = digits(parts.next()?, 2, 2)?;
+    let zone_at = time.find(['Z', 'z', '+', '-'])?;
+    let (clock, zone) = time.split_at_checked(zone_at)?;
+    let clock = clock.split_once('.').map_or(clock, |(whole, _)| whole);
+    let (hour, minute, second) = time_of_day(clock)?;
+    let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset_minutes(&zone.replace(':', ""))? };
+    let minutes = (days_since_1970(year, month, day)? * 24 + hour) * 60 + minute - offset;
+    Some((minutes * 60 + second) * 1_000)
+}
+
+/// `03:04:05` or `03:04`
+fn time_of_day(text: &str) -> Option<(i64, i64, i64)> {
+    let mut parts = text.split(':');
+    let hour = digits(parts.next()?, 2, 2)?;
+    let minute = digits(parts.next()?, 2, 2)?;
+    let second = parts.next().map_or(Some(0), |second| digits(second, 2, 2))?;
+    let fits = hour < 24 && minute < 60 && second <= 60 && parts.next().is_none();
+    if fits { Some((hour, minute, second)) } else { None }
+}
+
+/// Minutes east of Greenwich.
+fn zone_minutes(text: &str) -> Option<i64> {
+    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)) {
+        return Some(hours * 60);
+    }
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some('j' | 'J'), None) => None,
+        (Some(letter), None) if letter.is_ascii_alphabetic() => Some(0),
+        _ => offset_minutes(text),
+    }
+}
+
+/// `+0200`
+fn offset_minutes(text: &str) -> Option<i64> {
+    let (sign, rest) = match text.strip_prefix('+') {
+        Some(rest) => (1, rest),
+        None => (-1, text.strip_prefix('-')?),
+    };
+    let number = digits(rest, 4, 4)?;
+    let (hours, minutes) = (number / 100, number % 100);
+    if minutes < 60 { Some(sign * (hours * 60 + minutes)) } else { None }
+}
+
+/// Two digits mean 1950 to 2049, three count from 1900, as RFC 2822 has it.
+fn full_year(text: &str) -> Option<i64> {
+    let year = digits(text, 2, 9)?;
+    Some(match text.len() {
+        2 if year < 50 => year + 2_000,
+        2 | 3 => year + 1_900,
+        _ => year,
+    })
+}
+
+fn digits(text: &str, least: usize, most: usize) -> Option<i64> {
+    let fits = (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    if fits { text.parse().ok() } else { None }
+}
+
+fn position(names: &[&str], name: &str) -> Option<i64> {
+    let at = names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+    i64::try_from(at).ok()
+}
+
+/// Days since the first of January 1970; nothing for a day that does not exist.
+fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=length).contains(&day) {
+        return None;
+    }
+    // Years are counted from March, so that the leap day is the last one.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    Some(year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_found_in_the_words_of_providers() {
+        let texts = [
+            ("Rate limit reached. Please try again in 1.5s. Visit …", Some(1_500)),
+            ("Please retry in 48.912345678s.", Some(48_913)),
+            ("Please try again in 6m0s.", Some(360_000)),
+            ("try again in 250ms", Some(250)),
+            ("Please retry after 20 seconds", Some(20_000)),
+            ("please wait 1 minute and try again", Some(60_000)),
+            ("Try again in: 2h 30m", Some(9_000_000)),
+            ("48s", Some(48_000)),
+            ("1m30s", Some(90_000)),
+            ("0.0001ms", Some(1)),
+            ("try again later", None),
+            ("try again in 20", None),
+            ("20 seconds have passed", None),
+            ("retry in 1.5.2s", None),
+            ("wait 5 moons", None),
+            ("", None),
+        ];
+        for (text, delay) in texts {
+            assert_eq!(delay_in_text(text), delay, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_delay_in_a_text_wins() {
+        assert_eq!(delay_in_text("wait 2s, then try again in 9s"), Some(2_000));
+        assert_eq!(delay_in_text("try again in 9s, or wait 2s"), Some(9_000));
+    }
+
+    fn lookup<'a>(headers: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |wanted| headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn zero_milliseconds_beside_a_longer_delay_are_not_believed() {
+        let both = lookup(&[("retry-after-ms", "0"), ("retry-after", "1")]);
+        assert_eq!(delay_from_headers(&both, 0).map(|delay| delay.delay_ms), Some(1_000));
+        let alone = lookup(&[("retry-after-ms", "0")]);
+        assert_eq!(delay_from_headers(&alone, 0).map(|delay| delay.delay_ms), Some(0));
+    }
+
+    #[test]
+    fn only_a_limit_that_is_used_up_says_how_long_to_wait() {
+        let now = u64::try_from(parse_date("02 Jan 2026 03:04:05 GMT").unwrap()).unwrap();
+        let headers = [
+            ("x-ratelimit-remaining-requests", "7"),
+            ("x-ratelimit-reset-requests", "1h"),
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+            ("anthropic-ratelimit-requests-remaining", "0"),
+            ("anthropic-ratelimit-requests-reset", "2026-01-02T04:11:05+01:00"),
+        ];
+        assert_eq!(delay_from_rate_limits(&lookup(&headers), now), Some(420_000));
+        assert_eq!(delay_from_rate_limits(&lookup(&headers[..4]), now), Some(360_000));
+        assert_eq!(delay_from_rate_limits(&lookup(&headers[..2]), now), None);
+    }
+
+    #[test]
+    fn dates_are_counted_right_over_leap_years_and_centuries() {
+        let day = 86_400_000;
+        assert_eq!(parse_date("1 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(parse_date("Thu, 01 Jan 1970 00:00 +0000"), Some(0));
+        assert_eq!(parse_date("31 Dec 1969 00:00:00 GMT"), Some(-day));
+        assert_eq!(parse_date("1 Mar 2000 00:00:00 GMT"), Some(11_017 * day));
+        assert_eq!(parse_date("29 Feb 2024 00:00:00 GMT"), Some(19_782 * day));
+        assert_eq!(parse_date("29 Feb 2023 00:00:00 GMT"), None);
+        assert_eq!(parse_date("29 Feb 2100 00:00:00 GMT"), None);
+        assert_eq!(parse_date("1 Jan 70 00:00:00 GMT"), Some(0));
+    }
+}
