@@ -1,3 +1,5 @@
+pub mod approval;
+pub mod call_ids;
 pub mod error;
 pub mod json;
 pub mod message;

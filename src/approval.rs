@@ -1,0 +1,609 @@
+//! Who decided what about a batch of tool calls, and which call may start. Plain data: it can be cloned, and written
+//! into a checkpoint while a person thinks for days.
+
+mod policy;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix};
+
+use crate::call_ids::CallIds;
+use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
+use crate::message::{ContentBlock, ToolCallBlock};
+
+/// What was decided about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolDecision {
+    /// Run it.
+    Accept,
+    /// Run it with these arguments instead, an object.
+    AcceptWith(RawJson),
+    /// Do not run it.
+    Reject {
+        /// For the model.
+        reason: Option<String>,
+    },
+    /// Do not run it: this is its result.
+    Result {
+        /// Text and image blocks.
+        content: Vec<ContentBlock>,
+        /// Whether it counts as a failure.
+        is_error: bool,
+    },
+}
+
+impl ToolDecision {
+    /// Whether the tool runs.
+    pub fn is_approval(&self) -> bool {
+        matches!(self, ToolDecision::Accept | ToolDecision::AcceptWith(_))
+    }
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecisionSource {
+    /// A rule of the [`ToolApprovalPolicy`] or the mode.
+    Rule,
+    /// The host's callback.
+    Callback,
+    /// A command.
+    Command,
+    /// Nobody: the run was stopped.
+    Abort,
+}
+
+impl DecisionSource {
+    const WORDS: [(Self, &'static str); 4] = [
+        (Self::Rule, "rule"),
+        (Self::Callback, "callback"),
+        (Self::Command, "command"),
+        (Self::Abort, "abort"),
+    ];
+
+    /// The word used in events.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(source, _)| *source == self).map_or("rule", |(_, word)| word)
+    }
+
+    /// The source of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(source, _)| *source)
+    }
+}
+
+/// Why a decision was refused. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalError {
+    /// No call of the batch has this id.
+    UnknownToolCallId(String),
+    /// The call was decided before, or has started.
+    AlreadyResolved(String),
+    /// The command decides nothing about a call.
+    InvalidCommand,
+}
+
+impl ApprovalError {
+    /// The call it is about.
+    pub fn call_id(&self) -> Option<&str> {
+        match self {
+            ApprovalError::UnknownToolCallId(id) | ApprovalError::AlreadyResolved(id) => Some(id),
+            ApprovalError::InvalidCommand => None,
+        }
+    }
+}
+
+impl fmt::Display for ApprovalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApprovalError::UnknownToolCallId(id) => {
+                f.write_str("unknown tool_call_id: ")?;
+                f.write_str(id)
+            }
+            ApprovalError::AlreadyResolved(id) => {
+                f.write_str("tool_call_id ")?;
+                f.write_str(id)?;
+                f.write_str(" is already resolved")
+            }
+            ApprovalError::InvalidCommand => f.write_str("invalid approval command for state machine"),
+        }
+    }
+}
+
+impl std::error::Error for ApprovalError {}
+
+/// What became of a decision that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It holds now.
+    Applied,
+    /// It held already.
+    Repeated,
+    /// No batch has the call yet: it will hold as soon as one does.
+    Parked,
+}
+
+/// When a call may start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalGate {
+    /// When all calls of the batch are decided.
+    #[default]
+    Batch,
+    /// When it and all earlier ones are decided.
+    Prefix,
+}
+
+/// A call of the batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalEntry {
+    /// The call, with the arguments that are to be judged.
+    pub call: ToolCallBlock,
+    /// How far it is.
+    pub state: ApprovalState,
+}
+
+/// How far a call is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nobody has decided.
+    Pending,
+    /// Decided, not started.
+    Ready {
+        /// What was decided.
+        decision: ToolDecision,
+        /// By whom.
+        by: DecisionSource,
+    },
+    /// Handed out by [`ApprovalStateMachine::next_ready`].
+    Dispatched,
+}
+
+/// A call that may start, or whose rejection may be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadyCall {
+    /// The call.
+    pub call: ToolCallBlock,
+    /// What was decided.
+    pub decision: ToolDecision,
+    /// By whom.
+    pub by: DecisionSource,
+}
+
+/// The table of one batch of calls: each goes `Pending → Ready → Dispatched`, in the order of their declaration.
+/// Decisions may come in any order, also before their batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalStateMachine {
+    entries: Vec<ApprovalEntry>,
+    /// How many entries are dispatched: always the first ones.
+    dispatched: usize,
+    /// Decisions for calls that no batch has had yet.
+    parked: BTreeMap<String, ToolDecision>,
+}
+
+impl ApprovalStateMachine {
+    /// Starts a batch in place of the one before. What no rule decides takes its parked decision, if there is one.
+    /// Calls that share an id get distinct ones. Gives the refusals of parked decisions that a rule contradicts.
+    pub fn open(
+        &mut self,
+        mut calls: Vec<ToolCallBlock>,
+        action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
+    ) -> Vec<ApprovalError> {
+        CallIds::default().make_distinct(&mut calls);
+        self.dispatched = 0;
+        self.entries =
+            calls.into_iter().map(|call| ApprovalEntry { state: ruled(action(&call)), call }).collect();
+        let mut refused = Vec::new();
+        for entry in &mut self.entries {
+            if let Some(decision) = self.parked.remove(&entry.call.call_id) {
+                refused.extend(entry.resolve(decision, DecisionSource::Command).err());
+            }
+        }
+        refused
+    }
+
+    /// Decides about one call of the batch.
+    ///
+    /// # Errors
+    /// Where the batch has no such call, or it was decided otherwise, or has started.
+    pub fn resolve(
+        &mut self,
+        call_id: &str,
+        decision: ToolDecision,
+        by: DecisionSource,
+    ) -> Result<Resolution, ApprovalError> {
+        match self.entries.iter_mut().find(|entry| entry.call.call_id == call_id) {
+            Some(entry) => entry.resolve(decision, by),
+            None => Err(ApprovalError::UnknownToolCallId(call_id.to_owned())),
+        }
+    }
+
+    /// Decides about several calls of the batch: all or none. Gives what became of each, in the order of the calls.
+    ///
+    /// # Errors
+    /// As [`ApprovalStateMachine::resolve`]; an unknown id is reported before a decision that comes too late.
+    pub fn resolve_all(
+        &mut self,
+        decisions: BTreeMap<String, ToolDecision>,
+        by: DecisionSource,
+    ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
+        let known: BTreeSet<&str> = self.entries.iter().map(|entry| entry.call.call_id.as_str()).collect();
+        if let Some(id) = decisions.keys().find(|id| !known.contains(id.as_str())) {
+            return Err(ApprovalError::UnknownToolCallId(id.clone()));
+        }
+        self.decide_all(decisions, by)
+    }
+
+    /// As [`ApprovalStateMachine::resolve`], but a decision about a call that the batch does not have is parked.
+    /// Of several parked for one call the last one holds.
+    ///
+    /// # Errors
+    /// Where the call was decided otherwise, or has started.
+    pub fn decide(
+        &mut self,
+        call_id: &str,
+        decision: ToolDecision,
+        by: DecisionSource,
+    ) -> Result<Resolution, ApprovalError> {
+        if self.entry(call_id).is_some() {
+            return self.resolve(call_id, decision, by);
+        }
+        self.parked.insert(call_id.to_owned(), decision);
+        Ok(Resolution::Parked)
+    }
+
+    /// As [`ApprovalStateMachine::resolve_all`], but decisions about calls that the batch does not have are parked;
+    /// they come last in the answer.
+    ///
+    /// # Errors
+    /// Where one of the calls was decided otherwise, or has started; then nothing is parked either.
+    pub fn decide_all(
+        &mut self,
+        mut decisions: BTreeMap<String, ToolDecision>,
+        by: DecisionSource,
+    ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
+        for entry in &self.entries {
+            if let Some(decision) = decisions.get(&entry.call.call_id) {
+                entry.would_resolve(decision)?;
+            }
+        }
+        let mut resolved = Vec::with_capacity(decisions.len());
+        for entry in &mut self.entries {
+            if let Some((id, decision)) = decisions.remove_entry(&entry.call.call_id) {
+                resolved.push((id, entry.resolve(decision, by)?));
+            }
+        }
+        resolved.extend(decisions.keys().map(|id| (id.clone(), Resolution::Parked)));
+        self.parked.extend(decisions);
+        Ok(resolved)
+    }
+
+    /// Hands out the next call in the order of declaration, if the gate lets it. A rejection is handed out too.
+    pub fn next_ready(&mut self, gate: ApprovalGate) -> Option<ReadyCall> {
+        if gate == ApprovalGate::Batch && !self.all_decided() {
+            return None;
+        }
+        let entry = self.entries.get_mut(self.dispatched)?;
+        match std::mem::replace(&mut entry.state, ApprovalState::Dispatched) {
+            ApprovalState::Ready { decision, by } => {
+                self.dispatched += 1;
+                Some(ReadyCall { call: entry.call.clone(), decision, by })
+            }
+            undecided => {
+                entry.state = undecided;
+                None
+            }
+        }
+    }
+
+    /// Ends the batch: gives the calls that were not handed out, decided or not. Parked decisions stay.
+    pub fn close(&mut self) -> Vec<ApprovalEntry> {
+        let left = self.entries.split_off(self.dispatched.min(self.entries.len()));
+        self.entries.clear();
+        self.dispatched = 0;
+        left
+    }
+
+    /// Whether no call of the batch is left to be handed out.
+    pub fn is_complete(&self) -> bool {
+        self.dispatched >= self.entries.len()
+    }
+
+    /// Whether every call of the batch is decided.
+    pub fn all_decided(&self) -> bool {
+        !self.is_waiting_for_user()
+    }
+
+    /// Whether some call waits for a decision.
+    pub fn is_waiting_for_user(&self) -> bool {
+        self.pending().next().is_some()
+    }
+
+    /// The calls that wait for a decision.
+    pub fn pending(&self) -> impl Iterator<Item = &ToolCallBlock> {
+        let left = self.entries.get(self.dispatched..).unwrap_or_default();
+        left.iter().filter(|entry| entry.state == ApprovalState::Pending).map(|entry| &entry.call)
+    }
+
+    /// All calls of the batch in the order of declaration.
+    pub fn entries(&self) -> &[ApprovalEntry] {
+        &self.entries
+    }
+
+    /// A call of the batch.
+    pub fn entry(&self, call_id: &str) -> Option<&ApprovalEntry> {
+        self.entries.iter().find(|entry| entry.call.call_id == call_id)
+    }
+}
+
+impl ApprovalEntry {
+    fn would_resolve(&self, decision: &ToolDecision) -> Result<Resolution, ApprovalError> {
+        match &self.state {
+            ApprovalState::Pending => Ok(Resolution::Applied),
+            ApprovalState::Ready { decision: first, .. } if first == decision => Ok(Resolution::Repeated),
+            _ => Err(ApprovalError::AlreadyResolved(self.call.call_id.clone())),
+        }
+    }
+
+    fn resolve(&mut self, decision: ToolDecision, by: DecisionSource) -> Result<Resolution, ApprovalError> {
+        let resolution = self.would_resolve(&decision)?;
+        if resolution == Resolution::Applied {
+            self.state = ApprovalState::Ready { decision, by };
+        }
+        Ok(resolution)
+    }
+}
+
+fn ruled(action: ToolApprovalAction) -> ApprovalState {
+    let decision = match action {
+        ToolApprovalAction::Ask => return ApprovalState::Pending,
+        ToolApprovalAction::Approve => ToolDecision::Accept,
+        ToolApprovalAction::Deny => ToolDecision::Reject { reason: None },
+    };
+    ApprovalState::Ready { decision, by: DecisionSource::Rule }
+}
+
+impl ToJson for ToolDecision {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        match self {
+            ToolDecision::Accept => drop(object.field("action", "approve")),
+            ToolDecision::AcceptWith(arguments) => {
+                object.field("action", "approve").field("arguments", arguments);
+            }
+            ToolDecision::Reject { reason } => {
+                object.field("action", "reject").optional("reason", reason);
+            }
+            ToolDecision::Result { content, is_error } => {
+                object.field("action", "result");
+                let mut output = ObjectWriter::new(object.key("content"));
+                output.field("content", content);
+                output.end();
+                object.field("isError", is_error);
+            }
+        }
+        object.end();
+    }
+}
+
+impl FromJson for ToolDecision {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
+        match action {
+            Some("approve") => match value.get("arguments") {
+                None | Some(Value::Null) => Ok(ToolDecision::Accept),
+                Some(arguments @ Value::Object(_)) => Ok(ToolDecision::AcceptWith(arguments.to_raw())),
+                Some(other) => {
+                    Err(["the `arguments` of a decision must be an object, got ", other.kind()].concat())
+                }
+            },
+            Some("reject") => {
+                let reason = value.get("reason").and_then(Value::as_str).map(str::to_owned);
+                Ok(ToolDecision::Reject { reason })
+            }
+            Some("result") => result_decision(value),
+            other => {
+                let got = other.unwrap_or(value.kind());
+                Err(["a decision must be `approve`, `reject` or { action: \"result\", content }, got ", got]
+                    .concat())
+            }
+        }
+    }
+}
+
+fn result_decision(value: &Value) -> Result<ToolDecision, String> {
+    let flag = |value: &Value| value.get("isError").and_then(Value::as_bool);
+    let output = value.get("content").unwrap_or(&Value::Null);
+    let blocks = output.get("content").filter(|content| content.as_array().is_some());
+    let content = match (output, blocks) {
+        (_, Some(blocks)) => Vec::<ContentBlock>::from_json(blocks)?,
+        (Value::Null, None) => Vec::new(),
+        (Value::String(text), None) => vec![ContentBlock::text(text.as_str())],
+        (json, None) => vec![ContentBlock::text(json.to_json())],
+    };
+    let shown = |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_));
+    if !content.iter().all(shown) {
+        return Err("the `content` of a result takes text and image blocks only".to_owned());
+    }
+    let is_error = flag(value).or_else(|| blocks.and_then(|_| flag(output))).unwrap_or(false);
+    Ok(ToolDecision::Result { content, is_error })
+}
+
+impl ToJson for ApprovalEntry {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("call", &self.call);
+        match &self.state {
+            ApprovalState::Pending => drop(object.field("state", "pending")),
+            ApprovalState::Ready { decision, by } => {
+                object.field("state", "ready").field("decision", decision).field("by", by.as_str());
+            }
+            ApprovalState::Dispatched => drop(object.field("state", "dispatched")),
+        }
+        object.end();
+    }
+}
+
+impl FromJson for ApprovalEntry {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let word = |key: &str| value.get(key).and_then(Value::as_str);
+        let state = match word("state") {
+            Some("pending") => ApprovalState::Pending,
+            Some("dispatched") => ApprovalState::Dispatched,
+            Some("ready") => ApprovalState::Ready {
+                decision: ToolDecision::from_json(value.get("decision").unwrap_or(&Value::Null))?,
+                by: word("by").and_then(DecisionSource::from_word).unwrap_or(DecisionSource::Command),
+            },
+            _ => return Err("the `state` of a call must be `pending`, `ready` or `dispatched`".to_owned()),
+        };
+        let call = ToolCallBlock::from_json(value.get("call").unwrap_or(&Value::Null))?;
+        Ok(ApprovalEntry { call, state })
+    }
+}
+
+impl ToJson for ApprovalStateMachine {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("entries", &self.entries);
+        let mut parked = ObjectWriter::new(object.key("parked"));
+        for (id, decision) in &self.parked {
+            parked.field(id, decision);
+        }
+        parked.end();
+        object.end();
+    }
+}
+
+impl FromJson for ApprovalStateMachine {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let entries = value.get("entries").map_or(Ok(Vec::new()), Vec::<ApprovalEntry>::from_json)?;
+        let dispatched = entries.iter().take_while(|entry| entry.state == ApprovalState::Dispatched).count();
+        let mut parked = BTreeMap::new();
+        for (id, decision) in
+            value.get("parked").and_then(Value::as_object).into_iter().flat_map(|map| map.iter())
+        {
+            parked.insert(id.to_owned(), ToolDecision::from_json(decision)?);
+        }
+        Ok(ApprovalStateMachine { entries, dispatched, parked })
+    }
+}
+
+serde_as_json!(ToolDecision, ApprovalStateMachine);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, name: &str) -> ToolCallBlock {
+        ToolCallBlock {
+            call_id: id.into(),
+            tool_name: name.into(),
+            arguments: RawJson::empty_object(),
+            metadata: None,
+        }
+    }
+
+    fn asking(ids: &[&str]) -> ApprovalStateMachine {
+        let mut table = ApprovalStateMachine::default();
+        let calls = ids.iter().map(|id| call(id, "tool")).collect();
+        assert_eq!(table.open(calls, |_| ToolApprovalAction::Ask), []);
+        table
+    }
+
+    fn reject() -> ToolDecision {
+        ToolDecision::Reject { reason: None }
+    }
+
+    fn drain(table: &mut ApprovalStateMachine, gate: ApprovalGate) -> Vec<String> {
+        std::iter::from_fn(|| table.next_ready(gate)).map(|ready| ready.call.call_id).collect()
+    }
+
+    #[test]
+    fn the_batch_gate_waits_for_all_and_the_prefix_gate_for_the_earlier_ones() {
+        for (gate, first, then) in
+            [(ApprovalGate::Batch, vec![], vec!["a", "b"]), (ApprovalGate::Prefix, vec!["a"], vec!["b"])]
+        {
+            let mut table = asking(&["a", "b"]);
+            table.resolve("a", ToolDecision::Accept, DecisionSource::Callback).unwrap();
+            assert_eq!(drain(&mut table, gate), first);
+            table.resolve("b", reject(), DecisionSource::Command).unwrap();
+            assert_eq!(drain(&mut table, gate), then);
+            assert!(table.is_complete());
+        }
+    }
+
+    #[test]
+    fn several_decisions_are_taken_all_or_none() {
+        let mut table = asking(&["a", "b"]);
+        table.resolve("b", reject(), DecisionSource::Command).unwrap();
+        let before = table.clone();
+        let accept = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), ToolDecision::Accept)).collect();
+        assert!(table.resolve_all(accept(&["a", "b"]), DecisionSource::Command).is_err());
+        assert!(table.resolve_all(accept(&["a", "x"]), DecisionSource::Command).is_err());
+        assert!(table.decide_all(accept(&["b", "x"]), DecisionSource::Command).is_err());
+        assert_eq!(table, before);
+    }
+
+    #[test]
+    fn a_parked_decision_holds_when_its_batch_comes_unless_a_rule_says_otherwise() {
+        let mut table = ApprovalStateMachine::default();
+        for id in ["a", "b", "z"] {
+            let parked = table.decide(id, ToolDecision::Accept, DecisionSource::Command);
+            assert_eq!(parked, Ok(Resolution::Parked));
+        }
+        let deny_bad = |call: &ToolCallBlock| {
+            if call.tool_name == "bad" { ToolApprovalAction::Deny } else { ToolApprovalAction::Ask }
+        };
+        let refused = table.open(vec![call("a", "good"), call("b", "bad")], deny_bad);
+        assert_eq!(refused, [ApprovalError::AlreadyResolved("b".into())]);
+        let ready: Vec<_> = std::iter::from_fn(|| table.next_ready(ApprovalGate::Batch)).collect();
+        assert_eq!((ready[0].decision.clone(), ready[0].by), (ToolDecision::Accept, DecisionSource::Command));
+        assert_eq!((ready[1].decision.clone(), ready[1].by), (reject(), DecisionSource::Rule));
+    }
+
+    #[test]
+    fn what_was_not_handed_out_comes_back_when_the_batch_is_closed() {
+        let mut table = asking(&["a", "b", "c"]);
+        table.resolve("a", ToolDecision::Accept, DecisionSource::Command).unwrap();
+        table.resolve("c", ToolDecision::Accept, DecisionSource::Command).unwrap();
+        assert_eq!(drain(&mut table, ApprovalGate::Prefix), ["a"]);
+        let left: Vec<_> = table.close().into_iter().map(|entry| entry.call.call_id).collect();
+        assert_eq!(left, ["b", "c"]);
+        assert!(table.is_complete() && !table.is_waiting_for_user());
+    }
+
+    #[test]
+    fn the_table_survives_being_written_down() {
+        let mut table = asking(&["a", "b", "c", "d"]);
+        let with = ToolDecision::AcceptWith(RawJson::parse("{\"p\":1}").unwrap());
+        table.resolve("a", with, DecisionSource::Callback).unwrap();
+        let result = ToolDecision::Result { content: vec![ContentBlock::text("done")], is_error: true };
+        table.resolve("b", result, DecisionSource::Command).unwrap();
+        let why = ToolDecision::Reject { reason: Some("no".into()) };
+        table.resolve("c", why, DecisionSource::Command).unwrap();
+        table.decide("later", ToolDecision::Accept, DecisionSource::Command).unwrap();
+        table.next_ready(ApprovalGate::Prefix).unwrap();
+        let written = Value::parse(&table.to_json()).unwrap();
+        assert_eq!(ApprovalStateMachine::from_json(&written), Ok(table));
+    }
+
+    #[test]
+    fn decisions_are_read_in_all_their_forms() {
+        let read = |text: &str| ToolDecision::from_json(&Value::parse(text).unwrap());
+        let text = |text: &str| vec![ContentBlock::text(text)];
+        assert_eq!(read("\"approve\""), Ok(ToolDecision::Accept));
+        assert_eq!(
+            read(r#"{"action":"reject","reason":"no"}"#),
+            Ok(ToolDecision::Reject { reason: Some("no".into()) })
+        );
+        assert_eq!(
+            read(r#"{"action":"result","content":{"k":1},"isError":true}"#),
+            Ok(ToolDecision::Result { content: text("{\"k\":1}"), is_error: true })
+        );
+        assert_eq!(
+            read(r#"{"action":"result","content":"x"}"#),
+            Ok(ToolDecision::Result { content: text("x"), is_error: false })
+        );
+        assert!(read(r#"{"action":"approve","arguments":[1]}"#).is_err());
+        assert!(read("\"maybe\"").unwrap_err().contains("maybe"));
+    }
+}

@@ -1,0 +1,318 @@
+//! What the rules say about a tool before anybody is asked.
+
+use std::collections::BTreeMap;
+
+use crate::json::{FromJson, Value};
+
+/// What a rule says. Ordered by strictness: approve, ask, deny.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ToolApprovalAction {
+    /// Run it unasked.
+    Approve,
+    /// Ask somebody.
+    Ask,
+    /// Never run it.
+    Deny,
+}
+
+impl ToolApprovalAction {
+    const WORDS: [(Self, &'static str); 3] =
+        [(Self::Approve, "approve"), (Self::Ask, "ask"), (Self::Deny, "deny")];
+
+    /// The word used in options.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(action, _)| *action == self).map_or("deny", |(_, word)| word)
+    }
+
+    /// The action of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(action, _)| *action)
+    }
+}
+
+/// Tools that only read: approved by [`ToolApprovalPolicy::with_defaults`].
+const READING: [&str; 9] = [
+    "view",
+    "generate_password",
+    "search_docs",
+    "search_memory",
+    "load_skill",
+    "local_code_search",
+    "get_all_tasks",
+    "get_task_details",
+    "wait_for_tasks",
+];
+
+/// Tools that change something: asked for by [`ToolApprovalPolicy::with_defaults`].
+const CHANGING: [&str; 10] = [
+    "create",
+    "str_replace",
+    "generate_code",
+    "run_command",
+    "run_command_task",
+    "run_remote_command",
+    "run_remote_command_task",
+    "dynamic_subagent_task",
+    "cancel_task",
+    "remove",
+];
+
+/// Tools that give their `command` argument to a shell. Rules for all of them may be written for the first.
+const SHELLS: [&str; 4] =
+    ["run_command", "run_command_task", "run_remote_command", "run_remote_command_task"];
+
+/// Rules by tool name. A rule for the full name wins over one for the name without its server prefix (`srv__view` is
+/// `view` on the server `srv`).
+///
+/// There is no shell parser here. A rule for a command (`run_command::git`) therefore means at least "ask" for every
+/// command of that tool, and so does a command that starts another shell and would be approved by default only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolApprovalPolicy {
+    /// Nothing is decided by rule: ask for everything.
+    None,
+    /// Approve everything.
+    All,
+    /// By name.
+    Custom {
+        /// By exact name, case-sensitive.
+        rules: BTreeMap<String, ToolApprovalAction>,
+        /// For all others.
+        default: ToolApprovalAction,
+    },
+}
+
+impl ToolApprovalPolicy {
+    /// Well-known reading tools are approved, everything else is asked for.
+    pub fn with_defaults() -> Self {
+        let reading = READING.iter().map(|name| ((*name).to_owned(), ToolApprovalAction::Approve));
+        let changing = CHANGING.iter().map(|name| ((*name).to_owned(), ToolApprovalAction::Ask));
+        ToolApprovalPolicy::Custom {
+            rules: reading.chain(changing).collect(),
+            default: ToolApprovalAction::Ask,
+        }
+    }
+
+    /// These are approved, everything else is denied. Names are trimmed and freed of their server prefix.
+    pub fn from_allowlist<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names = names.into_iter().map(|name| strip_tool_prefix(name.trim()).trim());
+        let rules = names.filter(|name| !name.is_empty());
+        let rules = rules.map(|name| (name.to_owned(), ToolApprovalAction::Approve)).collect();
+        ToolApprovalPolicy::Custom { rules, default: ToolApprovalAction::Deny }
+    }
+
+    /// The same policy with other rules on top. Where there are no rules by name, only a denial is taken over: it
+    /// must hold everywhere.
+    #[must_use]
+    pub fn with_overrides(self, overrides: BTreeMap<String, ToolApprovalAction>) -> Self {
+        let denials = || {
+            let denied = overrides.iter().filter(|(_, action)| **action == ToolApprovalAction::Deny);
+            denied.map(|(name, action)| (name.clone(), *action)).collect::<BTreeMap<_, _>>()
+        };
+        let (rules, default) = match self {
+            ToolApprovalPolicy::Custom { mut rules, default } => {
+                rules.extend(overrides);
+                (rules, default)
+            }
+            ToolApprovalPolicy::None => (denials(), ToolApprovalAction::Ask),
+            ToolApprovalPolicy::All => (denials(), ToolApprovalAction::Approve),
+        };
+        ToolApprovalPolicy::Custom { rules, default }
+    }
+
+    /// What is to be done with a call. `command` is its text argument of that name, where it has one.
+    pub fn action(&self, tool_name: &str, command: Option<&str>) -> ToolApprovalAction {
+        match self.verdict(tool_name, command) {
+            Verdict::Ruled(action) | Verdict::Default(action) => action,
+        }
+    }
+
+    fn verdict(&self, tool_name: &str, command: Option<&str>) -> Verdict {
+        let (rules, default) = match self {
+            ToolApprovalPolicy::None => return Verdict::Ruled(ToolApprovalAction::Ask),
+            ToolApprovalPolicy::All => return Verdict::Ruled(ToolApprovalAction::Approve),
+            ToolApprovalPolicy::Custom { rules, default } => (rules, *default),
+        };
+        let plain = strip_tool_prefix(tool_name);
+        let ruled = rules.get(tool_name).or_else(|| rules.get(plain)).copied();
+        let Some(command) = command.filter(|_| SHELLS.contains(&plain)) else {
+            return ruled.map_or(Verdict::Default(default), Verdict::Ruled);
+        };
+        // All shell tools fall back to the rules of the first.
+        let ruled = ruled.or_else(|| rules.get(SHELLS[0]).copied());
+        let by_command = [tool_name, plain, SHELLS[0]].iter().any(|scope| has_command_rule(rules, scope));
+        let action = ruled.unwrap_or(default);
+        if by_command || (ruled.is_none() && starts_a_shell(command)) {
+            return Verdict::Ruled(action.max(ToolApprovalAction::Ask));
+        }
+        ruled.map_or(Verdict::Default(default), Verdict::Ruled)
+    }
+}
+
+/// Whether the host named the tool, or only said what holds for all others.
+enum Verdict {
+    Ruled(ToolApprovalAction),
+    Default(ToolApprovalAction),
+}
+
+/// The name of a tool without its server prefix: what follows the first `__`, if anything does.
+pub fn strip_tool_prefix(name: &str) -> &str {
+    match name.split_once("__") {
+        Some((_, rest)) if !rest.is_empty() => rest,
+        _ => name,
+    }
+}
+
+fn has_command_rule(rules: &BTreeMap<String, ToolApprovalAction>, scope: &str) -> bool {
+    let prefix = [scope, "::"].concat();
+    rules.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+}
+
+/// Whether a command hands a script to another shell (`sh -c '…'`), where nobody can see what it does.
+fn starts_a_shell(command: &str) -> bool {
+    let mut words = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+    let is_shell = |word: &str| matches!(word, "sh" | "bash" | "zsh" | "dash" | "ksh" | "eval");
+    words.any(is_shell) && (command.contains(" -") || command.contains("eval"))
+}
+
+/// Who is asked about tools that no rule names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalMode {
+    /// Ask for the tools that require approval.
+    #[default]
+    Smart,
+    /// Ask for every tool.
+    Enabled,
+    /// Ask for none. What is denied stays denied.
+    Bypassed,
+}
+
+/// All that is decided about a call before anybody is asked: the mode, and rules by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalOptions {
+    /// Who is asked about tools that no rule names.
+    pub mode: ApprovalMode,
+    /// Rules by name.
+    pub policy: Option<ToolApprovalPolicy>,
+}
+
+impl From<ToolApprovalPolicy> for ApprovalOptions {
+    fn from(policy: ToolApprovalPolicy) -> Self {
+        ApprovalOptions { mode: ApprovalMode::Smart, policy: Some(policy) }
+    }
+}
+
+impl ApprovalOptions {
+    /// What is to be done with a call. A rule that names the tool wins over what the tool requires; a default does
+    /// not make it laxer.
+    pub fn action(
+        &self,
+        tool_name: &str,
+        command: Option<&str>,
+        requires_approval: bool,
+    ) -> ToolApprovalAction {
+        let asked_for = requires_approval || self.mode == ApprovalMode::Enabled;
+        let least = if asked_for { ToolApprovalAction::Ask } else { ToolApprovalAction::Approve };
+        let action = match self.policy.as_ref().map(|policy| policy.verdict(tool_name, command)) {
+            Some(Verdict::Ruled(action)) => action,
+            Some(Verdict::Default(action)) => action.max(least),
+            None => least,
+        };
+        match action {
+            ToolApprovalAction::Ask if self.mode == ApprovalMode::Bypassed => ToolApprovalAction::Approve,
+            action => action,
+        }
+    }
+}
+
+impl FromJson for ApprovalOptions {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let mode = match value.get("mode").map(|mode| (mode, mode.as_str())) {
+            None | Some((_, Some("smart"))) => ApprovalMode::Smart,
+            Some((_, Some("enabled"))) => ApprovalMode::Enabled,
+            Some((_, Some("bypassed"))) => ApprovalMode::Bypassed,
+            Some((other, word)) => {
+                let got = word.unwrap_or(other.kind());
+                return Err(["`mode` must be `smart`, `enabled` or `bypassed`, got ", got].concat());
+            }
+        };
+        let default = value.get("default").map(|action| action_of("default", action)).transpose()?;
+        let rules = value.get("rules").and_then(Value::as_object);
+        if rules.is_none() && default.is_none() {
+            return Ok(ApprovalOptions { mode, policy: None });
+        }
+        let mut by_name = BTreeMap::new();
+        for (name, action) in rules.into_iter().flat_map(|rules| rules.iter()) {
+            by_name.insert(name.to_owned(), action_of(name, action)?);
+        }
+        let default = default.unwrap_or(ToolApprovalAction::Approve);
+        Ok(ApprovalOptions { mode, policy: Some(ToolApprovalPolicy::Custom { rules: by_name, default }) })
+    }
+}
+
+fn action_of(name: &str, value: &Value) -> Result<ToolApprovalAction, String> {
+    let word = value.as_str();
+    word.and_then(ToolApprovalAction::from_word).ok_or_else(|| {
+        let got = word.unwrap_or(value.kind());
+        ["the rule for `", name, "` must be `approve`, `ask` or `deny`, got ", got].concat()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ToolApprovalAction::{Approve, Ask, Deny};
+    use super::*;
+
+    fn rules(rules: &[(&str, ToolApprovalAction)], default: ToolApprovalAction) -> ToolApprovalPolicy {
+        let rules = rules.iter().map(|(name, action)| ((*name).to_owned(), *action)).collect();
+        ToolApprovalPolicy::Custom { rules, default }
+    }
+
+    #[test]
+    fn the_full_name_wins_over_the_name_without_its_server() {
+        let policy = rules(&[("srv__view", Deny), ("view", Approve)], Ask);
+        assert_eq!(policy.action("srv__view", None), Deny);
+        assert_eq!(policy.action("other__view", None), Approve);
+    }
+
+    #[test]
+    fn a_denial_holds_in_every_mode_and_on_every_policy() {
+        let denial = || BTreeMap::from([("rm".to_owned(), Deny)]);
+        for base in [ToolApprovalPolicy::All, ToolApprovalPolicy::None, ToolApprovalPolicy::with_defaults()] {
+            let policy = base.with_overrides(denial());
+            for mode in [ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed] {
+                let options = ApprovalOptions { mode, policy: Some(policy.clone()) };
+                assert_eq!(options.action("rm", None, false), Deny);
+            }
+        }
+    }
+
+    #[test]
+    fn a_default_does_not_run_unasked_what_requires_approval() {
+        let options = ApprovalOptions::from(rules(&[("view", Approve)], Approve));
+        assert_eq!(options.action("create", None, true), Ask);
+        assert_eq!(options.action("create", None, false), Approve);
+        assert_eq!(options.action("view", None, true), Approve);
+    }
+
+    #[test]
+    fn modes_say_what_holds_for_tools_without_a_rule() {
+        let action = |mode, requires| ApprovalOptions { mode, policy: None }.action("x", None, requires);
+        assert_eq!((action(ApprovalMode::Smart, false), action(ApprovalMode::Smart, true)), (Approve, Ask));
+        assert_eq!((action(ApprovalMode::Enabled, false), action(ApprovalMode::Enabled, true)), (Ask, Ask));
+        assert_eq!(
+            (action(ApprovalMode::Bypassed, false), action(ApprovalMode::Bypassed, true)),
+            (Approve, Approve)
+        );
+    }
+
+    #[test]
+    fn a_rule_for_a_command_makes_the_shell_ask() {
+        let policy = rules(&[("run_command::git", Approve)], Approve);
+        assert_eq!(policy.action("run_command", Some("git status")), Ask);
+        assert_eq!(policy.action("srv__run_remote_command", Some("git status")), Ask);
+        assert_eq!(policy.action("run_command", None), Approve);
+        assert_eq!(policy.action("view", Some("git status")), Approve);
+        assert_eq!(rules(&[], Approve).action("run_command", Some("bash -lc 'rm x'")), Ask);
+        assert_eq!(rules(&[], Approve).action("run_command", Some("./run.sh now")), Approve);
+    }
+}

@@ -1,0 +1,90 @@
+//! Ids of tool calls: unique in the whole history, whatever the model sends.
+
+use std::collections::BTreeMap;
+
+use crate::message::{AgentMessage, ToolCallBlock};
+
+/// The ids that are taken. A second `t1` becomes `t1#2`, an empty id `call_1`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallIds {
+    /// Each id, and the number to try next when it comes again.
+    taken: BTreeMap<String, u64>,
+}
+
+impl CallIds {
+    /// The ids of all calls of a history.
+    pub fn of(messages: &[AgentMessage]) -> Self {
+        let mut ids = CallIds::default();
+        for message in messages {
+            if let AgentMessage::Assistant(message) = message {
+                for call in message.tool_calls() {
+                    ids.taken.entry(call.call_id.clone()).or_insert(2);
+                }
+            }
+        }
+        ids
+    }
+
+    /// Takes an id: the wanted one if it is free, else one made from it.
+    pub fn claim(&mut self, wanted: &str) -> String {
+        let (stem, joint) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
+        let first = if wanted.is_empty() { 1 } else { 2 };
+        if !wanted.is_empty() && !self.taken.contains_key(wanted) {
+            self.taken.insert(wanted.to_owned(), first);
+            return wanted.to_owned();
+        }
+        let mut number = self.taken.get(wanted).copied().unwrap_or(first);
+        let id = loop {
+            let id = [stem, joint, &number.to_string()].concat();
+            number += 1;
+            if !self.taken.contains_key(&id) {
+                break id;
+            }
+        };
+        self.taken.insert(wanted.to_owned(), number);
+        self.taken.insert(id.clone(), 2);
+        id
+    }
+
+    /// Gives each call an id of its own. Keeping the old one in the metadata is the caller's affair.
+    pub fn make_distinct(&mut self, calls: &mut [ToolCallBlock]) {
+        for call in calls {
+            call.call_id = self.claim(&call.call_id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::RawJson;
+    use crate::message::{AssistantMessage, ContentBlock, MessageStopReason, Usage};
+
+    #[test]
+    fn no_two_calls_share_an_id() {
+        let mut ids = CallIds::default();
+        let wanted = ["t1", "t1", "t1#2", "t1", "", "", "call_1", "call_3", ""];
+        let got = wanted.map(|id| ids.claim(id));
+        assert_eq!(got, ["t1", "t1#2", "t1#2#2", "t1#3", "call_1", "call_2", "call_1#2", "call_3", "call_4"]);
+    }
+
+    #[test]
+    fn the_ids_of_the_history_are_taken() {
+        let call = ContentBlock::ToolCall(ToolCallBlock {
+            call_id: "t1".into(),
+            tool_name: "view".into(),
+            arguments: RawJson::empty_object(),
+            metadata: None,
+        });
+        let message = AssistantMessage {
+            content: vec![call],
+            provider: String::new(),
+            model: String::new(),
+            usage: Usage::default(),
+            stop_reason: MessageStopReason::ToolUse,
+            error: None,
+            timestamp: 0,
+        };
+        assert_eq!(CallIds::of(&[message.into()]).claim("t1"), "t1#2");
+    }
+}
