@@ -188,7 +188,8 @@ impl ApprovalStateMachine {
         mut calls: Vec<ToolCallBlock>,
         action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
     ) -> Vec<ApprovalError> {
-        CallIds::default().make_distinct(&mut calls);
+        let mut ids = CallIds::default();
+        calls.iter_mut().for_each(|call| ids.make_distinct(call));
         self.dispatched = 0;
         self.entries =
             calls.into_iter().map(|call| ApprovalEntry { state: ruled(action(&call)), call }).collect();

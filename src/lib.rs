@@ -1,8 +1,11 @@
 pub mod approval;
 pub mod call_ids;
+pub mod context;
 pub mod error;
 pub mod json;
 pub mod message;
+pub mod overflow;
 pub mod provider;
 pub mod retry;
 pub mod stream;
+pub mod stream_parts;
