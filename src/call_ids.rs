@@ -26,6 +26,11 @@ impl CallIds {
         ids
     }
 
+    /// Gives an id back that was claimed for a call that came to nothing.
+    pub fn release(&mut self, id: &str) {
+        self.taken.remove(id);
+    }
+
     /// Takes an id: the wanted one if it is free, else one made from it.
     pub fn claim(&mut self, wanted: &str) -> String {
         let (stem, joint) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
@@ -62,7 +67,7 @@ impl CallIds {
 pub const ORIGINAL_ID: &str = "originalCallId";
 
 /// Metadata that is no object belongs to somebody else and is left alone.
-fn keep_original(call: &mut ToolCallBlock, original: String) {
+pub(crate) fn keep_original(call: &mut ToolCallBlock, original: String) {
     let metadata = call.metadata.as_ref().map_or_else(|| Value::Object(Map::new()), RawJson::to_value);
     if let Value::Object(mut map) = metadata {
         map.insert(ORIGINAL_ID, Value::String(original));
