@@ -26,3 +26,6 @@ pub mod state;
 pub mod stream;
 pub mod stream_parts;
 pub mod tool;
+
+#[cfg(target_arch = "wasm32")]
+mod wasm;
