@@ -385,7 +385,8 @@ const AUTH_TEXTS: [&str; 8] = [
     "missing authentication",
 ];
 
-const OVERLOAD_TAGS: [&str; 10] = [
+const OVERLOAD_TAGS: [&str; 11] = [
+    "capacity_exceeded",
     "overloaded_error",
     "overloaded",
     "unavailable",

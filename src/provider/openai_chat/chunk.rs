@@ -73,6 +73,8 @@ pub(super) struct CallPiece<'a> {
     /// Empty where there is none.
     pub(super) name: Cow<'a, str>,
     pub(super) arguments: Option<Piece<'a>>,
+    /// `extra_content`, unread: Gemini keeps a signature in it.
+    pub(super) extra: Option<&'a str>,
 }
 
 impl<'a> Chunk<'a> {
@@ -285,6 +287,10 @@ impl<'a> Choice<'a> {
         in_object(reader, |reader, key| match key {
             "index" => reader.optional_u64().map(|index| call.index = index),
             "id" => call.read_id(reader),
+            "extra_content" => {
+                call.extra = Some(reader.skip()?).filter(|extra| extra.starts_with('{'));
+                Ok(())
+            }
             "function" => in_object(reader, |reader, key| match key {
                 "name" => call.read_name(reader),
                 "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
@@ -387,7 +393,7 @@ fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonEr
 fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
     let (mut prompt, mut completion, mut total) = (None, None, None);
     let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);
-    let mut reasoning = None;
+    let (mut reasoning, mut reasoning_elsewhere) = (None, None);
     in_object(reader, |reader, key| {
         let number = |reader: &mut Reader<'_>, slot: &mut Option<u64>| {
             reader.optional_u64().map(|tokens| *slot = tokens.or(*slot))
@@ -405,6 +411,8 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
                 "reasoning_tokens" => number(reader, &mut reasoning),
                 _ => skip(reader),
             }),
+            // Copilot.
+            "reasoning_tokens" => number(reader, &mut reasoning_elsewhere),
             // DeepSeek, Moonshot, gateways over Claude.
             "prompt_cache_hit_tokens" | "cached_tokens" | "cache_read_input_tokens" => {
                 number(reader, &mut cached_elsewhere)
@@ -417,6 +425,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         return Ok(None);
     }
     let (prompt, mut output) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    let reasoning = reasoning.or(reasoning_elsewhere);
     let cache_read = cached.or(cached_elsewhere).unwrap_or(0);
     let cache_write = written.or(written_elsewhere).unwrap_or(0);
     if let (Some(total), Some(reasoning)) = (total, reasoning)

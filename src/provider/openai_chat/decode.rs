@@ -1,7 +1,7 @@
 //! Chunks in, events out. What servers do that no reference tells stands beside the line that copes with it.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{Map, ObjectWriter, RawJson, Reader, Value, write_list};
+use crate::json::{Map, ObjectWriter, RawJson, Reader, Value};
 use crate::message::{MessageStopReason, Usage};
 use crate::provider::blocks::{Blocks, Kind, Piece};
 use crate::provider::error::{ended_early, in_stream, in_stream_text, is_error};
@@ -83,6 +83,8 @@ struct Call {
     /// Arguments that came before the name, and those of calls without an id, whose repetition must be recognised.
     text: String,
     length: usize,
+    /// `extra_content`, to be given back.
+    extra: Option<RawJson>,
 }
 
 impl Answer {
@@ -320,10 +322,11 @@ impl Answer {
         }
         let is_cut = matches!(stop_reason, MessageStopReason::Length | MessageStopReason::ContentFilter);
         let cut = self.blocks.last().filter(|_| is_cut);
-        let mut metadata = if self.keeps_details { metadata_of(&self.details) } else { None };
-        for index in self.calls.iter().filter_map(|call| call.block) {
-            if Some(index) != cut {
-                out.push(Event::ToolCallEnd { index, metadata: metadata.take() });
+        let mut details = if self.keeps_details { details_list(&self.details) } else { None };
+        for call in &self.calls {
+            if let Some(index) = call.block.filter(|index| Some(*index) != cut) {
+                let metadata = metadata_of(details.take(), call.extra.as_ref());
+                out.push(Event::ToolCallEnd { index, metadata });
             }
         }
     }
@@ -397,6 +400,7 @@ impl Call {
             block: None,
             text: String::new(),
             length: 0,
+            extra: None,
         }
     }
 
@@ -417,6 +421,9 @@ impl Call {
     fn take(&mut self, piece: CallPiece<'_>, blocks: &mut Blocks, out: &mut Vec<Event>) -> usize {
         if self.block.is_none() && self.id.is_empty() {
             self.id = piece.id.into_owned();
+        }
+        if let Some(extra) = piece.extra {
+            self.extra = RawJson::parse(extra).ok();
         }
         // Kimi repeats the name: it is set once and never added to.
         if self.name.is_empty() {
@@ -492,15 +499,24 @@ fn remember(slot: &mut Option<Map>, detail: &Detail<'_>) {
     }
 }
 
-fn metadata_of(details: &[Option<Map>]) -> Option<RawJson> {
+/// The entries of `reasoning_details`, one for each thinking block.
+fn details_list(details: &[Option<Map>]) -> Option<Vec<Value>> {
     if details.iter().all(Option::is_none) {
         return None;
     }
-    let values: Vec<Value> =
-        details.iter().map(|frame| frame.clone().map_or(Value::Null, Value::Object)).collect();
+    Some(details.iter().map(|frame| frame.clone().map_or(Value::Null, Value::Object)).collect())
+}
+
+fn metadata_of(details: Option<Vec<Value>>, extra: Option<&RawJson>) -> Option<RawJson> {
+    if details.is_none() && extra.is_none() {
+        return None;
+    }
     let mut text = String::new();
     let mut object = ObjectWriter::new(&mut text);
-    write_list(&values, object.key("reasoning_details"));
+    object.optional("reasoning_details", &details);
+    if let Some(extra) = extra {
+        object.field("extra_content", extra);
+    }
     object.end();
     RawJson::parse(&text).ok()
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{ObjectWriter, ToJson, Value, write_list, write_str};
+use crate::json::{ObjectWriter, RawJson, ToJson, Value, write_list, write_str};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage, text_of,
@@ -133,8 +133,8 @@ impl Scribe<'_> {
             _ => {}
         }
         if !calls.is_empty() {
-            let list: Vec<Call<'_>> =
-                calls.iter().map(|call| Call { call, ids: self.compat.tool_ids }).collect();
+            let (ids, gives_extra) = (self.compat.tool_ids, is_own && message.model == self.model);
+            let list: Vec<Call<'_>> = calls.iter().map(|call| Call { call, ids, gives_extra }).collect();
             object.field("tool_calls", &list);
         }
         object.end();
@@ -222,6 +222,7 @@ impl Scribe<'_> {
 struct Call<'a> {
     call: &'a ToolCallBlock,
     ids: ToolIds,
+    gives_extra: bool,
 }
 
 impl ToJson for Call<'_> {
@@ -231,6 +232,10 @@ impl ToJson for Call<'_> {
         let mut function = ObjectWriter::new(object.key("function"));
         function.field("name", &self.call.tool_name).field("arguments", self.call.arguments.as_str());
         function.end();
+        let metadata = self.call.metadata.as_ref().filter(|_| self.gives_extra).map(RawJson::to_value);
+        if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
+            object.field("extra_content", extra);
+        }
         object.end();
     }
 }
