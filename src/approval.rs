@@ -9,6 +9,7 @@ use std::fmt;
 pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix};
 
 use crate::call_ids::CallIds;
+pub use crate::event::DecisionSource;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
 use crate::message::{ContentBlock, ToolCallBlock};
 
@@ -37,38 +38,6 @@ impl ToolDecision {
     /// Whether the tool runs.
     pub fn is_approval(&self) -> bool {
         matches!(self, ToolDecision::Accept | ToolDecision::AcceptWith(_))
-    }
-}
-
-/// Who decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecisionSource {
-    /// A rule of the [`ToolApprovalPolicy`] or the mode.
-    Rule,
-    /// The host's callback.
-    Callback,
-    /// A command.
-    Command,
-    /// Nobody: the run was stopped.
-    Abort,
-}
-
-impl DecisionSource {
-    const WORDS: [(Self, &'static str); 4] = [
-        (Self::Rule, "rule"),
-        (Self::Callback, "callback"),
-        (Self::Command, "command"),
-        (Self::Abort, "abort"),
-    ];
-
-    /// The word used in events.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(source, _)| *source == self).map_or("rule", |(_, word)| word)
-    }
-
-    /// The source of a word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(source, _)| *source)
     }
 }
 
@@ -188,7 +157,8 @@ impl ApprovalStateMachine {
         mut calls: Vec<ToolCallBlock>,
         action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
     ) -> Vec<ApprovalError> {
-        CallIds::default().make_distinct(&mut calls);
+        let mut ids = CallIds::default();
+        calls.iter_mut().for_each(|call| ids.make_distinct(call));
         self.dispatched = 0;
         self.entries =
             calls.into_iter().map(|call| ApprovalEntry { state: ruled(action(&call)), call }).collect();

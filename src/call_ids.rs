@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::json::{Map, RawJson, ToJson, Value};
 use crate::message::{AgentMessage, ToolCallBlock};
 
 /// The ids that are taken. A second `t1` becomes `t1#2`, an empty id `call_1`.
@@ -25,6 +26,11 @@ impl CallIds {
         ids
     }
 
+    /// Gives an id back that was claimed for a call that came to nothing.
+    pub fn release(&mut self, id: &str) {
+        self.taken.remove(id);
+    }
+
     /// Takes an id: the wanted one if it is free, else one made from it.
     pub fn claim(&mut self, wanted: &str) -> String {
         let (stem, joint) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
@@ -46,18 +52,32 @@ impl CallIds {
         id
     }
 
-    /// Gives each call an id of its own. Keeping the old one in the metadata is the caller's affair.
-    pub fn make_distinct(&mut self, calls: &mut [ToolCallBlock]) {
-        for call in calls {
-            call.call_id = self.claim(&call.call_id);
+    /// Gives a call an id of its own. If that is another one, the model's own is kept in the metadata under
+    /// [`ORIGINAL_ID`].
+    pub fn make_distinct(&mut self, call: &mut ToolCallBlock) {
+        let id = self.claim(&call.call_id);
+        if id != call.call_id {
+            let original = std::mem::replace(&mut call.call_id, id);
+            keep_original(call, original);
         }
+    }
+}
+
+/// Where the metadata of a call keeps the id that the model gave.
+pub const ORIGINAL_ID: &str = "originalCallId";
+
+/// Metadata that is no object belongs to somebody else and is left alone.
+pub(crate) fn keep_original(call: &mut ToolCallBlock, original: String) {
+    let metadata = call.metadata.as_ref().map_or_else(|| Value::Object(Map::new()), RawJson::to_value);
+    if let Value::Object(mut map) = metadata {
+        map.insert(ORIGINAL_ID, Value::String(original));
+        call.metadata = Some(Value::Object(map).to_raw());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::RawJson;
     use crate::message::{AssistantMessage, ContentBlock, MessageStopReason, Usage};
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::call_ids::keep_original;
 use crate::error::ErrorInfo;
 use crate::json::{FromJson, Number, ObjectWriter, RawJson, ToJson, Value};
 use crate::message::{
@@ -242,6 +243,8 @@ struct PartialCall {
     tool_name: Rc<str>,
     text: String,
     metadata: Option<RawJson>,
+    /// The model's own id, where it is not unique.
+    original: Option<String>,
     open: bool,
 }
 
@@ -272,6 +275,7 @@ impl Assembler {
                     tool_name: tool_name.into(),
                     text: String::new(),
                     metadata: None,
+                    original: None,
                     open: true,
                 };
                 self.open(index, Partial::Call(call))?;
@@ -326,6 +330,21 @@ impl Assembler {
     /// Whether nothing came yet that could be shown.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
+    }
+
+    /// Keeps the model's own id of a call that was given another one.
+    pub fn note_original_id(&mut self, index: u32, original: String) {
+        if let Some(Partial::Call(call)) = self.block(index) {
+            call.original = Some(original);
+        }
+    }
+
+    /// The ids of the calls that began.
+    pub fn call_ids(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match block {
+            Partial::Call(call) => Some(call.call_id.as_ref()),
+            _ => None,
+        })
     }
 
     /// The blocks of a message that ended by `stop_reason`.
@@ -387,12 +406,15 @@ impl PartialCall {
                 Err(error) => (RawJson::string(text), Some(CallFault::Malformed(error.to_string()))),
             }
         };
-        let block = ToolCallBlock {
+        let mut block = ToolCallBlock {
             call_id: self.call_id.as_ref().to_owned(),
             tool_name: self.tool_name.as_ref().to_owned(),
             arguments,
             metadata: self.metadata,
         };
+        if let Some(original) = self.original {
+            keep_original(&mut block, original);
+        }
         (block, fault)
     }
 }

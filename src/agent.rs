@@ -1,0 +1,333 @@
+//! The stateful agent: a history, an inbox and subscribers that outlive a run.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use futures::channel::oneshot;
+
+use crate::approval::ToolDecision;
+use crate::cancel::CancelToken;
+use crate::config::AgentLoopConfig;
+use crate::driver::{AgentStream, Inbox, Line, Published};
+use crate::error::{AgentError, ErrorKind};
+use crate::event::AgentEvent;
+use crate::isolate::guard;
+use crate::machine::{AgentCommand, Input, Letter, LoopState, Receipt};
+use crate::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::ports::AgentRunContext;
+use crate::state::SessionState;
+
+/// Names a subscription. They are called in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubscriptionId(u64);
+
+/// What became of a message that was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It stands in the history since this turn.
+    Delivered {
+        /// From 0.
+        turn_index: u32,
+    },
+    /// The queues were cleared, or the agent is gone.
+    NotDelivered,
+}
+
+/// An agent: one conversation, one run at a time. Cloning it shares it.
+#[derive(Clone)]
+pub struct Agent(Rc<Shared>);
+
+struct Shared {
+    config: Rc<RefCell<Rc<AgentLoopConfig>>>,
+    inbox: RefCell<Inbox>,
+    published: RefCell<Rc<RefCell<Published>>>,
+    cancel: RefCell<CancelToken>,
+    session: SessionState,
+    subscribers: RefCell<BTreeMap<SubscriptionId, Rc<dyn Fn(&AgentEvent)>>>,
+    receipts: RefCell<BTreeMap<u64, oneshot::Sender<Delivery>>>,
+    next: Cell<u64>,
+    idle: RefCell<Vec<oneshot::Sender<()>>>,
+    usage: Cell<Usage>,
+}
+
+impl Agent {
+    /// An agent over a history, which may be empty.
+    pub fn new(config: AgentLoopConfig, messages: Vec<AgentMessage>) -> Self {
+        let session = SessionState::new(config.rules.session_state.clone());
+        let published = Published { messages, ended: true, ..Published::default() };
+        Agent(Rc::new(Shared {
+            config: Rc::new(RefCell::new(Rc::new(config))),
+            inbox: RefCell::default(),
+            published: RefCell::new(Rc::new(RefCell::new(published))),
+            cancel: RefCell::default(),
+            session,
+            subscribers: RefCell::default(),
+            receipts: RefCell::default(),
+            next: Cell::new(1),
+            idle: RefCell::default(),
+            usage: Cell::default(),
+        }))
+    }
+
+    /// Starts a run with these messages. It goes on while the stream is polled.
+    ///
+    /// # Errors
+    /// Misuse, while another run is on, or without a message.
+    pub fn prompt(
+        &self,
+        prompts: Vec<AgentMessage>,
+        context: AgentRunContext,
+        cancel: CancelToken,
+    ) -> Result<AgentStream, AgentError> {
+        if prompts.is_empty() {
+            return Err(AgentError::new(ErrorKind::Misuse, "a prompt needs at least one message"));
+        }
+        self.run(Input::Begin(prompts), context, cancel)
+    }
+
+    /// Goes on from the history as it is.
+    ///
+    /// # Errors
+    /// Misuse, while another run is on, on an empty history, and where the last message is the model's own and
+    /// nothing waits in the queues.
+    pub fn continue_run(
+        &self,
+        context: AgentRunContext,
+        cancel: CancelToken,
+    ) -> Result<AgentStream, AgentError> {
+        let refusal = {
+            let published = self.0.published.borrow();
+            let published = published.borrow();
+            let waiting =
+                self.has_mail() || !published.steering.is_empty() || !published.follow_up.is_empty();
+            match published.messages.last() {
+                None => Some("cannot continue with an empty message history"),
+                Some(AgentMessage::Assistant(_)) if !waiting => {
+                    Some("cannot continue when the last message is an assistant message")
+                }
+                Some(_) => None,
+            }
+        };
+        match refusal {
+            Some(text) if !self.is_running() => Err(AgentError::new(ErrorKind::Misuse, text)),
+            _ => self.run(Input::Continue, context, cancel),
+        }
+    }
+
+    fn run(
+        &self,
+        begin: Input,
+        context: AgentRunContext,
+        cancel: CancelToken,
+    ) -> Result<AgentStream, AgentError> {
+        if self.is_running() {
+            let text = "the agent is already running; steer it, queue a follow-up, or wait for it";
+            return Err(AgentError::new(ErrorKind::Misuse, text));
+        }
+        let before = std::mem::take(&mut *self.0.published.borrow().borrow_mut());
+        let (steering, follow_up) = self.sort_mail(before.steering, before.follow_up);
+        let state = LoopState::new(context.clone(), before.messages.clone(), self.0.session.clone())
+            .with_queues(steering, follow_up);
+        let published =
+            Rc::new(RefCell::new(Published { messages: before.messages, ..Published::default() }));
+        *self.0.published.borrow_mut() = published.clone();
+        *self.0.cancel.borrow_mut() = cancel.clone();
+        let (listening, receiving) = (Rc::downgrade(&self.0), Rc::downgrade(&self.0));
+        let line = Line {
+            config: self.0.config.clone(),
+            inbox: self.0.inbox.borrow().clone(),
+            cancel,
+            published,
+            listener: Rc::new(move |event| {
+                if let Some(shared) = listening.upgrade() {
+                    shared.dispatch(event);
+                }
+            }),
+            receipts: Rc::new(move |id, receipt| {
+                if let Some(shared) = receiving.upgrade() {
+                    shared.settle(id, receipt);
+                }
+            }),
+        };
+        Ok(AgentStream::new(line, state, begin, context))
+    }
+
+    fn has_mail(&self) -> bool {
+        self.0.inbox.borrow().has_messages()
+    }
+
+    /// Mail that came between two runs goes into the queues that the next run begins with; decisions wait in the box.
+    fn sort_mail(&self, mut steering: Vec<Letter>, mut follow_up: Vec<Letter>) -> (Vec<Letter>, Vec<Letter>) {
+        let inbox = self.0.inbox.borrow().clone();
+        for command in inbox.take_all() {
+            match command {
+                AgentCommand::Steer(letter) => steering.push(letter),
+                AgentCommand::FollowUp(letter) => follow_up.push(letter),
+                AgentCommand::ClearQueues => {
+                    for letter in steering.drain(..).chain(follow_up.drain(..)) {
+                        self.0.settle(letter.receipt, Receipt::Cleared);
+                    }
+                }
+                AgentCommand::Cancel(_) => {}
+                other => inbox.post(other),
+            }
+        }
+        (steering, follow_up)
+    }
+
+    /// Calls `listener` with every event from now on, in order of subscription, before the loop goes on. One that
+    /// panics is removed.
+    pub fn subscribe(&self, listener: impl Fn(&AgentEvent) + 'static) -> SubscriptionId {
+        let id = SubscriptionId(self.0.number());
+        self.0.subscribers.borrow_mut().insert(id, Rc::new(listener));
+        id
+    }
+
+    /// Ends a subscription. During a dispatch it takes effect after it.
+    pub fn unsubscribe(&self, id: SubscriptionId) {
+        self.0.subscribers.borrow_mut().remove(&id);
+    }
+
+    /// Posts a message that interrupts the run; between runs it waits for the next.
+    pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
+        let (letter, receipt) = self.letter(message);
+        self.0.inbox.borrow().post(AgentCommand::Steer(letter));
+        receipt
+    }
+
+    /// Posts a message for when the run would end.
+    pub fn follow_up(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
+        let (letter, receipt) = self.letter(message);
+        self.0.inbox.borrow().post(AgentCommand::FollowUp(letter));
+        receipt
+    }
+
+    fn letter(&self, message: AgentMessage) -> (Letter, oneshot::Receiver<Delivery>) {
+        let (sender, receiver) = oneshot::channel();
+        let receipt = self.0.number();
+        self.0.receipts.borrow_mut().insert(receipt, sender);
+        (Letter { message, receipt }, receiver)
+    }
+
+    /// Empties both queues.
+    pub fn clear_queues(&self) {
+        self.0.inbox.borrow().post(AgentCommand::ClearQueues);
+    }
+
+    /// Decides about a call; also before it is asked for.
+    pub fn resolve_tool(&self, call_id: impl Into<String>, decision: ToolDecision) {
+        self.0.inbox.borrow().post(AgentCommand::ResolveTool { call_id: call_id.into(), decision });
+    }
+
+    /// Decides about several calls: all or none.
+    pub fn resolve_tools(&self, decisions: Vec<(String, ToolDecision)>) {
+        self.0.inbox.borrow().post(AgentCommand::ResolveTools(decisions));
+    }
+
+    /// Stops the run, if there is one.
+    pub fn abort(&self, reason: &str) {
+        self.0.cancel.borrow().cancel(reason);
+    }
+
+    /// Ready when no run is on.
+    pub async fn wait_for_idle(&self) {
+        while self.is_running() {
+            let (sender, receiver) = oneshot::channel();
+            self.0.idle.borrow_mut().push(sender);
+            let _ = receiver.await;
+        }
+    }
+
+    /// Stops the run and forgets the history and the queues. Settings and subscribers stay.
+    pub fn reset(&self) {
+        self.abort("the agent was reset");
+        // The old run keeps its own box and board: whatever it still does changes nothing here.
+        *self.0.inbox.borrow_mut() = Inbox::default();
+        let published = Published { ended: true, ..Published::default() };
+        *self.0.published.borrow_mut() = Rc::new(RefCell::new(published));
+        self.0.usage.set(Usage::default());
+        self.0.receipts.borrow_mut().clear();
+    }
+
+    /// The history.
+    pub fn messages(&self) -> Vec<AgentMessage> {
+        self.0.published.borrow().borrow().messages.clone()
+    }
+
+    /// What anybody may read of the run: changes as it goes.
+    pub fn published(&self) -> Rc<RefCell<Published>> {
+        self.0.published.borrow().clone()
+    }
+
+    /// The calls that wait for somebody's decision.
+    pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
+        self.0.published.borrow().borrow().pending_approvals.clone()
+    }
+
+    /// Whether a run is on.
+    pub fn is_running(&self) -> bool {
+        !self.0.published.borrow().borrow().ended
+    }
+
+    /// What all runs used together.
+    pub fn usage(&self) -> Usage {
+        let mut usage = self.0.usage.get();
+        if self.is_running() {
+            usage.add(&self.0.published.borrow().borrow().usage);
+        }
+        usage
+    }
+
+    /// Changes the configuration. A run that is on uses it from its next turn on.
+    pub fn configure(&self, change: impl FnOnce(&mut AgentLoopConfig)) {
+        let mut config = self.0.config.borrow().as_ref().clone();
+        change(&mut config);
+        *self.0.config.borrow_mut() = Rc::new(config);
+        if self.is_running() {
+            self.0.inbox.borrow().post(AgentCommand::SwitchModel);
+        }
+    }
+}
+
+impl Shared {
+    fn number(&self) -> u64 {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        number
+    }
+
+    fn dispatch(&self, event: &AgentEvent) {
+        if let AgentEvent::AgentEnd { usage, .. } = event {
+            let mut all = self.usage.get();
+            all.add(usage);
+            self.usage.set(all);
+        }
+        let subscribers: Vec<_> = self.subscribers.borrow().iter().map(|(id, s)| (*id, s.clone())).collect();
+        for (id, subscriber) in subscribers {
+            if guard(|| {
+                subscriber(event);
+                Ok(())
+            })
+            .is_err()
+            {
+                self.subscribers.borrow_mut().remove(&id);
+            }
+        }
+        if let AgentEvent::AgentEnd { .. } = event {
+            for waiting in self.idle.take() {
+                let _ = waiting.send(());
+            }
+        }
+    }
+
+    fn settle(&self, id: u64, receipt: Receipt) {
+        let delivery = match receipt {
+            Receipt::Delivered { turn_index } => Delivery::Delivered { turn_index },
+            Receipt::Cleared => Delivery::NotDelivered,
+        };
+        if let Some(sender) = self.receipts.borrow_mut().remove(&id) {
+            let _ = sender.send(delivery);
+        }
+    }
+}

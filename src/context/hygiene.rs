@@ -1,0 +1,274 @@
+//! What must be right in every request, whatever the history looks like.
+
+use std::rc::Rc;
+
+use super::passes::{
+    DanglingCalls, IdMap, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
+    merge_same_role, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
+};
+use super::{block_bytes, budget};
+use crate::message::{AgentMessage, ContentBlock, LlmMessage, MessageStopReason};
+
+/// What becomes of neighbouring messages of one role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameRole {
+    /// They stay as they are.
+    #[default]
+    Keep,
+    /// They become one, for wires that want the roles to alternate. Tool results never merge.
+    Merge,
+}
+
+/// Makes a request of what is to be sent: results paired with their calls, of several results for one call the last,
+/// nothing empty, nothing failed. What was aborted keeps its text and its answered calls. Messages that are right are
+/// handed on as they are; where all are, the list too.
+pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage> {
+    if is_clean(&messages, same_role) {
+        return messages;
+    }
+    let mut messages: Vec<AgentMessage> =
+        messages.into_iter().filter(|message| !has_failed(message)).map(AgentMessage::from).collect();
+    dedup_results(&mut messages);
+    if same_role == SameRole::Merge {
+        merge_same_role(&mut messages);
+    }
+    strip_dangling_calls(&mut messages, DanglingCalls::StripUnanswered);
+    remove_orphaned_results(&mut messages);
+    if same_role == SameRole::Merge {
+        // What stood between two of one role may be gone now.
+        merge_same_role(&mut messages);
+    }
+    messages.iter().filter_map(AgentMessage::as_llm).collect()
+}
+
+/// Whether nothing is to be done, found in one walk. Only results in the order of their calls count as right here; in
+/// another order they cost the longer way, which leaves them as they are.
+fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
+    let mut ids = IdMap::default();
+    let mut before: Option<&LlmMessage> = None;
+    let mut open: &[ContentBlock] = &[];
+    for message in messages {
+        if let LlmMessage::ToolResult(result) = message {
+            match next_call(&mut open) {
+                Some(id) if id == result.call_id => {
+                    before = Some(message);
+                    continue;
+                }
+                _ => return false,
+            }
+        }
+        let repeats =
+            same_role == SameRole::Merge && before.is_some_and(|before| same_sender(before, message));
+        if next_call(&mut open).is_some() || has_failed(message) || repeats {
+            return false;
+        }
+        before = Some(message);
+        let content = match message {
+            LlmMessage::User(message) => &message.content,
+            LlmMessage::Assistant(message) => &message.content,
+            LlmMessage::ToolResult(_) => continue,
+        };
+        if says_nothing(content) {
+            return false;
+        }
+        open = content;
+        let mut calls = open;
+        while let Some(id) = next_call(&mut calls) {
+            if ids.insert(id, (0, 0)).is_some() {
+                return false;
+            }
+        }
+    }
+    next_call(&mut open).is_none()
+}
+
+/// Takes the next call from the front of some blocks.
+fn next_call<'a>(blocks: &mut &'a [ContentBlock]) -> Option<&'a str> {
+    while let Some((block, rest)) = blocks.split_first() {
+        *blocks = rest;
+        if let ContentBlock::ToolCall(call) = block {
+            return Some(&call.call_id);
+        }
+    }
+    None
+}
+
+fn has_failed(message: &LlmMessage) -> bool {
+    matches!(message, LlmMessage::Assistant(message) if message.stop_reason == MessageStopReason::Error)
+}
+
+fn same_sender(one: &LlmMessage, other: &LlmMessage) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// Thinking alone says nothing: no provider takes a message that ends with it.
+fn says_nothing(content: &[ContentBlock]) -> bool {
+    content.iter().all(|block| match block {
+        ContentBlock::Text(block) => block.text.is_empty(),
+        ContentBlock::Thinking(_) => true,
+        _ => false,
+    })
+}
+
+/// A stock transformer: the newest tool results and answers stay whole. Older results go with their calls, of older
+/// answers a trace stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepLast {
+    /// How many results, and how many answers.
+    pub messages: usize,
+}
+
+impl Default for KeepLast {
+    fn default() -> Self {
+        KeepLast { messages: 64 }
+    }
+}
+
+impl KeepLast {
+    /// A view for one request, or nothing where there is nothing to leave out.
+    pub fn apply(&self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
+        let of = |role: Role| messages.iter().filter(|message| message.role() == role).count();
+        if of(Role::Tool) <= self.messages && of(Role::Assistant) <= self.messages {
+            return None;
+        }
+        let mut messages = messages.to_vec();
+        dedup_results(&mut messages);
+        keep_last_results(&mut messages, self.messages);
+        shorten_old_answers(&mut messages, self.messages);
+        strip_dangling_calls(&mut messages, DanglingCalls::StripAll);
+        remove_orphaned_results(&mut messages);
+        Some(messages)
+    }
+}
+
+impl Reducible for AgentMessage {
+    fn role(&self) -> Role {
+        match self {
+            AgentMessage::User(_) => Role::User,
+            AgentMessage::Assistant(_) => Role::Assistant,
+            AgentMessage::ToolResult(_) => Role::Tool,
+            AgentMessage::Custom(_) => Role::Aside,
+        }
+    }
+
+    fn parts(&self) -> usize {
+        match self {
+            AgentMessage::User(message) => message.content.len(),
+            AgentMessage::Assistant(message) => message.content.len(),
+            AgentMessage::ToolResult(_) => 1,
+            AgentMessage::Custom(_) => 0,
+        }
+    }
+
+    fn link(&self, part: usize) -> Link<'_> {
+        match self {
+            AgentMessage::ToolResult(result) => Link::Result(&result.call_id),
+            AgentMessage::Assistant(message) => match message.content.get(part) {
+                Some(ContentBlock::ToolCall(call)) => Link::Call(&call.call_id),
+                _ => Link::None,
+            },
+            _ => Link::None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            AgentMessage::User(message) => says_nothing(&message.content),
+            AgentMessage::Assistant(message) => says_nothing(&message.content),
+            AgentMessage::ToolResult(_) | AgentMessage::Custom(_) => false,
+        }
+    }
+
+    fn retain(&mut self, keep: &dyn Fn(usize) -> bool) -> bool {
+        let content = match self {
+            AgentMessage::ToolResult(_) => return keep(0),
+            AgentMessage::Custom(_) => return true,
+            AgentMessage::User(message) => &mut Rc::make_mut(message).content,
+            AgentMessage::Assistant(message) => &mut Rc::make_mut(message).content,
+        };
+        let mut part = 0;
+        content.retain(|_| {
+            part += 1;
+            keep(part - 1)
+        });
+        !content.is_empty()
+    }
+
+    fn merges_with(&self, next: &Self) -> bool {
+        matches!(
+            (self, next),
+            (AgentMessage::User(_), AgentMessage::User(_))
+                | (AgentMessage::Assistant(_), AgentMessage::Assistant(_))
+        )
+    }
+
+    fn append(&mut self, next: Self) {
+        match (self, next) {
+            (AgentMessage::User(first), AgentMessage::User(next)) => {
+                Rc::make_mut(first).content.extend(next.content.iter().cloned());
+            }
+            (AgentMessage::Assistant(first), AgentMessage::Assistant(next)) => {
+                Rc::make_mut(first).content.extend(next.content.iter().cloned());
+            }
+            _ => {}
+        }
+    }
+
+    fn joins(&self, next: &Self) -> bool {
+        matches!((self, next), (AgentMessage::ToolResult(_), AgentMessage::ToolResult(_)))
+    }
+
+    fn shorten(&mut self) {
+        let AgentMessage::Assistant(message) = self else { return };
+        let is_call = |block: &ContentBlock| matches!(block, ContentBlock::ToolCall(_));
+        if message.content.iter().all(is_call) || says_nothing(&message.content) {
+            return;
+        }
+        let content = &mut Rc::make_mut(message).content;
+        content.retain(is_call);
+        if content.is_empty() {
+            content.push(ContentBlock::text(TRUNCATED));
+        }
+    }
+
+    fn trim(&mut self) {
+        match self {
+            AgentMessage::Assistant(message) if message.content.iter().any(is_trimmable) => {
+                let content = &mut Rc::make_mut(message).content;
+                // What was thought about a text that is gone helps nobody.
+                content.retain(|block| !matches!(block, ContentBlock::Thinking(_)));
+                for block in content.iter_mut().filter(|block| is_trimmable(block)) {
+                    *block = ContentBlock::text(PART_TRIMMED);
+                }
+            }
+            AgentMessage::ToolResult(result) => {
+                let trimmed = ContentBlock::text(PART_TRIMMED);
+                if !matches!(result.content.as_slice(), [one] if *one == trimmed) {
+                    Rc::make_mut(result).content = vec![trimmed];
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn weight(&self) -> u64 {
+        match self {
+            AgentMessage::User(message) => budget::weight_of_blocks(&message.content),
+            AgentMessage::Assistant(message) => budget::weight_of_blocks(&message.content),
+            AgentMessage::ToolResult(result) => {
+                let bytes = result.content.iter().map(block_bytes).fold(0, u64::saturating_add);
+                let pictures = result.content.iter().filter(|block| matches!(block, ContentBlock::Image(_)));
+                budget::weight_of_result(bytes, pictures.count())
+            }
+            AgentMessage::Custom(_) => 0,
+        }
+    }
+}
+
+fn is_trimmable(block: &ContentBlock) -> bool {
+    match block {
+        ContentBlock::Text(block) => block.text != PART_TRIMMED,
+        ContentBlock::Thinking(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,83 @@
+//! What the model is shown of the history: hygiene before every call, and stock ways to make a long history shorter.
+//!
+//! - [`hygiene`]: request only; calls and results paired, nothing empty, nothing failed.
+//! - [`SlidingWindow`]: the first messages and the newest ones that fit.
+//! - [`KeepLast`]: the newest results and answers, older ones as traces.
+//! - [`BudgetTrim`]: contents replaced by a placeholder up to a boundary that never moves back.
+//!
+//! The passes under these are written once, over the small trait [`Reducible`]: in our history a tool result is a
+//! message of its own, in others it is a part of a message that may hold anything. [`AgentMessage`] is one instance;
+//! the golden vectors of the test suite, whose messages our types could not express, are another.
+
+mod budget;
+mod hygiene;
+mod passes;
+mod window;
+
+pub use budget::{
+    BOUNDARY_KEY, BudgetTrim, TokenBudget, TrimMemory, boundary_in, set_boundary, tool_tokens,
+    trim_to_budget, with_margin,
+};
+pub use hygiene::{KeepLast, SameRole, hygiene};
+pub use passes::{
+    DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
+    merge_same_role, reduce, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
+};
+pub use window::{SlidingWindow, Windowed};
+
+use crate::message::{AgentMessage, AssistantMessage, ContentBlock, Usage};
+
+/// Tokens that an image is taken for.
+const IMAGE_TOKENS: u64 = 1_200;
+/// Tokens that a custom message is taken for.
+const CUSTOM_TOKENS: u64 = 100;
+
+/// Roughly how many tokens a message is: the bytes of its texts, thinking and arguments by four.
+pub fn estimate_tokens(message: &AgentMessage) -> u64 {
+    match message {
+        AgentMessage::User(message) => estimate_blocks(&message.content),
+        AgentMessage::Assistant(message) => estimate_blocks(&message.content),
+        AgentMessage::ToolResult(message) => estimate_blocks(&message.content),
+        AgentMessage::Custom(_) => CUSTOM_TOKENS,
+    }
+}
+
+/// How many tokens a history is: what the provider told of the newest answer, and an estimate for what came after.
+pub fn context_tokens(messages: &[AgentMessage], count: &dyn Fn(&AgentMessage) -> u64) -> u64 {
+    let told = messages.iter().enumerate().rev().find_map(|(at, message)| match message {
+        AgentMessage::Assistant(answer) => told_tokens(answer).map(|tokens| (at + 1, tokens)),
+        _ => None,
+    });
+    let (from, tokens) = told.unwrap_or((0, 0));
+    messages.iter().skip(from).map(count).fold(tokens, u64::saturating_add)
+}
+
+fn told_tokens(answer: &AssistantMessage) -> Option<u64> {
+    let Usage { input, output, cache_read, cache_write, .. } = answer.usage;
+    let prompt = input.saturating_add(cache_read).saturating_add(cache_write);
+    // Without prompt tokens only the answer was counted: worth nothing for the whole.
+    if answer.is_cut() || prompt == 0 { None } else { Some(prompt.saturating_add(output)) }
+}
+
+fn estimate_blocks(content: &[ContentBlock]) -> u64 {
+    let mut bytes = 0;
+    let mut tokens = 0;
+    for block in content {
+        match block {
+            ContentBlock::Image(_) | ContentBlock::File(_) => tokens += IMAGE_TOKENS,
+            _ => bytes += block_bytes(block),
+        }
+    }
+    tokens + bytes / 4
+}
+
+/// Bytes of text, thinking, arguments; none for pictures and files.
+fn block_bytes(block: &ContentBlock) -> u64 {
+    let length = match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::Thinking(block) => block.thinking.len(),
+        ContentBlock::ToolCall(call) => call.arguments.as_str().len(),
+        ContentBlock::Image(_) | ContentBlock::File(_) => 0,
+    };
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

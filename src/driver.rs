@@ -1,0 +1,620 @@
+//! The one asynchronous driver: walks the machine's list, starts and drops effects as futures, hands over what comes
+//! back. It decides nothing about the run, spawns nothing and owns no executor: whoever polls it runs it.
+
+mod tasks;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use futures::future::LocalBoxFuture;
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
+
+use crate::cancel::CancelToken;
+use crate::config::AgentLoopConfig;
+use crate::error::{AgentError, ErrorInfo, ErrorKind};
+use crate::event::{AgentEvent, RunStopReason};
+use crate::isolate::guard;
+use crate::machine::{
+    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
+};
+use crate::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::ports::{AgentRunContext, HookCall};
+use crate::state::SessionState;
+use crate::stream::{AssistantMessageEvent, ModelRequest};
+use crate::tool::{ToolContext, ToolOutcome, Updates};
+
+use tasks::{Polled, Tasks, Work};
+
+/// Mail to a run, from anywhere. Cloning it shares the box.
+#[derive(Clone, Default)]
+pub struct Inbox(Rc<InboxState>);
+
+#[derive(Default)]
+struct InboxState {
+    mail: RefCell<VecDeque<AgentCommand>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Inbox {
+    /// Posts a command and wakes the run.
+    pub fn post(&self, command: AgentCommand) {
+        self.0.mail.borrow_mut().push_back(command);
+        if let Some(waker) = self.0.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn take(&self) -> Option<AgentCommand> {
+        self.0.mail.borrow_mut().pop_front()
+    }
+
+    pub(crate) fn take_all(&self) -> Vec<AgentCommand> {
+        self.0.mail.borrow_mut().drain(..).collect()
+    }
+
+    pub(crate) fn has_messages(&self) -> bool {
+        let mail = self.0.mail.borrow();
+        mail.iter().any(|command| matches!(command, AgentCommand::Steer(_) | AgentCommand::FollowUp(_)))
+    }
+
+    fn wake_by(&self, waker: &Waker) {
+        *self.0.waker.borrow_mut() = Some(waker.clone());
+    }
+}
+
+/// What anybody may read of a run at any time, also from inside a callback.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// The history.
+    pub messages: Vec<AgentMessage>,
+    /// Grows whenever the history changes by anything but an append.
+    pub epoch: u64,
+    /// What the run used so far.
+    pub usage: Usage,
+    /// The calls that wait for somebody's decision.
+    pub pending_approvals: Vec<ToolCallBlock>,
+    /// What is left in the queues; set when the run is over.
+    pub(crate) steering: Vec<Letter>,
+    pub(crate) follow_up: Vec<Letter>,
+    /// Whether the run is over.
+    pub ended: bool,
+}
+
+/// What a run and its owner share.
+#[derive(Clone)]
+pub(crate) struct Line {
+    pub(crate) config: Rc<RefCell<Rc<AgentLoopConfig>>>,
+    pub(crate) inbox: Inbox,
+    pub(crate) cancel: CancelToken,
+    pub(crate) published: Rc<RefCell<Published>>,
+    pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
+    pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct AgentLoopResult {
+    /// The run.
+    pub run_id: Rc<str>,
+    /// Everything appended since the start.
+    pub messages: Vec<AgentMessage>,
+    /// The text of the last answer.
+    pub text: String,
+    /// Everything it used.
+    pub usage: Usage,
+    /// Turns that called the model.
+    pub turns: u32,
+    /// Why it ended.
+    pub stop_reason: RunStopReason,
+    /// With stop reason error or aborted: why.
+    pub error: Option<AgentError>,
+}
+
+/// What [`AgentStream::poll_output`] gives.
+pub enum Next {
+    /// Tell the listeners.
+    Event(AgentEvent),
+    /// What was told so far must reach the listeners before the run can go on.
+    Barrier,
+    /// The run is over.
+    End,
+}
+
+/// Starts a run with these messages on an empty history.
+pub fn agent_loop(
+    prompts: Vec<AgentMessage>,
+    config: AgentLoopConfig,
+    context: AgentRunContext,
+    cancel: CancelToken,
+) -> AgentStream {
+    AgentStream::alone(Vec::new(), Input::Begin(prompts), config, context, cancel)
+}
+
+/// Starts a run that goes on from a history.
+///
+/// # Errors
+/// Misuse, where the history is empty or ends with an answer of the model: there is nothing to answer.
+pub fn agent_loop_continue(
+    messages: Vec<AgentMessage>,
+    config: AgentLoopConfig,
+    context: AgentRunContext,
+    cancel: CancelToken,
+) -> Result<AgentStream, AgentError> {
+    match messages.last() {
+        None => Err(AgentError::new(ErrorKind::Misuse, "cannot continue with an empty message history")),
+        Some(AgentMessage::Assistant(_)) => {
+            let text = "cannot continue when the last message is an assistant message";
+            Err(AgentError::new(ErrorKind::Misuse, text))
+        }
+        Some(_) => Ok(AgentStream::alone(messages, Input::Continue, config, context, cancel)),
+    }
+}
+
+/// A run: a stream of its events. It runs while it is polled; dropping it stops the run, and the history stays whole.
+pub struct AgentStream {
+    line: Line,
+    context: AgentRunContext,
+    state: LoopState,
+    /// How the run begins, until it is polled.
+    begin: Option<Input>,
+    outputs: VecDeque<Output>,
+    scratch: Vec<Output>,
+    tasks: Tasks,
+    /// The key of this turn.
+    key: KeyOfTurn,
+    /// The end of an answer that came while the listeners still had something to be told.
+    held: Option<(EffectId, Reply)>,
+    abort_heard: bool,
+    result: Option<AgentLoopResult>,
+}
+
+/// Turn, provider, key.
+type KeyOfTurn = Rc<RefCell<Option<(u32, Rc<str>, Option<Rc<str>>)>>>;
+
+impl AgentStream {
+    fn alone(
+        messages: Vec<AgentMessage>,
+        begin: Input,
+        config: AgentLoopConfig,
+        context: AgentRunContext,
+        cancel: CancelToken,
+    ) -> Self {
+        let line = Line {
+            config: Rc::new(RefCell::new(Rc::new(config))),
+            inbox: Inbox::default(),
+            cancel,
+            published: Rc::default(),
+            listener: Rc::new(|_| {}),
+            receipts: Rc::new(|_, _| {}),
+        };
+        let session = SessionState::new(line.config.borrow().rules.session_state.clone());
+        let state = LoopState::new(context.clone(), messages, session);
+        AgentStream::new(line, state, begin, context)
+    }
+
+    pub(crate) fn new(line: Line, state: LoopState, begin: Input, context: AgentRunContext) -> Self {
+        let mut stream = AgentStream {
+            line,
+            context,
+            state,
+            begin: Some(begin),
+            outputs: VecDeque::new(),
+            scratch: Vec::new(),
+            tasks: Tasks::default(),
+            key: KeyOfTurn::default(),
+            held: None,
+            abort_heard: false,
+            result: None,
+        };
+        stream.publish();
+        stream
+    }
+
+    /// Who runs.
+    pub fn context(&self) -> &AgentRunContext {
+        &self.context
+    }
+
+    /// Posts mail to the run.
+    pub fn inbox(&self) -> Inbox {
+        self.line.inbox.clone()
+    }
+
+    /// The state of the run.
+    pub fn state(&self) -> &LoopState {
+        &self.state
+    }
+
+    /// How the run ended; `None` before its end.
+    pub fn result(&self) -> Option<&AgentLoopResult> {
+        self.result.as_ref()
+    }
+
+    /// Runs to the end and gives the result.
+    pub async fn finish(mut self) -> AgentLoopResult {
+        while self.next().await.is_some() {}
+        self.result.clone().unwrap_or_else(|| AgentLoopResult {
+            run_id: self.context.run_id.clone(),
+            messages: Vec::new(),
+            text: String::new(),
+            usage: Usage::default(),
+            turns: 0,
+            stop_reason: RunStopReason::Error,
+            error: Some(AgentError::new(ErrorKind::Internal, "the run ended in silence")),
+        })
+    }
+
+    /// As polling the stream, for listeners that are told in batches. With `told` the caller says that everything it
+    /// got before has reached them; without, the run stops at the next [`Next::Barrier`]: no effect starts, and no
+    /// answer ends, before the listeners had their say.
+    pub fn poll_output(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<Next> {
+        if let Some(begin) = self.begin.take() {
+            self.step(begin);
+        }
+        loop {
+            match self.outputs.pop_front() {
+                Some(Output::Event(event)) => {
+                    self.note_end(&event);
+                    (self.line.listener)(&event);
+                    return Poll::Ready(Next::Event(event));
+                }
+                Some(Output::Receipt(id, receipt)) => (self.line.receipts)(id, receipt),
+                Some(Output::Cancel(id)) => self.drop_effect(id),
+                Some(start @ Output::Start { .. }) if !told => {
+                    self.outputs.push_front(start);
+                    return Poll::Ready(Next::Barrier);
+                }
+                Some(Output::Start { id, effect, announce }) => {
+                    self.hear();
+                    if self.is_cancelled(id) {
+                        continue;
+                    }
+                    if let Some(event) = announce {
+                        self.outputs.push_front(Output::Start { id, effect, announce: None });
+                        self.outputs.push_front(Output::Event(event));
+                        continue;
+                    }
+                    self.start(id, effect);
+                }
+                None if self.state.is_ended() => return Poll::Ready(Next::End),
+                None => match self.poll_tasks(cx, told) {
+                    Poll::Ready(true) => {}
+                    Poll::Ready(false) => return Poll::Ready(Next::Barrier),
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        }
+    }
+
+    /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
+    /// did, `Ready(false)` when the listeners must be told first.
+    fn poll_tasks(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<bool> {
+        self.tasks.wake_by(cx.waker());
+        self.line.inbox.wake_by(cx.waker());
+        if let Some((id, polled)) = self.tasks.poll_tools() {
+            self.take_polled(id, polled);
+            return Poll::Ready(true);
+        }
+        let _ = self.line.cancel.poll_cancelled(cx);
+        if self.hear() {
+            return Poll::Ready(true);
+        }
+        if let Some((id, reply)) = self.held.take() {
+            self.step(Input::Reply(id, reply));
+            return Poll::Ready(true);
+        }
+        match self.tasks.poll_others() {
+            Some((id, Polled::More(reply))) if !told && ends_answer(&reply) => {
+                self.held = Some((id, reply));
+                Poll::Ready(false)
+            }
+            Some((id, polled)) => {
+                self.take_polled(id, polled);
+                Poll::Ready(true)
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    fn take_polled(&mut self, id: EffectId, polled: Polled) {
+        match polled {
+            Polled::More(reply) => self.step(Input::Reply(id, reply)),
+            Polled::Last(reply) => {
+                self.tasks.remove(id);
+                self.step(Input::Reply(id, reply));
+            }
+        }
+    }
+
+    /// Hands over abort and mail. Whether there was any.
+    fn hear(&mut self) -> bool {
+        let mut heard = false;
+        if !self.abort_heard && self.line.cancel.is_cancelled() {
+            self.abort_heard = true;
+            heard = true;
+            let reason = self.line.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
+            self.step(Input::Abort(reason));
+        }
+        while let Some(command) = self.line.inbox.take() {
+            heard = true;
+            self.step(Input::Command(command));
+        }
+        heard
+    }
+
+    fn step(&mut self, input: Input) {
+        let config = self.line.config.borrow().clone();
+        let now = config.ports.timer.now();
+        let mut out = std::mem::take(&mut self.scratch);
+        self.state.step(&config.rules, now, input, &mut out);
+        self.outputs.extend(out.drain(..));
+        self.scratch = out;
+        self.publish();
+    }
+
+    /// Puts what changed where everybody may read it.
+    fn publish(&mut self) {
+        let mut published = self.line.published.borrow_mut();
+        let messages = self.state.messages();
+        if published.epoch != self.state.epoch() {
+            published.epoch = self.state.epoch();
+            published.messages = messages.to_vec();
+        } else if let Some(fresh) = messages.get(published.messages.len()..) {
+            published.messages.extend_from_slice(fresh);
+        }
+        published.usage = *self.state.usage();
+        if self.state.has_open_approvals() || !published.pending_approvals.is_empty() {
+            published.pending_approvals = self.state.pending_approvals();
+        }
+        if self.state.is_ended() && !published.ended {
+            published.ended = true;
+            (published.steering, published.follow_up) = self.state.take_queues();
+        }
+    }
+
+    fn note_end(&mut self, event: &AgentEvent) {
+        if let AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } = event {
+            let last = messages.iter().rev().find_map(|message| match message {
+                AgentMessage::Assistant(answer) => Some(answer.text()),
+                _ => None,
+            });
+            self.result = Some(AgentLoopResult {
+                run_id: self.context.run_id.clone(),
+                messages: messages.clone(),
+                text: last.unwrap_or_default(),
+                usage: *usage,
+                turns: *turns,
+                stop_reason: *stop_reason,
+                error: error.clone().map(AgentError::from),
+            });
+        }
+    }
+
+    fn drop_effect(&mut self, id: EffectId) {
+        self.tasks.remove(id);
+        if self.held.as_ref().is_some_and(|(held, _)| *held == id) {
+            self.held = None;
+        }
+    }
+
+    /// Whether a cancellation of the effect waits in the list.
+    fn is_cancelled(&self, id: EffectId) -> bool {
+        self.outputs.iter().any(|output| matches!(output, Output::Cancel(cancelled) if *cancelled == id))
+    }
+
+    fn start(&mut self, id: EffectId, effect: Effect) {
+        let config = self.line.config.borrow().clone();
+        let ports = &config.ports;
+        let cancel = CancelToken::new();
+        let work = match effect {
+            Effect::Prepare { overflow } => {
+                let Some(transformer) = ports.transformer.clone() else {
+                    return self.step(Input::Reply(id, Reply::Prepared(Ok(Default::default()))));
+                };
+                let messages: Rc<[AgentMessage]> = self.state.messages().into();
+                let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
+                Work::once(answer, Reply::Prepared)
+            }
+            Effect::Poll(queue) => {
+                let Some(provider) = ports.messages.clone() else {
+                    return self.step(Input::Reply(id, Reply::Polled(Vec::new())));
+                };
+                let answer = guard(|| {
+                    let messages = match queue {
+                        Queue::Steering => provider.poll_steering(),
+                        Queue::FollowUp => provider.poll_follow_up(),
+                    };
+                    Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
+                });
+                Work::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
+            }
+            Effect::Compact { model } => {
+                let Some(engine) = ports.compaction.clone() else {
+                    return self.step(Input::Reply(id, Reply::Compacted(None)));
+                };
+                let messages: Rc<[AgentMessage]> = self.state.messages().into();
+                let answer = guard(|| Ok(engine.compact(messages, model, cancel.clone())));
+                Work::once(answer, |compaction| Reply::Compacted(Some(compaction)))
+            }
+            Effect::Approve(request) => {
+                let Some(approver) = ports.approver.clone() else { return };
+                let answer = guard(|| Ok(approver.decide(request, cancel.clone())));
+                Work::once(answer, Reply::Approved)
+            }
+            Effect::Sleep { ms } => {
+                let sleep = ports.timer.sleep(ms);
+                let sleep = Box::pin(async {
+                    sleep.await;
+                    Ok(())
+                });
+                Work::once(Ok(sleep), |_| Reply::Slept)
+            }
+            Effect::Hook(call) => {
+                let told = tell_hooks(config.clone(), self.context.clone(), call);
+                Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
+            }
+            Effect::Execute { tool, call_id, arguments } => {
+                self.execute(&config, tool, call_id, arguments, cancel.clone())
+            }
+            Effect::Infer { model, turn_index, request } => {
+                Work::Model(self.infer(&config, model, turn_index, request, &cancel))
+            }
+        };
+        self.tasks.insert(id, work, cancel);
+    }
+
+    fn execute(
+        &self,
+        config: &Rc<AgentLoopConfig>,
+        tool: usize,
+        call_id: Rc<str>,
+        arguments: crate::json::RawJson,
+        cancel: CancelToken,
+    ) -> Work {
+        let updates = Updates::default();
+        let Some(tool) = config.ports.tools.get(tool).cloned() else {
+            let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
+            return Work::Tool { future: Box::pin(async { gone }), updates };
+        };
+        let context = ToolContext {
+            call_id,
+            tool_name: tool.spec().schema.name.clone(),
+            run_id: self.context.run_id.clone(),
+            session_id: self.context.session_id.clone(),
+            arguments,
+            cancel,
+            updates: updates.clone(),
+            state: self.state.session().clone(),
+        };
+        let future = guard(|| Ok(tool.execute(context)));
+        let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
+        Work::Tool { future, updates }
+    }
+
+    /// First the key, once per turn, then the call.
+    fn infer(
+        &self,
+        config: &Rc<AgentLoopConfig>,
+        model: usize,
+        turn_index: u32,
+        mut request: ModelRequest,
+        cancel: &CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        let Some(model) = config.ports.models.get(model).cloned() else {
+            return failed_stream(ErrorInfo::new(ErrorKind::Misuse, "there is no such model"));
+        };
+        let (context, cancel) = (self.context.clone(), cancel.clone());
+        let known = self.key.borrow().clone();
+        let known = known.filter(|(turn, provider, _)| *turn == turn_index && *provider == model.provider);
+        let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
+            request.api_key = key;
+            let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
+            stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
+        };
+        let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
+        if let Some((_, _, key)) = known {
+            return call(request, key);
+        }
+        let kept = self.key.clone();
+        let provider = config.ports.models.first().map_or_else(|| "".into(), |model| model.provider.clone());
+        request.api_key = None;
+        let asked = async move {
+            let key = match guard(|| Ok(keys.key(&provider))) {
+                Ok(future) => future.await,
+                Err(text) => Err(text),
+            };
+            match key {
+                Ok(key) => {
+                    *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
+                    call(request, key)
+                }
+                Err(text) => {
+                    let text = ["the key could not be had: ", &text].concat();
+                    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
+                }
+            }
+        };
+        stream::once(asked).flatten().boxed_local()
+    }
+}
+
+impl Stream for AgentStream {
+    type Item = AgentEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        match self.poll_output(cx, true) {
+            Poll::Ready(Next::Event(event)) => Poll::Ready(Some(event)),
+            Poll::Ready(Next::Barrier | Next::End) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for AgentStream {
+    /// A run that nobody polls any more is stopped, so that its history is whole.
+    fn drop(&mut self) {
+        if !self.state.is_ended() && self.begin.is_none() {
+            self.step(Input::Abort("the run was dropped".into()));
+            while !self.state.is_ended() {
+                // Only the error hooks can be left; nobody waits for them.
+                self.step(Input::Abort("the run was dropped".into()));
+            }
+        }
+        let mut published = self.line.published.borrow_mut();
+        published.ended = true;
+    }
+}
+
+async fn tell_hooks_in_order(
+    config: Rc<AgentLoopConfig>,
+    context: AgentRunContext,
+    call: HookCall,
+) -> Result<(), String> {
+    let is_error = matches!(call, HookCall::OnError { .. });
+    for hook in &config.ports.hooks {
+        if !hook.stages().has(&call) {
+            continue;
+        }
+        let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
+            Ok(mut future) => {
+                std::future::poll_fn(move |cx| match guard(|| Ok(future.as_mut().poll(cx))) {
+                    Ok(poll) => poll,
+                    Err(text) => Poll::Ready(Err(text)),
+                })
+                .await
+            }
+            Err(text) => Err(text),
+        };
+        if !is_error {
+            told?;
+        }
+    }
+    Ok(())
+}
+
+fn tell_hooks(
+    config: Rc<AgentLoopConfig>,
+    context: AgentRunContext,
+    call: HookCall,
+) -> LocalBoxFuture<'static, Result<(), String>> {
+    Box::pin(tell_hooks_in_order(config, context, call))
+}
+
+fn hook_error(text: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Hook, ["a hook failed: ", &text].concat()).in_phase("hook")
+}
+
+fn failed_stream(error: ErrorInfo) -> LocalBoxStream<'static, AssistantMessageEvent> {
+    stream::iter([AssistantMessageEvent::Error(error)]).boxed_local()
+}
+
+fn ends_answer(reply: &Reply) -> bool {
+    matches!(
+        reply,
+        Reply::StreamEnded
+            | Reply::Stream(AssistantMessageEvent::Done { .. } | AssistantMessageEvent::Error(_))
+    )
+}

@@ -1,0 +1,227 @@
+//! The running effects: each is polled only when it was woken, tools ahead of the rest.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
+use futures::stream::Stream;
+
+use crate::cancel::CancelToken;
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::isolate::guard;
+use crate::machine::{EffectId, Reply};
+use crate::stream::AssistantMessageEvent;
+use crate::tool::{ToolOutcome, Updates};
+
+/// What an effect does.
+pub(super) enum Work {
+    /// Answers once.
+    Once(LocalBoxFuture<'static, Reply>),
+    /// A tool: updates, then its outcome.
+    Tool { future: LocalBoxFuture<'static, ToolOutcome>, updates: Updates },
+    /// A model call: events, then its end.
+    Model(LocalBoxStream<'static, AssistantMessageEvent>),
+}
+
+impl Work {
+    /// A future of the host, and how its answer (or its failure) reads as a reply.
+    pub(super) fn once<T: 'static>(
+        future: Result<LocalBoxFuture<'static, Result<T, String>>, String>,
+        reply: fn(Result<T, String>) -> Reply,
+    ) -> Work {
+        match future {
+            Err(text) => Work::Once(Box::pin(async move { reply(Err(text)) })),
+            Ok(mut future) => Work::Once(Box::pin(std::future::poll_fn(move |cx| {
+                match guard(|| Ok(future.as_mut().poll(cx))) {
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Ok(Poll::Ready(answer)) => Poll::Ready(reply(answer)),
+                    Err(text) => Poll::Ready(reply(Err(text))),
+                }
+            }))),
+        }
+    }
+}
+
+/// What polling an effect gave.
+pub(super) enum Polled {
+    /// An answer; others may follow.
+    More(Reply),
+    /// The last answer.
+    Last(Reply),
+}
+
+/// The running effects.
+#[derive(Default)]
+pub(super) struct Tasks {
+    tasks: BTreeMap<EffectId, Task>,
+    woken: Arc<Woken>,
+}
+
+struct Task {
+    work: Work,
+    cancel: CancelToken,
+    waker: Waker,
+}
+
+/// Who was woken since the last look.
+#[derive(Default)]
+struct Woken {
+    queues: Mutex<Queues>,
+}
+
+#[derive(Default)]
+struct Queues {
+    tools: VecDeque<EffectId>,
+    others: VecDeque<EffectId>,
+    driver: Option<Waker>,
+}
+
+struct TaskWaker {
+    id: EffectId,
+    is_tool: bool,
+    woken: Arc<Woken>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        let driver = self.woken.with(|queues| {
+            let queue = if self.is_tool { &mut queues.tools } else { &mut queues.others };
+            queue.push_back(self.id);
+            queues.driver.take()
+        });
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+impl Woken {
+    fn with<T>(&self, look: impl FnOnce(&mut Queues) -> T) -> T {
+        let mut queues = self.queues.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        look(&mut queues)
+    }
+}
+
+impl Tasks {
+    /// Puts an effect in. It is polled for the first time when the driver next looks.
+    pub(super) fn insert(&mut self, id: EffectId, work: Work, cancel: CancelToken) {
+        let is_tool = matches!(work, Work::Tool { .. });
+        let waker: Waker = Arc::new(TaskWaker { id, is_tool, woken: self.woken.clone() }).into();
+        if let Work::Tool { updates, .. } = &work {
+            updates.wake_by(&waker);
+        }
+        waker.wake_by_ref();
+        self.tasks.insert(id, Task { work, cancel, waker });
+    }
+
+    /// Drops an effect. Who works for it is told first.
+    pub(super) fn remove(&mut self, id: EffectId) {
+        if let Some(task) = self.tasks.remove(&id) {
+            if let Work::Tool { updates, .. } = &task.work {
+                updates.close();
+            }
+            task.cancel.cancel("not wanted any more");
+        }
+    }
+
+    pub(super) fn wake_by(&mut self, waker: &Waker) {
+        self.woken.with(|queues| match &queues.driver {
+            Some(known) if known.will_wake(waker) => {}
+            _ => queues.driver = Some(waker.clone()),
+        });
+    }
+
+    /// Polls the woken tools until one has something to say.
+    pub(super) fn poll_tools(&mut self) -> Option<(EffectId, Polled)> {
+        while let Some(id) = self.woken.with(|queues| queues.tools.pop_front()) {
+            if let Some(polled) = self.poll(id) {
+                return Some((id, polled));
+            }
+        }
+        None
+    }
+
+    /// Polls the other woken effects until one has something to say.
+    pub(super) fn poll_others(&mut self) -> Option<(EffectId, Polled)> {
+        while let Some(id) = self.woken.with(|queues| queues.others.pop_front()) {
+            if let Some(polled) = self.poll(id) {
+                return Some((id, polled));
+            }
+        }
+        None
+    }
+
+    fn poll(&mut self, id: EffectId) -> Option<Polled> {
+        let task = self.tasks.get_mut(&id)?;
+        let mut cx = Context::from_waker(&task.waker);
+        match &mut task.work {
+            Work::Once(future) => match future.as_mut().poll(&mut cx) {
+                Poll::Ready(reply) => Some(Polled::Last(reply)),
+                Poll::Pending => None,
+            },
+            Work::Tool { future, updates } => {
+                if let Some(update) = updates.take() {
+                    self.again(id, true);
+                    return Some(Polled::More(Reply::Update(update)));
+                }
+                updates.wake_by(&task.waker);
+                let outcome = match guard(|| Ok(future.as_mut().poll(&mut cx))) {
+                    Ok(Poll::Pending) => {
+                        return updates_after_poll(updates).inspect(|_| self.again(id, true));
+                    }
+                    Ok(Poll::Ready(outcome)) => outcome,
+                    Err(text) => ToolOutcome::Failed(text),
+                };
+                // What was said before the end is told before the end.
+                match updates.take() {
+                    None => Some(Polled::Last(Reply::Executed(outcome))),
+                    Some(update) => {
+                        task.work = Work::Tool {
+                            future: Box::pin(std::future::ready(outcome)),
+                            updates: std::mem::take(updates),
+                        };
+                        self.again(id, true);
+                        Some(Polled::More(Reply::Update(update)))
+                    }
+                }
+            }
+            Work::Model(stream) => {
+                let next = guard(|| Ok(Pin::new(&mut *stream).poll_next(&mut cx)));
+                let reply = match next {
+                    Ok(Poll::Pending) => return None,
+                    Ok(Poll::Ready(Some(event))) => Reply::Stream(event),
+                    Ok(Poll::Ready(None)) => Reply::StreamEnded,
+                    Err(text) => {
+                        Reply::Stream(AssistantMessageEvent::Error(ErrorInfo::new(ErrorKind::Unknown, text)))
+                    }
+                };
+                self.again(id, false);
+                Some(Polled::More(reply))
+            }
+        }
+    }
+
+    /// The effect has more to say at once.
+    fn again(&self, id: EffectId, is_tool: bool) {
+        self.woken.with(|queues| {
+            let queue = if is_tool { &mut queues.tools } else { &mut queues.others };
+            queue.push_front(id);
+        });
+    }
+}
+
+fn updates_after_poll(updates: &Updates) -> Option<Polled> {
+    updates.take().map(|update| Polled::More(Reply::Update(update)))
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        let ids: Vec<EffectId> = self.tasks.keys().copied().collect();
+        for id in ids {
+            self.remove(id);
+        }
+    }
+}

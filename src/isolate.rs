@@ -1,0 +1,37 @@
+//! Host code is called so that its failure stays its own: a panic becomes an error text. In wasm a panic cannot be
+//! caught; there the boundary turns a JS exception into the error, and native code of the host must not panic.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Calls `host`; an error or a panic comes back as a text.
+///
+/// # Errors
+/// The host's own error, or the panic's message.
+pub fn guard<T>(host: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(host))
+            .unwrap_or_else(|panic| Err(text_of(&*panic)))
+    }
+    #[cfg(target_arch = "wasm32")]
+    host()
+}
+
+/// Polls a future of the host; a panic comes back as a text.
+///
+/// # Errors
+/// The panic's message.
+pub fn guard_poll<T>(
+    future: &mut Pin<Box<dyn Future<Output = T>>>,
+    cx: &mut Context<'_>,
+) -> Result<Poll<T>, String> {
+    guard(|| Ok(future.as_mut().poll(cx)))
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())
+}

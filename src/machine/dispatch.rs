@@ -1,0 +1,897 @@
+//! The calls of one answer: policies for the whole batch, approval, look-up and schema, execution, results in the
+//! order of the calls.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use crate::approval::{ApprovalGate, DecisionSource, ToolApprovalAction, ToolDecision};
+use crate::config::{InFlight, ToolExecutionPolicy};
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::isolate::guard;
+use crate::json::{Map, RawJson};
+use crate::message::{
+    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolCallBlock, ToolResultCause,
+    ToolResultMessage,
+};
+use crate::policy::{DispatchCall, DispatchVerdict};
+use crate::ports::{ApprovalRequest, HookCall};
+use crate::stream::CallFault;
+use crate::tool::{AgentToolResult, ApprovalNeed, ToolOutcome, ToolSpec, Transfer};
+
+use super::infer::{command_of, with_arguments};
+use super::state::{AfterPoll, Answer, Batch, Call, CallStatus, Ending, Phase};
+use super::turn::stop_reason_of;
+use super::{Effect, EffectId, Queue, Reply, Step, texts};
+
+/// What the policies decided about one call.
+enum Cleared {
+    Yes(RawJson),
+    Skip(String),
+    Stop(String),
+}
+
+impl Step<'_> {
+    pub(super) fn begin_batch(&mut self, answer: Answer) {
+        let mut batch = new_batch(answer);
+        let calls = batch.calls.iter().map(|call| call.block.clone()).collect();
+        self.emit(AgentEvent::ToolCallsProposed { calls });
+        self.answer_faults(&mut batch);
+        match self.clear_by_policies(&mut batch) {
+            Err(reason) => self.stop_batch(&mut batch, &reason),
+            Ok(()) => self.open_table(&mut batch),
+        }
+        self.advance(batch);
+    }
+
+    /// Calls that were cut or are no JSON have their result at once; nobody is asked about them.
+    fn answer_faults(&mut self, batch: &mut Batch) {
+        for (id, fault) in std::mem::take(&mut batch.answer.faults) {
+            let Some(place) = batch.places.get(&id).copied() else { continue };
+            match fault {
+                CallFault::Cut => self.settle(batch, place, ToolResultCause::Incomplete, ""),
+                CallFault::Malformed(error) => {
+                    let given = batch.answer.own_arguments.get(&id).map(|raw| raw.to_value());
+                    let given = given.as_ref().and_then(|v| v.as_str()).unwrap_or_default();
+                    let detail = ["the arguments are no JSON (", &error, "): ", given].concat();
+                    self.settle(batch, place, ToolResultCause::InvalidArguments, &detail);
+                }
+                CallFault::NotAnObject => {
+                    let own = batch.answer.own_arguments.get(&id).cloned();
+                    if let (Some(own), Some(call)) = (own, batch.calls.get_mut(place)) {
+                        call.arguments = own;
+                    }
+                }
+            }
+        }
+    }
+
+    /// First pass: the policies see every call before anything is asked or run.
+    fn clear_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
+        if self.rules.pre_dispatch.is_empty() {
+            return Ok(());
+        }
+        let state = self.s.session.snapshot();
+        let mut skipped = Vec::new();
+        for place in 0..batch.calls.len() {
+            match self.clear_call(batch, place, &state) {
+                None => {}
+                Some(Cleared::Yes(arguments)) => {
+                    if let Some(call) = batch.calls.get_mut(place) {
+                        call.arguments = arguments;
+                    }
+                }
+                Some(Cleared::Skip(text)) => skipped.push((place, text)),
+                Some(Cleared::Stop(reason)) => return Err(reason),
+            }
+        }
+        for (place, text) in skipped {
+            self.settle(batch, place, ToolResultCause::Skipped, &text);
+        }
+        Ok(())
+    }
+
+    fn clear_call(&mut self, batch: &mut Batch, place: usize, state: &Map) -> Option<Cleared> {
+        let call = batch.calls.get(place).filter(|call| call.status != CallStatus::Done)?;
+        let mut seen = DispatchCall {
+            call_id: &call.block.call_id,
+            tool_name: &call.block.tool_name,
+            arguments: call.arguments.clone(),
+            state,
+        };
+        for policy in &self.rules.pre_dispatch {
+            let before = seen.arguments.clone();
+            match guard(|| policy.evaluate(&mut seen)) {
+                Ok(DispatchVerdict::Continue) => {}
+                Err(_) => seen.arguments = before,
+                Ok(DispatchVerdict::Inject(mut messages)) => batch.injected.append(&mut messages),
+                Ok(DispatchVerdict::Skip(text)) => return Some(Cleared::Skip(text)),
+                Ok(DispatchVerdict::Stop(reason)) => return Some(Cleared::Stop(reason)),
+            }
+        }
+        Some(Cleared::Yes(seen.arguments))
+    }
+
+    /// A policy stopped the batch: every call that has no result gets one that says so.
+    fn stop_batch(&mut self, batch: &mut Batch, reason: &str) {
+        batch.ending = Ending::PolicyStop;
+        batch.injected.clear();
+        self.give_up(batch, ToolResultCause::PolicyStop, reason);
+    }
+
+    /// Second pass: what must be asked is asked, all at once.
+    fn open_table(&mut self, batch: &mut Batch) {
+        let open = |call: &&Call| call.status != CallStatus::Done;
+        let calls: Vec<ToolCallBlock> =
+            batch.calls.iter().filter(open).map(|c| with_arguments(&c.block, &c.arguments)).collect();
+        let needs: Vec<bool> = calls.iter().map(|call| self.requires_approval(call)).collect();
+        let options = &self.rules.approval;
+        let mut actions = calls.iter().zip(&needs).map(|(call, need)| {
+            options.action(&call.tool_name, command_of(&call.arguments).as_deref(), *need)
+        });
+        let mut next = actions.by_ref().collect::<VecDeque<_>>();
+        let asked: Vec<bool> = next.iter().map(|action| *action == ToolApprovalAction::Ask).collect();
+        let next = std::cell::RefCell::new(std::mem::take(&mut next));
+        let take = |_: &ToolCallBlock| next.borrow_mut().pop_front().unwrap_or(ToolApprovalAction::Ask);
+        let refused = self.s.table.open(calls.clone(), take);
+        for refusal in refused {
+            let call_id = refusal.call_id().map(str::to_owned);
+            self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
+        }
+        for ((call, need), asked) in calls.iter().zip(needs).zip(asked) {
+            if asked {
+                self.ask_about(batch, call, need);
+            }
+        }
+    }
+
+    fn requires_approval(&self, call: &ToolCallBlock) -> bool {
+        match self.spec(&call.tool_name).map(|(_, spec)| &spec.requires_approval) {
+            None | Some(ApprovalNeed::Never) => false,
+            Some(ApprovalNeed::Always) => true,
+            Some(ApprovalNeed::Depends(depends)) => guard(|| depends(&call.arguments)).unwrap_or(true),
+        }
+    }
+
+    fn ask_about(&mut self, batch: &mut Batch, call: &ToolCallBlock, requires_approval: bool) {
+        self.emit(AgentEvent::ToolApprovalRequested {
+            call_id: call.call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        let Some(place) = batch.places.get(&call.call_id).copied() else { return };
+        if !self.s.table.pending().any(|pending| pending.call_id == call.call_id) {
+            // Decided before it was asked: the decision was parked.
+            return self.tell_decision(batch, place, DecisionSource::Command);
+        }
+        if !self.rules.has_approver {
+            return;
+        }
+        let effect = self.start(Effect::Approve(ApprovalRequest {
+            call_id: call.call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            arguments: call.arguments.clone(),
+            requires_approval,
+        }));
+        batch.effects.insert(effect, place);
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.status = CallStatus::Asked(effect);
+        }
+    }
+
+    /// A decision stands in the table: the listeners are told, a new set of arguments is judged by the policies, and
+    /// with the batch gate a refusal needs to wait for nobody.
+    fn tell_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        if let CallStatus::Asked(effect) = call.status {
+            batch.effects.remove(&effect);
+            call.status = CallStatus::Waiting;
+            self.out.push(super::Output::Cancel(effect));
+        }
+        let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+        let Some(decision) = self.decision(&call_id) else { return };
+        let approved = !matches!(decision, ToolDecision::Reject { .. });
+        self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by });
+        match decision {
+            ToolDecision::AcceptWith(arguments) => self.judge_again(batch, place, arguments),
+            ToolDecision::Accept => {}
+            refusal if self.gate() == ApprovalGate::Batch => self.carry_out(batch, place, refusal, false),
+            _ => {}
+        }
+    }
+
+    fn decision(&self, call_id: &str) -> Option<ToolDecision> {
+        match &self.s.table.entry(call_id)?.state {
+            crate::approval::ApprovalState::Ready { decision, .. } => Some(decision.clone()),
+            _ => None,
+        }
+    }
+
+    fn judge_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.arguments = arguments;
+        }
+        let state = self.s.session.snapshot();
+        match self.clear_call(batch, place, &state) {
+            Some(Cleared::Stop(reason)) => self.stop_batch(batch, &reason),
+            Some(Cleared::Skip(text)) => self.settle(batch, place, ToolResultCause::Skipped, &text),
+            Some(Cleared::Yes(arguments)) => {
+                if let Some(call) = batch.calls.get_mut(place) {
+                    call.arguments = arguments;
+                }
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
+        let ids: Vec<String> = decisions.iter().map(|(id, _)| id.clone()).collect();
+        let resolved = self.s.table.decide_all(decisions.into_iter().collect(), DecisionSource::Command);
+        let resolved = match resolved {
+            Ok(resolved) => resolved,
+            Err(refusal) => {
+                let call_id = refusal.call_id().map(str::to_owned).or_else(|| ids.into_iter().next());
+                return self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
+            }
+        };
+        let Phase::Dispatching(mut batch) = std::mem::take(&mut self.s.phase) else { return };
+        for (call_id, resolution) in resolved {
+            let place = batch.places.get(&call_id).copied();
+            if let (crate::approval::Resolution::Applied, Some(place)) = (resolution, place) {
+                self.tell_decision(&mut batch, place, DecisionSource::Command);
+            }
+        }
+        self.advance(batch);
+    }
+
+    /// Takes the batch as far as it goes without anybody's answer, and ends it when nothing is left.
+    fn advance(&mut self, mut batch: Batch) {
+        self.clear_decided(&mut batch);
+        self.plan(&mut batch);
+        self.launch(&mut batch);
+        if batch.is_over() {
+            self.end_batch(batch);
+        } else {
+            self.s.phase = Phase::Dispatching(batch);
+        }
+    }
+
+    fn gate(&self) -> ApprovalGate {
+        match self.rules.tool_execution {
+            // Their order is made from the calls that are left when all are decided.
+            ToolExecutionPolicy::Priority | ToolExecutionPolicy::Custom(_) => ApprovalGate::Batch,
+            _ => self.rules.gate,
+        }
+    }
+
+    /// Looks up and checks the calls that the gate lets through.
+    fn clear_decided(&mut self, batch: &mut Batch) {
+        while let Some(ready) = self.s.table.next_ready(self.gate()) {
+            let Some(place) = batch.places.get(&ready.call.call_id).copied() else { continue };
+            let by_rule = ready.by == DecisionSource::Rule;
+            self.carry_out(batch, place, ready.decision, by_rule);
+        }
+    }
+
+    fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {
+        if batch.calls.get(place).is_none_or(|call| call.status == CallStatus::Done) {
+            return;
+        }
+        match decision {
+            ToolDecision::Accept | ToolDecision::AcceptWith(_) => self.check(batch, place),
+            ToolDecision::Reject { .. } if by_rule => self.settle(batch, place, ToolResultCause::Denied, ""),
+            ToolDecision::Reject { reason } => {
+                let reason = reason.unwrap_or_default();
+                self.settle(batch, place, ToolResultCause::Rejected, &reason);
+            }
+            ToolDecision::Result { content, is_error } => {
+                let result = AgentToolResult { content, is_error, ..AgentToolResult::default() };
+                self.resolve(batch, place, result, None);
+            }
+        }
+    }
+
+    /// Look-up, then schema.
+    fn check(&mut self, batch: &mut Batch, place: usize) {
+        let Some(call) = batch.calls.get(place) else { return };
+        let effective = with_arguments(&call.block, &call.arguments);
+        let Some((tool, spec)) = self.spec(&effective.tool_name) else {
+            let known = known_tools(&self.rules.tools);
+            return self.settle(batch, place, ToolResultCause::UnknownTool, &known);
+        };
+        let fits = if !effective.arguments.is_object() {
+            let got = effective.arguments.to_value().kind();
+            Err(["the arguments must be an object, got ", got].concat())
+        } else {
+            self.rules.validator.as_ref().map_or(Ok(()), |check| guard(|| check(spec, &effective)))
+        };
+        match fits {
+            Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
+            Ok(()) => {
+                if let Some(call) = batch.calls.get_mut(place) {
+                    call.tool = tool;
+                    call.status = CallStatus::Ready;
+                }
+                batch.cleared.push(place);
+            }
+        }
+    }
+
+    fn spec(&self, name: &str) -> Option<(usize, &ToolSpec)> {
+        self.rules.tools.iter().enumerate().find(|(_, spec)| &*spec.schema.name == name)
+    }
+
+    /// Puts the calls that may run into groups.
+    fn plan(&mut self, batch: &mut Batch) {
+        if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.s.table.is_complete()) {
+            return;
+        }
+        let cleared = std::mem::take(&mut batch.cleared);
+        match &self.rules.tool_execution {
+            ToolExecutionPolicy::Concurrent => batch.ready.extend(cleared),
+            ToolExecutionPolicy::Sequential => {
+                batch.groups.extend(cleared.into_iter().map(|place| vec![place]))
+            }
+            ToolExecutionPolicy::Priority => batch.groups.extend(self.by_priority(batch, cleared)),
+            ToolExecutionPolicy::Custom(partition) => {
+                let blocks: Vec<ToolCallBlock> = cleared
+                    .iter()
+                    .filter_map(|place| batch.calls.get(*place))
+                    .map(|call| with_arguments(&call.block, &call.arguments))
+                    .collect();
+                let groups = guard(|| partition(&blocks)).and_then(|groups| checked(groups, &cleared));
+                match groups {
+                    Ok(groups) => batch.groups.extend(groups),
+                    Err(why) => {
+                        let text = ["custom tool execution strategy returned an invalid partition: ", &why];
+                        let text = text.concat();
+                        for place in cleared {
+                            self.settle(batch, place, ToolResultCause::Skipped, &text);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn by_priority(&self, batch: &Batch, cleared: Vec<usize>) -> Vec<Vec<usize>> {
+        let priority = |place: usize| {
+            let tool = batch.calls.get(place).map_or(0, |call| call.tool);
+            self.rules.tools.get(tool).map_or(0, |spec| spec.priority)
+        };
+        let mut groups: BTreeMap<std::cmp::Reverse<i32>, Vec<usize>> = BTreeMap::new();
+        for place in cleared {
+            groups.entry(std::cmp::Reverse(priority(place))).or_default().push(place);
+        }
+        groups.into_values().collect()
+    }
+
+    /// Starts what may start. A group begins when the one before it is done and its hooks are told.
+    fn launch(&mut self, batch: &mut Batch) {
+        if !matches!(batch.ending, Ending::Normal) {
+            return;
+        }
+        loop {
+            let room = self.rules.max_concurrent_tools.is_none_or(|most| batch.running < most.max(1));
+            match batch.ready.front().copied().filter(|_| room) {
+                Some(place) => {
+                    batch.ready.pop_front();
+                    self.launch_call(batch, place);
+                }
+                None if batch.ready.is_empty() && batch.running == 0 && batch.hooks_are_told() => {
+                    let Some(group) = batch.groups.pop_front() else { return };
+                    batch.ready.extend(group);
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn launch_call(&mut self, batch: &mut Batch, place: usize) {
+        let Some(call) = batch.calls.get(place).filter(|call| call.status == CallStatus::Ready) else {
+            return;
+        };
+        batch.running += 1;
+        let effective = with_arguments(&call.block, &call.arguments);
+        let announce = AgentEvent::ToolExecutionStart {
+            call_id: effective.call_id.clone(),
+            tool_name: effective.tool_name.clone(),
+            arguments: effective.arguments.clone(),
+        };
+        if self.rules.hooks.before_tool_execution {
+            let hook = Effect::Hook(HookCall::BeforeToolExecution { call: effective });
+            let effect = self.start_announced(hook, Some(announce));
+            batch.effects.insert(effect, place);
+            if let Some(call) = batch.calls.get_mut(place) {
+                call.status = CallStatus::BeforeHook(effect);
+            }
+        } else {
+            self.execute(batch, place, Some(announce));
+        }
+    }
+
+    fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
+        let effect = Effect::Execute {
+            tool: call.tool,
+            call_id: call.block.call_id.as_str().into(),
+            arguments: call.arguments.clone(),
+        };
+        call.executed = true;
+        let effect = self.start_announced(effect, announce);
+        let timer = limit.or(self.rules.timeouts.tool).map(|ms| self.start(Effect::Sleep { ms }));
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.status = CallStatus::Running(effect, timer);
+        }
+        batch.effects.insert(effect, place);
+        batch.effects.extend(timer.map(|timer| (timer, place)));
+    }
+
+    pub(super) fn reply_to_batch(&mut self, mut batch: Batch, id: EffectId, reply: Reply) {
+        if batch.after_hook == Some(id) {
+            batch.after_hook = None;
+            if let Reply::Hook(Err(error)) = reply {
+                return self.fail_batch(batch, error);
+            }
+            self.tell_hooks(&mut batch);
+        } else if batch.polls.remove(&id) {
+            if let Reply::Polled(messages) = reply {
+                self.receive(Queue::Steering, messages);
+            }
+            self.steer_if_any(&mut batch);
+        } else if let Some(place) = batch.effects.get(&id).copied() {
+            match self.reply_to_call(&mut batch, place, id, reply) {
+                Ok(()) => {}
+                Err(error) => return self.fail_batch(batch, error),
+            }
+        }
+        self.advance(batch);
+    }
+
+    fn reply_to_call(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        id: EffectId,
+        reply: Reply,
+    ) -> Result<(), ErrorInfo> {
+        let Some(call) = batch.calls.get(place) else { return Ok(()) };
+        match (call.status, reply) {
+            (CallStatus::Asked(effect), Reply::Approved(decision)) if effect == id => {
+                let decision = decision.unwrap_or_else(|text| ToolDecision::Reject {
+                    reason: Some(["the approver failed: ", &text].concat()),
+                });
+                let call_id = call.block.call_id.clone();
+                if self.s.table.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
+                    self.tell_decision(batch, place, DecisionSource::Callback);
+                }
+            }
+            (CallStatus::BeforeHook(effect), Reply::Hook(result)) if effect == id => {
+                batch.effects.remove(&id);
+                result?;
+                self.execute(batch, place, None);
+            }
+            (CallStatus::Running(effect, _), Reply::Update(update)) if effect == id => {
+                let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+                self.emit(AgentEvent::ToolExecutionUpdate { call_id, tool_name, update });
+            }
+            (CallStatus::Running(effect, _), Reply::Executed(outcome)) if effect == id => {
+                self.executed(batch, place, outcome)?;
+            }
+            (CallStatus::Running(effect, timer), Reply::Slept) if timer == Some(id) => {
+                self.cancel(effect);
+                let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
+                let limit = limit.or(self.rules.timeouts.tool).unwrap_or(0).to_string();
+                self.settle(batch, place, ToolResultCause::Timeout, &limit);
+                self.completed(batch);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn executed(&mut self, batch: &mut Batch, place: usize, outcome: ToolOutcome) -> Result<(), ErrorInfo> {
+        match outcome {
+            ToolOutcome::Completed(result) => self.answered_by_tool(batch, place, result),
+            ToolOutcome::Invalid(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
+            ToolOutcome::Cancelled => {
+                self.settle(batch, place, ToolResultCause::Aborted, "");
+                batch.ending = Ending::Aborted("a tool cancelled the run".into());
+                self.give_up(batch, ToolResultCause::Aborted, "");
+            }
+            ToolOutcome::Failed(text) => {
+                let call = batch.calls.get(place);
+                let fatal =
+                    call.and_then(|call| self.rules.tools.get(call.tool)).is_some_and(|spec| spec.fatal);
+                self.settle(batch, place, ToolResultCause::Threw, &text);
+                if fatal {
+                    let name = batch.calls.get(place).map_or("", |call| call.block.tool_name.as_str());
+                    let text = ["tool `", name, "` failed: ", &text].concat();
+                    return Err(ErrorInfo::new(ErrorKind::Tool, text).in_phase("tool"));
+                }
+            }
+        }
+        self.completed(batch);
+        Ok(())
+    }
+
+    fn answered_by_tool(&mut self, batch: &mut Batch, place: usize, mut result: AgentToolResult) {
+        let Some(transfer) = result.transfer.take() else {
+            let limit = batch.calls.get(place).and_then(|call| self.rules.tools.get(call.tool));
+            if let Some(limit) = limit.and_then(|spec| spec.max_result_bytes) {
+                bound(&mut result, limit);
+            }
+            return self.resolve(batch, place, result, None);
+        };
+        if let Err(text) = self.may_transfer(&transfer) {
+            return self.resolve(batch, place, AgentToolResult::error(text), None);
+        }
+        if result.content.is_empty() {
+            let text = ["Transfer to ", &transfer.to, " initiated."].concat();
+            result.content.push(ContentBlock::text(text));
+        }
+        self.resolve(batch, place, result, None);
+        batch.ending = Ending::Transfer(transfer);
+        self.give_up(batch, ToolResultCause::Transfer, "");
+    }
+
+    fn may_transfer(&self, transfer: &Transfer) -> Result<(), String> {
+        let chain = &self.rules.transfer_chain;
+        if chain.contains(&transfer.to) || *transfer.to == *self.rules.agent_name {
+            return Err(["transfer refused: `", &transfer.to, "` already had this conversation"].concat());
+        }
+        if chain.len() + 1 >= self.rules.max_transfer_depth {
+            return Err("transfer refused: the chain of agents is too long".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A tool has finished: steering is looked for. A provider is asked beside the tools, not between them: waiting
+    /// for it here would stall the batch.
+    fn completed(&mut self, batch: &mut Batch) {
+        if !matches!(batch.ending, Ending::Normal) {
+            return;
+        }
+        if self.rules.has_message_provider && batch.polls.is_empty() {
+            batch.polls.insert(self.start(Effect::Poll(Queue::Steering)));
+        }
+        self.steer_if_any(batch);
+    }
+
+    fn steer_if_any(&mut self, batch: &mut Batch) {
+        if matches!(batch.ending, Ending::Normal) && !self.s.steering.is_empty() {
+            self.steer(batch);
+        }
+    }
+
+    /// Steering that must not wait for a tool.
+    pub(super) fn steer_batch(&mut self) {
+        if let Phase::Dispatching(mut batch) = std::mem::take(&mut self.s.phase) {
+            self.steer_if_any(&mut batch);
+            self.advance(batch);
+        }
+    }
+
+    fn steer(&mut self, batch: &mut Batch) {
+        batch.steered = self.take_steering();
+        batch.ending = Ending::Interrupted;
+        let finish = self.rules.steering.in_flight == InFlight::Finish;
+        self.give_up_unless(batch, ToolResultCause::Steering, "", |status| {
+            finish && matches!(status, CallStatus::Running(..) | CallStatus::BeforeHook(_))
+        });
+    }
+
+    /// Gives every call without a result one that says why. What runs is cancelled.
+    fn give_up(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
+        self.give_up_unless(batch, cause, detail, |_| false);
+    }
+
+    fn give_up_unless(
+        &mut self,
+        batch: &mut Batch,
+        cause: ToolResultCause,
+        detail: &str,
+        spared: impl Fn(CallStatus) -> bool,
+    ) {
+        batch.ready.clear();
+        batch.groups.clear();
+        batch.cleared.clear();
+        let undecided: BTreeSet<String> = self.s.table.pending().map(|call| call.call_id.clone()).collect();
+        self.s.table.close();
+        for place in 0..batch.calls.len() {
+            let Some(call) = batch.calls.get(place) else { continue };
+            if call.status == CallStatus::Done || spared(call.status) {
+                continue;
+            }
+            let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+            if undecided.contains(&call_id) {
+                let by = DecisionSource::Abort;
+                self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
+            }
+            self.settle(batch, place, cause, detail);
+        }
+    }
+
+    /// Gives a call a result that no tool wrote.
+    fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
+        let Some(call) = batch.calls.get(place) else { return };
+        let block = with_arguments(&call.block, &call.arguments);
+        let text = self.text_of(cause, &block, detail);
+        self.resolve(batch, place, AgentToolResult::error(text), Some(cause));
+    }
+
+    fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
+        let own = self.rules.result_texts.as_ref();
+        let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
+        own.unwrap_or_else(|| texts::stock(cause, call, detail))
+    }
+
+    /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
+    /// and the listeners are told.
+    fn resolve(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        result: AgentToolResult,
+        cause: Option<ToolResultCause>,
+    ) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let status = std::mem::replace(&mut call.status, CallStatus::Done);
+        if status == CallStatus::Done {
+            return;
+        }
+        let result = Rc::new(ToolResultMessage {
+            call_id: call.block.call_id.clone(),
+            tool_name: call.block.tool_name.clone(),
+            content: result.content,
+            details: result.details,
+            is_error: result.is_error,
+            cause,
+            timestamp: self.now,
+        });
+        call.result = Some(result.clone());
+        match status {
+            CallStatus::Asked(effect) => self.drop_effect(batch, effect),
+            CallStatus::BeforeHook(effect) => {
+                batch.running -= 1;
+                self.drop_effect(batch, effect);
+            }
+            CallStatus::Running(effect, timer) => {
+                batch.running -= 1;
+                self.drop_effect(batch, effect);
+                timer.into_iter().for_each(|timer| self.drop_effect(batch, timer));
+            }
+            CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
+        }
+        self.commit(batch);
+        self.emit(AgentEvent::ToolExecutionEnd { result });
+        self.tell_hooks(batch);
+    }
+
+    fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
+        batch.effects.remove(&effect);
+        self.cancel(effect);
+    }
+
+    fn commit(&mut self, batch: &mut Batch) {
+        while let Some(result) = batch.calls.get(batch.committed).and_then(|call| call.result.clone()) {
+            batch.committed += 1;
+            self.append(AgentMessage::ToolResult(result));
+        }
+    }
+
+    /// Tells the hooks of the results in the history, one after the other.
+    fn tell_hooks(&mut self, batch: &mut Batch) {
+        while batch.after_hook.is_none() && batch.told < batch.committed {
+            let call = batch.calls.get(batch.told);
+            batch.told += 1;
+            let Some(call) = call.filter(|c| c.executed && self.rules.hooks.after_tool_execution) else {
+                continue;
+            };
+            let Some(result) = call.result.clone().filter(|result| result.cause.is_none()) else { continue };
+            let call = with_arguments(&call.block, &call.arguments);
+            batch.after_hook = Some(self.start(Effect::Hook(HookCall::AfterToolExecution { call, result })));
+        }
+    }
+
+    fn end_batch(&mut self, mut batch: Batch) {
+        self.s.table.close();
+        let reason = match &batch.ending {
+            Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
+            Ending::Interrupted => TurnEndReason::SteeringInterrupt,
+            Ending::Transfer(_) => TurnEndReason::Transfer,
+            Ending::Aborted(_) => TurnEndReason::Aborted,
+            Ending::Failed(_) => TurnEndReason::Error,
+        };
+        if let Ending::Aborted(why) = &batch.ending {
+            let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
+            batch.answer.message = self.mark_aborted(&batch.answer, &error);
+        }
+        let results: Vec<_> = batch.calls.iter().filter_map(|call| call.result.clone()).collect();
+        let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
+        if let Ending::Transfer(transfer) = &batch.ending {
+            let (to, reason) = (transfer.to.clone(), transfer.reason.clone());
+            self.emit(AgentEvent::TransferInitiated { to, reason });
+        }
+        self.end_turn(Some(message), results, reason);
+        match batch.ending {
+            Ending::PolicyStop => self.end_run(RunStopReason::PolicyStop, None),
+            Ending::Transfer(_) => self.end_run(RunStopReason::Transfer, None),
+            Ending::Aborted(why) => {
+                let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
+                self.end_run(RunStopReason::Aborted, Some(error));
+            }
+            Ending::Failed(error) => self.end_run(stop_reason_of(&error), Some(error)),
+            Ending::Normal | Ending::Interrupted if decided.stop => {
+                self.s.steering.splice(0..0, batch.steered);
+                self.end_run(RunStopReason::PolicyStop, None);
+            }
+            Ending::Normal | Ending::Interrupted => {
+                self.inject(batch.injected);
+                self.inject(decided.injected);
+                let interrupted = matches!(reason, TurnEndReason::SteeringInterrupt);
+                self.s.pending.append(&mut batch.steered);
+                if interrupted {
+                    self.begin_turn();
+                } else {
+                    self.poll(Queue::Steering, AfterPoll::Turn);
+                }
+            }
+        }
+    }
+
+    /// The message of a stopped batch says so, in the history and in `turn_end`.
+    fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
+        let mut message = answer.message.as_ref().clone();
+        message.stop_reason = MessageStopReason::Aborted;
+        message.error = Some(error.clone());
+        let message = Rc::new(message);
+        self.amend(answer.place, &message);
+        message
+    }
+
+    /// Somebody stopped the run, or it took too long.
+    pub(super) fn interrupt_batch(&mut self, mut batch: Batch, error: ErrorInfo) {
+        batch.ending = match error.code {
+            ErrorKind::Aborted => Ending::Aborted(error.message.as_str().into()),
+            _ => Ending::Failed(error),
+        };
+        self.abandon(batch);
+    }
+
+    /// A hook or a fatal tool failed.
+    fn fail_batch(&mut self, mut batch: Batch, error: ErrorInfo) {
+        batch.ending = Ending::Failed(error);
+        self.abandon(batch);
+    }
+
+    fn abandon(&mut self, mut batch: Batch) {
+        batch.injected.clear();
+        self.s.steering.splice(0..0, std::mem::take(&mut batch.steered));
+        self.give_up(&mut batch, ToolResultCause::Aborted, "");
+        for poll in std::mem::take(&mut batch.polls) {
+            self.cancel(poll);
+        }
+        if let Some(hook) = batch.after_hook.take() {
+            self.cancel(hook);
+        }
+        self.end_batch(batch);
+    }
+
+    /// The run ends while the hooks were told of an answer: its calls never begin.
+    pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
+        self.interrupt_batch(new_batch(answer), error);
+    }
+
+    /// The whole calls of a message that was cut get their results too.
+    pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
+        let answer =
+            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: BTreeMap::new() };
+        let mut batch = new_batch(answer);
+        for place in 0..batch.calls.len() {
+            self.settle(&mut batch, place, ToolResultCause::Aborted, "");
+        }
+        batch.calls.into_iter().filter_map(|call| call.result).collect()
+    }
+}
+
+impl Batch {
+    fn hooks_are_told(&self) -> bool {
+        self.after_hook.is_none() && self.told == self.committed
+    }
+
+    fn is_over(&self) -> bool {
+        let done = self.committed == self.calls.len();
+        done && self.running == 0 && self.hooks_are_told() && self.polls.is_empty()
+    }
+}
+
+fn new_batch(answer: Answer) -> Batch {
+    let calls: Vec<Call> = answer
+        .message
+        .tool_calls()
+        .map(|block| Call {
+            block: block.clone(),
+            arguments: block.arguments.clone(),
+            status: CallStatus::Waiting,
+            result: None,
+            executed: false,
+            tool: 0,
+        })
+        .collect();
+    let places = calls.iter().enumerate().map(|(at, call)| (call.block.call_id.clone(), at)).collect();
+    Batch {
+        answer,
+        calls,
+        places,
+        effects: BTreeMap::new(),
+        polls: BTreeSet::new(),
+        cleared: Vec::new(),
+        groups: VecDeque::new(),
+        ready: VecDeque::new(),
+        running: 0,
+        committed: 0,
+        told: 0,
+        after_hook: None,
+        injected: Vec::new(),
+        steered: Vec::new(),
+        ending: Ending::Normal,
+    }
+}
+
+/// Turns indices into the cleared calls into places, and refuses a partition that is none.
+fn checked(groups: Vec<Vec<usize>>, cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
+    let mut seen = BTreeSet::new();
+    let mut placed = Vec::with_capacity(groups.len());
+    for group in groups {
+        let mut places = Vec::with_capacity(group.len());
+        for index in group {
+            let Some(place) = cleared.get(index) else {
+                return Err(["index ", &index.to_string(), " is out of range"].concat());
+            };
+            if !seen.insert(index) {
+                return Err(["index ", &index.to_string(), " stands twice"].concat());
+            }
+            places.push(*place);
+        }
+        placed.push(places);
+    }
+    match (0..cleared.len()).find(|index| !seen.contains(index)) {
+        Some(missing) => Err(["index ", &missing.to_string(), " is missing"].concat()),
+        None => Ok(placed),
+    }
+}
+
+fn known_tools(tools: &[ToolSpec]) -> String {
+    if tools.is_empty() {
+        return "there are no tools".to_owned();
+    }
+    let mut text = String::from("known tools: ");
+    for (at, spec) in tools.iter().enumerate() {
+        text.push_str(if at > 0 { ", `" } else { "`" });
+        text.push_str(&spec.schema.name);
+        text.push('`');
+    }
+    text
+}
+
+/// Cuts the texts of a result at a character boundary, with a note.
+fn bound(result: &mut AgentToolResult, limit: u64) {
+    let mut left = usize::try_from(limit).unwrap_or(usize::MAX);
+    for block in &mut result.content {
+        let ContentBlock::Text(block) = block else { continue };
+        if block.text.len() <= left {
+            left -= block.text.len();
+            continue;
+        }
+        let whole = block.text.len();
+        while !block.text.is_char_boundary(left) {
+            left -= 1;
+        }
+        block.text.truncate(left);
+        let note = ["\n[truncated: ", &left.to_string(), " of ", &whole.to_string(), " bytes shown]"];
+        block.text.push_str(&note.concat());
+        left = 0;
+    }
+}

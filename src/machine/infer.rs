@@ -1,0 +1,493 @@
+//! Asking the model: the request, the attempts, the answer.
+
+use std::rc::Rc;
+
+use crate::context::{SameRole, hygiene};
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::event::AgentEvent;
+use crate::isolate::guard;
+use crate::json::{RawJson, Value};
+use crate::message::{
+    AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
+};
+use crate::ports::HookCall;
+use crate::retry::RetryVerdict;
+use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
+
+use super::state::{Answer, Ask, AskStep, Phase, Streaming};
+use super::{Effect, EffectId, Output, Reply, Step};
+
+impl Step<'_> {
+    /// Asks the model, with fresh attempts.
+    pub(super) fn ask(&mut self) {
+        if let Err(error) = self.evaluate_dynamic_prompt() {
+            return self.cut_message(MessageStopReason::Error, error);
+        }
+        self.ask_again();
+    }
+
+    /// Asks again in the same turn after the context was shortened: the same dynamic prompt, fresh attempts.
+    pub(super) fn ask_again(&mut self) {
+        let messages = match self.request_messages() {
+            Ok(messages) => messages,
+            Err(text) => {
+                let text = ["convert_to_llm failed: ", &text].concat();
+                let error = ErrorInfo::new(ErrorKind::Hook, text).in_phase("convert_to_llm");
+                return self.cut_message(MessageStopReason::Error, error);
+            }
+        };
+        let Some(request) = self.request(messages) else {
+            let error = ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`");
+            return self.cut_message(MessageStopReason::Error, error);
+        };
+        if !self.s.turn.message_open {
+            self.announce(&request);
+        }
+        self.attempt(Ask { request, model: 0, attempt: 1, step: AskStep::BackingOff(0) });
+    }
+
+    fn announce(&mut self, request: &ModelRequest) {
+        let before = self.s.model.replace(request.model.clone());
+        if let Some(before) = before.filter(|before| *before != request.model) {
+            let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
+            self.emit(AgentEvent::ModelSwitched { from, to });
+        }
+        if self.rules.include_requests {
+            self.emit(AgentEvent::BeforeLlmCall {
+                system_prompt: request.system_prompt.clone(),
+                messages: request.messages.clone(),
+                model: request.model.clone(),
+            });
+        }
+        self.s.turn.message_open = true;
+        self.s.turns += 1;
+        self.emit(AgentEvent::MessageStart);
+    }
+
+    fn evaluate_dynamic_prompt(&mut self) -> Result<(), ErrorInfo> {
+        let Some(prompt) = &self.rules.dynamic_system_prompt else { return Ok(()) };
+        let text = guard(|| prompt()).map_err(|text| {
+            let text = ["the dynamic system prompt failed: ", &text].concat();
+            ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt")
+        })?;
+        if !text.is_empty() {
+            self.s.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
+        }
+        Ok(())
+    }
+
+    fn request(&self, messages: Vec<LlmMessage>) -> Option<ModelRequest> {
+        let model = self.rules.models.first()?;
+        Some(ModelRequest {
+            model: model.id.clone(),
+            system_prompt: self.rules.system_prompt.clone(),
+            messages,
+            tools: if model.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) },
+            options: self.rules.stream_options.clone(),
+            api_key: None,
+            output: self.rules.output.clone(),
+        })
+    }
+
+    /// The turn's view of the history as the model gets it: converted, cleaned, the dynamic prompt in front.
+    fn request_messages(&mut self) -> Result<Vec<LlmMessage>, String> {
+        let converted = match self.s.turn.view.take() {
+            None => {
+                self.convert_history()?;
+                self.s.history.converted().iter().flatten().cloned().collect()
+            }
+            Some(view) => {
+                let converted = self.convert_view(&view);
+                self.s.turn.view = Some(view);
+                converted?
+            }
+        };
+        let mut messages = hygiene(converted, SameRole::Keep);
+        if let Some(prompt) = self.s.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
+            messages.insert(0, prompt);
+        }
+        Ok(messages)
+    }
+
+    /// Converts what came since the last time. Each message is converted once and the answer kept.
+    fn convert_history(&mut self) -> Result<(), String> {
+        while let Some(message) = self.s.history.messages().get(self.s.history.converted().len()).cloned() {
+            let llm = self.convert(&message)?;
+            self.s.history.keep_converted(llm);
+        }
+        Ok(())
+    }
+
+    fn convert_view(&mut self, view: &[AgentMessage]) -> Result<Vec<LlmMessage>, String> {
+        if self.rules.convert_to_llm.is_none() {
+            return Ok(view.iter().filter_map(AgentMessage::as_llm).collect());
+        }
+        self.convert_history()?;
+        let mut converted = Vec::with_capacity(view.len());
+        let mut from = 0;
+        for message in view {
+            match self.s.history.place_of(message, from) {
+                Some(place) => {
+                    from = place + 1;
+                    converted.extend(self.s.history.converted().get(place).cloned().flatten());
+                }
+                None => converted.extend(self.convert(message)?),
+            }
+        }
+        Ok(converted)
+    }
+
+    fn convert(&self, message: &AgentMessage) -> Result<Option<LlmMessage>, String> {
+        match &self.rules.convert_to_llm {
+            Some(convert) => guard(|| convert(message)),
+            None => Ok(message.as_llm()),
+        }
+    }
+
+    /// One attempt: hooks, then the call.
+    fn attempt(&mut self, mut ask: Ask) {
+        let call = HookCall::BeforeInference {
+            turn_index: self.s.turn_index,
+            attempt: ask.attempt,
+            model: ask.request.model.clone(),
+            messages: ask.request.messages.clone(),
+        };
+        if !self.rules.hooks.has(&call) {
+            return self.infer(ask);
+        }
+        ask.step = AskStep::BeforeHook(self.start(Effect::Hook(call)));
+        self.s.phase = Phase::Asking(ask);
+    }
+
+    fn infer(&mut self, mut ask: Ask) {
+        let effect = self.start(Effect::Infer {
+            model: ask.model,
+            turn_index: self.s.turn_index,
+            request: ask.request.clone(),
+        });
+        let watch = self.rules.timeouts.first_chunk.or(self.rules.timeouts.chunk);
+        let watchdog = watch.map(|ms| self.start(Effect::Sleep { ms }));
+        ask.step = AskStep::Streaming(Streaming {
+            effect,
+            assembler: Assembler::default(),
+            watchdog,
+            last_life: self.now,
+            alive: false,
+        });
+        self.s.phase = Phase::Asking(ask);
+    }
+
+    pub(super) fn reply_to_ask(&mut self, mut ask: Ask, id: EffectId, reply: Reply) {
+        match (ask.step, reply) {
+            (AskStep::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
+                Ok(()) => {
+                    ask.step = AskStep::BackingOff(0);
+                    self.infer(ask);
+                }
+                Err(error) => self.cut_message(MessageStopReason::Error, error),
+            },
+            (AskStep::BackingOff(effect), Reply::Slept) if effect == id => {
+                ask.step = AskStep::BackingOff(0);
+                self.attempt(ask);
+            }
+            (AskStep::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
+                Ok(()) => self.answered(answer),
+                Err(error) => self.interrupt_answer(answer, error),
+            },
+            (AskStep::Streaming(streaming), reply) => {
+                ask.step = AskStep::BackingOff(0);
+                self.reply_to_stream(ask, streaming, id, reply);
+            }
+            (step, _) => {
+                ask.step = step;
+                self.s.phase = Phase::Asking(ask);
+            }
+        }
+    }
+
+    /// The hot path: a piece of the answer that streams changes nothing but the answer. Gives back what is none.
+    pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
+        use AssistantMessageEvent as E;
+        let Phase::Asking(Ask { step: AskStep::Streaming(streaming), .. }) = &mut self.s.phase else {
+            return Some(reply);
+        };
+        match reply {
+            Reply::Stream(
+                event @ (E::TextDelta { .. } | E::ThinkingDelta { .. } | E::ToolCallDelta { .. }),
+            ) if streaming.effect == id => {
+                streaming.last_life = self.now;
+                streaming.alive = true;
+                match streaming.assembler.push(event) {
+                    Ok(Some(delta)) if !delta.text.is_empty() => {
+                        self.out.push(Output::Event(AgentEvent::MessageUpdate(delta)));
+                        None
+                    }
+                    Ok(_) => None,
+                    Err(text) => {
+                        let text = ["stream error: ", &text].concat();
+                        Some(Reply::Stream(E::Error(ErrorInfo::new(ErrorKind::Unknown, text))))
+                    }
+                }
+            }
+            reply => Some(reply),
+        }
+    }
+
+    fn reply_to_stream(&mut self, mut ask: Ask, mut streaming: Streaming, id: EffectId, reply: Reply) {
+        if streaming.watchdog == Some(id) {
+            return self.watch(ask, streaming);
+        }
+        if streaming.effect != id {
+            ask.step = AskStep::Streaming(streaming);
+            self.s.phase = Phase::Asking(ask);
+            return;
+        }
+        streaming.last_life = self.now;
+        streaming.alive = true;
+        match reply {
+            Reply::Stream(AssistantMessageEvent::Done { stop_reason, usage }) => {
+                if let Some(usage) = usage {
+                    streaming.assembler.usage = usage;
+                }
+                self.finish_message(&ask, streaming, stop_reason);
+            }
+            Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
+            Reply::Stream(mut event) => {
+                let original = self.claim_id(&mut event);
+                let pushed = streaming.assembler.push(event);
+                if let Some((index, original)) = original {
+                    streaming.assembler.note_original_id(index, original);
+                }
+                match pushed {
+                    Ok(delta) => {
+                        if let Some(delta) = delta.filter(|delta| !delta.text.is_empty()) {
+                            self.emit(AgentEvent::MessageUpdate(delta));
+                        }
+                        ask.step = AskStep::Streaming(streaming);
+                        self.s.phase = Phase::Asking(ask);
+                    }
+                    Err(text) => {
+                        let text = ["stream error: ", &text].concat();
+                        self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Unknown, text));
+                    }
+                }
+            }
+            Reply::StreamEnded => {
+                let text = "the answer ended before it was complete";
+                self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Network, text));
+            }
+            _ => {
+                ask.step = AskStep::Streaming(streaming);
+                self.s.phase = Phase::Asking(ask);
+            }
+        }
+    }
+
+    /// A call's id is made unique in the whole history when the call starts, so that every event shows the same. Gives
+    /// the model's own id where that is another.
+    fn claim_id(&mut self, event: &mut AssistantMessageEvent) -> Option<(u32, String)> {
+        let AssistantMessageEvent::ToolCallStart { index, call_id, .. } = event else { return None };
+        let claimed = self.s.history.call_ids.claim(call_id);
+        let original = std::mem::replace(call_id, claimed);
+        (original != *call_id).then_some((*index, original))
+    }
+
+    /// The watchdog's time is up. Life is judged by the clock: timers of hidden tabs come late, and many signs of
+    /// life must not cost a timer each.
+    fn watch(&mut self, mut ask: Ask, mut streaming: Streaming) {
+        let limits = &self.rules.timeouts;
+        let limit = if streaming.alive { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
+        let silent = self.now.saturating_sub(streaming.last_life);
+        streaming.watchdog = None;
+        match limit {
+            Some(limit) if silent >= limit => {
+                let text = ["the model was silent for ", &silent.to_string(), " ms"].concat();
+                self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Network, text).in_phase("model"));
+            }
+            limit => {
+                streaming.watchdog = limit.map(|limit| self.start(Effect::Sleep { ms: limit - silent }));
+                ask.step = AskStep::Streaming(streaming);
+                self.s.phase = Phase::Asking(ask);
+            }
+        }
+    }
+
+    /// The answer is whole: it is shown, stored, and the hooks are told.
+    fn finish_message(&mut self, ask: &Ask, streaming: Streaming, stop_reason: MessageStopReason) {
+        if stop_reason == MessageStopReason::Aborted {
+            self.cancel(streaming.effect);
+            self.cancel_some(streaming.watchdog);
+            let usage = streaming.assembler.usage;
+            let error = ErrorInfo::new(ErrorKind::Aborted, "the provider stopped the answer");
+            return self.cut_message_with(streaming.assembler.partial(), usage, stop_reason, error);
+        }
+        self.cancel(streaming.effect);
+        self.cancel_some(streaming.watchdog);
+        let usage = streaming.assembler.usage.totalled();
+        let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
+        let shown = Rc::new(self.message(ask, content, usage, stop_reason));
+        let (stored, own_arguments) = without_faults(&shown, &faults);
+        self.s.usage.add(&usage);
+        self.s.turn.message_open = false;
+        self.emit(AgentEvent::MessageEnd { message: shown });
+        let place = self.s.history.messages().len();
+        self.append(AgentMessage::Assistant(stored.clone()));
+        let answer = Answer { message: stored, place, faults, own_arguments };
+        let call = HookCall::AfterInference {
+            turn_index: self.s.turn_index,
+            model: ask.request.model.clone(),
+            message: answer.message.clone(),
+        };
+        if !self.rules.hooks.has(&call) {
+            return self.answered(answer);
+        }
+        let effect = self.start(Effect::Hook(call));
+        self.s.phase = Phase::Asking(Ask {
+            request: ask.request.clone(),
+            model: ask.model,
+            attempt: ask.attempt,
+            step: AskStep::AfterHook(effect, answer),
+        });
+    }
+
+    fn message(
+        &self,
+        ask: &Ask,
+        content: Vec<ContentBlock>,
+        usage: Usage,
+        stop_reason: MessageStopReason,
+    ) -> AssistantMessage {
+        let provider = self.rules.models.get(ask.model).map(|name| name.provider.as_ref());
+        AssistantMessage {
+            content,
+            provider: provider.unwrap_or_default().to_owned(),
+            model: ask.request.model.as_ref().to_owned(),
+            usage,
+            stop_reason,
+            error: None,
+            timestamp: self.now,
+        }
+    }
+
+    /// Calls are taken from the content; the provider's stop reason is not trusted.
+    fn answered(&mut self, answer: Answer) {
+        if answer.message.tool_calls().next().is_some() {
+            self.s.pauses = 0;
+            self.begin_batch(answer);
+        } else {
+            self.finish_text_turn(&answer.message, answer.place);
+        }
+    }
+
+    /// An attempt failed: recover, retry, fall back or give up.
+    fn failed(&mut self, mut ask: Ask, streaming: Streaming, mut error: ErrorInfo) {
+        self.cancel(streaming.effect);
+        self.cancel_some(streaming.watchdog);
+        error = error.in_phase("model");
+        let verdict = match error.code {
+            ErrorKind::Aborted => {
+                let usage = streaming.assembler.usage;
+                let content = streaming.assembler.partial();
+                return self.cut_message_with(content, usage, MessageStopReason::Aborted, error);
+            }
+            ErrorKind::ContextOverflow if self.s.turn.recoveries < self.rules.max_recoveries_per_turn => {
+                return self.recover(streaming, error);
+            }
+            ErrorKind::ContextOverflow => RetryVerdict::Stop,
+            _ => {
+                let (retry, random) = (&self.rules.retry, &self.rules.random);
+                let verdict = guard(|| Ok(retry.delay(&error, ask.attempt, random())));
+                verdict.unwrap_or(RetryVerdict::Stop)
+            }
+        };
+        if let RetryVerdict::Wait(delay_ms) = verdict {
+            self.take_back(streaming, &error.message);
+            let reason = error.message.clone();
+            self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
+            ask.attempt += 1;
+            ask.step = AskStep::BackingOff(self.start(Effect::Sleep { ms: delay_ms }));
+            self.s.phase = Phase::Asking(ask);
+            return;
+        }
+        if let RetryVerdict::StopNaming(asked) = verdict {
+            let text = [&error.message, " (the server asks to wait ", &asked.to_string(), " ms)"].concat();
+            error.message = text;
+        }
+        match self.rules.models.get(ask.model + 1).filter(|_| error.retryable) {
+            Some(_) => self.fall_back(ask, streaming, &error),
+            None => {
+                let usage = streaming.assembler.usage;
+                let content = streaming.assembler.partial();
+                self.cut_message_with(content, usage, MessageStopReason::Error, error);
+            }
+        }
+    }
+
+    fn fall_back(&mut self, mut ask: Ask, streaming: Streaming, error: &ErrorInfo) {
+        self.take_back(streaming, &error.message);
+        let Some(next) = self.rules.models.get(ask.model + 1) else { return };
+        let (from, to) = (ask.request.model.as_ref().to_owned(), next.id.as_ref().to_owned());
+        ask.request.model = next.id.clone();
+        ask.request.tools = if next.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
+        ask.model += 1;
+        ask.attempt = 1;
+        self.emit(AgentEvent::ModelFallback { from, to });
+        self.attempt(ask);
+    }
+
+    /// What was shown of an attempt does not count.
+    fn take_back(&mut self, streaming: Streaming, reason: &str) {
+        if streaming.assembler.is_empty() {
+            return;
+        }
+        for call_id in streaming.assembler.call_ids() {
+            self.s.history.call_ids.release(call_id);
+        }
+        self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
+    }
+
+    /// The model refuses the conversation as too long: the transformers are told, in the same turn.
+    fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
+        self.take_back(streaming, &error.message);
+        self.s.turn.recoveries += 1;
+        self.s.turn.overflow = Some(error);
+        let mut arrived = self.take_steering();
+        self.s.pending.append(&mut arrived);
+        self.append_pending();
+        self.prepare(true);
+    }
+}
+
+/// The message as it is stored: faulty calls have `{}`. Gives what they had besides.
+fn without_faults(
+    shown: &Rc<AssistantMessage>,
+    faults: &[(String, CallFault)],
+) -> (Rc<AssistantMessage>, std::collections::BTreeMap<String, RawJson>) {
+    let mut own = std::collections::BTreeMap::new();
+    if faults.is_empty() {
+        return (shown.clone(), own);
+    }
+    let mut stored = shown.as_ref().clone();
+    for block in &mut stored.content {
+        if let ContentBlock::ToolCall(call) = block
+            && faults.iter().any(|(id, _)| *id == call.call_id)
+        {
+            let given = std::mem::replace(&mut call.arguments, RawJson::empty_object());
+            own.insert(call.call_id.clone(), given);
+        }
+    }
+    (Rc::new(stored), own)
+}
+
+/// The call as a tool gets it.
+pub(super) fn with_arguments(call: &ToolCallBlock, arguments: &RawJson) -> ToolCallBlock {
+    ToolCallBlock { arguments: arguments.clone(), ..call.clone() }
+}
+
+/// The text argument named `command`, for rules about shells.
+pub(super) fn command_of(arguments: &RawJson) -> Option<String> {
+    if !arguments.as_str().contains("command") {
+        return None;
+    }
+    arguments.to_value().get("command").and_then(Value::as_str).map(str::to_owned)
+}

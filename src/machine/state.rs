@@ -1,0 +1,367 @@
+//! The state of a run: plain data.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use crate::approval::ApprovalStateMachine;
+use crate::call_ids::CallIds;
+use crate::error::ErrorInfo;
+use crate::event::RunStopReason;
+use crate::json::RawJson;
+use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
+use crate::ports::AgentRunContext;
+use crate::state::SessionState;
+use crate::stream::{Assembler, CallFault, ModelRequest};
+use crate::tool::Transfer;
+
+use super::{EffectId, Queue};
+
+/// A message on its way into the history, and the receipt that its sender holds (0 for none).
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// The message.
+    pub message: AgentMessage,
+    /// Names the receipt.
+    pub receipt: u64,
+}
+
+/// The state of one run.
+pub struct LoopState {
+    pub(crate) context: AgentRunContext,
+    pub(crate) phase: Phase,
+    pub(crate) history: History,
+    /// Everything appended since the start.
+    pub(crate) new_messages: Vec<AgentMessage>,
+    /// How many of `new_messages` the last turn has seen.
+    pub(crate) seen: usize,
+    /// For the next turn.
+    pub(crate) pending: Vec<Letter>,
+    pub(crate) steering: Vec<Letter>,
+    pub(crate) follow_up: Vec<Letter>,
+    /// The decisions about the batch, and those that came before theirs.
+    pub(crate) table: ApprovalStateMachine,
+    pub(crate) turn: Turn,
+    pub(crate) turn_index: u32,
+    /// Turns that called the model.
+    pub(crate) turns: u32,
+    /// Answers in a row that asked for another call without a new message.
+    pub(crate) pauses: u32,
+    pub(crate) usage: Usage,
+    pub(crate) session: SessionState,
+    /// The id of the model that the last turn asked.
+    pub(crate) model: Option<Rc<str>>,
+    pub(crate) total_timer: Option<EffectId>,
+    pub(crate) next_effect: EffectId,
+}
+
+/// Where a run is.
+#[derive(Debug, Default)]
+pub(crate) enum Phase {
+    /// Not begun.
+    #[default]
+    Idle,
+    /// The transformers work.
+    Preparing { effect: EffectId, overflow: bool },
+    /// The compaction engine works.
+    Compacting { effect: EffectId },
+    /// The model is asked.
+    Asking(Ask),
+    /// Tools are decided about and run.
+    Dispatching(Batch),
+    /// Between turns: the queues are asked.
+    Polling { effect: EffectId, queue: Queue, then: AfterPoll },
+    /// The error hooks are told.
+    Closing { effect: EffectId, reason: RunStopReason, error: Option<ErrorInfo> },
+    /// Over.
+    Ended,
+}
+
+/// What a poll between turns was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterPoll {
+    /// A turn follows in any case.
+    Turn,
+    /// A turn follows if there is something for it.
+    TurnIfPending,
+}
+
+/// The open turn.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// Between `turn_start` and `turn_end`.
+    pub(crate) open: bool,
+    /// Between `message_start` and `message_end`.
+    pub(crate) message_open: bool,
+    pub(crate) recoveries: u32,
+    pub(crate) dynamic_prompt: Option<AgentMessage>,
+    /// The transformers' view of the history, for this turn's request.
+    pub(crate) view: Option<Vec<AgentMessage>>,
+    pub(crate) overflow_signal: bool,
+    /// Where this turn's messages begin in `new_messages`.
+    pub(crate) first_message: usize,
+    /// The error that a recovery is to get around.
+    pub(crate) overflow: Option<ErrorInfo>,
+}
+
+/// The model is asked: one turn, one or more attempts.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) request: ModelRequest,
+    /// Which of the models.
+    pub(crate) model: usize,
+    /// Of this model, from 1.
+    pub(crate) attempt: u32,
+    pub(crate) step: AskStep,
+}
+
+/// Where an attempt is.
+#[derive(Debug)]
+pub(crate) enum AskStep {
+    /// Hooks before the call.
+    BeforeHook(EffectId),
+    /// The answer streams.
+    Streaming(Streaming),
+    /// The wait before the next attempt.
+    BackingOff(EffectId),
+    /// Hooks after the call; the answer is in the history.
+    AfterHook(EffectId, Answer),
+}
+
+/// The answer streams.
+#[derive(Debug)]
+pub(crate) struct Streaming {
+    pub(crate) effect: EffectId,
+    pub(crate) assembler: Assembler,
+    pub(crate) watchdog: Option<EffectId>,
+    pub(crate) last_life: u64,
+    pub(crate) alive: bool,
+}
+
+/// An answer that is in the history.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) message: Rc<AssistantMessage>,
+    /// Its place in the history.
+    pub(crate) place: usize,
+    pub(crate) faults: Vec<(String, CallFault)>,
+    /// The arguments of faulty calls, as the model gave them.
+    pub(crate) own_arguments: BTreeMap<String, RawJson>,
+}
+
+/// The calls of one answer.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) answer: Answer,
+    pub(crate) calls: Vec<Call>,
+    /// Which call has an id.
+    pub(crate) places: BTreeMap<String, usize>,
+    /// Which call an effect belongs to.
+    pub(crate) effects: BTreeMap<EffectId, usize>,
+    /// Polls that go on beside the tools.
+    pub(crate) polls: BTreeSet<EffectId>,
+    /// Calls that may run and are in no group yet.
+    pub(crate) cleared: Vec<usize>,
+    /// Groups that have not started, in order.
+    pub(crate) groups: VecDeque<Vec<usize>>,
+    /// Calls of the current group that have not started, in order.
+    pub(crate) ready: VecDeque<usize>,
+    pub(crate) running: usize,
+    /// How many results are in the history.
+    pub(crate) committed: usize,
+    /// How many of them the hooks were told of.
+    pub(crate) told: usize,
+    pub(crate) after_hook: Option<EffectId>,
+    /// Messages of policies, for after the results.
+    pub(crate) injected: Vec<AgentMessage>,
+    pub(crate) steered: Vec<Letter>,
+    pub(crate) ending: Ending,
+}
+
+/// How a batch will end.
+#[derive(Debug, Default)]
+pub(crate) enum Ending {
+    /// By another turn.
+    #[default]
+    Normal,
+    /// The user steered.
+    Interrupted,
+    /// A policy stopped it.
+    PolicyStop,
+    /// A tool handed over.
+    Transfer(Transfer),
+    /// Somebody stopped the run.
+    Aborted(Rc<str>),
+    /// A hook or a fatal tool failed.
+    Failed(ErrorInfo),
+}
+
+/// One call of a batch.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// As it stands in the history.
+    pub(crate) block: ToolCallBlock,
+    /// What policies and approver made of the arguments.
+    pub(crate) arguments: RawJson,
+    pub(crate) status: CallStatus,
+    pub(crate) result: Option<Rc<ToolResultMessage>>,
+    /// Whether a tool ran, so that the hooks are told.
+    pub(crate) executed: bool,
+    /// Index of the tool, once it was looked up.
+    pub(crate) tool: usize,
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallStatus {
+    /// Not cleared by policies, approval, look-up and schema.
+    Waiting,
+    /// The approver was asked.
+    Asked(EffectId),
+    /// Waits for its turn.
+    Ready,
+    /// Hooks before the tool.
+    BeforeHook(EffectId),
+    /// The tool runs; the second effect is its time limit.
+    Running(EffectId, Option<EffectId>),
+    /// Has its result.
+    Done,
+}
+
+/// The messages of a conversation, each with what the model is shown of it.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    messages: Vec<AgentMessage>,
+    /// What `convert_to_llm` answered; kept, because it is asked once per message.
+    converted: Vec<Option<LlmMessage>>,
+    /// Every call id there is.
+    pub(crate) call_ids: CallIds,
+    /// Grows whenever anything but an append happens.
+    pub(crate) epoch: u64,
+}
+
+impl History {
+    pub(crate) fn messages(&self) -> &[AgentMessage] {
+        &self.messages
+    }
+
+    pub(crate) fn push(&mut self, message: AgentMessage) {
+        self.messages.push(message);
+    }
+
+    pub(crate) fn amend(&mut self, place: usize, message: AgentMessage) {
+        if let Some(slot) = self.messages.get_mut(place) {
+            *slot = message;
+            self.converted.truncate(place);
+            self.epoch += 1;
+        }
+    }
+
+    pub(crate) fn replace(&mut self, messages: Vec<AgentMessage>) {
+        self.call_ids = CallIds::of(&messages);
+        self.messages = messages;
+        self.converted.clear();
+        self.epoch += 1;
+    }
+
+    /// Where the very same message stands, looked for from `from` on.
+    pub(crate) fn place_of(&self, message: &AgentMessage, from: usize) -> Option<usize> {
+        let tail = self.messages.get(from..)?;
+        tail.iter().position(|m| m.is_same(message)).map(|at| from + at)
+    }
+
+    pub(crate) fn converted(&self) -> &[Option<LlmMessage>] {
+        &self.converted
+    }
+
+    pub(crate) fn keep_converted(&mut self, llm: Option<LlmMessage>) {
+        self.converted.push(llm);
+    }
+}
+
+impl LoopState {
+    /// A run that has not begun, over a history.
+    pub fn new(context: AgentRunContext, history: Vec<AgentMessage>, session: SessionState) -> Self {
+        let mut kept = History::default();
+        kept.replace(history);
+        LoopState {
+            context,
+            phase: Phase::Idle,
+            history: kept,
+            new_messages: Vec::new(),
+            seen: 0,
+            pending: Vec::new(),
+            steering: Vec::new(),
+            follow_up: Vec::new(),
+            table: ApprovalStateMachine::default(),
+            turn: Turn::default(),
+            turn_index: 0,
+            turns: 0,
+            pauses: 0,
+            usage: Usage::default(),
+            session,
+            model: None,
+            total_timer: None,
+            next_effect: 1,
+        }
+    }
+
+    /// Puts letters into the queues that an earlier run left there.
+    pub fn with_queues(mut self, steering: Vec<Letter>, follow_up: Vec<Letter>) -> Self {
+        self.steering = steering;
+        self.follow_up = follow_up;
+        self
+    }
+
+    /// Takes what is left in the queues; what was taken for a turn that never came stands in front.
+    pub fn take_queues(&mut self) -> (Vec<Letter>, Vec<Letter>) {
+        let mut steering: Vec<Letter> = std::mem::take(&mut self.pending);
+        steering.retain(|letter| letter.receipt > 0);
+        steering.append(&mut self.steering);
+        (steering, std::mem::take(&mut self.follow_up))
+    }
+
+    /// The history.
+    pub fn messages(&self) -> &[AgentMessage] {
+        self.history.messages()
+    }
+
+    /// Grows whenever the history changes by anything but an append.
+    pub fn epoch(&self) -> u64 {
+        self.history.epoch
+    }
+
+    /// Everything the run used so far.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Everything appended since the run began.
+    pub fn new_messages(&self) -> &[AgentMessage] {
+        &self.new_messages
+    }
+
+    /// The calls that wait for somebody's decision.
+    pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
+        self.table.pending().cloned().collect()
+    }
+
+    /// Whether some call waits for somebody's decision.
+    pub fn has_open_approvals(&self) -> bool {
+        self.table.is_waiting_for_user()
+    }
+
+    /// The session state.
+    pub fn session(&self) -> &SessionState {
+        &self.session
+    }
+
+    /// Whether the run is over.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    pub(crate) fn new_effect(&mut self) -> EffectId {
+        self.next_effect += 1;
+        self.next_effect
+    }
+}

@@ -1,0 +1,584 @@
+//! A run and its turns, from top to bottom: begin, prepare, ask (in `infer.rs`), dispatch (in `dispatch.rs`), end,
+//! poll, close.
+
+use std::rc::Rc;
+
+use crate::config::{Delivery, SteeringTime};
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::isolate::guard;
+use crate::json::{ToJson, Value};
+use crate::message::{
+    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolResultMessage, Usage, UserMessage,
+};
+use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
+use crate::ports::{Compaction, HookCall};
+
+use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
+use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply, Step};
+
+/// Answers in a row that may ask for another call without a new message.
+const MAX_PAUSES: u32 = 5;
+
+/// What the policies of a slot decided together.
+#[derive(Default)]
+pub(super) struct Decided {
+    pub(super) stop: bool,
+    pub(super) injected: Vec<AgentMessage>,
+}
+
+impl Step<'_> {
+    pub(super) fn take(&mut self, input: Input) {
+        match input {
+            Input::Begin(prompts) => self.begin(prompts),
+            Input::Continue => self.continue_run(),
+            Input::Reply(id, reply) => self.reply(id, reply),
+            Input::Command(command) => self.command(command),
+            Input::Abort(reason) => self.abort(&reason),
+        }
+    }
+
+    fn begin(&mut self, prompts: Vec<AgentMessage>) {
+        if !matches!(self.s.phase, Phase::Idle) {
+            return;
+        }
+        let now = self.now;
+        let letters = prompts.into_iter().map(|m| Letter { message: m.stamped(now), receipt: 0 });
+        self.s.pending = letters.collect();
+        self.open_run();
+    }
+
+    fn continue_run(&mut self) {
+        if !matches!(self.s.phase, Phase::Idle) {
+            return;
+        }
+        // From an assistant tail there is nothing to answer but what waits in the queues: both are drained.
+        if let Some(AgentMessage::Assistant(_)) = self.s.history.messages().last() {
+            let mut waiting = std::mem::take(&mut self.s.steering);
+            waiting.append(&mut self.s.follow_up);
+            self.s.pending = waiting;
+        }
+        self.open_run();
+    }
+
+    fn open_run(&mut self) {
+        self.emit(AgentEvent::AgentStart);
+        if let Some(ms) = self.rules.timeouts.total {
+            self.s.total_timer = Some(self.start(Effect::Sleep { ms }));
+        }
+        if self.rules.steering.before_first_call {
+            self.poll(Queue::Steering, AfterPoll::Turn);
+        } else {
+            self.begin_turn();
+        }
+    }
+
+    pub(super) fn begin_turn(&mut self) {
+        self.s.turn = Turn { open: true, ..Turn::default() };
+        self.emit(AgentEvent::TurnStart { turn_index: self.s.turn_index });
+        self.s.turn.first_message = self.s.seen;
+        self.append_pending();
+        self.prepare(false);
+    }
+
+    /// Moves what waits for this turn into the history.
+    pub(super) fn append_pending(&mut self) {
+        for letter in std::mem::take(&mut self.s.pending) {
+            let turn_index = self.s.turn_index;
+            self.append(letter.message);
+            if letter.receipt > 0 {
+                self.out.push(Output::Receipt(letter.receipt, Receipt::Delivered { turn_index }));
+            }
+        }
+    }
+
+    pub(super) fn append(&mut self, message: AgentMessage) {
+        let message = message.stamped(self.now);
+        self.s.new_messages.push(message.clone());
+        self.s.history.push(message);
+    }
+
+    /// Always an effect, also without a transformer: what listeners do about `turn_start` is known before the rules
+    /// look at the history.
+    pub(super) fn prepare(&mut self, overflow: bool) {
+        let effect = self.start(Effect::Prepare { overflow });
+        self.s.phase = Phase::Preparing { effect, overflow };
+    }
+
+    fn prepared(&mut self, result: Result<Transform, String>, overflow: bool) {
+        self.s.turn.overflow_signal = overflow;
+        self.s.turn.view = None;
+        let transformed = result.and_then(|transform| self.transform(transform, overflow));
+        // The policies of this turn still see the signal; the next transform does not, unless it is set again.
+        match transformed {
+            Err(text) => {
+                let error =
+                    ErrorInfo::new(ErrorKind::Hook, ["the context transformer failed: ", &text].concat());
+                self.cut_message(MessageStopReason::Error, error.in_phase("transform_context"));
+            }
+            Ok(reported) if overflow => self.recovered(reported),
+            Ok(_) => self.pre_turn(),
+        }
+    }
+
+    /// Applies the asynchronous answer, then the synchronous transformers in order. Whether one reported a change.
+    fn transform(&mut self, first: Transform, overflow: bool) -> Result<bool, String> {
+        let mut reported = self.apply(first, overflow);
+        for transformer in &self.rules.transformers {
+            let context = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
+            let answer = guard(|| transformer.transform(context, overflow))?;
+            reported |= self.apply(answer, overflow);
+        }
+        Ok(reported)
+    }
+
+    fn apply(&mut self, transform: Transform, overflow: bool) -> bool {
+        match transform {
+            Transform::Unchanged => false,
+            Transform::View(view) => {
+                self.s.turn.view = Some(view);
+                false
+            }
+            Transform::Replace { messages, report } => {
+                self.s.turn.view = None;
+                self.s.history.replace(messages);
+                let reported = report.is_some();
+                if let Some(mut report) = report {
+                    report.overflow = overflow;
+                    self.emit(AgentEvent::ContextCompacted { report });
+                }
+                reported
+            }
+        }
+    }
+
+    /// The transformers are done with an overflow. If none shortened anything, the compaction engine is asked.
+    fn recovered(&mut self, reported: bool) {
+        self.s.turn.overflow_signal = false;
+        if reported {
+            return self.ask_again();
+        }
+        let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());
+        let effect = self.start(Effect::Compact { model });
+        self.s.phase = Phase::Compacting { effect };
+    }
+
+    fn compacted(&mut self, result: Option<Result<Compaction, String>>) {
+        let overflow = self.s.turn.overflow.take();
+        let overflow =
+            overflow.unwrap_or_else(|| ErrorInfo::new(ErrorKind::ContextOverflow, "the context is too long"));
+        match result {
+            None => self.cut_message(MessageStopReason::Error, overflow),
+            Some(Err(text)) => {
+                let text = [&overflow.message, "; the compaction engine failed: ", &text].concat();
+                self.cut_message(MessageStopReason::Error, ErrorInfo { message: text, ..overflow });
+            }
+            Some(Ok(Compaction { messages, report })) => {
+                self.apply(Transform::Replace { messages, report }, true);
+                self.ask_again();
+            }
+        }
+    }
+
+    fn pre_turn(&mut self) {
+        if self.rules.max_turns.is_some_and(|max| self.s.turns >= max) {
+            return self.stop_before_call(RunStopReason::MaxTurns);
+        }
+        let policies = self.rules.pre_turn.iter();
+        let decided = self.decide(policies, |policy, context| policy.evaluate(context));
+        self.s.turn.overflow_signal = false;
+        if decided.stop {
+            return self.stop_before_call(RunStopReason::PolicyStop);
+        }
+        for message in decided.injected {
+            if let Some(view) = &mut self.s.turn.view {
+                view.push(message.clone());
+            }
+            self.append(message);
+        }
+        self.s.seen = self.s.new_messages.len();
+        self.ask();
+    }
+
+    fn stop_before_call(&mut self, reason: RunStopReason) {
+        self.s.turn.open = false;
+        self.emit(AgentEvent::TurnEnd {
+            turn_index: self.s.turn_index,
+            message: None,
+            tool_results: Vec::new(),
+            reason: TurnEndReason::Complete,
+        });
+        self.end_run(reason, None);
+    }
+
+    /// Asks the policies of a slot in order. The first `Stop` wins and drops the injections before it.
+    fn decide<'p, P: ?Sized + 'p>(
+        &self,
+        policies: impl Iterator<Item = &'p Rc<P>>,
+        evaluate: impl Fn(&P, &PolicyContext<'_>) -> Result<Verdict, String>,
+    ) -> Decided {
+        let mut decided = Decided::default();
+        let mut policies = policies.peekable();
+        if policies.peek().is_none() {
+            return decided;
+        }
+        let state = self.s.session.snapshot();
+        let context = self.policy_context(&state);
+        for policy in policies {
+            match guard(|| evaluate(policy, &context)) {
+                Ok(Verdict::Continue) | Err(_) => {}
+                Ok(Verdict::Inject(mut messages)) => decided.injected.append(&mut messages),
+                Ok(Verdict::Stop(_)) => return Decided { stop: true, injected: Vec::new() },
+            }
+        }
+        decided
+    }
+
+    fn policy_context<'c>(&'c self, state: &'c crate::json::Map) -> PolicyContext<'c> {
+        let view = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
+        PolicyContext {
+            run_id: &self.s.context.run_id,
+            turn_index: self.s.turn_index,
+            usage: &self.s.usage,
+            message_count: view.len(),
+            new_messages: self.s.new_messages.get(self.s.turn.first_message..).unwrap_or_default(),
+            overflow_signal: self.s.turn.overflow_signal,
+            state,
+        }
+    }
+
+    /// The answer has no calls.
+    pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
+        let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
+        self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
+        let (decided, message) = self.post_turn(message, place, &[]);
+        self.end_turn(Some(message), Vec::new(), TurnEndReason::Complete);
+        if decided.stop {
+            return self.end_run(RunStopReason::PolicyStop, None);
+        }
+        self.inject(decided.injected);
+        let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
+        self.poll(Queue::Steering, then);
+    }
+
+    /// Asks the policies; gives what they decided and the message, which they may have replaced.
+    pub(super) fn post_turn(
+        &mut self,
+        message: &Rc<AssistantMessage>,
+        place: usize,
+        results: &[Rc<ToolResultMessage>],
+    ) -> (Decided, Rc<AssistantMessage>) {
+        let mut message = message.clone();
+        let mut decided = self.decide(self.rules.post_turn.iter(), |policy, context| {
+            policy.evaluate(&PostTurn {
+                context: *context,
+                message: &message,
+                tool_results: results,
+                messages: self.s.history.messages(),
+            })
+        });
+        let mut injected = Vec::new();
+        for candidate in std::mem::take(&mut decided.injected) {
+            match candidate {
+                AgentMessage::Assistant(replacement) => {
+                    if replacement.tool_calls().eq(message.tool_calls()) {
+                        self.amend(place, &replacement);
+                        message = replacement;
+                    }
+                }
+                other => injected.push(other),
+            }
+        }
+        decided.injected = injected;
+        (decided, message)
+    }
+
+    /// Puts another answer in the place of the one that is in the history.
+    pub(super) fn amend(&mut self, place: usize, message: &Rc<AssistantMessage>) {
+        let old = self.s.history.messages().get(place).cloned();
+        self.s.history.amend(place, AgentMessage::Assistant(message.clone()));
+        let slot = old.and_then(|old| self.s.new_messages.iter_mut().rev().find(|m| m.is_same(&old)));
+        if let Some(slot) = slot {
+            *slot = AgentMessage::Assistant(message.clone());
+        }
+    }
+
+    pub(super) fn end_turn(
+        &mut self,
+        message: Option<Rc<AssistantMessage>>,
+        tool_results: Vec<Rc<ToolResultMessage>>,
+        reason: TurnEndReason,
+    ) {
+        self.flush_state();
+        self.s.turn.open = false;
+        self.s.seen = self.s.new_messages.len();
+        let turn_index = self.s.turn_index;
+        self.s.turn_index += 1;
+        self.emit(AgentEvent::TurnEnd { turn_index, message, tool_results, reason });
+    }
+
+    fn flush_state(&mut self) {
+        let changes = self.s.session.take_changes();
+        if !changes.is_empty() {
+            self.emit(AgentEvent::StateChanged { changes: Value::Object(changes).to_raw() });
+        }
+    }
+
+    pub(super) fn inject(&mut self, messages: Vec<AgentMessage>) {
+        self.s.pending.extend(messages.into_iter().map(|message| Letter { message, receipt: 0 }));
+    }
+
+    /// Always an effect, also without a provider: what listeners do about `turn_end` is known before the run ends.
+    pub(super) fn poll(&mut self, queue: Queue, then: AfterPoll) {
+        let effect = self.start(Effect::Poll(queue));
+        self.s.phase = Phase::Polling { effect, queue, then };
+    }
+
+    fn polled(&mut self, queue: Queue, then: AfterPoll) {
+        let mut taken = match queue {
+            Queue::Steering => self.take_steering(),
+            Queue::FollowUp => take(&mut self.s.follow_up, self.rules.follow_up),
+        };
+        self.s.pending.append(&mut taken);
+        if then == AfterPoll::Turn || !self.s.pending.is_empty() {
+            return self.begin_turn();
+        }
+        if queue == Queue::FollowUp {
+            return self.end_run(RunStopReason::Completed, None);
+        }
+        let decided = self.decide(self.rules.post_loop.iter(), |policy, context| policy.evaluate(context));
+        if decided.stop {
+            return self.end_run(RunStopReason::PolicyStop, None);
+        }
+        if decided.injected.is_empty() {
+            return self.poll(Queue::FollowUp, AfterPoll::TurnIfPending);
+        }
+        self.inject(decided.injected);
+        self.begin_turn();
+    }
+
+    pub(super) fn take_steering(&mut self) -> Vec<Letter> {
+        take(&mut self.s.steering, self.rules.steering.delivery)
+    }
+
+    pub(super) fn end_run(&mut self, reason: RunStopReason, error: Option<ErrorInfo>) {
+        let failed = reason == RunStopReason::Error;
+        if let (true, Some(info)) = (failed, &error) {
+            let effect = self.start(Effect::Hook(HookCall::OnError { error: info.clone() }));
+            self.s.phase = Phase::Closing { effect, reason, error };
+        } else {
+            self.close(reason, error);
+        }
+    }
+
+    fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
+        let timer = self.s.total_timer.take();
+        self.cancel_some(timer);
+        self.s.phase = Phase::Ended;
+        let event = AgentEvent::AgentEnd {
+            messages: self.s.new_messages.clone(),
+            stop_reason,
+            usage: self.s.usage,
+            turns: self.s.turns,
+            error,
+        };
+        self.emit(event);
+    }
+
+    fn abort(&mut self, reason: &Rc<str>) {
+        self.interrupt_run(ErrorInfo::new(ErrorKind::Aborted, reason.as_ref()));
+    }
+
+    /// Ends the run wherever it is. The error says whether somebody stopped it or it took too long.
+    fn interrupt_run(&mut self, error: ErrorInfo) {
+        match std::mem::take(&mut self.s.phase) {
+            Phase::Idle => {}
+            Phase::Ended => self.s.phase = Phase::Ended,
+            Phase::Preparing { effect, .. } | Phase::Compacting { effect } => {
+                self.cancel(effect);
+                self.stop_message(error);
+            }
+            Phase::Asking(ask) => self.interrupt_ask(ask, error),
+            Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
+            Phase::Polling { effect, then: AfterPoll::Turn, .. } => {
+                // The turn that was due is shown as a whole, so that a listener sees where the run was stopped.
+                self.cancel(effect);
+                self.s.turn = Turn { open: true, first_message: self.s.seen, ..Turn::default() };
+                self.emit(AgentEvent::TurnStart { turn_index: self.s.turn_index });
+                self.append_pending();
+                self.stop_message(error);
+            }
+            Phase::Polling { effect, .. } => {
+                self.cancel(effect);
+                let reason = stop_reason_of(&error);
+                self.end_run(reason, Some(error));
+            }
+            Phase::Closing { effect, reason, error } => {
+                self.cancel(effect);
+                self.close(reason, error);
+            }
+        }
+    }
+
+    fn interrupt_ask(&mut self, ask: Ask, error: ErrorInfo) {
+        match ask.step {
+            AskStep::BeforeHook(effect) | AskStep::BackingOff(effect) => {
+                self.cancel(effect);
+                self.stop_message(error);
+            }
+            AskStep::Streaming(streaming) => {
+                self.cancel(streaming.effect);
+                self.cancel_some(streaming.watchdog);
+                let usage = streaming.assembler.usage;
+                let content = streaming.assembler.partial();
+                self.cut_message_with(content, usage, cut_reason(&error), error);
+            }
+            AskStep::AfterHook(effect, answer) => {
+                self.cancel(effect);
+                self.interrupt_answer(answer, error);
+            }
+        }
+    }
+
+    fn stop_message(&mut self, error: ErrorInfo) {
+        self.cut_message(cut_reason(&error), error);
+    }
+
+    /// Ends the turn with an answer that never came.
+    pub(super) fn cut_message(&mut self, stop_reason: MessageStopReason, error: ErrorInfo) {
+        self.cut_message_with(Vec::new(), Usage::default(), stop_reason, error);
+    }
+
+    /// Ends the turn with what there is of its answer.
+    pub(super) fn cut_message_with(
+        &mut self,
+        content: Vec<ContentBlock>,
+        usage: Usage,
+        stop_reason: MessageStopReason,
+        error: ErrorInfo,
+    ) {
+        if !self.s.turn.message_open {
+            self.emit(AgentEvent::MessageStart);
+        }
+        let name = self.rules.models.first();
+        let message = Rc::new(AssistantMessage {
+            content,
+            provider: name.map_or_else(String::new, |name| name.provider.as_ref().to_owned()),
+            model: name.map_or_else(String::new, |name| name.id.as_ref().to_owned()),
+            usage: usage.totalled(),
+            stop_reason,
+            error: Some(error.clone()),
+            timestamp: self.now,
+        });
+        self.s.usage.add(&message.usage);
+        self.s.turn.message_open = false;
+        self.emit(AgentEvent::MessageEnd { message: message.clone() });
+        let place = self.s.history.messages().len();
+        self.append(AgentMessage::Assistant(message.clone()));
+        let results = self.answer_cut_calls(&message);
+        let (_, message) = self.post_turn(&message, place, &results);
+        let aborted = stop_reason == MessageStopReason::Aborted;
+        let reason = if aborted { TurnEndReason::Aborted } else { TurnEndReason::Error };
+        self.end_turn(Some(message), results, reason);
+        let reason = if aborted { RunStopReason::Aborted } else { RunStopReason::Error };
+        self.end_run(reason, Some(error));
+    }
+
+    fn reply(&mut self, id: EffectId, reply: Reply) {
+        let Some(reply) = self.stream_in_place(id, reply) else { return };
+        if self.s.total_timer == Some(id) {
+            self.s.total_timer = None;
+            let text = "the run took longer than its time limit";
+            return self.interrupt_run(ErrorInfo::new(ErrorKind::Timeout, text));
+        }
+        match std::mem::take(&mut self.s.phase) {
+            Phase::Preparing { effect, overflow } if effect == id => match reply {
+                Reply::Prepared(result) => self.prepared(result, overflow),
+                _ => self.s.phase = Phase::Preparing { effect, overflow },
+            },
+            Phase::Compacting { effect } if effect == id => match reply {
+                Reply::Compacted(result) => self.compacted(result),
+                _ => self.s.phase = Phase::Compacting { effect },
+            },
+            Phase::Asking(ask) => self.reply_to_ask(ask, id, reply),
+            Phase::Dispatching(batch) => self.reply_to_batch(batch, id, reply),
+            Phase::Polling { effect, queue, then } if effect == id => {
+                if let Reply::Polled(messages) = reply {
+                    self.receive(queue, messages);
+                }
+                self.polled(queue, then);
+            }
+            Phase::Closing { effect, reason, error } if effect == id => self.close(reason, error),
+            phase => self.s.phase = phase,
+        }
+    }
+
+    pub(super) fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
+        let letters = messages.into_iter().filter(is_something).map(|message| Letter { message, receipt: 0 });
+        match queue {
+            Queue::Steering => self.s.steering.extend(letters),
+            Queue::FollowUp => self.s.follow_up.extend(letters),
+        }
+    }
+
+    fn command(&mut self, command: AgentCommand) {
+        match command {
+            AgentCommand::Steer(letter) => {
+                if is_something(&letter.message) {
+                    self.s.steering.push(letter);
+                    self.steered();
+                }
+            }
+            AgentCommand::FollowUp(letter) => {
+                if is_something(&letter.message) {
+                    self.s.follow_up.push(letter);
+                }
+            }
+            AgentCommand::ResolveTool { call_id, decision } => {
+                self.resolve_by_command(vec![(call_id, decision)])
+            }
+            AgentCommand::ResolveTools(decisions) => self.resolve_by_command(decisions),
+            AgentCommand::SwitchModel => {}
+            AgentCommand::ClearQueues => {
+                let mut cleared = std::mem::take(&mut self.s.steering);
+                cleared.append(&mut self.s.follow_up);
+                for letter in cleared.iter().filter(|letter| letter.receipt > 0) {
+                    self.out.push(Output::Receipt(letter.receipt, Receipt::Cleared));
+                }
+            }
+            AgentCommand::Cancel(reason) => self.abort(&reason),
+        }
+    }
+
+    fn steered(&mut self) {
+        if let Phase::Dispatching(batch) = &self.s.phase {
+            let idle = batch.running == 0 && self.s.table.is_waiting_for_user();
+            if idle || self.rules.steering.when == SteeringTime::Immediate {
+                self.steer_batch();
+            }
+        }
+    }
+}
+
+fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
+    match delivery {
+        Delivery::All => std::mem::take(queue),
+        Delivery::OneAtATime if queue.is_empty() => Vec::new(),
+        Delivery::OneAtATime => vec![queue.remove(0)],
+    }
+}
+
+/// Empty texts are no messages.
+fn is_something(message: &AgentMessage) -> bool {
+    let AgentMessage::User(user) = message else { return true };
+    let UserMessage { content, .. } = user.as_ref();
+    content.iter().any(|block| !matches!(block, ContentBlock::Text(text) if text.text.trim().is_empty()))
+}
+
+fn cut_reason(error: &ErrorInfo) -> MessageStopReason {
+    if error.code == ErrorKind::Aborted { MessageStopReason::Aborted } else { MessageStopReason::Error }
+}
+
+pub(super) fn stop_reason_of(error: &ErrorInfo) -> RunStopReason {
+    if error.code == ErrorKind::Aborted { RunStopReason::Aborted } else { RunStopReason::Error }
+}

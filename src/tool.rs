@@ -1,0 +1,192 @@
+//! Tools: what the model is told of one, what the engine must know, and what it does.
+
+use std::rc::Rc;
+
+use futures::future::LocalBoxFuture;
+
+use crate::cancel::CancelToken;
+use crate::json::{RawJson, ToJson};
+use crate::message::ContentBlock;
+use crate::state::SessionState;
+use crate::stream::ToolSchema;
+
+/// Whether a tool asks before it runs.
+#[derive(Clone, Default)]
+pub enum ApprovalNeed {
+    /// Never.
+    #[default]
+    Never,
+    /// Always.
+    Always,
+    /// Depends on the arguments. One that fails counts as yes.
+    Depends(Rc<dyn Fn(&RawJson) -> Result<bool, String>>),
+}
+
+/// A tool as the loop must know it.
+#[derive(Clone)]
+pub struct ToolSpec {
+    /// What the model is told.
+    pub schema: ToolSchema,
+    /// Whether it asks before it runs.
+    pub requires_approval: ApprovalNeed,
+    /// After so many milliseconds the call gets an error result.
+    pub timeout_ms: Option<u64>,
+    /// Longer results are cut, with a note.
+    pub max_result_bytes: Option<u64>,
+    /// After a restore, a call that was running may be run again.
+    pub idempotent: bool,
+    /// A failure ends the run instead of becoming an error result.
+    pub fatal: bool,
+    /// With the priority policy: higher first.
+    pub priority: i32,
+}
+
+impl ToolSpec {
+    /// A tool that never asks, never ends a run and has no limits.
+    pub fn new(name: &str, description: &str, parameters: RawJson) -> Self {
+        ToolSpec {
+            schema: ToolSchema { name: name.into(), description: description.into(), parameters },
+            requires_approval: ApprovalNeed::Never,
+            timeout_ms: None,
+            max_result_bytes: None,
+            idempotent: false,
+            fatal: false,
+            priority: 0,
+        }
+    }
+}
+
+/// Hand the conversation over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// To whom.
+    pub to: String,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What a tool answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentToolResult {
+    /// Text and image blocks, shown to the model.
+    pub content: Vec<ContentBlock>,
+    /// For the UI; never sent to the model.
+    pub details: Option<RawJson>,
+    /// Whether this tells of a failure.
+    pub is_error: bool,
+    /// Ends the run by handing the conversation over.
+    pub transfer: Option<Transfer>,
+}
+
+impl AgentToolResult {
+    /// One text.
+    pub fn text(text: impl Into<String>) -> Self {
+        AgentToolResult { content: vec![ContentBlock::text(text)], ..Default::default() }
+    }
+
+    /// One text that tells of a failure.
+    pub fn error(text: impl Into<String>) -> Self {
+        AgentToolResult { is_error: true, ..AgentToolResult::text(text) }
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolOutcome {
+    /// The tool answered.
+    Completed(AgentToolResult),
+    /// The tool threw, rejected or panicked; its words.
+    Failed(String),
+    /// The arguments do not fit; found out too late for the schema check.
+    Invalid(String),
+    /// The tool wants the run to end as by abort.
+    Cancelled,
+}
+
+/// What a tool gets.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The call.
+    pub call_id: Rc<str>,
+    /// The tool.
+    pub tool_name: Rc<str>,
+    /// The run.
+    pub run_id: Rc<str>,
+    /// The session.
+    pub session_id: Rc<str>,
+    /// A JSON object that fits the schema.
+    pub arguments: RawJson,
+    /// Set when the call is not wanted any more.
+    pub cancel: CancelToken,
+    /// Shows progress.
+    pub updates: Updates,
+    /// Shared with the other tools of the run.
+    pub state: SessionState,
+}
+
+/// Shows the progress of one call. At most 128 updates wait; beyond that the two oldest are joined.
+#[derive(Clone, Default)]
+pub struct Updates(Rc<UpdateQueue>);
+
+#[derive(Default)]
+struct UpdateQueue {
+    waiting: std::cell::RefCell<std::collections::VecDeque<RawJson>>,
+    waker: std::cell::RefCell<Option<std::task::Waker>>,
+    closed: std::cell::Cell<bool>,
+}
+
+const UPDATES_WAITING: usize = 128;
+
+impl Updates {
+    /// Shows a text.
+    pub fn text(&self, text: &str) {
+        self.send(RawJson::string(text));
+    }
+
+    /// Shows any JSON. After the call's end nothing is shown.
+    pub fn send(&self, update: RawJson) {
+        if self.0.closed.get() {
+            return;
+        }
+        let mut waiting = self.0.waiting.borrow_mut();
+        waiting.push_back(update);
+        if waiting.len() > UPDATES_WAITING
+            && let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front())
+        {
+            waiting.push_front(join(&first, &second));
+        }
+        drop(waiting);
+        if let Some(waker) = self.0.waker.take() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<RawJson> {
+        self.0.waiting.borrow_mut().pop_front()
+    }
+
+    pub(crate) fn wake_by(&self, waker: &std::task::Waker) {
+        *self.0.waker.borrow_mut() = Some(waker.clone());
+    }
+
+    pub(crate) fn close(&self) {
+        self.0.closed.set(true);
+    }
+}
+
+/// Two texts become one; of anything else the later one stays.
+fn join(first: &RawJson, second: &RawJson) -> RawJson {
+    match (first.to_value().as_str(), second.to_value().as_str()) {
+        (Some(a), Some(b)) => [a, b].concat().to_raw(),
+        _ => second.clone(),
+    }
+}
+
+/// A tool. A host with one dispatcher for all registers it under many specs.
+pub trait AgentTool {
+    /// What the loop must know.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs the call. Called once per call; a panic, also of the future, is that call's error result.
+    fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome>;
+}
