@@ -552,6 +552,16 @@ impl<'a> Reader<'a> {
         self.byte()
     }
 
+    /// How many bytes were read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The text that was read since a [`Reader::position`].
+    pub fn since(&self, position: usize) -> &'a str {
+        self.text.get(position..self.at).unwrap_or_default()
+    }
+
     /// Nothing but blanks may be left.
     ///
     /// # Errors
