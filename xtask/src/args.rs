@@ -2,7 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+
+/// The words given make no sense; the answer ends with the usage of the command.
+#[derive(Debug)]
+pub struct Misuse(pub String);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
 
 /// What was given: flags, options with a value, and the words that are neither.
 #[derive(Debug, Default, PartialEq)]
@@ -16,7 +28,7 @@ impl Args {
     /// Reads `--flag`, `--name value` and `--name=value`; after a lone `--` everything is a word.
     ///
     /// # Errors
-    /// An option that is in neither list, or a value that is missing or not wanted.
+    /// [`Misuse`]: an option that is in neither list, or a value that is missing or not wanted.
     pub fn parse(given: &[String], flags: &[&str], values: &[&str]) -> Result<Self> {
         let mut args = Self::default();
         let mut rest = given.iter();
@@ -32,17 +44,17 @@ impl Args {
                 };
                 if flags.contains(&name) {
                     if inline.is_some() {
-                        bail!("`{name}` takes no value");
+                        return Err(Misuse(format!("`{name}` takes no value")).into());
                     }
                     args.flags.push(name.to_owned());
                 } else if values.contains(&name) {
                     let Some(value) = inline.or_else(|| rest.next().cloned()) else {
-                        bail!("`{name}` wants a value after it");
+                        return Err(Misuse(format!("`{name}` wants a value after it")).into());
                     };
                     args.values.entry(name.to_owned()).or_default().push(value);
                 } else {
                     let known: Vec<&str> = flags.iter().chain(values).copied().collect();
-                    bail!("{}", unknown("option", name, &known));
+                    return Err(Misuse(unknown("option", name, &known)).into());
                 }
             }
         }
@@ -63,10 +75,10 @@ impl Args {
     }
 
     /// # Errors
-    /// When there are words left, for a command that takes none.
+    /// [`Misuse`], when there are words left, for a command that takes none.
     pub fn no_words(&self) -> Result<()> {
         match self.words.first() {
-            Some(word) => bail!("do not know what to do with `{word}`"),
+            Some(word) => Err(Misuse(format!("do not know what to do with `{word}`")).into()),
             None => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::args::Args;
+use crate::args::{Args, Misuse};
 use crate::pack::{self, Kind};
 use crate::run::{command, root};
 use crate::setup;
@@ -23,7 +23,8 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     args.no_words()?;
     let port = match args.value("--port") {
         Some(text) => {
-            Some(text.parse::<u16>().ok().with_context(|| format!("`{text}` is no port (0 to 65535)"))?)
+            let no_port = |_| Misuse(format!("`{text}` is no port (0 to 65535)"));
+            Some(text.parse::<u16>().map_err(no_port)?)
         }
         None => None,
     };

@@ -11,6 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::args::Misuse;
+
 /// One thing that `cargo xtask` does. `run` gets the words after the name.
 struct Command {
     name: &'static str,
@@ -69,7 +71,8 @@ fn main() -> ExitCode {
     }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         let known: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        eprintln!("error: {}\n\n{}", args::unknown("command", name, &known), help());
+        eprintln!("error: {}", args::unknown("command", name, &known));
+        eprintln!("`cargo xtask help` says what they do");
         return ExitCode::from(2);
     };
     if rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h") {
@@ -78,8 +81,11 @@ fn main() -> ExitCode {
     }
     (command.run)(rest).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
+        if !error.is::<Misuse>() {
+            return ExitCode::FAILURE;
+        }
         eprintln!("usage: cargo xtask {}", command.usage);
-        ExitCode::FAILURE
+        ExitCode::from(2)
     })
 }
 

@@ -65,13 +65,16 @@ pub fn build(kind: Kind) -> Result<Built> {
     let compiled = compile(&manifest, kind)?;
     let workshop = Workshop::beside(&compiled)?;
 
+    // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
+    let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
     let bound = workshop.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, kind, folder))?;
     let loader = fs::read(bound.join("turnwheel.js"))?;
-    let glue = workshop.make("glue", loader, |folder| strip_loader(&bound, &folder.join("glue.js")))?;
+    let glue =
+        workshop.make("glue", (loader, &lock), |folder| strip_loader(&bound, &folder.join("glue.js")))?;
     let mut wasm = bound.join("turnwheel_bg.wasm");
     if kind == Kind::Release {
         let flags = &manifest.wasm_opt.flags;
-        let inputs = (fs::read(&wasm)?, flags);
+        let inputs = (fs::read(&wasm)?, flags, &lock);
         wasm =
             workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, flags, &folder.join("out.wasm")))?;
         wasm.push("out.wasm");
@@ -80,7 +83,6 @@ pub fn build(kind: Kind) -> Result<Built> {
     let mut files = gather(&manifest)?;
     files.add(&manifest.package.glue, fs::read(glue.join("glue.js"))?)?;
     files.add(&manifest.package.wasm, fs::read(wasm)?)?;
-    let lock = fs::read(root().join("package-lock.json"))?;
     for (name, vendored) in &manifest.vendor {
         let made =
             workshop.make(name, (&lock, vendored), |folder| vendor(vendored, &folder.join("out.js")))?;
@@ -517,6 +519,7 @@ mod tests {
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("xtask-pack-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         folder
     }

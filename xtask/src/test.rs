@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::args::{Args, unknown};
+use crate::args::{Args, Misuse, unknown};
 use crate::run::{command, root, shown, target};
 use crate::setup;
 
@@ -49,11 +49,12 @@ const RUSTDOC: &str = "build.rustdocflags=[\"-Dwarnings\"]";
 const TAP: &str = "--test-reporter=tap";
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// In the order in which they run: what is quick and often wrong comes first.
+/// In the order in which they run: what is quick and often wrong comes first. The native ones all say `--workspace
+/// --all-features`: with another choice cargo would compile the dependencies once more with other features.
 #[rustfmt::skip] // A row per part, read as a table.
 const PARTS: &[Part] = &[
     Part { name: "fmt", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["cargo", "fmt", "--all", "--check"] },
+        command: &["cargo", "fmt", "--all", "--check", "--", "--color=never"] },
     Part { name: "clippy", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--", CLIPPY] },
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
@@ -62,9 +63,9 @@ const PARTS: &[Part] = &[
         command: &["cargo", "test", "--workspace", "--all-features", "--lib", "--bins", "--tests", "--examples",
             "--no-fail-fast"] },
     Part { name: "doctest", files: "", needs: Need::Nothing, count: Count::Cargo,
-        command: &["cargo", "test", "--package", "turnwheel", "--all-features", "--doc"] },
+        command: &["cargo", "test", "--workspace", "--all-features", "--doc"] },
     Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["cargo", "doc", "--package", "turnwheel", "--all-features", "--no-deps", "--config", RUSTDOC] },
+        command: &["cargo", "doc", "--workspace", "--all-features", "--no-deps", "--config", RUSTDOC] },
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
     Part { name: "types", files: "tests/types/tsconfig.json", needs: Need::Package, count: Count::Whole,
@@ -122,7 +123,7 @@ fn choose(names: &[String], skip: &[String]) -> Result<Vec<&'static Part>> {
         PARTS.iter().filter(|part| part.files.is_empty() || !matches(part.files).is_empty()).collect();
     let known: Vec<&str> = there.iter().map(|part| part.name).collect();
     if let Some(name) = names.iter().chain(skip).find(|name| !known.contains(&name.as_str())) {
-        bail!("{}", unknown("part", name, &known));
+        return Err(Misuse(unknown("part", name, &known)).into());
     }
     let mut chosen = there;
     if !names.is_empty() {
