@@ -1,5 +1,6 @@
 pub mod approval;
 pub mod call_ids;
+pub mod checkpoint;
 pub mod context;
 pub mod error;
 pub mod json;
