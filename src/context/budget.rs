@@ -215,6 +215,13 @@ pub struct TrimMemory {
     trimmed: Vec<(AgentMessage, AgentMessage)>,
 }
 
+impl TrimMemory {
+    /// What is known after a restart: so many messages were trimmed.
+    pub fn restored(boundary: usize) -> Self {
+        TrimMemory { boundary, trimmed: Vec::new() }
+    }
+}
+
 impl BudgetTrim {
     /// A view for one request, or nothing where all fits and nothing was trimmed before. `tool_tokens` is what the
     /// tools cost. A history that is shorter than the boundary was compacted: trimming starts anew.

@@ -12,6 +12,8 @@
 mod budget;
 mod hygiene;
 mod passes;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use budget::{
