@@ -279,6 +279,16 @@ mod tests {
     }
 
     #[test]
+    fn the_version_is_judged_first_then_the_shape_then_the_format() {
+        let kind = |text: &str| decode(text).map_err(|error| error.kind()).map(|_| ());
+        assert_eq!(kind(r#"{"version":2,"format":"other"}"#), Err("unsupported_version"));
+        assert_eq!(kind(r#"{"version":1,"format":"other","messages":[]}"#), Err("invalid_payload"));
+        let other = r#"{"version":1,"format":"other","messages":[],"metadata":null}"#;
+        assert_eq!(kind(other), Err("unsupported_format"));
+        assert_eq!(decode(other).unwrap_err().to_string(), "unsupported checkpoint format: other");
+    }
+
+    #[test]
     fn the_engine_keeps_its_own_state_beside_the_hosts() {
         let mut envelope =
             CheckpointEnvelopeV1::new(None, Vec::new(), Value::parse("{\"cwd\":\"/w\"}").unwrap());

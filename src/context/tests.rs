@@ -249,10 +249,8 @@ fn trimming_keeps_its_boundary_and_its_messages_from_request_to_request() {
 
 #[test]
 fn a_history_is_counted_by_what_the_provider_told_and_an_estimate_of_the_rest() {
-    let mut told = match answer("x", &[]) {
-        AgentMessage::Assistant(message) => (*message).clone(),
-        _ => unreachable!(),
-    };
+    let AgentMessage::Assistant(message) = answer("x", &[]) else { panic!("an answer was expected") };
+    let mut told = (*message).clone();
     told.usage = Usage { input: 900, cache_read: 80, output: 20, ..Usage::default() };
     let history = [user("long ago"), told.into(), user("12345678"), custom()];
     assert_eq!(context_tokens(&history, &estimate_tokens), 1_000 + 2 + 100);

@@ -164,6 +164,10 @@ fn same(expected: &Value, actual: &Value) -> bool {
             expected.len() == actual.len()
                 && expected.iter().zip(actual).all(|(wanted, came)| same(wanted, came))
         }
+        (Value::Number(expected), Value::Number(actual)) => {
+            let number = |text: &str| text.parse::<f64>().ok();
+            expected == actual || number(expected.as_str()) == number(actual.as_str())
+        }
         _ => expected == actual,
     }
 }
