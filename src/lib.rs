@@ -8,6 +8,7 @@ pub mod agent;
 pub mod approval;
 pub mod call_ids;
 pub mod cancel;
+pub mod checkpoint;
 pub mod config;
 pub mod context;
 pub mod driver;

@@ -137,7 +137,8 @@ impl Desk {
             return;
         }
         let mut leaving = self.leaving.borrow_mut();
-        let unheard = leaving.iter().position(|leaves| matches!(leaves, Leaving::Effect(id, _) if *id == slot));
+        let unheard =
+            leaving.iter().position(|leaves| matches!(leaves, Leaving::Effect(id, _) if *id == slot));
         match unheard {
             Some(at) => drop(leaving.remove(at)),
             None => leaving.push(Leaving::Cancel(slot)),

@@ -5,6 +5,7 @@
 //! `outbox`). It tells its listeners, then calls `run_poll`, which goes on to the next effect. DESIGN.md tells why.
 
 #![allow(unsafe_code, reason = "what wasm-bindgen generates needs it; nothing here is written with it")]
+#![allow(unreachable_pub, reason = "what is exported to JavaScript must be `pub`")]
 
 mod desk;
 mod http;
@@ -143,7 +144,8 @@ fn next_handle() -> u32 {
 pub fn agent_new(settings: JsValue, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
     let config = settings::config(&read_settings(settings)?, &host).map_err(|error| thrown(&error))?;
-    let entry = Rc::new(AgentEntry { agent: Agent::new(config, messages), host, receipts: RefCell::default() });
+    let entry =
+        Rc::new(AgentEntry { agent: Agent::new(config, messages), host, receipts: RefCell::default() });
     let handle = next_handle();
     INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
     Ok(handle)
@@ -192,8 +194,7 @@ pub fn run_new(
     };
     let stream = stream.map_err(|error| thrown(&error))?;
     let handle = next_handle();
-    let woken =
-        Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
+    let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
         agent: entry,
         stream: RefCell::new(stream),
@@ -252,11 +253,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
     INSTANCE.with(|instance| {
         let mut instance = instance.borrow_mut();
         instance.outbox = outbox;
-        if ended {
-            instance.runs.remove(&handle)
-        } else {
-            None
-        }
+        if ended { instance.runs.remove(&handle) } else { None }
     });
     anything
 }

@@ -255,7 +255,9 @@ impl Outbox {
                 let index = delta.content_index;
                 if sent.call.as_ref().is_none_or(|(at, id)| *at != index || id != call_id) {
                     sent.call = Some((index, call_id.clone()));
-                    self.entry(kind::CALL, index, |text| write_list(&[call_id.clone(), tool_name.clone()], text));
+                    self.entry(kind::CALL, index, |text| {
+                        write_list(&[call_id.clone(), tool_name.clone()], text)
+                    });
                 }
                 kind::ARGUMENTS
             }

@@ -13,8 +13,8 @@ use crate::json::{FromJson, ObjectWriter, ToJson, Value};
 use crate::message::AgentMessage;
 use crate::policy::Transform;
 use crate::ports::{
-    AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction, CompactionEngine,
-    HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
+    AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
+    CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
 };
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
@@ -241,7 +241,11 @@ impl AgentHook for JsHooks {
         self.0
     }
 
-    fn call(&self, _context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>> {
+    fn call(
+        &self,
+        _context: &AgentRunContext,
+        call: HookCall,
+    ) -> LocalBoxFuture<'static, Result<(), String>> {
         let effect = effect("hook", |object| match &call {
             HookCall::BeforeInference { turn_index, attempt, model, messages } => {
                 object.field("stage", "beforeInference").field("turnIndex", turn_index);
@@ -285,6 +289,8 @@ impl Timer for JsTimer {
             return Box::pin(async { drop(slept.await) });
         }
         // What is longer than a timer can be (some 24 days) waits that long.
-        Box::pin(gloo_timers::future::TimeoutFuture::new(u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff)))
+        Box::pin(gloo_timers::future::TimeoutFuture::new(
+            u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff),
+        ))
     }
 }

@@ -53,13 +53,15 @@ pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool
     }
     if has("preTurn") {
         let host = host.clone();
-        rules.pre_turn =
-            vec![Rc::new(move |context: &PolicyContext<'_>| verdict(&call(&host, "preTurn", &told(context))?))];
+        rules.pre_turn = vec![Rc::new(move |context: &PolicyContext<'_>| {
+            verdict(&call(&host, "preTurn", &told(context))?)
+        })];
     }
     if has("postLoop") {
         let host = host.clone();
-        rules.post_loop =
-            vec![Rc::new(move |context: &PolicyContext<'_>| verdict(&call(&host, "postLoop", &told(context))?))];
+        rules.post_loop = vec![Rc::new(move |context: &PolicyContext<'_>| {
+            verdict(&call(&host, "postLoop", &told(context))?)
+        })];
     }
     if has("postTurn") {
         let host = host.clone();
@@ -72,7 +74,8 @@ pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool
     }
     if has("dynamicSystemPrompt") {
         let host = host.clone();
-        let prompt = move || Ok(call(&host, "dynamicSystemPrompt", "null")?.as_str().unwrap_or_default().to_owned());
+        let prompt =
+            move || Ok(call(&host, "dynamicSystemPrompt", "null")?.as_str().unwrap_or_default().to_owned());
         rules.dynamic_system_prompt = Some(Rc::new(prompt));
     }
     if has("resultTexts") {
@@ -151,7 +154,10 @@ pub(super) fn read_refs(list: &Value) -> Result<Vec<AgentMessage>, String> {
 }
 
 fn write_context(context: &PolicyContext<'_>, object: &mut ObjectWriter<'_>) {
-    object.field("runId", context.run_id).field("turnIndex", &context.turn_index).field("usage", context.usage);
+    object
+        .field("runId", context.run_id)
+        .field("turnIndex", &context.turn_index)
+        .field("usage", context.usage);
     object.field("messageCount", &u64::try_from(context.message_count).unwrap_or(0));
     object.field("newMessages", context.new_messages).field("overflowSignal", &context.overflow_signal);
     object.field("state", context.state);
@@ -206,7 +212,10 @@ fn verdict(answer: &Value) -> Result<Verdict, String> {
 fn pre_dispatch(host: &Host, seen: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String> {
     let mut told = String::new();
     let mut object = ObjectWriter::new(&mut told);
-    object.field("callId", seen.call_id).field("toolName", seen.tool_name).field("arguments", &seen.arguments);
+    object
+        .field("callId", seen.call_id)
+        .field("toolName", seen.tool_name)
+        .field("arguments", &seen.arguments);
     object.field("state", seen.state);
     object.end();
     let answer = call(host, "preDispatch", &told)?;

@@ -71,7 +71,11 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     let steering = settings.get("steering").unwrap_or(&Value::Null);
     let word = |key: &str| steering.get(key).and_then(Value::as_str);
     rules.steering = SteeringRules {
-        when: if word("when") == Some("immediate") { SteeringTime::Immediate } else { SteeringTime::AfterTool },
+        when: if word("when") == Some("immediate") {
+            SteeringTime::Immediate
+        } else {
+            SteeringTime::AfterTool
+        },
         in_flight: if word("inFlight") == Some("finish") { InFlight::Finish } else { InFlight::Cancel },
         delivery: delivery(word("delivery")),
         before_first_call: word("atStart") == Some("before_first_call"),
@@ -166,7 +170,8 @@ fn model(told: &Value, index: u32) -> Result<Model, AgentError> {
                 headers: headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect(),
                 compat: told.get("compat").cloned().unwrap_or_default(),
                 ..OpenAiChatOptions::default()
-            })?;
+            })
+            .map_err(misuse)?;
             let wire: Box<dyn Wire> = Box::new(wire);
             let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
             (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))

@@ -7,6 +7,7 @@ mod pack;
 mod run;
 mod setup;
 mod test;
+mod vectors;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -54,6 +55,12 @@ const COMMANDS: &[Command] = &[
         about: "plays recorded provider answers of a directory through the wires and compares",
         run: play_fixtures,
     },
+    Command {
+        name: "vectors",
+        usage: "vectors DIR",
+        about: "plays golden vectors of a directory on the rules and compares",
+        run: play_vectors,
+    },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
     // (conformance, fixtures, vectors); what CI shall run of it is a row in test.rs.
 ];
@@ -99,6 +106,11 @@ fn main() -> ExitCode {
 
 fn play_fixtures(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(directory(args)?)))))
+}
+
+fn play_vectors(args: &[String]) -> Result<ExitCode> {
+    let report = vectors::run(Path::new(directory(args)?)).map_err(anyhow::Error::msg)?;
+    Ok(ExitCode::from(u8::from(report.failed > 0)))
 }
 
 /// The one directory that a command takes.
