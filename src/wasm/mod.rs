@@ -230,6 +230,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
             let mut cx = Context::from_waker(&run.waker);
             match stream.poll_output(&mut cx, outbox.is_empty()) {
                 Poll::Ready(Next::Event(event)) => {
+                    run.desk.flush(&mut outbox);
                     outbox.history(&mut sent, &run.desk, &published.borrow());
                     outbox.event(&mut sent, &run.desk, &event);
                 }
@@ -290,65 +291,64 @@ pub fn input(size: usize) -> *const u8 {
     })
 }
 
-/// Does something at a run's desk, then polls it.
-fn at_desk(handle: u32, now: f64, work: impl FnOnce(&Desk)) -> bool {
-    set_now(now);
-    let Some(run) = run_entry(handle) else { return false };
-    work(&run.desk);
-    poll(handle, &run)
+/// Leaves something at a run's desk. What follows from it comes by `run_poll`: a listener that calls in while a batch
+/// is told must not make another one.
+fn at_desk(handle: u32, leave: impl FnOnce(&Desk)) {
+    if let Some(run) = run_entry(handle) {
+        leave(&run.desk);
+    }
 }
 
-/// The first `size` bytes of the input belong to a response. Gives `true` when there is a batch in the outbox, here
-/// and below.
+/// The first `size` bytes of the input belong to a response.
 #[wasm_bindgen]
-pub fn feed(handle: u32, slot: SlotId, size: usize, now: f64) -> bool {
+pub fn feed(handle: u32, slot: SlotId, size: usize) {
     let input = INSTANCE.with(|instance| std::mem::take(&mut instance.borrow_mut().input));
-    let anything = at_desk(handle, now, |desk| desk.feed(slot, input.get(..size).unwrap_or_default()));
+    at_desk(handle, |desk| desk.feed(slot, input.get(..size).unwrap_or_default()));
     INSTANCE.with(|instance| instance.borrow_mut().input = input);
-    anything
 }
 
 /// A response is over.
 #[wasm_bindgen]
-pub fn feed_end(handle: u32, slot: SlotId, now: f64) -> bool {
-    at_desk(handle, now, |desk| desk.feed_end(slot))
+pub fn feed_end(handle: u32, slot: SlotId) {
+    at_desk(handle, |desk| desk.feed_end(slot));
 }
 
 /// A response has a status other than 200. `headers` is a JSON object, names in lower case.
 #[wasm_bindgen]
-pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) -> bool {
+pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) {
+    set_now(now);
     let headers = Value::parse(headers).unwrap_or_default();
-    at_desk(handle, now, |desk| desk.refuse(slot, status, &headers, body))
+    at_desk(handle, |desk| desk.refuse(slot, status, &headers, body));
 }
 
 /// The host's own stream yields an event (JSON), or JSON `null` when it is over.
 #[wasm_bindgen]
-pub fn stream_event(handle: u32, slot: SlotId, event: &str, now: f64) -> bool {
-    at_desk(handle, now, |desk| desk.stream_event(slot, event))
+pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
+    at_desk(handle, |desk| desk.stream_event(slot, event));
 }
 
 /// The host's own stream yields a piece of text (kind 1), thinking (2) or tool arguments (3).
 #[wasm_bindgen]
-pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String, now: f64) -> bool {
-    at_desk(handle, now, |desk| desk.stream_delta(slot, kind, index, delta))
+pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String) {
+    at_desk(handle, |desk| desk.stream_delta(slot, kind, index, delta));
 }
 
 /// An effect has its answer, JSON; see `ports.rs` for what each answers.
 #[wasm_bindgen]
-pub fn resolve(handle: u32, slot: SlotId, answer: &str, now: f64) -> bool {
-    at_desk(handle, now, |desk| desk.resolve(slot, Ok(answer)))
+pub fn resolve(handle: u32, slot: SlotId, answer: &str) {
+    at_desk(handle, |desk| desk.resolve(slot, Ok(answer)));
 }
 
 /// An effect failed; why.
 #[wasm_bindgen]
-pub fn reject(handle: u32, slot: SlotId, reason: &str, now: f64) -> bool {
-    at_desk(handle, now, |desk| desk.resolve(slot, Err(reason)))
+pub fn reject(handle: u32, slot: SlotId, reason: &str) {
+    at_desk(handle, |desk| desk.resolve(slot, Err(reason)));
 }
 
 /// A tool shows progress, JSON.
 #[wasm_bindgen]
-pub fn update(handle: u32, slot: SlotId, update: &str, now: f64) -> bool {
-    at_desk(handle, now, |desk| desk.update(slot, update))
+pub fn update(handle: u32, slot: SlotId, update: &str) {
+    at_desk(handle, |desk| desk.update(slot, update));
 }
 
 /// The body of a request that is to be sent. To be taken once.
