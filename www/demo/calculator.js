@@ -91,9 +91,9 @@ class Parser {
   }
 
   whole() {
-    if (this.next.kind === "end") throw new Error("the expression is empty; give one such as `17 * 23`");
+    if (this.isAtEnd()) throw new Error("the expression is empty; give one such as `17 * 23`");
     const value = this.sum();
-    if (this.next.kind === "end") return value;
+    if (this.isAtEnd()) return value;
     if (this.next.text === ")") throw new Error(`there is no \`(\` for the \`)\` at character ${this.next.at + 1}`);
     if (this.next.text === ",") throw new Error("a `,` stands between arguments of a function only; write 1000, not 1,000");
     throw new Error(`expected an operator before ${this.nextInWords()}`);
@@ -192,7 +192,7 @@ class Parser {
   /** @param {number} value */
   closing(value) {
     if (!this.accept(")")) {
-      throw new Error(this.next.kind === "end" ? "a `)` is missing at the end" : `expected \`)\` or an operator before ${this.nextInWords()}`);
+      throw new Error(this.isAtEnd() ? "a `)` is missing at the end" : `expected \`)\` or an operator before ${this.nextInWords()}`);
     }
     return value;
   }
@@ -209,12 +209,16 @@ class Parser {
     if (this.depth > DEEPEST) throw new Error(`the expression is nested more than ${DEEPEST} deep`);
   }
 
+  isAtEnd() {
+    return this.next.kind === "end";
+  }
+
   get next() {
     return /** @type {Token} */ (this.tokens[this.at]);
   }
 
   nextInWords() {
-    return this.next.kind === "end" ? "the end" : `\`${this.next.text}\` at character ${this.next.at + 1}`;
+    return this.isAtEnd() ? "the end" : `\`${this.next.text}\` at character ${this.next.at + 1}`;
   }
 }
 

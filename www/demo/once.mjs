@@ -108,7 +108,7 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   console.log(`\n${picture(trace)}\n`);
   if (result.text) console.log(`${bold?.("answer")}\n${wrapped(result.text, 2)}\n`);
   const { usage } = result;
-  print("usage", `${usage.input} tokens in, ${usage.output} out${model === undefined ? " (estimated)" : ""}; ${many(result.turns, "turn")}, ${many(trace.calls.size, "tool call")}, at most ${many(trace.mostAtOnce(), "tool")} at once`);
+  print("usage", `${usage.input} tokens in, ${usage.output} out${model === undefined ? " (estimated)" : ""}; ${many(result.turns, "turn")}, ${many(trace.calls.size, "tool call")}${trace.mostAtOnce() > 1 ? `, ${trace.mostAtOnce()} at once` : ""}`);
   if (result.stopReason === "completed") return 0;
   print("ended", red?.(inWords(result.stopReason)) ?? "");
   if (result.error) {
@@ -126,6 +126,7 @@ class Timeline {
     /** @type {{ key: string, label: string, text: string, at: number } | undefined} */
     this.open = undefined;
     this.running = 0;
+    this.updatedAt = -Infinity;
   }
 
   /** @param {AgentEvent} event */
@@ -141,13 +142,20 @@ class Timeline {
       case "tool_execution_start":
         this.running += 1;
         return this.#line(2, `${blue?.(event.toolName)} starts${this.running > 1 ? `, ${this.running} tools at once` : ""}`);
-      case "tool_execution_update": return this.#line(3, faint?.(`${event.toolName}: ${textOf(event.update)}`) ?? "");
+      case "tool_execution_update": return this.#update(event);
       case "tool_execution_end": return this.#end(event);
       case "turn_end": return this.#line(1, `turn ${event.turnIndex} ends: ${inWords(event.reason)}`);
       case "agent_end": return this.#line(0, `run ends: ${inWords(event.stopReason)}`);
       case "retry_attempt": return this.#line(3, yellow?.(`attempt ${event.attempt} failed (${event.error.message}); next in ${duration(event.delayMs)}`) ?? "");
       default: return this.#line(2, faint?.(event.type.replaceAll("_", " ")) ?? "");
     }
+  }
+
+  /** Not every one: a person reads two lines a second. @param {Extract<AgentEvent, { type: "tool_execution_update" }>} event */
+  #update({ toolName, update }) {
+    if (this.#now() - this.updatedAt < 500) return;
+    this.updatedAt = this.#now();
+    this.#line(3, faint?.(`${toolName}: ${textOf(update)}`) ?? "");
   }
 
   /** @param {Extract<AgentEvent, { type: "tool_execution_end" }>} event */

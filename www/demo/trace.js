@@ -56,8 +56,8 @@ export class Trace {
         Object.assign(this.#call(event, at), { start: at, state: "running", given: event.arguments });
         break;
       case "tool_execution_update": {
-        const call = this.#call(event, at);
-        call.progress = progressOf(event.update) ?? call.progress;
+        const progress = progressOf(event.update);
+        if (progress !== undefined) this.#call(event, at).progress = progress;
         break;
       }
       case "tool_execution_end":
