@@ -51,6 +51,7 @@ class App {
     this.history = [];
     this.last = "";
     this.isStopped = false;
+    this.isOver = false;
     this.isFramed = false;
     this.drawnAt = 0;
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -121,7 +122,7 @@ class App {
     this.#show(this.traces.length - 1);
     this.usage.begin();
     this.run = run;
-    this.isStopped = false;
+    this.isStopped = this.isOver = false;
     this.#mode();
     this.#toEnd();
     this.#follow(run).catch((error) => this.#failed(error));
@@ -140,7 +141,9 @@ class App {
       const result = await run.result;
       this.history = this.agent?.messages ?? this.history;
       if (result.error && result.stopReason === "error") this.#failed(result.error);
-      if (result.stopReason !== "completed") this.agent?.clearQueues();
+      // What came too late for this run must not wait for the next one unseen.
+      this.isOver = result.stopReason === "completed" && !this.isStopped;
+      this.agent?.clearQueues();
     } finally {
       trace.endedAt ??= performance.now() - trace.startedAt;
       this.run = undefined;
@@ -160,11 +163,10 @@ class App {
     const receipt = kind === "steer" ? agent.steer(text) : agent.followUp(text);
     receipt.then(async (answer) => {
       if (answer.delivered) return sent.delivered(answer.turnIndex);
-      if (answer.reason === "run_ended" && !this.isStopped) {
+      await this.#idle();
+      if (this.isOver) {
         // The run was over before the message arrived: then it is simply the next one.
         sent.root.remove();
-        await agent.waitForIdle();
-        await this.#idle();
         return this.#ask(text);
       }
       sent.lost("not delivered, the run is over");

@@ -299,7 +299,7 @@ function askForTools(ready, conversation) {
     arguments: argumentsOf(task, conversation) ?? {},
   }));
   const waiting = now.tasks.filter(({ state }) => state === "open").length - ready.length;
-  const thoughts = ready.map(({ wish }) => `“${wish.words}”: ${wish.why}, so \`${wish.toolName}\`.`);
+  const thoughts = ready.map(({ wish }) => `${quoted(wish.words)}: ${wish.why}, so \`${wish.toolName}\`.`);
   if (ready.length === 2) thoughts.push("Neither needs the other's result, so I ask for both at once.");
   if (ready.length > 2) thoughts.push("None needs another's result, so I ask for all at once.");
   if (waiting > 0) thoughts.push(`${waiting === 1 ? "One more thing needs" : `${waiting} more things need`} a result first.`);
@@ -354,12 +354,12 @@ function lineFor(wish, conversation, request, brief) {
   const task = conversation.now.tasks.find((candidate) => candidate.wish === wish);
   switch (task?.state) {
     case "done": return brief ? briefResult(wish.toolName, task.result ?? "") : result(wish.toolName, task.result ?? "");
-    case "failed": return `“${wish.words}” did not work: \`${wish.toolName}\` says “${(task.result ?? "").replace(/^error: /i, "")}”.`;
-    case "cut": return `“${wish.words}” was cut short, so I have no result for it. Say “go on” and I ask again.`;
-    case "dropped": return `“${wish.words}” I dropped, as you asked.`;
-    case "blocked": return `“${wish.words}” I could not ask for: ${task.result}.`;
-    case "lacking": return `“${wish.words}” would need the tool \`${wish.toolName}\`, which I was not offered.`;
-    default: return `“${wish.words}” is still open; I have no result for it.`;
+    case "failed": return `${quoted(wish.words)} did not work: \`${wish.toolName}\` says “${(task.result ?? "").replace(/^error: /i, "")}”.`;
+    case "cut": return `${quoted(wish.words)} was cut short, so I have no result for it. Say “go on” and I ask again.`;
+    case "dropped": return `${quoted(wish.words)} I dropped, as you asked.`;
+    case "blocked": return `${quoted(wish.words)} I could not ask for: ${task.result}.`;
+    case "lacking": return `${quoted(wish.words)} would need the tool \`${wish.toolName}\`, which I was not offered.`;
+    default: return `${quoted(wish.words)} is still open; I have no result for it.`;
   }
 }
 
@@ -374,7 +374,7 @@ function result(toolName, text) {
     if (parts) return `${parts[1] === "Here" ? "Here" : `In ${parts[1]}`} it is **${parts[2]}** on ${parts[3]} (${parts[4]}).`;
   }
   if (toolName === "search_library") return passages(text);
-  if (toolName === "count_primes") return text.replace(/\d{4,}/g, (digits) => digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",")).replace(/^(There are )([\d,]+)/, "$1**$2**");
+  if (toolName === "count_primes") return text.replace(/\d{4,}/g, grouped).replace(/^(There are )([\d,]+)/, "$1**$2**");
   return `\`${toolName}\` answered: ${text || "nothing"}`;
 }
 
@@ -421,7 +421,7 @@ function results({ earlier }) {
 
 /** @param {string} words @param {ModelRequest} request */
 function notUnderstood(words, request) {
-  return `I can make nothing of “${words}”: I am a rehearsal, ${LABEL}, and I do not guess. ${abilities(request)}`;
+  return `I can make nothing of ${quoted(words)}: I am a rehearsal, ${LABEL}, and I do not guess. ${abilities(request)}`;
 }
 
 /** From the tools that were offered, so that it promises nothing else. @param {ModelRequest} request */
@@ -440,6 +440,16 @@ function nothingToDo(now, request) {
   if (now.resumes) return "There is nothing left to go on with: everything so far has its result.";
   if (now.said === 0) return `There is no question to answer. ${abilities(request)}`;
   return `There is nothing in that for me to do. ${abilities(request)}`;
+}
+
+/** What was said, with the digits of large numbers in groups again. @param {string} words */
+function quoted(words) {
+  return `“${words.replace(/(?<![\w.])\d{5,}(?![\w.])/g, grouped)}”`;
+}
+
+/** @param {string} digits */
+function grouped(digits) {
+  return digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
 /** @param {string[]} names */

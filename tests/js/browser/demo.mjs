@@ -482,10 +482,14 @@ await check("a refused key, a refused origin and a missing server are told apart
     assert.ok(text.includes("CORS") && text.includes(new URL(/** @type {string} */ (baseUrl)).origin), text);
   });
   await page.click(by("reset"));
-  await choose(page, { address: "http://127.0.0.1:9/v1" });
+  // An address at which there was a server a moment ago.
+  let gone = "";
+  await withServer(() => {}, async (address) => void (gone = address));
+  await choose(page, { address: gone });
   await say(page, "Hello");
   await page.waitForSelector(by("failure"));
-  assert.match(await page.innerText(by("failure")), /No answer from http:\/\/127\.0\.0\.1:9\/v1[\s\S]*is there a server/);
+  const text = await page.innerText(by("failure"));
+  assert.ok(text.includes(`No answer from ${gone}`) && text.includes("is there a server"), text);
   await shot(page, "error-network");
   assert.equal(await page.locator('[data-testid="composer"][data-mode="idle"]').count(), 1);
   forgive(complaints);
@@ -503,6 +507,14 @@ await check("a choice that lacks something is not taken, and says what it lacks"
   assert.match(await page.innerText("#api-key-problem"), /with a key only/);
   await page.keyboard.press("Escape");
   assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+});
+
+await check("without its package the page says what to do", async (page, complaints) => {
+  await page.route("**/pkg/**", (route) => route.abort());
+  await page.reload();
+  await page.waitForSelector('[role="alert"]');
+  assert.match(await page.innerText('[role="alert"]'), /could not be loaded[\s\S]*cargo xtask demo/);
+  forgive(complaints);
 });
 
 await browser.close();
