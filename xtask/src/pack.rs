@@ -263,10 +263,15 @@ fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
 }
 
 /// Runs esbuild on a piece of code that may import what can be imported from a folder.
+///
+/// The program itself, not the script in its package that starts it: that one adds a page of stack to every error.
 fn esbuild(folder: &Path, code: &str, flags: &[&str]) -> Result<String> {
-    let mut node = command("node");
-    node.current_dir(folder).arg(root().join("node_modules/esbuild/bin/esbuild")).arg("--log-level=warning");
-    feed(node.args(flags), code)
+    let platforms = fs::read_dir(root().join("node_modules/@esbuild")).context("esbuild is not installed")?;
+    let mut programs = platforms.filter_map(|entry| Some(entry.ok()?.path().join("bin/esbuild")));
+    let program =
+        programs.find(|program| program.is_file()).context("npm installed no esbuild for this machine")?;
+    let mut esbuild = command(&program.to_string_lossy());
+    feed(esbuild.current_dir(folder).arg("--log-level=warning").args(flags), code)
 }
 
 /// The files as they stand in the sources, with the version filled in.
