@@ -180,10 +180,8 @@ impl Tally {
 fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     setup::for_build()?;
     let this = std::env::current_exe().context("cannot tell which program this is")?;
-    let browser = match parts.iter().any(|part| part.needs == Need::Browser) {
-        true => Some(setup::chromium()?),
-        false => None,
-    };
+    let wants_browser = parts.iter().any(|part| part.needs == Need::Browser);
+    let browser = if wants_browser { setup::chromium() } else { Ok(PathBuf::new()) };
     let logs = target().join("xtask/test");
     fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
     let mut package = true;
@@ -191,10 +189,20 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     for (index, part) in parts.iter().enumerate() {
         println!("[{}/{}] {}: {}", index + 1, parts.len(), part.name, part.command.join(" "));
         let start = Instant::now();
-        let (tally, trouble) = if part.needs != Need::Nothing && !package {
-            (Tally { failed: 1, ..Tally::default() }, "not run: there is no package to test".to_owned())
-        } else {
-            run_part(part, &this, browser.as_deref(), &logs.join(format!("{}.log", part.name)))?
+        let not_run =
+            |why: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {why}"));
+        let (tally, trouble) = match (part.needs, &browser) {
+            (Need::Package | Need::Browser, _) if !package => {
+                not_run("there is no package to test".to_owned())
+            }
+            (Need::Browser, Err(error)) => not_run(format!("{error:#}")),
+            (_, browser) => {
+                let mut command = command_of(part, &this);
+                if let (Need::Browser, Ok(path)) = (part.needs, browser) {
+                    command.env("CHROMIUM", path);
+                }
+                run_part(part, &mut command, &logs.join(format!("{}.log", part.name)))?
+            }
         };
         let time = start.elapsed();
         if tally.failed > 0 {
@@ -214,21 +222,17 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
 }
 
 /// Runs a part with its output in a file; hands back what it counted and, for a failure, what to show of it.
-fn run_part(part: &Part, this: &Path, browser: Option<&Path>, log: &Path) -> Result<(Tally, String)> {
-    let mut command = command_of(part, this);
-    if let Some(browser) = browser {
-        command.env("CHROMIUM", browser);
-    }
+fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdout(file.try_clone()?).stderr(file);
-    let ended = wait(&mut command)?;
+    let ended = wait(command)?;
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     let success = ended.is_some_and(|status| status.success());
     let (tally, why) = judge(part.count, &output, success);
     let why = if ended.is_none() { "it took too long" } else { why };
     let lines: Vec<&str> = output.lines().collect();
     let tail = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
-    let trouble = format!("{tail}\n      {}: {why}; all of its output: {}", shown(&command), log.display());
+    let trouble = format!("{tail}\n      {}: {why}; all of its output: {}", shown(command), log.display());
     Ok((tally, trouble))
 }
 
