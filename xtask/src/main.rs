@@ -2,11 +2,14 @@
 
 mod args;
 mod demo;
+mod fixtures;
 mod pack;
 mod run;
 mod setup;
 mod test;
+mod vectors;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -45,6 +48,18 @@ const COMMANDS: &[Command] = &[
         usage: "setup",
         about: "fetches what the others need, ahead of time",
         run: setup::run,
+    },
+    Command {
+        name: "fixtures",
+        usage: "fixtures DIR",
+        about: "plays recorded provider answers of a directory through the wires and compares",
+        run: play_fixtures,
+    },
+    Command {
+        name: "vectors",
+        usage: "vectors DIR",
+        about: "plays golden vectors of a directory on the rules and compares",
+        run: play_vectors,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
     // (conformance, fixtures, vectors); what CI shall run of it is a row in test.rs.
@@ -87,6 +102,24 @@ fn main() -> ExitCode {
         eprintln!("usage: cargo xtask {}", command.usage);
         ExitCode::from(2)
     })
+}
+
+fn play_fixtures(args: &[String]) -> Result<ExitCode> {
+    Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(directory(args)?)))))
+}
+
+fn play_vectors(args: &[String]) -> Result<ExitCode> {
+    let report = vectors::run(Path::new(directory(args)?)).map_err(anyhow::Error::msg)?;
+    Ok(ExitCode::from(u8::from(report.failed > 0)))
+}
+
+/// The one directory that a command takes.
+fn directory(args: &[String]) -> Result<&str> {
+    match args {
+        [directory] if Path::new(directory).is_dir() => Ok(directory),
+        [directory] => Err(Misuse(format!("`{directory}` is no directory")).into()),
+        _ => Err(Misuse("one directory is wanted".to_owned()).into()),
+    }
 }
 
 fn help() -> String {
