@@ -40,7 +40,8 @@ enum Count {
     Cargo,
     /// Node's test runner, `# pass 3`.
     Node,
-    /// `3 passed, 0 failed` as a line of its own, the last one (lines before it with a name in front are its sums).
+    /// `3 passed, 0 failed` as a line of its own, the last one; without such a line the sum of those with a name in
+    /// front, `retry: 3 passed, 0 failed`.
     Ours,
 }
 
@@ -66,6 +67,10 @@ const PARTS: &[Part] = &[
         command: &["cargo", "test", "--workspace", "--all-features", "--doc"] },
     Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "doc", "--workspace", "--all-features", "--no-deps", "--config", RUSTDOC] },
+    Part { name: "vectors", files: "tests/data/vectors", needs: Need::Nothing, count: Count::Ours,
+        command: &["xtask", "vectors", "FILES"] },
+    Part { name: "fixtures", files: "tests/data/fixtures", needs: Need::Nothing, count: Count::Ours,
+        command: &["xtask", "fixtures", "FILES"] },
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
     Part { name: "types", files: "tests/types/tsconfig.json", needs: Need::Package, count: Count::Whole,
@@ -309,9 +314,17 @@ fn count_node(output: &str) -> Option<Tally> {
 }
 
 fn count_ours(output: &str) -> Option<Tally> {
-    output.lines().rev().find_map(|line| {
-        let (passed, failed) = line.trim().strip_suffix(" failed")?.split_once(" passed, ")?;
+    let count = |text: &str| -> Option<Tally> {
+        let (passed, failed) = text.strip_suffix(" failed")?.split_once(" passed, ")?;
         Some(Tally { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped: 0 })
+    };
+    let total = output.lines().rev().find_map(|line| count(line.trim()));
+    total.or_else(|| {
+        let sets = output.lines().filter_map(|line| count(line.trim().rsplit_once(": ")?.1));
+        sets.reduce(|mut sum, set| {
+            sum.add(set);
+            sum
+        })
     })
 }
 
@@ -353,9 +366,11 @@ mod tests {
     }
 
     #[test]
-    fn of_our_own_lines_the_last_one_counts() {
+    fn of_our_own_lines_the_total_counts_and_without_one_the_sum() {
         let output = "retry: 3 passed, 1 failed\n3 passed, 1 failed\nnoise\n12 passed, 1 failed\n";
         assert_eq!(judge(Count::Ours, output, false).0, tally(12, 1, 0));
+        let output = "retry: 3 passed, 0 failed\nstream: 4 passed, 2 failed\n";
+        assert_eq!(judge(Count::Ours, output, false).0, tally(7, 2, 0));
     }
 
     #[test]
