@@ -62,7 +62,7 @@ const COMMANDS: &[Command] = &[
         run: play_vectors,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
-    // (conformance, fixtures, vectors); what CI shall run of it is a row in test.rs.
+    // (conformance); what CI shall run of it is a row in test.rs.
 ];
 
 const EXAMPLES: &str = "\
