@@ -320,6 +320,11 @@ impl RawJson {
         &self.0
     }
 
+    /// Whether both are the very same object.
+    pub fn is_same(&self, other: &RawJson) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
@@ -545,6 +550,16 @@ impl<'a> Reader<'a> {
     pub fn peek(&mut self) -> Option<u8> {
         self.blanks();
         self.byte()
+    }
+
+    /// How many bytes were read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The text that was read since a [`Reader::position`].
+    pub fn since(&self, position: usize) -> &'a str {
+        self.text.get(position..self.at).unwrap_or_default()
     }
 
     /// Nothing but blanks may be left.

@@ -1,5 +1,7 @@
 //! The loop oracle: every recorded scenario, played on this engine and judged.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
+
 use std::path::{Path, PathBuf};
 
 use loop_judge::{compare, is_failure};

@@ -1,6 +1,12 @@
 //! The wires: sans-IO. A [`Wire`] turns a [`ModelRequest`] into an [`HttpRequest`] and gives a [`Decoder`] for the
 //! answer's bytes. Nothing here opens a socket.
 
+mod blocks;
+pub mod error;
+mod history;
+pub mod openai_chat;
+pub mod sse;
+
 use crate::error::ErrorInfo;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
@@ -42,4 +48,22 @@ pub trait Decoder {
 
     /// Whether `Done` or `Error` came: what follows in the body does not matter.
     fn is_done(&self) -> bool;
+
+    /// What the events do not tell.
+    fn remarks(&self) -> Remarks {
+        Remarks::default()
+    }
+}
+
+/// What a decoder saw beside its events: for logs and tests, nothing that the engine acts on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// The provider's own word for how the answer stopped.
+    pub raw_stop_reason: Option<String>,
+    /// Whether the provider closed the stream with `[DONE]`.
+    pub saw_done: bool,
+    /// The text blocks that are a refusal.
+    pub refusals: Vec<u32>,
+    /// What the model wrote where a provider refused it as a tool call.
+    pub failed_generation: Option<String>,
 }

@@ -4,46 +4,34 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rig::play::{play, read};
 use rig::ports::Route;
 
-const USAGE: &str =
-    "usage: cargo xtask conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider]";
+use crate::args::{Args, Misuse, unknown};
+use crate::run::root;
 
 /// Plays the scenarios; fails when one cannot be played.
+///
+/// # Errors
+/// Misuse, or a folder that cannot be read or written.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    let mut folders = Vec::new();
-    let (mut engine, mut route) = ("native", Route::Inbox);
-    let mut args = args.iter().map(String::as_str);
-    while let Some(arg) = args.next() {
-        match (arg.split_once('=').unwrap_or((arg, "")), arg.starts_with("--")) {
-            (("--engine", value), _) => engine = option(value, &mut args)?,
-            (("--queues", value), _) => {
-                route = match option(value, &mut args)? {
-                    "inbox" => Route::Inbox,
-                    "provider" => Route::Provider,
-                    other => bail!("no queues named `{other}`; there are `inbox` and `provider`\n{USAGE}"),
-                }
-            }
-            (_, true) => bail!("no option `{arg}`\n{USAGE}"),
-            (_, false) => folders.push(PathBuf::from(arg)),
-        }
-    }
-    let [scenarios, traces] = folders.as_slice() else { bail!("two folders are needed\n{USAGE}") };
+    let args = Args::parse(args, &[], &["--engine", "--queues"])?;
+    let [scenarios, traces] = args.words.as_slice() else {
+        return Err(Misuse("two folders are needed: scenarios and traces".to_owned()).into());
+    };
+    let route = match args.value("--queues").unwrap_or("inbox") {
+        "inbox" => Route::Inbox,
+        "provider" => Route::Provider,
+        other => return Err(Misuse(unknown("kind of queues", other, &["inbox", "provider"])).into()),
+    };
+    let (scenarios, traces) = (Path::new(scenarios), Path::new(traces));
     std::fs::create_dir_all(traces).with_context(|| format!("cannot make {}", traces.display()))?;
-    match engine {
+    match args.value("--engine").unwrap_or("native") {
         "native" => native(scenarios, traces, route),
         "wasm" => wasm(scenarios, traces),
-        other => bail!("no engine named `{other}`; there are `native` and `wasm`\n{USAGE}"),
+        other => Err(Misuse(unknown("engine", other, &["native", "wasm"])).into()),
     }
-}
-
-fn option<'a>(value: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Result<&'a str> {
-    if !value.is_empty() {
-        return Ok(value);
-    }
-    rest.next().with_context(|| format!("an option has no value\n{USAGE}"))
 }
 
 fn native(scenarios: &Path, traces: &Path, route: Route) -> Result<ExitCode> {
@@ -77,9 +65,8 @@ fn native(scenarios: &Path, traces: &Path, route: Route) -> Result<ExitCode> {
 
 /// The built package plays them in Node.
 fn wasm(scenarios: &Path, traces: &Path) -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
     let status = Command::new("node")
-        .arg(root.join("tests/js/conformance.mjs"))
+        .arg(root().join("tests/js/conformance.mjs"))
         .args([scenarios, traces])
         .status()
         .context("cannot start node")?;

@@ -1,0 +1,758 @@
+//! What a provider's error means: HTTP answers and errors inside a stream, of all wires, by one order of tests.
+//!
+//! The order matters, because providers use 400 and 429 for nearly everything: overflow, spent quota, content filter,
+//! key, overload, throttling, and only then the bare status.
+
+use crate::error::{ErrorInfo, ErrorKind, ProviderError};
+use crate::json::{ToJson, Value};
+use crate::retry::{delay_from_headers, delay_from_rate_limits, delay_in_text};
+
+/// Characters of a message that are kept; some providers send the whole request back.
+const MAX_MESSAGE: usize = 4_000;
+
+/// An answer with a status other than 2xx.
+pub struct Answer<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// Looks a header up by its name in lower case.
+    pub header: &'a dyn Fn(&str) -> Option<String>,
+    /// The body, whatever its content type says: servers send JSON as plain text.
+    pub body: &'a [u8],
+    /// Milliseconds since 1970, for dates in headers.
+    pub now: u64,
+}
+
+impl Answer<'_> {
+    /// What the answer means.
+    pub fn error(&self) -> ErrorInfo {
+        let words = Words::of_body(self.body, self.status);
+        let mut info = words.error(Some(self.status));
+        if let Some(provider) = &mut info.provider {
+            provider.status = Some(self.status);
+        }
+        match (self.header)("x-should-retry").as_deref().map(str::trim) {
+            Some("false") => info.retryable = false,
+            // The server knows better than its status, but not better than its own words.
+            Some("true") if !words.is_final() => info.retryable = true,
+            _ => {}
+        }
+        if info.retryable {
+            info.retry_after_ms = self.delay(&words);
+        }
+        info
+    }
+
+    fn delay(&self, words: &Words) -> Option<u64> {
+        let asked = delay_from_headers(self.header, self.now).map(|delay| delay.delay_ms);
+        asked.or_else(|| words.delay()).or_else(|| delay_from_rate_limits(self.header, self.now))
+    }
+}
+
+/// What an error document inside a 200 answer means.
+pub fn in_stream(document: &Value) -> ErrorInfo {
+    let words = Words::of_value(document).unwrap_or_else(|| Words::plain(document.to_json()));
+    let mut info = words.error(words.status());
+    info.retry_after_ms = if info.retryable { words.delay() } else { None };
+    info
+}
+
+/// What an error text inside a 200 answer means.
+pub fn in_stream_text(text: &str) -> ErrorInfo {
+    match Value::parse(text) {
+        Ok(document) => in_stream(&document),
+        Err(_) => Words::of_text(text).error(None),
+    }
+}
+
+/// Whether a document is an error in one of the forms that providers use.
+pub fn is_error(document: &Value) -> bool {
+    Words::of_value(document).is_some()
+}
+
+/// The body ended before the provider said that the answer is whole. `rest` is what stood beside the events.
+pub fn ended_early(rest: &str) -> ErrorInfo {
+    let mut message =
+        String::from("the stream ended early: the connection was cut before the answer was whole");
+    if !rest.is_empty() {
+        message.push_str("; beside the events stood: ");
+        message.push_str(&Words::of_text(&first_characters(rest, 300)).message);
+    }
+    ErrorInfo::new(ErrorKind::Network, message)
+}
+
+/// The provider's words, whatever the form of the document they stood in.
+#[derive(Default)]
+struct Words {
+    message: String,
+    kind: Option<String>,
+    code: Option<String>,
+    /// A status told inside the document.
+    status: Option<u16>,
+    /// Types, codes, reasons and status words in lower case.
+    tags: Vec<String>,
+    retry_delay: Option<String>,
+}
+
+impl Words {
+    fn of_body(body: &[u8], status: u16) -> Words {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim();
+        if text.is_empty() {
+            let message = ["the provider answered ", &status.to_string(), " without a body"].concat();
+            // Cerebras says nothing else when the conversation does not fit.
+            let tags = if status == 400 { vec!["request_too_large".to_owned()] } else { Vec::new() };
+            return Words { message, tags, ..Words::default() };
+        }
+        match Value::parse(text) {
+            Ok(value) => Words::of_value(&value).unwrap_or_else(|| Words::plain(text.to_owned())),
+            Err(_) => Words::of_text(text),
+        }
+    }
+
+    fn plain(message: String) -> Words {
+        Words { message: first_characters(&message, MAX_MESSAGE), ..Words::default() }
+    }
+
+    /// A page of HTML by its title, anything else by its beginning.
+    fn of_text(text: &str) -> Words {
+        let title = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        let message = title.map_or(text, |(title, _)| title.trim());
+        Words::plain(message.to_owned())
+    }
+
+    /// The words of a document; `None` if it is no error.
+    fn of_value(value: &Value) -> Option<Words> {
+        if let Some(items) = value.as_array() {
+            return items.iter().find_map(Words::of_value);
+        }
+        let outer = value.as_object()?;
+        let inner = match outer.get("error") {
+            Some(Value::Object(_)) => outer.get("error").unwrap_or(value),
+            Some(Value::String(text)) if !text.is_empty() => {
+                let mut words = Words { message: text.clone(), ..Words::default() };
+                words.take_names(value);
+                return Some(words.bounded());
+            }
+            _ => match outer.get("errors").and_then(Value::as_array).and_then(<[Value]>::first) {
+                Some(first) => first,
+                None => value,
+            },
+        };
+        let message = message_of(inner)?;
+        let mut words = Words { message, ..Words::default() };
+        words.take_names(inner);
+        if !std::ptr::eq(inner, value) {
+            words.take_outer_names(value);
+        }
+        if let Some(raw) = inner.path(&["metadata", "raw"]).and_then(Value::as_str) {
+            words.message = [&words.message, " | ", raw].concat();
+        }
+        Some(words.bounded())
+    }
+
+    fn bounded(mut self) -> Words {
+        self.message = first_characters(&self.message, MAX_MESSAGE);
+        self
+    }
+
+    /// Type, code and status of the object that holds the message.
+    fn take_names(&mut self, object: &Value) {
+        let word = |key: &str| object.get(key).and_then(word_of);
+        let reason = details(object).find_map(|detail| word_of(detail.get("reason")?));
+        let inner_code = object.path(&["innererror", "code"]).and_then(word_of);
+        self.retry_delay = details(object).find_map(|detail| word_of(detail.get("retryDelay")?));
+        self.kind = word("type").or_else(|| word("status"));
+        let code = word("code").or_else(|| word("error_code"));
+        self.code = match (&reason, &code, &inner_code) {
+            (Some(_), _, _) => reason.clone(),
+            (None, Some(code), Some(inner)) => Some([code, "/", inner].concat()),
+            (None, None, Some(_)) => inner_code.clone(),
+            (None, code, None) => (*code).clone(),
+        };
+        let status = ["code", "status_code", "status", "raw_status_code"];
+        self.status = status.iter().find_map(|key| http_status(&word(key)?));
+        let tags = [word("type"), word("status"), word("error_code"), code, reason, inner_code];
+        self.tags.extend(tags.into_iter().flatten().map(|tag| tag.to_ascii_lowercase()));
+        if object.path(&["metadata", "flagged_input"]).is_some() {
+            self.tags.push("content_filter".to_owned());
+        }
+    }
+
+    /// Names that stand beside the error object instead of in it.
+    fn take_outer_names(&mut self, outer: &Value) {
+        let word = |key: &str| outer.get(key).and_then(word_of);
+        self.tags.extend(word("error_code").map(|tag| tag.to_ascii_lowercase()));
+        self.code = self.code.take().or_else(|| word("code"));
+        self.status = self.status.or_else(|| http_status(&word("code").or_else(|| word("status_code"))?));
+    }
+
+    /// The status that the document tells, where no HTTP status says it.
+    fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    fn error(&self, status: Option<u16>) -> ErrorInfo {
+        let (kind, retryable) = self.classify(status);
+        let mut info = ErrorInfo::new(kind, self.message.as_str());
+        info.retryable = retryable;
+        info.provider =
+            Some(ProviderError { status: None, kind: self.kind.clone(), code: self.code.clone() });
+        info
+    }
+
+    fn classify(&self, status: Option<u16>) -> (ErrorKind, bool) {
+        let text = self.message.to_ascii_lowercase();
+        let kind = if self.is_overflow(status, &text) {
+            ErrorKind::ContextOverflow
+        } else if self.is_spent(status, &text) || never_passes(&text) {
+            return (ErrorKind::Throttled, false);
+        } else if self.is_any(&FILTER_TAGS) || has_any(&text, &FILTER_TEXTS) {
+            ErrorKind::ContentFiltered
+        } else if matches!(status, Some(401 | 403)) || self.is_auth(status, &text) {
+            ErrorKind::Auth
+        } else if matches!(status, Some(503 | 529)) || self.is_overloaded(status, &text) {
+            ErrorKind::Overloaded
+        } else if status == Some(429) || self.is_any(&THROTTLE_TAGS) || self.is_throttled(status, &text) {
+            ErrorKind::Throttled
+        } else {
+            self.kind_of_status(status)
+        };
+        (kind, kind.is_transient())
+    }
+
+    fn is_any(&self, known: &[&str]) -> bool {
+        self.tags.iter().any(|tag| known.contains(&tag.as_str()))
+    }
+
+    fn is_overflow(&self, status: Option<u16>, text: &str) -> bool {
+        // A quota for tokens per minute, and not the model's window, is what did not fit.
+        if text_has(text, "tokens per min") || text_has(text, "token per min") {
+            return false;
+        }
+        let is_size = matches!(status, Some(400 | 413));
+        self.is_any(&OVERFLOW_TAGS)
+            || status == Some(413)
+            || has_any(text, &OVERFLOW_TEXTS)
+            || has_all(text, &["input token count", "exceeds the maximum number of tokens"])
+            || has_all(text, &["too large for model with", "context length"])
+            || has_all(text, &["prompt token count", "exceeds the limit of"])
+            || (status != Some(429) && text_has(text, "token limit reached"))
+            // These words also stand in texts about rates.
+            || (is_size && (text_has(text, "too many tokens") || exceeds_a_number(text)))
+    }
+
+    fn is_spent(&self, status: Option<u16>, text: &str) -> bool {
+        // Gemini says "quota" for what comes back within a minute, and then tells how long.
+        let is_told_to_wait = self.delay().is_some();
+        status == Some(402)
+            || self.is_any(&SPENT_TAGS)
+            || has_any(text, &SPENT_TEXTS)
+            || (!is_told_to_wait && text_has(text, "exceeded your current quota"))
+    }
+
+    fn is_auth(&self, status: Option<u16>, text: &str) -> bool {
+        let is_possible = status.is_none_or(|status| (400..500).contains(&status) && status != 429);
+        self.is_any(&AUTH_TAGS) || (is_possible && has_any(text, &AUTH_TEXTS))
+    }
+
+    fn is_overloaded(&self, status: Option<u16>, text: &str) -> bool {
+        let is_possible = status.is_none_or(|status| status == 429 || status >= 500);
+        self.is_any(&OVERLOAD_TAGS) || (is_possible && has_any(text, &OVERLOAD_TEXTS))
+    }
+
+    fn is_throttled(&self, status: Option<u16>, text: &str) -> bool {
+        status.is_none_or(|status| (400..500).contains(&status)) && has_any(text, &THROTTLE_TEXTS)
+    }
+
+    fn kind_of_status(&self, status: Option<u16>) -> ErrorKind {
+        match status {
+            Some(408 | 499) => ErrorKind::Network,
+            Some(400..500) => ErrorKind::InvalidRequest,
+            Some(500..) => ErrorKind::Server,
+            _ if self.is_any(&REQUEST_TAGS) => ErrorKind::InvalidRequest,
+            _ if self.is_any(&NETWORK_TAGS) => ErrorKind::Network,
+            // Inside a stream, where the request was good enough to be answered.
+            None => ErrorKind::Server,
+            Some(_) => ErrorKind::Unknown,
+        }
+    }
+
+    /// Whether the words, and not the status, say that asking again is of no use.
+    fn is_final(&self) -> bool {
+        let (kind, retryable) = self.classify(None);
+        !retryable && kind != ErrorKind::InvalidRequest
+    }
+
+    fn delay(&self) -> Option<u64> {
+        self.retry_delay.as_deref().and_then(delay_in_text).or_else(|| delay_in_text(&self.message))
+    }
+}
+
+const OVERFLOW_TAGS: [&str; 8] = [
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "request_too_large",
+    "string_above_max_length",
+    "too_many_prompt_tokens",
+    "too_many_tokens",
+];
+
+const OVERFLOW_TEXTS: [&str; 18] = [
+    "prompt is too long",
+    "prompt too long",
+    "exceed context limit",
+    "exceeds the context window",
+    "maximum context length",
+    "exceeds the available context size",
+    "total length of all messages is too long",
+    "input tokens exceeded",
+    "input is too long for requested model",
+    "maximum prompt length is",
+    "reduce the length of the messages",
+    "greater than the context length",
+    "exceeded model token limit",
+    "context window exceeds limit",
+    "longer than the maximum model length",
+    "context length exceeded",
+    "contextwindowexceeded",
+    "context_length_exceeded",
+];
+
+const SPENT_TAGS: [&str; 8] = [
+    "insufficient_quota",
+    "billing_error",
+    "billing_not_active",
+    "billing_hard_limit_reached",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "insufficient_credits",
+    "usage_limit_reached",
+];
+
+const SPENT_TEXTS: [&str; 11] = [
+    "credit balance is too low",
+    "insufficient balance",
+    "insufficient credit",
+    "insufficient_quota",
+    "insufficient quota",
+    "requires more credits",
+    "out of credits",
+    "used all available credits",
+    "monthly spending limit",
+    "billing hard limit",
+    "payment required",
+];
+
+const FILTER_TAGS: [&str; 6] = [
+    "content_filter",
+    "content_policy_violation",
+    "data_inspection_failed",
+    "invalid_prompt",
+    "moderation_blocked",
+    "responsibleaipolicyviolation",
+];
+
+const FILTER_TEXTS: [&str; 5] = [
+    "content management policy",
+    "content exists risk",
+    "content policy violation",
+    "was flagged",
+    "was blocked by our safety",
+];
+
+const AUTH_TAGS: [&str; 9] = [
+    "authentication_error",
+    "permission_error",
+    "invalid_api_key",
+    "api_key_invalid",
+    "service_disabled",
+    "permission_denied",
+    "unauthenticated",
+    "401",
+    "403",
+];
+
+const AUTH_TEXTS: [&str; 8] = [
+    "incorrect api key",
+    "invalid api key",
+    "invalid api-key",
+    "invalid x-api-key",
+    "api key not valid",
+    "api key not found",
+    "api key expired",
+    "missing authentication",
+];
+
+const OVERLOAD_TAGS: [&str; 11] = [
+    "capacity_exceeded",
+    "overloaded_error",
+    "overloaded",
+    "unavailable",
+    "compaction_unavailable",
+    "engine_overloaded_error",
+    "insufficient_system_resource",
+    "service_unavailable",
+    "service_unavailable_error",
+    "serviceunavailableexception",
+    "slow_down",
+];
+
+const OVERLOAD_TEXTS: [&str; 3] = ["overloaded", "server is busy", "over capacity"];
+
+const THROTTLE_TAGS: [&str; 8] = [
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "rate_limited",
+    "ratelimitreached",
+    "resource_exhausted",
+    "throttlingexception",
+    "too_many_requests",
+    "429",
+];
+
+const THROTTLE_TEXTS: [&str; 4] = ["rate limit", "rate-limit", "ratelimit", "too many requests"];
+
+const REQUEST_TAGS: [&str; 10] = [
+    "invalid_request_error",
+    "invalid_request",
+    "invalid_argument",
+    "failed_precondition",
+    "not_found",
+    "not_found_error",
+    "model_not_found",
+    "out_of_range",
+    "tool_use_failed",
+    "unsupported_parameter",
+];
+
+const NETWORK_TAGS: [&str; 2] = ["cancelled", "request_timeout"];
+
+/// The message of an error object, or of a document that is one itself.
+fn message_of(object: &Value) -> Option<String> {
+    let text = |key: &str| match object.get(key)? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Object(_) => object.get(key).and_then(message_of),
+        _ => None,
+    };
+    text("message")
+        .or_else(|| text("Message"))
+        .or_else(|| text("detail"))
+        .or_else(|| joined_details(object))
+        .or_else(
+            // An error object without a message is still an error: its own text is all there is to show.
+            || {
+                let is_named = ["type", "code", "status"].iter().any(|key| object.get(key).is_some());
+                let is_answer = object.get("choices").is_some() || object.get("object").is_some();
+                if is_named && !is_answer { Some(object.to_json()) } else { None }
+            },
+        )
+}
+
+/// `detail: [{loc, msg}]`, as FastAPI has it.
+fn joined_details(object: &Value) -> Option<String> {
+    let items = object.get("detail")?.as_array()?;
+    let mut all = String::new();
+    for item in items {
+        let Some(text) = item.get("msg").and_then(Value::as_str).or_else(|| item.as_str()) else {
+            continue;
+        };
+        if !all.is_empty() {
+            all.push_str("; ");
+        }
+        for place in item.get("loc").and_then(Value::as_array).unwrap_or_default() {
+            if let Some(place) = word_of(place) {
+                all.push_str(&place);
+                all.push('.');
+            }
+        }
+        if all.ends_with('.') {
+            all.pop();
+            all.push_str(": ");
+        }
+        all.push_str(text);
+    }
+    if all.is_empty() { None } else { Some(all) }
+}
+
+fn details(object: &Value) -> impl Iterator<Item = &Value> {
+    object.get("details").and_then(Value::as_array).unwrap_or_default().iter()
+}
+
+/// A text that is not empty, or a number as text.
+fn word_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+fn http_status(word: &str) -> Option<u16> {
+    word.parse().ok().filter(|status| (400..600).contains(status))
+}
+
+fn first_characters(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+fn has_any(text: &str, needles: &[&str]) -> bool {
+    needles.iter().any(|needle| text_has(text, needle))
+}
+
+fn has_all(text: &str, needles: &[&str]) -> bool {
+    needles.iter().all(|needle| text_has(text, needle))
+}
+
+/// Plain on purpose: the search of the standard library is larger and this is no hot path.
+fn text_has(text: &str, needle: &str) -> bool {
+    text.as_bytes().windows(needle.len()).any(|window| window == needle.as_bytes())
+}
+
+/// `exceeds the limit of 123`
+fn exceeds_a_number(text: &str) -> bool {
+    number_after(text, "exceeds the limit of").is_some()
+}
+
+/// A request that is larger than all that a minute allows: waiting does not help.
+fn never_passes(text: &str) -> bool {
+    if !text_has(text, "per min") {
+        return false;
+    }
+    match (number_after(text, "limit"), number_after(text, "requested")) {
+        (Some(limit), Some(requested)) => requested > limit,
+        _ => false,
+    }
+}
+
+/// The number that stands behind the first of these words that has one, such as 30000 in `Limit: 30,000`.
+fn number_after(text: &str, word: &str) -> Option<u64> {
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.windows(word.len()).position(|window| window == word.as_bytes()) {
+        rest = rest.get(at + word.len()..).unwrap_or_default();
+        let number = rest.trim_ascii_start();
+        let number = number.strip_prefix(b":").unwrap_or(number).trim_ascii_start();
+        let digits = number.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b',');
+        let digits: String = digits.filter(|byte| **byte != b',').map(|byte| char::from(*byte)).collect();
+        if let Ok(number) = digits.parse() {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ErrorKind as K;
+
+    fn answer(status: u16, body: &str) -> ErrorInfo {
+        Answer { status, header: &|_| None, body: body.as_bytes(), now: 0 }.error()
+    }
+
+    fn with_headers(status: u16, body: &str, headers: &[(&str, &str)]) -> ErrorInfo {
+        let header = |wanted: &str| {
+            headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
+        };
+        Answer { status, header: &header, body: body.as_bytes(), now: 0 }.error()
+    }
+
+    fn openai(message: &str) -> String {
+        let mut body = String::from("{\"error\":{\"message\":");
+        crate::json::write_str(message, &mut body);
+        body + ",\"type\":\"invalid_request_error\",\"code\":null}}"
+    }
+
+    #[test]
+    fn every_known_overflow_text_is_an_overflow() {
+        let texts = [
+            "prompt is too long: 3333404 tokens > 200000 maximum",
+            "input length and max_tokens exceed context limit: 190000 + 20000 > 200000, decrease input length",
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 150021",
+            "The input token count (1250074) exceeds the maximum number of tokens allowed (1048576).",
+            "This endpoint's maximum context length is 200000 tokens. However, you requested about 2500021",
+            "Token limit reached",
+            "prompt too long; exceeded max context length by 12 tokens (ref: x)",
+            "request (2009 tokens) exceeds the available context size (512 tokens), try increasing it",
+            "The total length of all messages is too long.",
+            "Input Tokens Exceeded: Number of input tokens exceeds maximum length",
+            "Input is too long for requested model.",
+            "too many tokens: size limit exceeded by 4 tokens",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            "Please reduce the length of the messages or completion",
+            "Prompt contains 200000 tokens and is too large for model with 131072 maximum context length",
+            "tokens to keep from the initial prompt is greater than the context length",
+            "prompt token count of 150000 exceeds the limit of 128000",
+            "exceeded model token limit: 131072 (requested: 140000)",
+            "invalid params, context window exceeds limit",
+            "The decoder prompt (length 9000) is longer than the maximum model length of 8192",
+        ];
+        for text in texts {
+            assert_eq!(answer(400, &openai(text)).code, K::ContextOverflow, "{text}");
+        }
+        assert_eq!(answer(413, "<html><title>413 Request Entity Too Large</title>").code, K::ContextOverflow);
+        assert_eq!(answer(400, "").code, K::ContextOverflow);
+        assert_eq!(answer(413, "").code, K::ContextOverflow);
+    }
+
+    #[test]
+    fn texts_about_rates_are_no_overflow() {
+        for text in ["Too many tokens, please wait before trying again.", "rate exceeds the limit of 20"] {
+            let info = answer(429, &openai(text));
+            assert_eq!((info.code, info.retryable), (K::Throttled, true), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_larger_than_the_quota_of_a_minute_is_not_retried() {
+        let text = "Request too large for gpt-4o in organization x on tokens per min (TPM): Limit 30000, Requested 40000.";
+        for status in [429, 413] {
+            let info = answer(status, &openai(text));
+            assert_eq!((info.code, info.retryable), (K::Throttled, false), "{status}");
+        }
+        let text = "Rate limit reached on tokens per min (TPM): Limit 30000, Used 27000, Requested 6000.";
+        assert!(answer(429, &openai(text)).retryable);
+    }
+
+    #[test]
+    fn spent_money_is_throttled_and_final() {
+        let bodies = [
+            (429, r#"{"error":{"message":"x","type":"insufficient_quota"}}"#),
+            (402, r#"{"error":{"message":"Insufficient credits","code":402}}"#),
+            (402, "{\"type\":\"error\",\"error\":{\"type\":\"billing_error\",\"message\":\"x\"}}"),
+            (429, r#"{"error":{"message":"x","error_code":"enforced_spend_limit_reached"}}"#),
+            (429, r#"{"error_code":"contract_spend_limit_reached","error":{"message":"x"}}"#),
+            (400, r#"{"error":{"message":"Your credit balance is too low to access the API."}}"#),
+        ];
+        for (status, body) in bodies {
+            let info = answer(status, body);
+            assert_eq!((info.code, info.retryable), (K::Throttled, false), "{body}");
+        }
+    }
+
+    #[test]
+    fn every_form_of_body_gives_up_its_message() {
+        let bodies = [
+            (r#"{"error":{"message":"m","type":"t","code":"c"}}"#, Some("t"), Some("c")),
+            (
+                r#"[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]"#,
+                Some("INVALID_ARGUMENT"),
+                Some("400"),
+            ),
+            (r#"{"error":"m"}"#, None, None),
+            (r#"{"code":"c","error":"m"}"#, None, Some("c")),
+            (r#"{"detail":"m"}"#, None, None),
+            (r#"{"detail":[{"loc":[],"msg":"m","type":"missing"}]}"#, None, None),
+            (r#"{"object":"error","message":"m","type":"t","code":"1500"}"#, Some("t"), Some("1500")),
+            (
+                r#"{"object":"error","message":{"detail":[{"msg":"m"}]},"type":"t","code":null}"#,
+                Some("t"),
+                None,
+            ),
+            (r#"{"code":400,"message":"m","type":"t"}"#, Some("t"), Some("400")),
+            (r#"{"message":"m"}"#, None, None),
+            (r#"{"success":false,"errors":[{"code":7003,"message":"m"}]}"#, None, Some("7003")),
+            ("m", None, None),
+            ("<html><head><title> m </title></head></html>", None, None),
+        ];
+        for (body, kind, code) in bodies {
+            let info = answer(400, body);
+            let provider = info.provider.unwrap();
+            assert_eq!(info.message, "m", "{body}");
+            assert_eq!((provider.kind.as_deref(), provider.code.as_deref()), (kind, code), "{body}");
+            assert_eq!(provider.status, Some(400));
+        }
+        let fastapi = r#"{"detail":[{"loc":["body","n"],"msg":"too big"},{"msg":"b"}]}"#;
+        assert_eq!(answer(422, fastapi).message, "body.n: too big; b");
+    }
+
+    #[test]
+    fn the_bare_status_decides_last() {
+        let kinds = [
+            (400, K::InvalidRequest),
+            (401, K::Auth),
+            (403, K::Auth),
+            (404, K::InvalidRequest),
+            (408, K::Network),
+            (429, K::Throttled),
+            (499, K::Network),
+            (500, K::Server),
+            (502, K::Server),
+            (503, K::Overloaded),
+            (504, K::Server),
+            (520, K::Server),
+            (529, K::Overloaded),
+            (302, K::Unknown),
+        ];
+        for (status, kind) in kinds {
+            let info = answer(status, "{}");
+            assert_eq!((info.code, info.retryable), (kind, kind.is_transient()), "{status}");
+        }
+    }
+
+    #[test]
+    fn keys_and_filters_hide_behind_other_statuses() {
+        let xai = r#"{"code":"invalid-argument","error":"Incorrect API key provided."}"#;
+        assert_eq!(answer(400, xai).code, K::Auth);
+        let gemini = r#"{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
+        assert_eq!(answer(400, gemini).code, K::Auth);
+        let azure = r#"{"error":{"message":"x","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#;
+        assert_eq!(answer(400, azure).code, K::ContentFiltered);
+        let openrouter = r#"{"error":{"code":403,"message":"x","metadata":{"flagged_input":"y"}}}"#;
+        assert_eq!(answer(403, openrouter).code, K::ContentFiltered);
+        let moonshot =
+            r#"{"error":{"message":"The engine is currently overloaded","type":"engine_overloaded_error"}}"#;
+        assert_eq!(answer(429, moonshot).code, K::Overloaded);
+    }
+
+    #[test]
+    fn the_server_may_overrule_its_status_but_not_its_words() {
+        let no = with_headers(500, "{}", &[("x-should-retry", "false"), ("retry-after", "3")]);
+        assert_eq!((no.code, no.retryable, no.retry_after_ms), (K::Server, false, None));
+        let yes = with_headers(409, "{}", &[("x-should-retry", "true"), ("retry-after", "3")]);
+        assert_eq!((yes.code, yes.retryable, yes.retry_after_ms), (K::InvalidRequest, true, Some(3_000)));
+        let spent = r#"{"error":{"message":"x","type":"insufficient_quota"}}"#;
+        assert!(!with_headers(429, spent, &[("x-should-retry", "true")]).retryable);
+    }
+
+    #[test]
+    fn the_nearest_hint_wins() {
+        let body = r#"{"error":{"message":"Please try again in 5.82s","details":[{"retryDelay":"48s"}]}}"#;
+        let hints = [
+            ("retry-after-ms", "700"),
+            ("retry-after", "2"),
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+        ];
+        let delay = |from: usize, body: &str| {
+            with_headers(429, body, hints.get(from..).unwrap_or_default()).retry_after_ms
+        };
+        assert_eq!(delay(0, body), Some(700));
+        assert_eq!(delay(1, body), Some(2_000));
+        assert_eq!(delay(2, body), Some(48_000));
+        assert_eq!(delay(2, &openai("Please try again in 5.82s")), Some(5_820));
+        assert_eq!(delay(2, "{}"), Some(360_000));
+        assert_eq!(delay(4, "{}"), None);
+    }
+
+    #[test]
+    fn errors_inside_a_stream_are_told_by_their_words() {
+        let cases = [
+            (r#"{"error":{"message":"x","type":"server_error"}}"#, K::Server),
+            (r#"{"error":{"message":"x","type":"invalid_request_error"}}"#, K::InvalidRequest),
+            (r#"{"error":{"message":"x","code":429}}"#, K::Throttled),
+            (r#"{"error":{"message":"x","code":502}}"#, K::Server),
+            (r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#, K::Overloaded),
+            (r#"{"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}"#, K::Overloaded),
+            (r#"{"error":{"code":499,"message":"x","status":"CANCELLED"}}"#, K::Network),
+            (r#"{"error":{"message":"x","code":"insufficient_quota"}}"#, K::Throttled),
+            (r#"{"error":"something broke"}"#, K::Server),
+        ];
+        for (document, kind) in cases {
+            assert_eq!(in_stream_text(document).code, kind, "{document}");
+        }
+        assert_eq!(in_stream_text("Internal Server Error").code, K::Server);
+    }
+}

@@ -1,0 +1,103 @@
+//! OpenAI Chat Completions and the servers that speak it too.
+
+mod chunk;
+mod compat;
+mod decode;
+mod encode;
+mod messages;
+mod strict;
+
+pub use compat::{Compat, ReasoningStyle, Replay, Strict, ToolIds, known};
+
+use crate::error::ErrorInfo;
+use crate::json::Value;
+use crate::provider::error::Answer;
+use crate::provider::sse::MAX_LINE;
+use crate::provider::{Decoder, HttpRequest, Wire};
+use crate::stream::ModelRequest;
+
+use decode::ChatDecoder;
+use encode::Encoder;
+
+/// Where the server is and what is special about it.
+#[derive(Clone, Debug, Default)]
+pub struct OpenAiChatOptions {
+    /// The address before `/chat/completions`, with or without a slash at its end; a query stays behind. Azure: the
+    /// resource alone, a deployment, or `/models`. Empty for OpenAI itself.
+    pub base_url: String,
+    /// Sent with each request. They win over `authorization` and `content-type`. Browsers ask the server for leave
+    /// for each header of one's own, and Ollama refuses unknown ones.
+    pub headers: Vec<(String, String)>,
+    /// Switches set by hand, over those known by the address: see [`Compat`]. Null for none.
+    pub compat: Value,
+    /// What an answer may not exceed.
+    pub limits: Limits,
+}
+
+/// What an answer may not exceed. An answer that does is an error that is not retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one line of the stream.
+    pub line: usize,
+    /// Tool calls.
+    pub calls: usize,
+    /// Bytes of the arguments of all tool calls.
+    pub arguments: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { line: MAX_LINE, calls: 10_000, arguments: 50_000_000 }
+    }
+}
+
+/// The wire to one server.
+pub struct OpenAiChat {
+    provider: &'static str,
+    compat: Compat,
+    limits: Limits,
+    encoder: Encoder,
+}
+
+impl OpenAiChat {
+    /// A wire to the server of these options.
+    ///
+    /// # Errors
+    /// Where `compat` holds an unknown switch: the text names it.
+    pub fn new(options: OpenAiChatOptions) -> Result<Self, String> {
+        let OpenAiChatOptions { mut base_url, headers, compat: switches, limits } = options;
+        if base_url.is_empty() {
+            "https://api.openai.com/v1".clone_into(&mut base_url);
+        }
+        let (provider, mut compat) = known(&base_url);
+        if !switches.is_null() {
+            compat.apply(&switches)?;
+        }
+        let encoder = Encoder::new(provider, base_url, headers, compat.clone());
+        Ok(OpenAiChat { provider, compat, limits, encoder })
+    }
+}
+
+impl Wire for OpenAiChat {
+    fn provider(&self) -> &str {
+        self.provider
+    }
+
+    fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        self.encoder.encode(request)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(ChatDecoder::new(self.limits, self.compat.replay == Replay::Details))
+    }
+
+    fn error(
+        &self,
+        status: u16,
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &[u8],
+        now: u64,
+    ) -> ErrorInfo {
+        Answer { status, header, body, now }.error()
+    }
+}

@@ -1,0 +1,446 @@
+//! One chunk of the stream, read in one pass: any order of keys, unknown fields skipped, no tree.
+//!
+//! Nothing is acted on before the chunk is read to its end, because the index of a choice may stand behind its delta.
+
+use std::borrow::Cow;
+
+use crate::json::{JsonError, Reader};
+use crate::message::Usage;
+use crate::provider::blocks::{Kind, Piece};
+
+type Read = Result<(), JsonError>;
+
+/// What a chunk says.
+#[derive(Default)]
+pub(super) struct Chunk<'a> {
+    /// The choice with index 0.
+    pub(super) choice: Option<Choice<'a>>,
+    /// `choices` is there, and empty.
+    pub(super) is_without_choice: bool,
+    pub(super) usage: Option<Usage>,
+    is_error: bool,
+    /// It has fields that belong to an answer.
+    is_answer: bool,
+    /// It has fields in which errors without an `error` stand.
+    has_message: bool,
+}
+
+/// One choice.
+#[derive(Default)]
+pub(super) struct Choice<'a> {
+    /// Thinking as a plain text; the first field that has some.
+    pub(super) reasoning: Option<Piece<'a>>,
+    pub(super) details: Vec<Detail<'a>>,
+    pub(super) content: Option<Piece<'a>>,
+    /// Content that is a list, in order.
+    pub(super) parts: Vec<(Kind, Piece<'a>)>,
+    pub(super) refusal: Option<Piece<'a>>,
+    pub(super) calls: Vec<CallPiece<'a>>,
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+    pub(super) has_delta: bool,
+    /// `message`, unread: the whole answer where there is no stream, a repetition where there is one.
+    pub(super) message: Option<&'a str>,
+}
+
+/// One entry of `reasoning_details`.
+#[derive(Default)]
+pub(super) struct Detail<'a> {
+    /// The entry as it was written.
+    pub(super) raw: &'a str,
+    pub(super) kind: DetailKind,
+    pub(super) index: Option<u64>,
+    pub(super) text: Option<Piece<'a>>,
+    pub(super) data: Option<Piece<'a>>,
+    pub(super) signature: Option<Piece<'a>>,
+}
+
+/// The kinds of entry in `reasoning_details`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum DetailKind {
+    Text,
+    Summary,
+    Encrypted,
+    #[default]
+    Unknown,
+}
+
+/// A piece of a tool call.
+#[derive(Default)]
+pub(super) struct CallPiece<'a> {
+    pub(super) index: Option<u64>,
+    /// Empty where there is none.
+    pub(super) id: Cow<'a, str>,
+    /// Empty where there is none.
+    pub(super) name: Cow<'a, str>,
+    pub(super) arguments: Option<Piece<'a>>,
+    /// `extra_content`, unread: Gemini keeps a signature in it.
+    pub(super) extra: Option<&'a str>,
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads a chunk.
+    pub(super) fn read(text: &'a str) -> Result<Chunk<'a>, JsonError> {
+        let mut chunk = Chunk::default();
+        let mut native = Choice::default();
+        let mut usage_elsewhere = None;
+        let mut reader = Reader::new(text);
+        reader.object(|reader, key| match key {
+            "choices" => chunk.read_choices(reader, &mut usage_elsewhere),
+            "usage" => {
+                if let Some(usage) = read_usage(reader)? {
+                    chunk.usage = Some(usage);
+                }
+                Ok(())
+            }
+            "x_groq" => in_object(reader, |reader, key| match key {
+                "usage" => read_usage(reader).map(|usage| usage_elsewhere = usage.or(usage_elsewhere)),
+                _ => skip(reader),
+            }),
+            "error" => {
+                let is_nothing = matches!(reader.skip()?, "null" | "\"\"" | "{}" | "false");
+                chunk.is_error |= !is_nothing;
+                Ok(())
+            }
+            "object" => {
+                chunk.is_error |= reader.skip()? == "\"error\"";
+                Ok(())
+            }
+            "message" | "detail" | "errors" => {
+                chunk.has_message = true;
+                skip(reader)
+            }
+            // Workers AI, native form: the answer stands at the top.
+            "response" => {
+                chunk.is_answer = true;
+                native.content = text_or_json(reader)?;
+                Ok(())
+            }
+            "tool_calls" => {
+                chunk.is_answer = true;
+                native.read_calls(reader)
+            }
+            _ => skip(reader),
+        })?;
+        reader.end()?;
+        chunk.usage = chunk.usage.or(usage_elsewhere);
+        if chunk.choice.is_none() && (native.content.is_some() || !native.calls.is_empty()) {
+            native.has_delta = true;
+            chunk.choice = Some(native);
+        }
+        Ok(chunk)
+    }
+
+    /// Whether it has a field that belongs to an answer.
+    pub(super) fn is_answer(&self) -> bool {
+        self.is_answer || self.usage.is_some()
+    }
+
+    /// Whether it says that the call failed. The chunk itself is the document to look into.
+    pub(super) fn is_failure(&self) -> bool {
+        self.is_error || (self.has_message && !self.is_answer())
+    }
+
+    fn read_choices(&mut self, reader: &mut Reader<'a>, usage_elsewhere: &mut Option<Usage>) -> Read {
+        self.is_answer = true;
+        if reader.peek() != Some(b'[') {
+            return skip(reader);
+        }
+        let mut count = 0;
+        reader.array(|reader, _| {
+            count += 1;
+            if reader.peek() != Some(b'{') {
+                return skip(reader);
+            }
+            let (choice, index) = self.read_choice(reader, usage_elsewhere)?;
+            if index == 0 && self.choice.is_none() {
+                self.choice = Some(choice);
+            }
+            Ok(())
+        })?;
+        self.is_without_choice = count == 0;
+        Ok(())
+    }
+
+    fn read_choice(
+        &mut self,
+        reader: &mut Reader<'a>,
+        usage_elsewhere: &mut Option<Usage>,
+    ) -> Result<(Choice<'a>, u64), JsonError> {
+        let mut choice = Choice::default();
+        let mut index = 0;
+        reader.object(|reader, key| match key {
+            "delta" => choice.read_delta(reader),
+            "finish_reason" => {
+                choice.finish_reason = text(reader)?.filter(|word| !word.is_empty());
+                Ok(())
+            }
+            "index" => {
+                index = reader.optional_u64()?.unwrap_or(0);
+                Ok(())
+            }
+            "message" => {
+                choice.message = Some(reader.skip()?);
+                Ok(())
+            }
+            "usage" => read_usage(reader).map(|usage| *usage_elsewhere = usage.or(*usage_elsewhere)),
+            "error" => {
+                self.is_error |= reader.skip()? != "null";
+                Ok(())
+            }
+            _ => skip(reader),
+        })?;
+        Ok((choice, index))
+    }
+}
+
+impl<'a> Choice<'a> {
+    /// Reads `message` as if it were a delta.
+    pub(super) fn of_message(message: &'a str) -> Result<Choice<'a>, JsonError> {
+        let mut choice = Choice::default();
+        choice.read_delta(&mut Reader::new(message))?;
+        Ok(choice)
+    }
+
+    /// Whether a block would come of it.
+    pub(super) fn has_content(&self) -> bool {
+        let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
+        has(&self.content)
+            || has(&self.reasoning)
+            || has(&self.refusal)
+            || self.parts.iter().any(|(_, piece)| !piece.is_empty())
+            || !self.details.is_empty()
+            || !self.calls.is_empty()
+    }
+
+    fn read_delta(&mut self, reader: &mut Reader<'a>) -> Read {
+        in_object(reader, |reader, key| {
+            self.has_delta = true;
+            match key {
+                "content" => self.read_content(reader),
+                "reasoning_content" | "reasoning" | "reasoning_text" => {
+                    // Some servers send the same text in both.
+                    let piece = Piece::read(reader)?.filter(|piece| !piece.is_empty());
+                    self.reasoning = self.reasoning.take().or(piece);
+                    Ok(())
+                }
+                "reasoning_details" => in_array(reader, |reader, _| {
+                    let detail = Detail::read(reader)?;
+                    self.details.extend(detail);
+                    Ok(())
+                }),
+                "refusal" => Piece::read(reader).map(|piece| self.refusal = piece),
+                "tool_calls" => self.read_calls(reader),
+                "function_call" => self.read_call(reader),
+                _ => skip(reader),
+            }
+        })
+    }
+
+    fn read_content(&mut self, reader: &mut Reader<'a>) -> Read {
+        if reader.peek() != Some(b'[') {
+            self.content = Piece::read(reader)?;
+            return Ok(());
+        }
+        reader.array(|reader, _| {
+            if reader.peek() != Some(b'{') {
+                self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Text, piece)));
+                return Ok(());
+            }
+            reader.object(|reader, key| match key {
+                "text" => {
+                    self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Text, piece)));
+                    Ok(())
+                }
+                "refusal" => {
+                    self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Refusal, piece)));
+                    Ok(())
+                }
+                "thinking" => self.read_thinking(reader),
+                _ => skip(reader),
+            })
+        })
+    }
+
+    /// A text, or a list of `{type: "text", text}`.
+    fn read_thinking(&mut self, reader: &mut Reader<'a>) -> Read {
+        if reader.peek() != Some(b'[') {
+            self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Thinking, piece)));
+            return Ok(());
+        }
+        reader.array(|reader, _| {
+            in_object(reader, |reader, key| {
+                if key != "text" {
+                    return skip(reader);
+                }
+                self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Thinking, piece)));
+                Ok(())
+            })
+        })
+    }
+
+    fn read_calls(&mut self, reader: &mut Reader<'a>) -> Read {
+        in_array(reader, |reader, _| self.read_call(reader))
+    }
+
+    fn read_call(&mut self, reader: &mut Reader<'a>) -> Read {
+        let mut call = CallPiece::default();
+        in_object(reader, |reader, key| match key {
+            "index" => reader.optional_u64().map(|index| call.index = index),
+            "id" => call.read_id(reader),
+            "extra_content" => {
+                call.extra = Some(reader.skip()?).filter(|extra| extra.starts_with('{'));
+                Ok(())
+            }
+            "function" => in_object(reader, |reader, key| match key {
+                "name" => call.read_name(reader),
+                "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
+                _ => skip(reader),
+            }),
+            "name" => call.read_name(reader),
+            "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
+            _ => skip(reader),
+        })?;
+        self.calls.push(call);
+        Ok(())
+    }
+}
+
+impl<'a> CallPiece<'a> {
+    fn read_id(&mut self, reader: &mut Reader<'a>) -> Read {
+        // A number is an id too.
+        let is_number = matches!(reader.peek(), Some(b'0'..=b'9'));
+        self.id = if is_number { reader.skip()?.into() } else { text(reader)?.unwrap_or_default() };
+        Ok(())
+    }
+
+    fn read_name(&mut self, reader: &mut Reader<'a>) -> Read {
+        self.name = text(reader)?.unwrap_or_default();
+        Ok(())
+    }
+}
+
+impl<'a> Detail<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Option<Detail<'a>>, JsonError> {
+        if reader.peek() != Some(b'{') {
+            return reader.skip().map(|_| None);
+        }
+        let start = reader.position();
+        let mut detail = Detail::default();
+        reader.object(|reader, key| match key {
+            "type" => {
+                detail.kind = match text(reader)?.as_deref() {
+                    Some("reasoning.text") => DetailKind::Text,
+                    Some("reasoning.summary") => DetailKind::Summary,
+                    Some("reasoning.encrypted") => DetailKind::Encrypted,
+                    _ => DetailKind::Unknown,
+                };
+                Ok(())
+            }
+            "index" => reader.optional_u64().map(|index| detail.index = index),
+            "text" | "summary" => Piece::read(reader).map(|text| detail.text = text.or(detail.text.take())),
+            "data" => Piece::read(reader).map(|data| detail.data = data),
+            "signature" => Piece::read(reader).map(|signature| detail.signature = signature),
+            _ => skip(reader),
+        })?;
+        detail.raw = reader.since(start);
+        let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
+        let says_something = match detail.kind {
+            DetailKind::Text | DetailKind::Summary => has(&detail.text) || has(&detail.signature),
+            DetailKind::Encrypted => has(&detail.data),
+            DetailKind::Unknown => false,
+        };
+        Ok(if says_something { Some(detail) } else { None })
+    }
+}
+
+fn skip(reader: &mut Reader<'_>) -> Read {
+    reader.skip().map(|_| ())
+}
+
+/// Reads an object; anything else is skipped.
+fn in_object<'a>(reader: &mut Reader<'a>, member: impl FnMut(&mut Reader<'a>, &str) -> Read) -> Read {
+    if reader.peek() == Some(b'{') { reader.object(member) } else { skip(reader) }
+}
+
+/// Reads a list; anything else is skipped.
+fn in_array<'a>(reader: &mut Reader<'a>, item: impl FnMut(&mut Reader<'a>, usize) -> Read) -> Read {
+    if reader.peek() == Some(b'[') { reader.array(item) } else { skip(reader) }
+}
+
+/// Reads a string; anything else is skipped.
+fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
+    if reader.peek() != Some(b'"') {
+        return reader.skip().map(|_| None);
+    }
+    let mut spare = String::new();
+    Ok(Some(match reader.text_into(&mut spare)? {
+        Some(plain) => Cow::Borrowed(plain),
+        None => Cow::Owned(spare),
+    }))
+}
+
+/// Reads a string, or takes the JSON text of anything else but `null`.
+fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonError> {
+    match reader.peek() {
+        Some(b'"') => Piece::read(reader),
+        Some(b'n') => skip(reader).map(|()| None),
+        _ => reader.skip().map(|raw| Some(raw.into())),
+    }
+}
+
+/// Reads what was used. Cached tokens are part of the prompt, reasoning is part of the completion, except where the
+/// total tells otherwise (xAI).
+fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
+    let (mut prompt, mut completion, mut total) = (None, None, None);
+    let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);
+    let (mut reasoning, mut reasoning_elsewhere) = (None, None);
+    in_object(reader, |reader, key| {
+        let number = |reader: &mut Reader<'_>, slot: &mut Option<u64>| {
+            reader.optional_u64().map(|tokens| *slot = tokens.or(*slot))
+        };
+        match key {
+            "prompt_tokens" => number(reader, &mut prompt),
+            "completion_tokens" => number(reader, &mut completion),
+            "total_tokens" => number(reader, &mut total),
+            "prompt_tokens_details" => in_object(reader, |reader, key| match key {
+                "cached_tokens" => number(reader, &mut cached),
+                "cache_write_tokens" => number(reader, &mut written),
+                _ => skip(reader),
+            }),
+            "completion_tokens_details" => in_object(reader, |reader, key| match key {
+                "reasoning_tokens" => number(reader, &mut reasoning),
+                _ => skip(reader),
+            }),
+            // Copilot.
+            "reasoning_tokens" => number(reader, &mut reasoning_elsewhere),
+            // DeepSeek, Moonshot, gateways over Claude.
+            "prompt_cache_hit_tokens" | "cached_tokens" | "cache_read_input_tokens" => {
+                number(reader, &mut cached_elsewhere)
+            }
+            "cache_creation_input_tokens" => number(reader, &mut written_elsewhere),
+            _ => skip(reader),
+        }
+    })?;
+    if prompt.is_none() && completion.is_none() {
+        return Ok(None);
+    }
+    let (prompt, mut output) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    let reasoning = reasoning.or(reasoning_elsewhere);
+    let cache_read = cached.or(cached_elsewhere).unwrap_or(0);
+    let cache_write = written.or(written_elsewhere).unwrap_or(0);
+    if let (Some(total), Some(reasoning)) = (total, reasoning)
+        && total == prompt.saturating_add(output).saturating_add(reasoning)
+    {
+        output = output.saturating_add(reasoning);
+    }
+    let usage = Usage {
+        // Some servers count more cached tokens than the prompt has.
+        input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
+        output,
+        cache_read,
+        cache_write,
+        reasoning,
+        total: total.unwrap_or(0),
+    };
+    Ok(Some(usage.totalled()))
+}

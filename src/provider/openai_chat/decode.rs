@@ -1,0 +1,522 @@
+//! Chunks in, events out. What servers do that no reference tells stands beside the line that copes with it.
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::json::{Map, ObjectWriter, RawJson, Reader, Value};
+use crate::message::{MessageStopReason, Usage};
+use crate::provider::blocks::{Blocks, Kind, Piece};
+use crate::provider::error::{ended_early, in_stream, in_stream_text, is_error};
+use crate::provider::sse::{Frame, SseParser, TooLong};
+use crate::provider::{Decoder, Remarks};
+use crate::stream::AssistantMessageEvent as Event;
+
+use super::Limits;
+use super::chunk::{CallPiece, Choice, Chunk, Detail, DetailKind};
+
+/// Decodes one answer.
+pub(super) struct ChatDecoder {
+    sse: SseParser,
+    answer: Answer,
+}
+
+impl ChatDecoder {
+    /// `keeps_details`: what `reasoning_details` hold is put into the metadata of the first call, to be given back.
+    pub(super) fn new(limits: Limits, keeps_details: bool) -> Self {
+        let answer = Answer { limits, keeps_details, ..Answer::default() };
+        ChatDecoder { sse: SseParser::new(limits.line), answer }
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        let ChatDecoder { sse, answer } = self;
+        if let Err(error) = sse.feed(bytes, |frame| answer.frame(frame, out)) {
+            answer.too_long(error, out);
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        let ChatDecoder { sse, answer } = self;
+        answer.is_over = true;
+        if let Err(error) = sse.finish(|frame| answer.frame(frame, out)) {
+            answer.too_long(error, out);
+        }
+        if !answer.is_ended {
+            answer.end(&sse.stray(), out);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.is_ended
+    }
+
+    fn remarks(&self) -> Remarks {
+        self.answer.remarks.clone()
+    }
+}
+
+#[derive(Default)]
+struct Answer {
+    limits: Limits,
+    keeps_details: bool,
+    blocks: Blocks,
+    calls: Vec<Call>,
+    argument_bytes: usize,
+    /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts.
+    details: Vec<Option<Map>>,
+    usage: Option<Usage>,
+    /// The last chunk had a usage and nothing that belongs to a block: servers that send no finish reason end so.
+    has_trailer: bool,
+    saw_delta: bool,
+    is_started: bool,
+    is_ended: bool,
+    /// The body has ended: what comes now may be cut.
+    is_over: bool,
+    remarks: Remarks,
+}
+
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// Its block; it has none before its name is known.
+    block: Option<u32>,
+    /// Arguments that came before the name, and those of calls without an id, whose repetition must be recognised.
+    text: String,
+    length: usize,
+    /// `extra_content`, to be given back.
+    extra: Option<RawJson>,
+}
+
+impl Answer {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
+        let data = frame.data.trim();
+        if data == "[DONE]" {
+            self.remarks.saw_done = true;
+            if !self.is_ended {
+                self.done(out);
+            }
+            return;
+        }
+        if self.is_ended || data.is_empty() {
+            return;
+        }
+        match Chunk::read(data) {
+            Ok(_) if frame.event == "error" => self.fail_by(data, out),
+            Ok(chunk) => {
+                self.start(out);
+                self.chunk(chunk, data, out);
+            }
+            Err(_) if frame.event == "error" => self.fail(in_stream_text(data), out),
+            // The last frame of a connection that was cut; or a word that some proxy sends to keep it alive.
+            Err(_) if self.is_over || !data.starts_with('{') => {}
+            Err(error) => {
+                let message = ["a chunk of the stream is no JSON: ", &error.to_string()].concat();
+                self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
+            }
+        }
+    }
+
+    fn start(&mut self, out: &mut Vec<Event>) {
+        if !self.is_started {
+            self.is_started = true;
+            out.push(Event::Start);
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Vec<Event>) {
+        let is_failure = chunk.is_failure();
+        let has_content = chunk.choice.as_ref().is_some_and(Choice::has_content);
+        if let Some(usage) = chunk.usage {
+            self.usage = Some(usage);
+            out.push(Event::Usage(usage));
+        }
+        if has_content {
+            self.has_trailer = false;
+        } else if chunk.usage.is_some() {
+            // A first chunk with a role and a usage is no trailer.
+            self.has_trailer = chunk.is_without_choice || self.blocks.last().is_some() || self.has_trailer;
+        }
+        if let Some(choice) = chunk.choice {
+            self.saw_delta |= choice.has_delta;
+            self.choice(choice, out);
+        }
+        if is_failure && !self.is_ended {
+            self.fail_by(data, out);
+        }
+    }
+
+    fn choice(&mut self, choice: Choice<'_>, out: &mut Vec<Event>) {
+        let thinks_in_details =
+            choice.details.iter().any(|d| d.text.as_ref().is_some_and(|text| !text.is_empty()));
+        if let Some(reasoning) = choice.reasoning.filter(|_| !thinks_in_details) {
+            self.think(reasoning, out);
+        }
+        for detail in choice.details {
+            self.detail(detail, out);
+        }
+        for (kind, piece) in choice.parts {
+            if kind == Kind::Thinking { self.think(piece, out) } else { self.say(kind, piece, out) }
+        }
+        if let Some(content) = choice.content {
+            self.say(Kind::Text, content, out);
+        }
+        if let Some(refusal) = choice.refusal {
+            self.say(Kind::Refusal, refusal, out);
+        }
+        let count = choice.calls.len();
+        for (position, piece) in choice.calls.into_iter().enumerate() {
+            self.call(piece, position, count, out);
+        }
+        if let Some(word) = choice.finish_reason {
+            self.remarks.raw_stop_reason = Some(word.into_owned());
+        }
+    }
+
+    fn say(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
+        if piece.is_empty() {
+            return;
+        }
+        let index = self.blocks.text(kind, piece, out);
+        if kind == Kind::Refusal && self.remarks.refusals.last() != Some(&index) {
+            self.remarks.refusals.push(index);
+        }
+    }
+
+    fn think(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
+        if piece.is_empty() {
+            return;
+        }
+        if self.blocks.open(Kind::Thinking).is_none() {
+            self.details.push(None);
+        }
+        self.blocks.text(Kind::Thinking, piece, out);
+    }
+
+    /// One entry of `reasoning_details`: more of the open thinking block if it is of the same entry, else a new block.
+    fn detail(&mut self, detail: Detail<'_>, out: &mut Vec<Event>) {
+        if detail.kind == DetailKind::Encrypted {
+            let data = detail.data.map(|data| data.text.into_owned()).unwrap_or_default();
+            self.blocks.redacted(data, out);
+            self.details.push(Some(frame_of(detail.raw)));
+            return;
+        }
+        if self.blocks.open(Kind::Thinking).is_some() && !self.continues(&detail) {
+            self.blocks.close(out);
+        }
+        if self.blocks.open(Kind::Thinking).is_none() {
+            self.details.push(None);
+        }
+        self.blocks.ensure(Kind::Thinking, out);
+        if let Some(slot) = self.details.last_mut() {
+            remember(slot, &detail);
+        }
+        if let Some(text) = detail.text.filter(|text| !text.is_empty()) {
+            self.blocks.text(Kind::Thinking, text, out);
+        }
+        if let Some(signature) = detail.signature {
+            self.blocks.sign(&signature.text);
+        }
+    }
+
+    fn continues(&self, detail: &Detail<'_>) -> bool {
+        let Some(Some(frame)) = self.details.last() else {
+            return true;
+        };
+        let kind = match detail.kind {
+            DetailKind::Summary => "reasoning.summary",
+            _ => "reasoning.text",
+        };
+        let index = frame.get("index").and_then(Value::as_u64);
+        frame.get("type").and_then(Value::as_str) == Some(kind)
+            && (index.is_none() || detail.index.is_none() || index == detail.index)
+    }
+
+    fn call(&mut self, piece: CallPiece<'_>, position: usize, count: usize, out: &mut Vec<Event>) {
+        if self.is_ended {
+            return;
+        }
+        let says_nothing = piece.id.is_empty()
+            && piece.name.is_empty()
+            && piece.arguments.as_ref().is_none_or(Piece::is_empty);
+        let at = match self.place_of(&piece, position, count) {
+            Some(at) => at,
+            // A last delta of nulls, for a call that nobody knows.
+            None if says_nothing => return,
+            None => {
+                if self.calls.len() >= self.limits.calls {
+                    let limit = self.limits.calls.to_string();
+                    let message = ["the answer holds more than ", &limit, " tool calls"].concat();
+                    return self.fail(refusal(message), out);
+                }
+                self.calls.push(Call::new(&piece));
+                self.calls.len() - 1
+            }
+        };
+        let Some(call) = self.calls.get_mut(at) else {
+            return;
+        };
+        self.argument_bytes += call.take(piece, &mut self.blocks, out);
+        if self.argument_bytes > self.limits.arguments {
+            let limit = self.limits.arguments.to_string();
+            let message = ["the arguments of the tool calls are longer than ", &limit, " bytes"].concat();
+            self.fail(refusal(message), out);
+        }
+    }
+
+    /// The call that a piece belongs to; `None` if it begins one. By index, else by id, else by place, else the last.
+    fn place_of(&self, piece: &CallPiece<'_>, position: usize, count: usize) -> Option<usize> {
+        let last = self.calls.len().checked_sub(1);
+        let at = match piece.index {
+            Some(index) => self.calls.iter().rposition(|call| call.index == Some(index))?,
+            None if !piece.id.is_empty() => {
+                let known = self.calls.iter().rposition(|call| call.id == piece.id);
+                // A new id without a name begins nothing.
+                known.or(if piece.name.is_empty() { last } else { None })?
+            }
+            None if !piece.name.is_empty() => {
+                last.filter(|at| self.calls.get(*at).is_some_and(|call| call.name == piece.name))?
+            }
+            None if count > 1 && position < self.calls.len() => position,
+            None => last?,
+        };
+        let is_another = self.calls.get(at).is_some_and(|call| call.is_other_than(piece));
+        if is_another { None } else { Some(at) }
+    }
+
+    /// `[DONE]`, or the end of a body that had all that an end needs.
+    fn done(&mut self, out: &mut Vec<Event>) {
+        self.start(out);
+        let word = self.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        if matches!(word, "error" | "insufficient_system_resource") {
+            let kind = if word == "error" { ErrorKind::Server } else { ErrorKind::Overloaded };
+            let message = ["the provider ended the answer with `", word, "`"].concat();
+            return self.fail(ErrorInfo::new(kind, message), out);
+        }
+        let stop_reason = self.stop_reason();
+        self.blocks.close(out);
+        self.end_calls(stop_reason, out);
+        self.is_ended = true;
+        out.push(Event::Done { stop_reason, usage: self.usage });
+    }
+
+    fn stop_reason(&self) -> MessageStopReason {
+        use MessageStopReason as Stop;
+        if !self.remarks.refusals.is_empty() {
+            return Stop::Refusal;
+        }
+        match self.remarks.raw_stop_reason.as_deref() {
+            Some("length" | "model_length" | "max_tokens") => Stop::Length,
+            Some("content_filter") => Stop::ContentFilter,
+            Some("tool_calls" | "function_call" | "tool_use") => Stop::ToolUse,
+            // Whatever the server's word, calls that are whole ask for their results.
+            _ if !self.calls.is_empty() => Stop::ToolUse,
+            _ => Stop::Stop,
+        }
+    }
+
+    /// Ends the calls that are whole. This wire closes none: the last call of a message that was cut is cut too,
+    /// unless something began after it.
+    fn end_calls(&mut self, stop_reason: MessageStopReason, out: &mut Vec<Event>) {
+        for call in &mut self.calls {
+            call.begin(&mut self.blocks, out);
+        }
+        let is_cut = matches!(stop_reason, MessageStopReason::Length | MessageStopReason::ContentFilter);
+        let cut = self.blocks.last().filter(|_| is_cut);
+        let mut details = if self.keeps_details { details_list(&self.details) } else { None };
+        for call in &self.calls {
+            if let Some(index) = call.block.filter(|index| Some(*index) != cut) {
+                let metadata = metadata_of(details.take(), call.extra.as_ref());
+                out.push(Event::ToolCallEnd { index, metadata });
+            }
+        }
+    }
+
+    /// The body has ended without `[DONE]`.
+    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
+        // Beside the frames, or in their place: an error document, or the whole answer of a server that cannot stream.
+        if let Some(document) = stray.find(['{', '[']).and_then(|at| stray.get(at..)) {
+            self.document(document, out);
+        }
+        if self.is_ended {
+            return;
+        }
+        if self.remarks.raw_stop_reason.is_some() || self.has_trailer {
+            self.done(out);
+        } else {
+            self.fail(ended_early(stray), out);
+        }
+    }
+
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        let Ok(chunk) = Chunk::read(text) else {
+            return match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.fail(in_stream(&value), out),
+                _ => {}
+            };
+        };
+        if chunk.is_failure() {
+            return self.fail_by(text, out);
+        }
+        if !chunk.is_answer() {
+            return;
+        }
+        let message = chunk.choice.as_ref().and_then(|choice| choice.message);
+        self.start(out);
+        self.chunk(chunk, text, out);
+        if let Some(Ok(choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
+            self.choice(choice, out);
+        }
+    }
+
+    fn fail_by(&mut self, document: &str, out: &mut Vec<Event>) {
+        let value = Value::parse(document).unwrap_or_default();
+        let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
+        self.remarks.failed_generation = failed.map(str::to_owned);
+        let inner = value.get("choices").and_then(Value::as_array).and_then(|choices| choices.first());
+        let inner = inner.filter(|choice| value.get("error").is_none() && choice.get("error").is_some());
+        self.fail(in_stream(inner.unwrap_or(&value)), out);
+    }
+
+    fn too_long(&mut self, TooLong(limit): TooLong, out: &mut Vec<Event>) {
+        let message = ["a line of the stream is longer than ", &limit.to_string(), " bytes"].concat();
+        self.fail(refusal(message), out);
+    }
+
+    fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Event>) {
+        if !self.is_ended {
+            self.blocks.release(out);
+            self.is_ended = true;
+            out.push(Event::Error(error));
+        }
+    }
+}
+
+impl Call {
+    fn new(piece: &CallPiece<'_>) -> Self {
+        Call {
+            index: piece.index,
+            id: piece.id.clone().into_owned(),
+            name: piece.name.clone().into_owned(),
+            block: None,
+            text: String::new(),
+            length: 0,
+            extra: None,
+        }
+    }
+
+    /// Whether a piece at this call's place is another call. Ollama gives every call the index 0.
+    fn is_other_than(&self, piece: &CallPiece<'_>) -> bool {
+        if piece.name.is_empty() {
+            return false;
+        }
+        if !self.id.is_empty() && !piece.id.is_empty() {
+            return self.id != piece.id;
+        }
+        // Without ids, only arguments that are whole and come once more tell two calls from one in pieces.
+        let has_arguments = piece.arguments.as_ref().is_some_and(|arguments| !arguments.is_empty());
+        has_arguments && self.id.is_empty() && is_whole(&self.text)
+    }
+
+    /// Takes a piece of this call. Gives the number of bytes.
+    fn take(&mut self, piece: CallPiece<'_>, blocks: &mut Blocks, out: &mut Vec<Event>) -> usize {
+        if self.block.is_none() && self.id.is_empty() {
+            self.id = piece.id.into_owned();
+        }
+        if let Some(extra) = piece.extra {
+            self.extra = RawJson::parse(extra).ok();
+        }
+        // Kimi repeats the name: it is set once and never added to.
+        if self.name.is_empty() {
+            self.name = piece.name.into_owned();
+        }
+        if !self.name.is_empty() {
+            self.begin(blocks, out);
+        }
+        let Some(arguments) = piece.arguments else {
+            return 0;
+        };
+        // Groq writes `null` for no arguments.
+        if self.length == 0 && arguments.text == "null" {
+            return 0;
+        }
+        let length = arguments.text.len();
+        self.length += length;
+        if self.block.is_none() || self.id.is_empty() {
+            self.text.push_str(&arguments.text);
+        }
+        if let Some(index) = self.block {
+            blocks.arguments(index, arguments, out);
+        }
+        length
+    }
+
+    /// Begins the block, unless it has begun.
+    fn begin(&mut self, blocks: &mut Blocks, out: &mut Vec<Event>) {
+        if self.block.is_some() {
+            return;
+        }
+        let index = blocks.call(&self.id, &self.name, out);
+        blocks.arguments(index, self.text.as_str().into(), out);
+        self.block = Some(index);
+    }
+}
+
+/// A limit was broken: the same again would break it again.
+fn refusal(message: String) -> ErrorInfo {
+    ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
+}
+
+fn is_whole(json: &str) -> bool {
+    let mut reader = Reader::new(json);
+    reader.peek() == Some(b'{') && reader.skip().is_ok() && reader.end().is_ok()
+}
+
+/// An entry of `reasoning_details` without the texts that stand in the thinking block.
+fn frame_of(raw: &str) -> Map {
+    let mut frame = match Value::parse(raw) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    for key in ["text", "summary", "data", "signature"] {
+        frame.remove(key);
+    }
+    frame
+}
+
+/// Adds what a later piece of an entry says to what an earlier one said.
+fn remember(slot: &mut Option<Map>, detail: &Detail<'_>) {
+    match slot {
+        None => *slot = Some(frame_of(detail.raw)),
+        // Only the signature comes late, and with it, now and then, an id.
+        Some(frame) if detail.signature.is_some() => {
+            for (key, value) in frame_of(detail.raw) {
+                if !value.is_null() {
+                    frame.insert(key, value);
+                }
+            }
+        }
+        Some(_) => {}
+    }
+}
+
+/// The entries of `reasoning_details`, one for each thinking block.
+fn details_list(details: &[Option<Map>]) -> Option<Vec<Value>> {
+    if details.iter().all(Option::is_none) {
+        return None;
+    }
+    Some(details.iter().map(|frame| frame.clone().map_or(Value::Null, Value::Object)).collect())
+}
+
+fn metadata_of(details: Option<Vec<Value>>, extra: Option<&RawJson>) -> Option<RawJson> {
+    if details.is_none() && extra.is_none() {
+        return None;
+    }
+    let mut text = String::new();
+    let mut object = ObjectWriter::new(&mut text);
+    object.optional("reasoning_details", &details);
+    if let Some(extra) = extra {
+        object.field("extra_content", extra);
+    }
+    object.end();
+    RawJson::parse(&text).ok()
+}

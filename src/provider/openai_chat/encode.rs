@@ -1,0 +1,385 @@
+//! Requests: address, headers, body.
+
+use std::rc::Rc;
+
+use crate::json::{ObjectWriter, RawJson, ToJson};
+use crate::provider::HttpRequest;
+use crate::provider::history::History;
+use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
+
+use super::compat::{Compat, ReasoningStyle, Strict};
+use super::messages::{Carried, Scribe};
+use super::strict::is_strict;
+
+/// The Azure API versions that are asked for where the address names none.
+const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
+const AZURE_MODELS: &str = "api-version=2024-05-01-preview";
+
+/// Makes requests to one server and keeps what it encoded.
+pub(super) struct Encoder {
+    provider: &'static str,
+    base_url: String,
+    headers: Vec<(String, String)>,
+    compat: Compat,
+    history: History<Carried>,
+    /// The model that the history was encoded for.
+    model: Rc<str>,
+    tools: Option<(Rc<[ToolSchema]>, String)>,
+}
+
+impl Encoder {
+    pub(super) fn new(
+        provider: &'static str,
+        base_url: String,
+        headers: Vec<(String, String)>,
+        compat: Compat,
+    ) -> Self {
+        Encoder {
+            provider,
+            base_url,
+            headers,
+            compat,
+            history: History::default(),
+            model: "".into(),
+            tools: None,
+        }
+    }
+
+    pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        HttpRequest {
+            url: url(&self.base_url, &request.model),
+            headers: self.headers(request),
+            body: self.body(request).into_bytes(),
+        }
+    }
+
+    fn headers(&self, request: &ModelRequest) -> Vec<(String, String)> {
+        let mut headers: Vec<(String, String)> = Vec::new();
+        let mut set = |name: &str, value: String| {
+            let name = name.to_ascii_lowercase();
+            match headers.iter_mut().find(|(known, _)| *known == name) {
+                Some(header) => header.1 = value,
+                None => headers.push((name, value)),
+            }
+        };
+        if let Some(key) = &request.api_key {
+            match self.provider {
+                "azure" => set("api-key", key.as_ref().to_owned()),
+                _ => set("authorization", ["Bearer ", key].concat()),
+            }
+        }
+        set("content-type", "application/json".to_owned());
+        for (name, value) in self.headers.iter().chain(&request.options.headers) {
+            set(name, value.clone());
+        }
+        headers
+    }
+
+    fn body(&mut self, request: &ModelRequest) -> String {
+        let scribe = Scribe { provider: self.provider, model: &request.model, compat: &self.compat };
+        // What is given back of thinking depends on the model.
+        if self.model != request.model {
+            self.history.clear();
+            self.model = request.model.clone();
+        }
+        self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
+        let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
+        let options = &*request.options;
+        let mut body = Body { object: ObjectWriter::new(&mut text), own: &options.body };
+        body.field("model", &request.model);
+        body.field("stream", &true);
+        if self.compat.stream_options
+            && let Some(out) = body.key("stream_options")
+        {
+            out.push_str("{\"include_usage\":true}");
+        }
+        if self.compat.store {
+            body.field("store", &false);
+        }
+        if let Some(out) = body.key("messages") {
+            scribe.write_all(&request.system_prompt, self.history.text(), self.history.carried(), out);
+        }
+        if !request.tools.is_empty() {
+            body.field("tools", &Written(encoded_tools(&mut self.tools, &request.tools, self.compat.strict)));
+            self.write_tool_options(options, &mut body);
+        }
+        self.write_sampling(options, &mut body);
+        if let Some(reasoning) = &options.reasoning {
+            self.write_reasoning(reasoning, &request.model, &mut body);
+        }
+        if let Some(schema) = &request.output
+            && let Some(out) = body.key("response_format")
+        {
+            write_output(schema, self.compat.strict, out);
+        }
+        body.end();
+        text
+    }
+
+    fn write_tool_options(&self, options: &StreamOptions, body: &mut Body<'_>) {
+        match &options.tool_choice {
+            None => {}
+            Some(ToolChoice::Auto) => body.field("tool_choice", "auto"),
+            Some(ToolChoice::None) => body.field("tool_choice", "none"),
+            Some(ToolChoice::Required) => body.field("tool_choice", "required"),
+            Some(ToolChoice::Tool(name)) => {
+                if let Some(out) = body.key("tool_choice") {
+                    let mut choice = ObjectWriter::new(out);
+                    choice.field("type", "function");
+                    let mut function = ObjectWriter::new(choice.key("function"));
+                    function.field("name", name);
+                    function.end();
+                    choice.end();
+                }
+            }
+        }
+        if let Some(parallel) = options.parallel_tool_calls.filter(|_| self.compat.parallel_tool_calls) {
+            body.field("parallel_tool_calls", &parallel);
+        }
+    }
+
+    fn write_sampling(&self, options: &StreamOptions, body: &mut Body<'_>) {
+        if let Some(most) = &options.max_tokens {
+            body.field(self.compat.max_tokens_field, most);
+        }
+        if let Some(temperature) = &options.temperature {
+            body.field("temperature", &Written(temperature.as_str()));
+        }
+        if let Some(top_p) = &options.top_p {
+            body.field("top_p", &Written(top_p.as_str()));
+        }
+        if !options.stop.is_empty() {
+            body.field("stop", &options.stop);
+        }
+    }
+
+    fn write_reasoning(&self, reasoning: &Reasoning, model: &str, body: &mut Body<'_>) {
+        let effort = effort(reasoning);
+        let is_off = effort == "off" || effort == "none";
+        let word = if is_off { "none" } else { effort };
+        let budget = match reasoning {
+            Reasoning::Budget(tokens) if *tokens > 0 => Some(*tokens),
+            _ => None,
+        };
+        let kind = if is_off { "disabled" } else { "enabled" };
+        match self.compat.reasoning {
+            ReasoningStyle::None => {}
+            ReasoningStyle::Effort => body.field("reasoning_effort", word),
+            ReasoningStyle::OpenRouter => body.object("reasoning", |object| match budget {
+                Some(tokens) => _ = object.field("max_tokens", &tokens),
+                None if is_off => _ = object.field("enabled", &false),
+                None => _ = object.field("effort", word),
+            }),
+            ReasoningStyle::DeepSeek => {
+                body.object("thinking", |object| _ = object.field("type", kind));
+                let word = match word {
+                    "minimal" => "low",
+                    "medium" => "high",
+                    word => word,
+                };
+                if !is_off {
+                    body.field("reasoning_effort", word);
+                }
+            }
+            ReasoningStyle::Thinking => {
+                body.object("thinking", |object| _ = object.field("type", kind));
+            }
+            ReasoningStyle::EnableThinking => {
+                body.field("enable_thinking", &!is_off);
+                if let Some(tokens) = budget {
+                    body.field("thinking_budget", &tokens);
+                }
+            }
+            ReasoningStyle::TemplateKwargs => body.object("chat_template_kwargs", |object| {
+                object.field("enable_thinking", &!is_off);
+            }),
+            ReasoningStyle::Mistral if model.starts_with("magistral") => {
+                if !is_off {
+                    body.field("prompt_mode", "reasoning");
+                }
+            }
+            ReasoningStyle::Mistral => {
+                body.field("reasoning_effort", if is_off { "none" } else { "high" });
+            }
+        }
+    }
+}
+
+/// The body: the user's own fields win over those made here, and `null` among them leaves a field out.
+struct Body<'a> {
+    object: ObjectWriter<'a>,
+    own: &'a [(String, RawJson)],
+}
+
+impl Body<'_> {
+    fn key(&mut self, key: &str) -> Option<&mut String> {
+        if self.own.iter().any(|(own, _)| own == key) {
+            return None;
+        }
+        Some(self.object.key(key))
+    }
+
+    fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) {
+        if let Some(out) = self.key(key) {
+            value.write_json(out);
+        }
+    }
+
+    fn object(&mut self, key: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) {
+        if let Some(out) = self.key(key) {
+            let mut object = ObjectWriter::new(out);
+            write(&mut object);
+            object.end();
+        }
+    }
+
+    fn end(mut self) {
+        for (key, value) in self.own.iter().filter(|(_, value)| value.as_str() != "null") {
+            self.object.field(key, value);
+        }
+        self.object.end();
+    }
+}
+
+/// JSON that is written already.
+struct Written<'a>(&'a str);
+
+impl ToJson for Written<'_> {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(self.0);
+    }
+}
+
+fn encoded_tools<'a>(
+    kept: &'a mut Option<(Rc<[ToolSchema]>, String)>,
+    tools: &Rc<[ToolSchema]>,
+    strict: Strict,
+) -> &'a str {
+    if kept.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
+        *kept = None;
+    }
+    &kept.get_or_insert_with(|| (tools.clone(), write_tools(tools, strict))).1
+}
+
+fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
+    let mut out = String::from("[");
+    for (at, tool) in tools.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut out);
+        object.field("type", "function");
+        let mut function = ObjectWriter::new(object.key("function"));
+        function.field("name", &tool.name).field("description", &tool.description);
+        function.field("parameters", &tool.parameters);
+        if is_marked(&tool.parameters, strict) {
+            function.field("strict", &true);
+        }
+        function.end();
+        object.end();
+    }
+    out.push(']');
+    out
+}
+
+fn write_output(schema: &RawJson, strict: Strict, out: &mut String) {
+    let mut format = ObjectWriter::new(out);
+    format.field("type", "json_schema");
+    let mut inner = ObjectWriter::new(format.key("json_schema"));
+    inner.field("name", "output").field("schema", schema);
+    if is_marked(schema, strict) {
+        inner.field("strict", &true);
+    }
+    inner.end();
+    format.end();
+}
+
+fn is_marked(schema: &RawJson, strict: Strict) -> bool {
+    match strict {
+        Strict::Never => false,
+        Strict::Always => true,
+        Strict::Fitting => is_strict(&schema.to_value()),
+    }
+}
+
+/// A word for how much to think. Servers that know no budget get the word that is nearest.
+fn effort(reasoning: &Reasoning) -> &str {
+    match reasoning {
+        Reasoning::Effort(word) => word,
+        Reasoning::Budget(0) => "off",
+        Reasoning::Budget(..=2_048) => "low",
+        Reasoning::Budget(..=16_384) => "medium",
+        Reasoning::Budget(_) => "high",
+    }
+}
+
+fn url(base_url: &str, model: &str) -> String {
+    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
+    let base = base.trim_end_matches('/');
+    let (mut path, mut version) = ("/chat/completions", "");
+    if base.ends_with(path) {
+        path = "";
+    } else if base.ends_with("/ai/run") {
+        // The native form of Workers AI: the model stands in the address.
+        return join(&[base, "/", model], query);
+    } else if base.ends_with(".azure.com") {
+        path = "/openai/v1/chat/completions";
+    } else if base.ends_with(".azure.com/openai") {
+        path = "/v1/chat/completions";
+    } else if base.contains(".azure.com/openai/deployments/") {
+        version = AZURE_DEPLOYMENTS;
+    } else if base.ends_with(".azure.com/models") {
+        version = AZURE_MODELS;
+    }
+    if query.contains("api-version=") || version.is_empty() {
+        return join(&[base, path], query);
+    }
+    let joint = if query.is_empty() { "" } else { "&" };
+    join(&[base, path], &[query, joint, version].concat())
+}
+
+fn join(parts: &[&str], query: &str) -> String {
+    let mut url = parts.concat();
+    if !query.is_empty() {
+        url.push('?');
+        url.push_str(query);
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_made_of_any_form_of_base() {
+        let addresses = [
+            ("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
+            ("https://api.openai.com/v1/", "https://api.openai.com/v1/chat/completions"),
+            ("https://h/v1/chat/completions", "https://h/v1/chat/completions"),
+            ("https://h/v1?key=a", "https://h/v1/chat/completions?key=a"),
+            ("https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/chat/completions"),
+            ("https://r.openai.azure.com/openai/", "https://r.openai.azure.com/openai/v1/chat/completions"),
+            (
+                "https://r.openai.azure.com/openai/v1/",
+                "https://r.openai.azure.com/openai/v1/chat/completions",
+            ),
+            (
+                "https://r.openai.azure.com/openai/deployments/d?api-version=2025-01-01",
+                "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2025-01-01",
+            ),
+            (
+                "https://r.openai.azure.com/openai/deployments/d/",
+                "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21",
+            ),
+            (
+                "https://r.services.ai.azure.com/models",
+                "https://r.services.ai.azure.com/models/chat/completions?api-version=2024-05-01-preview",
+            ),
+            ("https://h/accounts/a/ai/run", "https://h/accounts/a/ai/run/@cf/m"),
+        ];
+        for (base, wanted) in addresses {
+            assert_eq!(url(base, "@cf/m"), wanted);
+        }
+    }
+}

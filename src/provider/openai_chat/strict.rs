@@ -1,0 +1,88 @@
+//! Which schemas may be marked as strict. A server that is told `strict` refuses schemas of any other form.
+
+use crate::json::{Map, Value};
+
+/// The keywords that strict schemas may have.
+const KNOWN: [&str; 20] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "$ref",
+    "$defs",
+    "description",
+    "title",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+];
+
+/// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
+/// no unusual keyword.
+pub(super) fn is_strict(schema: &Value) -> bool {
+    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+    is_object && schema.get("anyOf").is_none() && fits(schema)
+}
+
+fn fits(schema: &Value) -> bool {
+    let Some(map) = schema.as_object() else {
+        return false;
+    };
+    let all_fit = |key: &str| {
+        map.get(key).and_then(Value::as_object).is_none_or(|members| members.iter().all(|(_, s)| fits(s)))
+    };
+    map.iter().all(|(key, _)| KNOWN.contains(&key))
+        && (!is_object(map) || is_closed(map))
+        && all_fit("properties")
+        && all_fit("$defs")
+        && map.get("items").is_none_or(fits)
+        && map.get("anyOf").and_then(Value::as_array).unwrap_or_default().iter().all(fits)
+}
+
+fn is_object(map: &Map) -> bool {
+    map.get("properties").is_some()
+        || match map.get("type") {
+            Some(Value::Array(types)) => types.iter().any(|t| t.as_str() == Some("object")),
+            other => other.and_then(Value::as_str) == Some("object"),
+        }
+}
+
+fn is_closed(map: &Map) -> bool {
+    let required = map.get("required").and_then(Value::as_array).unwrap_or_default();
+    map.get("additionalProperties").and_then(Value::as_bool) == Some(false)
+        && map.get("properties").and_then(Value::as_object).is_some_and(|properties| {
+            properties.iter().all(|(name, _)| required.iter().any(|r| r.as_str() == Some(name)))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strict(schema: &str) -> bool {
+        is_strict(&Value::parse(schema).unwrap())
+    }
+
+    #[test]
+    fn only_closed_objects_with_all_members_required_are_strict() {
+        let closed = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}"#;
+        assert!(strict(closed));
+        assert!(strict(r#"{"type":"object","properties":{},"additionalProperties":false}"#));
+        assert!(!strict(r#"{"type":"object","properties":{}}"#));
+        assert!(!strict(r#"{"type":"object","additionalProperties":false}"#));
+        assert!(!strict(&closed.replace("[\"a\"]", "[]")));
+        assert!(!strict(&closed.replace("\"string\"", "\"string\",\"default\":\"x\"")));
+        assert!(!strict(&closed.replace("{\"type\":\"string\"}", "{\"type\":\"object\"}")));
+        assert!(strict(&closed.replace("{\"type\":\"string\"}", closed)));
+        assert!(!strict(r#"{"type":"string"}"#));
+    }
+}

@@ -1,0 +1,363 @@
+//! Plays recorded answers of providers through the wires and compares what comes out with what should.
+//!
+//! A case is a file `NAME.expect.json` and beside it `NAME.sse`, the body of a 200 answer, or `NAME.http.json`, an
+//! answer with another status. Directories may be laid out in any way. The tests of the crate include this file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use turnwheel::error::ErrorInfo;
+use turnwheel::message::{ContentBlock, MessageStopReason, Usage};
+use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use turnwheel::provider::{Remarks, Wire};
+use turnwheel::stream::{Assembler, AssistantMessageEvent};
+
+/// Bodies are fed whole and in pieces of so many bytes.
+const PIECES: [usize; 4] = [1, 7, 17, 4096];
+
+/// Fields of an expectation that say nothing about what a decoder gives.
+const NOTES: [&str; 7] =
+    ["wire", "fixture", "provenance", "exercises", "checked_by", "clients_that_differ", "note"];
+
+/// The wire of a name in expectations; `None` if it is not built.
+fn wire(name: &str) -> Option<Box<dyn Wire>> {
+    match name {
+        "openai-chat" => Some(Box::new(OpenAiChat::new(OpenAiChatOptions::default()).ok()?)),
+        _ => None,
+    }
+}
+
+/// What came of all cases of a directory.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Cases in which every cutting gave what it should.
+    pub passed: usize,
+    /// Cases in which one did not.
+    pub failed: usize,
+    /// One line for each case and cutting that failed.
+    pub complaints: Vec<String>,
+    /// Cases of wires that are not built.
+    pub not_built: BTreeMap<String, usize>,
+}
+
+/// Plays the directory and prints what came of it. Whether nothing failed.
+pub fn run(dir: &Path) -> bool {
+    let outcome = match play(dir) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            eprintln!("{}: {error}", dir.display());
+            return false;
+        }
+    };
+    for complaint in &outcome.complaints {
+        println!("{complaint}");
+    }
+    for (wire, cases) in &outcome.not_built {
+        println!("not yet built: {cases} cases ({wire})");
+    }
+    println!("{} passed, {} failed", outcome.passed, outcome.failed);
+    outcome.failed == 0
+}
+
+/// Plays every case below a directory.
+///
+/// # Errors
+/// Where a file cannot be read, or holds no JSON where it should.
+pub fn play(dir: &Path) -> std::io::Result<Outcome> {
+    let mut expectations = Vec::new();
+    find(dir, &mut expectations)?;
+    expectations.sort();
+    let mut outcome = Outcome::default();
+    for path in expectations {
+        let expected: Value = serde_json::from_slice(&fs::read(&path)?)?;
+        let name = expected["wire"].as_str().unwrap_or_default();
+        let Some(wire) = wire(name) else {
+            *outcome.not_built.entry(name.to_owned()).or_default() += 1;
+            continue;
+        };
+        let stem = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace(".expect.json", "");
+        let before = outcome.complaints.len();
+        for (cutting, differences) in case(wire.as_ref(), &path, &expected)? {
+            if !differences.is_empty() {
+                outcome.complaints.push(format!("{stem} ({cutting}): {}", differences.join("; ")));
+            }
+        }
+        let counter =
+            if outcome.complaints.len() == before { &mut outcome.passed } else { &mut outcome.failed };
+        *counter += 1;
+    }
+    Ok(outcome)
+}
+
+fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            find(&path, found)?;
+        } else if path.to_string_lossy().ends_with(".expect.json") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Each cutting of a case and how what it gave differs.
+fn case(wire: &dyn Wire, path: &Path, expected: &Value) -> std::io::Result<Vec<(String, Vec<String>)>> {
+    let beside = |end: &str| PathBuf::from(path.to_string_lossy().replace(".expect.json", end));
+    let stream = beside(".sse");
+    if !stream.exists() {
+        let answer: Value = serde_json::from_slice(&fs::read(beside(".http.json"))?)?;
+        return Ok(vec![("answer".to_owned(), compare(expected, &of_answer(wire, &answer)))]);
+    }
+    let body = fs::read(stream)?;
+    let mut all = vec![("whole".to_owned(), compare(expected, &of_stream(wire, &body, body.len().max(1))))];
+    for piece in PIECES {
+        let cutting = format!("pieces of {piece}");
+        all.push((cutting, compare(expected, &of_stream(wire, &body, piece))));
+    }
+    Ok(all)
+}
+
+/// What a wire made of an answer, in the words of an expectation, and what was against the rules.
+struct Seen {
+    fields: Map<String, Value>,
+    faults: Vec<String>,
+}
+
+fn of_answer(wire: &dyn Wire, answer: &Value) -> Seen {
+    let body = match &answer["body"] {
+        Value::String(text) => text.clone(),
+        body => body.to_string(),
+    };
+    let headers: BTreeMap<String, String> = answer["headers"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.to_lowercase(), value.as_str().map_or(value.to_string(), str::to_owned)))
+        .collect();
+    let status = answer["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(0);
+    let error = wire.error(status, &|name| headers.get(name).cloned(), body.as_bytes(), 0);
+    let fields = Map::from_iter([("error".to_owned(), error_fields(&error, &Remarks::default()))]);
+    Seen { fields, faults: Vec::new() }
+}
+
+fn of_stream(wire: &dyn Wire, body: &[u8], piece: usize) -> Seen {
+    let mut decoder = wire.decoder();
+    let mut events = Vec::new();
+    for bytes in body.chunks(piece) {
+        decoder.feed(bytes, &mut events);
+    }
+    decoder.finish(&mut events);
+    let mut seen = Seen { fields: Map::new(), faults: Vec::new() };
+    if !decoder.is_done() {
+        seen.faults.push("the decoder is not done at the end".to_owned());
+    }
+    seen.take(events, &decoder.remarks());
+    seen
+}
+
+impl Seen {
+    fn take(&mut self, events: Vec<AssistantMessageEvent>, remarks: &Remarks) {
+        use AssistantMessageEvent as Event;
+        let mut assembler = Assembler::default();
+        let mut raw_arguments: BTreeMap<u32, String> = BTreeMap::new();
+        let mut closed = Vec::new();
+        let (mut end, mut usage, mut starts) = (None, None, 0);
+        for event in events {
+            if end.is_some() {
+                self.faults.push("an event after the end".to_owned());
+            }
+            match &event {
+                Event::Start => starts += 1,
+                Event::ToolCallStart { index, .. } => drop(raw_arguments.insert(*index, String::new())),
+                Event::ToolCallDelta { index, delta } => {
+                    raw_arguments.entry(*index).or_default().push_str(delta);
+                }
+                Event::ToolCallEnd { index, .. } => closed.push(*index),
+                Event::Usage(told) => usage = Some(*told),
+                Event::Done { stop_reason, usage: told } => {
+                    end = Some((*stop_reason, None));
+                    usage = told.or(usage);
+                }
+                Event::Error(error) => end = Some((MessageStopReason::Error, Some(error.clone()))),
+                _ => {}
+            }
+            if let Err(fault) = assembler.push(event) {
+                self.faults.push(fault);
+            }
+        }
+        let Some((stop_reason, error)) = end else {
+            return self.faults.push("no end".to_owned());
+        };
+        if starts > 1 || (starts == 0 && error.is_none()) {
+            self.faults.push(format!("{starts} starts"));
+        }
+        self.take_blocks(assembler, stop_reason, (&raw_arguments, &closed), remarks);
+        self.set("stop_reason", json!(stop_reason.as_str()));
+        self.set("raw_stop_reason", json!(remarks.raw_stop_reason));
+        self.set("saw_done", json!(remarks.saw_done));
+        self.set("usage", usage.as_ref().map_or(Value::Null, usage_fields));
+        if let Some(error) = error {
+            self.set("error", error_fields(&error, remarks));
+        }
+    }
+
+    fn take_blocks(
+        &mut self,
+        assembler: Assembler,
+        stop_reason: MessageStopReason,
+        (raw_arguments, closed): (&BTreeMap<u32, String>, &[u32]),
+        remarks: &Remarks,
+    ) {
+        let assembled = assembler.finish(stop_reason);
+        let (mut text, mut refusal) = (String::new(), String::new());
+        let (mut thinking, mut calls) = (Vec::new(), Vec::new());
+        for (index, block) in (0_u32..).zip(&assembled.content) {
+            match block {
+                ContentBlock::Text(block) if remarks.refusals.contains(&index) => {
+                    refusal.push_str(&block.text);
+                }
+                ContentBlock::Text(block) => text.push_str(&block.text),
+                ContentBlock::Thinking(block) if block.redacted => {
+                    thinking.push(json!({"text": block.thinking, "redacted": true, "data": block.signature}));
+                }
+                ContentBlock::Thinking(block) => {
+                    let mut entry = json!({"text": block.thinking});
+                    if let Some(signature) = &block.signature {
+                        entry["signature"] = json!(signature);
+                    }
+                    thinking.push(entry);
+                }
+                ContentBlock::ToolCall(call) => {
+                    let id = if call.call_id.is_empty() { Value::Null } else { json!(call.call_id) };
+                    let raw = raw_arguments.get(&index).cloned().unwrap_or_default();
+                    let is_broken = serde_json::from_str::<Value>(&raw).is_err() && !raw.is_empty();
+                    let is_cut =
+                        !closed.contains(&index) || (stop_reason == MessageStopReason::Length && is_broken);
+                    calls.push(if is_cut {
+                        json!({"id": id, "name": call.tool_name, "arguments": null,
+                               "arguments_raw": raw, "complete": false})
+                    } else {
+                        let arguments: Value =
+                            serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+                        json!({"id": id, "name": call.tool_name, "arguments": arguments})
+                    });
+                }
+                ContentBlock::Image(_) | ContentBlock::File(_) => {
+                    self.faults.push("an assistant message with a picture or a file".to_owned());
+                }
+            }
+        }
+        self.set("text", json!(text));
+        self.set("thinking", Value::Array(thinking));
+        self.set("tool_calls", Value::Array(calls));
+        if !refusal.is_empty() {
+            self.set("refusal", json!(refusal));
+        }
+    }
+
+    fn set(&mut self, field: &str, value: Value) {
+        self.fields.insert(field.to_owned(), value);
+    }
+}
+
+fn usage_fields(usage: &Usage) -> Value {
+    let mut fields = json!({
+        "input": usage.input,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+    });
+    if let Some(reasoning) = usage.reasoning {
+        fields["reasoning"] = json!(reasoning);
+    }
+    fields
+}
+
+fn error_fields(error: &ErrorInfo, remarks: &Remarks) -> Value {
+    let mut fields = json!({
+        "kind": error.code.as_str(),
+        "retryable": error.retryable,
+        "message": error.message,
+    });
+    if error.provider.is_none() {
+        fields["is_ours"] = json!(true);
+    }
+    let provider = error.provider.clone().unwrap_or_default();
+    let optional = [
+        ("provider_type", provider.kind.map(Value::from)),
+        ("provider_code", provider.code.map(Value::from)),
+        ("retry_after_ms", error.retry_after_ms.map(Value::from)),
+        ("failed_generation", remarks.failed_generation.clone().map(Value::from)),
+    ];
+    for (field, value) in optional {
+        if let Some(value) = value {
+            fields[field] = value;
+        }
+    }
+    fields
+}
+
+/// How what was seen differs from what was expected. A field that nothing here knows is a difference too.
+fn compare(expected: &Value, seen: &Seen) -> Vec<String> {
+    let mut differences = seen.faults.clone();
+    for (field, wanted) in expected.as_object().into_iter().flatten() {
+        if NOTES.contains(&field.as_str()) {
+            continue;
+        }
+        match seen.fields.get(field) {
+            None => differences.push(format!("`{field}` is not there, expected {wanted}")),
+            Some(got) if is_same(field, wanted, got) => {}
+            Some(got) => differences.push(format!("`{field}` is {got}, expected {wanted}")),
+        }
+    }
+    for field in ["error", "refusal"] {
+        if let (Some(got), None) = (seen.fields.get(field), expected.get(field)) {
+            differences.push(format!("`{field}` is {got}, none was expected"));
+        }
+    }
+    differences
+}
+
+fn is_same(field: &str, wanted: &Value, got: &Value) -> bool {
+    match field {
+        // Numbers among the provider's codes are kept as text.
+        "error" => is_same_error(&in_words(wanted), &in_words(got)),
+        // A word that nobody knows has no stop reason of its own.
+        "stop_reason" if wanted == "unknown" => got == "stop",
+        _ => equal(wanted, got),
+    }
+}
+
+/// Compares what is told; a delay that is not told must not be there.
+fn is_same_error(wanted: &Value, got: &Value) -> bool {
+    // Where the provider said nothing, the message is our own.
+    let is_ours = got.get("is_ours").is_some();
+    let fields = wanted.as_object().into_iter().flatten();
+    fields.into_iter().all(|(field, value)| (is_ours && field == "message") || got.get(field) == Some(value))
+        && wanted.get("retry_after_ms") == got.get("retry_after_ms")
+}
+
+fn in_words(error: &Value) -> Value {
+    let mut error = error.clone();
+    for field in ["provider_type", "provider_code"] {
+        if let Some(Value::Number(number)) = error.get(field) {
+            error[field] = json!(number.to_string());
+        }
+    }
+    error
+}
+
+/// Equality in which 1 and 1.0 are the same number.
+fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal(a, b)))
+        }
+        _ => a == b,
+    }
+}
