@@ -46,6 +46,9 @@ class Core {
     /** The session state as the tools see it. @type {Map<string, any>} */
     this.state = new Map();
     this.resetState();
+    /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
+    this.promised = new Map();
+    this.nextPromise = 1;
     /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
     this.validated = new Map();
     /** @type {Map<number, Driver>} */
@@ -164,7 +167,7 @@ class Core {
   host() {
     const ref = new WeakRef(this);
     return {
-      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.poll(),
+      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.pollSoon(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
     };
@@ -184,7 +187,7 @@ class Core {
     const last = this.messages.at(-1);
     if (!this.driver) {
       if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
-      const waiting = this.mail.length > 0 || this.receipts.size > 0;
+      const waiting = this.handle === 0 ? this.mail.length > 0 : this.engine.glue.has_waiting(this.handle);
       if (last.role === "assistant" && !waiting) {
         throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
       }
@@ -198,6 +201,7 @@ class Core {
     this.driver = undefined;
     this.asked.clear();
     this.validated.clear();
+    this.promised.clear();
     for (const waiting of this.idle.splice(0)) waiting();
   }
 

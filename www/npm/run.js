@@ -138,6 +138,15 @@ export class Driver {
     }
   }
 
+  /**
+   * Polls when the promises that are settling now have settled: a tool that steers or aborts and then returns has
+   * returned by then, and its answer counts.
+   */
+  async pollSoon() {
+    for (let turn = 0; turn < 8; turn++) await undefined;
+    this.poll();
+  }
+
   /** A call into the engine. A panic there ends every run: the instance is gone. @param {(glue: any) => any} work */
   #call(work) {
     try {
@@ -351,7 +360,7 @@ export class Driver {
     this.abortReason = reason;
     if (this.handle) {
       this.engine.glue.run_abort(this.handle, this.stopping);
-      queueMicrotask(() => this.poll());
+      this.pollSoon();
     }
   }
 
