@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 
 use crate::cancel::CancelToken;
-use crate::json::{RawJson, ToJson};
+use crate::json::{RawJson, Value};
 use crate::message::ContentBlock;
 use crate::state::SessionState;
 use crate::stream::ToolSchema;
@@ -19,8 +19,11 @@ pub enum ApprovalNeed {
     /// Always.
     Always,
     /// Depends on the arguments. One that fails counts as yes.
-    Depends(Rc<dyn Fn(&RawJson) -> Result<bool, String>>),
+    Depends(Rc<DependsOn>),
 }
+
+/// Whether a call with these arguments asks before it runs.
+pub type DependsOn = dyn Fn(&RawJson) -> Result<bool, String>;
 
 /// A tool as the loop must know it.
 #[derive(Clone)]
@@ -130,9 +133,14 @@ pub struct Updates(Rc<UpdateQueue>);
 
 #[derive(Default)]
 struct UpdateQueue {
-    waiting: std::cell::RefCell<std::collections::VecDeque<RawJson>>,
+    waiting: std::cell::RefCell<std::collections::VecDeque<Update>>,
     waker: std::cell::RefCell<Option<std::task::Waker>>,
     closed: std::cell::Cell<bool>,
+}
+
+enum Update {
+    Text(String),
+    Json(RawJson),
 }
 
 const UPDATES_WAITING: usize = 128;
@@ -140,11 +148,19 @@ const UPDATES_WAITING: usize = 128;
 impl Updates {
     /// Shows a text.
     pub fn text(&self, text: &str) {
-        self.send(RawJson::string(text));
+        self.push(Update::Text(text.to_owned()));
     }
 
     /// Shows any JSON. After the call's end nothing is shown.
     pub fn send(&self, update: RawJson) {
+        let text = update.as_str().starts_with('"').then(|| update.to_value());
+        self.push(match text {
+            Some(Value::String(text)) => Update::Text(text),
+            _ => Update::Json(update),
+        });
+    }
+
+    fn push(&self, update: Update) {
         if self.0.closed.get() {
             return;
         }
@@ -153,7 +169,7 @@ impl Updates {
         if waiting.len() > UPDATES_WAITING
             && let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front())
         {
-            waiting.push_front(join(&first, &second));
+            waiting.push_front(join(first, second));
         }
         drop(waiting);
         if let Some(waker) = self.0.waker.take() {
@@ -162,7 +178,11 @@ impl Updates {
     }
 
     pub(crate) fn take(&self) -> Option<RawJson> {
-        self.0.waiting.borrow_mut().pop_front()
+        let update = self.0.waiting.borrow_mut().pop_front()?;
+        Some(match update {
+            Update::Text(text) => RawJson::string(&text),
+            Update::Json(update) => update,
+        })
     }
 
     pub(crate) fn wake_by(&self, waker: &std::task::Waker) {
@@ -175,10 +195,13 @@ impl Updates {
 }
 
 /// Two texts become one; of anything else the later one stays.
-fn join(first: &RawJson, second: &RawJson) -> RawJson {
-    match (first.to_value().as_str(), second.to_value().as_str()) {
-        (Some(a), Some(b)) => [a, b].concat().to_raw(),
-        _ => second.clone(),
+fn join(first: Update, second: Update) -> Update {
+    match (first, second) {
+        (Update::Text(mut first), Update::Text(second)) => {
+            first.push_str(&second);
+            Update::Text(first)
+        }
+        (_, second) => second,
     }
 }
 
