@@ -39,6 +39,7 @@ impl Step<'_> {
         let calls = batch.calls.iter().map(|call| call.block.clone()).collect();
         self.emit(AgentEvent::ToolCallsProposed { calls });
         self.answer_faults(&mut batch);
+        self.answer_output_calls(&mut batch);
         match self.clear_by_policies(&mut batch) {
             Err(reason) => self.stop_batch(&mut batch, &reason),
             Ok(()) => self.open_table(&mut batch),
@@ -659,7 +660,7 @@ impl Step<'_> {
     }
 
     /// Gives a call a result that no tool wrote.
-    fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
+    pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
         let block = with_arguments(&call.block, &call.arguments);
         let text = self.text_of(cause, &block, detail);
@@ -674,7 +675,7 @@ impl Step<'_> {
 
     /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
     /// and the listeners are told.
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         batch: &mut Batch,
         place: usize,
@@ -742,6 +743,12 @@ impl Step<'_> {
 
     fn end_batch(&mut self, mut batch: Batch) {
         self.s.table.close();
+        if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
+            // Its result tells the model what is wrong with it.
+            if let Err(error) = self.missed_output("see the tool's result") {
+                batch.ending = Ending::Failed(*error);
+            }
+        }
         let reason = match &batch.ending {
             Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
             Ending::Interrupted => TurnEndReason::SteeringInterrupt,
@@ -774,7 +781,10 @@ impl Step<'_> {
             Ending::Normal => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
-                self.poll(Queue::Steering, AfterPoll::Turn);
+                // The answer was asked for as a call: with it the run may end as with a text.
+                let is_answer = batch.is_answer && self.s.output.is_some();
+                let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
+                self.poll(Queue::Steering, then);
             }
             Ending::Interrupted => {
                 self.inject(batch.injected);
@@ -841,7 +851,7 @@ impl Batch {
     }
 
     /// Whether the call has no result yet.
-    fn is_open(&self, place: usize) -> bool {
+    pub(super) fn is_open(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| call.status != CallStatus::Done)
     }
 }
@@ -875,6 +885,7 @@ fn new_batch(answer: Answer) -> Batch {
         told: 0,
         after_hook: None,
         injected: Vec::new(),
+        is_answer: false,
         ending: Ending::Normal,
     }
 }

@@ -14,6 +14,7 @@ use crate::message::{
 use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use crate::ports::{Compaction, HookCall};
 
+use super::output::Answered;
 use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
 use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply, Step};
 
@@ -259,13 +260,26 @@ impl Step<'_> {
 
     /// The answer has no calls.
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
+        let missed = match self.judge_text(message) {
+            Answered::AsItIs => None,
+            Answered::Fits(output) => {
+                self.s.output = Some(output);
+                None
+            }
+            Answered::Misses(why) => Some(self.missed_output(&why)),
+        };
         let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
         self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
+        if let Some(Err(error)) = missed {
+            self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
+            return self.end_run(RunStopReason::Error, Some(*error));
+        }
         self.end_turn(Some(message), Vec::new(), TurnEndReason::Complete);
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
+        self.inject(missed.and_then(Result::ok).into_iter().collect());
         self.inject(decided.injected);
         let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
         self.poll(Queue::Steering, then);
