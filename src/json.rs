@@ -328,6 +328,11 @@ impl RawJson {
         &self.0
     }
 
+    /// Whether both are the very same object.
+    pub fn is_same(&self, other: &RawJson) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod approval;
 pub mod call_ids;
 pub mod cancel;
+pub mod checkpoint;
 pub mod config;
 pub mod context;
 pub mod driver;
@@ -26,3 +27,6 @@ pub mod state;
 pub mod stream;
 pub mod stream_parts;
 pub mod tool;
+
+#[cfg(target_arch = "wasm32")]
+mod wasm;

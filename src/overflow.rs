@@ -1,15 +1,18 @@
 //! Whether the words of an error say that the conversation does not fit into the model. The last resort: a provider
 //! that gives a code or a type is judged by that.
 
-/// Whether a text says so. Limits on the rate, the key or the answer's length are none of it, whatever words they
-/// share.
+/// Whether a text says so. Limits on the rate, the account, the key or the answer's length are none of it, whatever
+/// words they share.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
-    !has(OTHER_LIMITS) && (has(OVERFLOWS) || (has(SUBJECTS) && has(LIMITS) && !text.contains("tokenizer")))
+    if has(OTHER_LIMITS) {
+        return false;
+    }
+    has(OVERFLOWS) || (has(SUBJECTS) && has(LIMITS) && !has(OTHER_SUBJECTS))
 }
 
-/// Of the rate, of the account, of the key, of the answer.
+/// Of the rate, of the account, of the key.
 const OTHER_LIMITS: &[&str] = &[
     "rate limit",
     "rate_limit",
@@ -19,14 +22,19 @@ const OTHER_LIMITS: &[&str] = &[
     "per hour",
     "per day",
     "per second",
-    "/min",
-    "tpm",
-    "rpm",
+    "daily",
+    "monthly",
+    "(tpm)",
+    "(rpm)",
     "quota",
     "billing",
     "credit balance",
     "too many requests",
-    "429",
+    "throttl",
+    "please wait",
+    "try again later",
+    "try again in",
+    "retry after",
     "api key",
     "api_key",
     "api token",
@@ -38,13 +46,6 @@ const OTHER_LIMITS: &[&str] = &[
     "authentication",
     "permission",
     "expired",
-    "output tokens",
-    "completion tokens",
-    "max_tokens is too large",
-    "max_tokens must",
-    "max_tokens: ",
-    "max_output_tokens",
-    "max_completion_tokens",
 ];
 
 /// What providers write, in lower case.
@@ -87,6 +88,15 @@ const OVERFLOWS: &[&str] = &[
 /// Together with one of the [`LIMITS`], anywhere in the text.
 const SUBJECTS: &[&str] = &["context", "token"];
 const LIMITS: &[&str] = &["overflow", "maximum", "too long", "limit"];
+/// Unless the text is about the answer's length, or about something else that is called so.
+const OTHER_SUBJECTS: &[&str] = &[
+    "output tokens",
+    "completion tokens",
+    "max_tokens",
+    "max_output_tokens",
+    "max_completion_tokens",
+    "tokenizer",
+];
 
 #[cfg(test)]
 mod tests {
@@ -110,6 +120,8 @@ mod tests {
             "context window exceeds limit",
             "The decoder prompt (length 9000) is longer than the maximum model length of 8192",
             "Token limit reached",
+            "'max_completion_tokens' is too large: 9000. This model's maximum context length is 8192 tokens",
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 142900 tokens.",
         ] {
             assert!(is_context_overflow(text), "{text}");
         }
@@ -122,6 +134,8 @@ mod tests {
             "Rate limit reached: 10 requests; token bucket limit",
             "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for this model",
             "Your token has expired; limit access",
+            "Too many tokens, please wait before trying again.",
+            "Daily token limit reached",
             "You exceeded your current quota of tokens; limit 5",
             "context deadline exceeded",
             "tokenizer failed: sequence too long",

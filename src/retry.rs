@@ -4,6 +4,7 @@ mod delay;
 
 pub use delay::{
     DelaySource, RequestedDelay, delay_from_headers, delay_from_rate_limits, delay_in_text, parse_date,
+    parse_rfc3339,
 };
 
 use crate::error::{ErrorInfo, ErrorKind};

@@ -65,7 +65,8 @@ const SHELLS: [&str; 4] =
 /// `view` on the server `srv`).
 ///
 /// There is no shell parser here. A rule for a command (`run_command::git`) therefore means at least "ask" for every
-/// command of that tool, and so does a command that starts another shell and would be approved by default only.
+/// command of that tool. So does, where it would be approved by default only, a command that nobody can see through:
+/// one that starts another shell, or whose quotes do not close.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolApprovalPolicy {
     /// Nothing is decided by rule: ask for everything.
@@ -141,7 +142,7 @@ impl ToolApprovalPolicy {
         let ruled = ruled.or_else(|| rules.get(SHELLS[0]).copied());
         let by_command = [tool_name, plain, SHELLS[0]].iter().any(|scope| has_command_rule(rules, scope));
         let action = ruled.unwrap_or(default);
-        if by_command || (ruled.is_none() && starts_a_shell(command)) {
+        if by_command || (ruled.is_none() && is_opaque(command)) {
             return Verdict::Ruled(action.max(ToolApprovalAction::Ask));
         }
         ruled.map_or(Verdict::Default(default), Verdict::Ruled)
@@ -167,11 +168,16 @@ fn has_command_rule(rules: &BTreeMap<String, ToolApprovalAction>, scope: &str) -
     rules.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
 }
 
-/// Whether a command hands a script to another shell (`sh -c '…'`), where nobody can see what it does.
-fn starts_a_shell(command: &str) -> bool {
-    let mut words = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-    let is_shell = |word: &str| matches!(word, "sh" | "bash" | "zsh" | "dash" | "ksh" | "eval");
-    words.any(is_shell) && (command.contains(" -") || command.contains("eval"))
+/// Whether a command hands a script to another shell (`sh -c '…'`), or is not even whole.
+fn is_opaque(command: &str) -> bool {
+    let words = command.split(|c: char| c.is_whitespace() || "\"'`;|&()".contains(c));
+    let mut programs = words.map(|word| word.rsplit('/').next().unwrap_or_default());
+    let starts_a_shell =
+        programs.any(|program| matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "eval"));
+    let count = |mark: char| command.matches(mark).count();
+    let is_whole =
+        ['\'', '"', '`'].iter().all(|mark| count(*mark).is_multiple_of(2)) && count('(') == count(')');
+    starts_a_shell || !is_whole
 }
 
 /// Who is asked about tools that no rule names.
@@ -313,6 +319,7 @@ mod tests {
         assert_eq!(policy.action("run_command", None), Approve);
         assert_eq!(policy.action("view", Some("git status")), Approve);
         assert_eq!(rules(&[], Approve).action("run_command", Some("bash -lc 'rm x'")), Ask);
-        assert_eq!(rules(&[], Approve).action("run_command", Some("./run.sh now")), Approve);
+        assert_eq!(rules(&[], Approve).action("run_command", Some("echo 'rm")), Ask);
+        assert_eq!(rules(&[], Approve).action("run_command", Some("./run.sh now | wc -l")), Approve);
     }
 }

@@ -51,7 +51,20 @@ pub fn with_margin(tokens: u64) -> u64 {
 
 /// Tokens that a tool costs in every request; `bytes` of its name, description and schema together.
 pub fn tool_tokens(bytes: u64) -> u64 {
-    weight_of_bytes(bytes.saturating_mul(6).div_ceil(5)) + PER_MESSAGE
+    tokens_of(bytes.saturating_mul(6).div_ceil(5)) + PER_MESSAGE
+}
+
+/// What a part of a message is and how many bytes are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartSize {
+    /// Text or thinking.
+    Text(u64),
+    /// A call: its name and arguments.
+    Call(u64),
+    /// A result.
+    Result(u64),
+    /// A picture or a file, whatever its size.
+    Picture,
 }
 
 const PER_MESSAGE: u64 = 8;
@@ -60,31 +73,50 @@ const PER_PART: u64 = 3;
 const PER_LINK: u64 = 30;
 const PICTURE: u64 = 2_000;
 
+/// Roughly how many tokens a message of these parts is; rather too many than too few.
+pub fn weight_of_parts(parts: impl IntoIterator<Item = PartSize>) -> u64 {
+    parts.into_iter().fold(PER_MESSAGE, |sum, part| {
+        let tokens = match part {
+            PartSize::Text(bytes) => tokens_of(bytes),
+            PartSize::Call(bytes) | PartSize::Result(bytes) => tokens_of(bytes.saturating_add(PER_LINK)),
+            PartSize::Picture => PICTURE,
+        };
+        sum.saturating_add(tokens + PER_PART)
+    })
+}
+
+/// As [`weight_of_parts`], for a message that is nothing but a text.
+pub fn weight_of_text(bytes: u64) -> u64 {
+    tokens_of(bytes) + PER_MESSAGE
+}
+
 /// Three and a half bytes are a token.
-pub(super) fn weight_of_bytes(bytes: u64) -> u64 {
+fn tokens_of(bytes: u64) -> u64 {
     bytes.saturating_mul(2).div_ceil(7)
 }
 
 pub(super) fn weight_of_blocks(content: &[ContentBlock]) -> u64 {
-    if let [text @ ContentBlock::Text(_)] = content {
-        return PER_MESSAGE + weight_of_bytes(block_bytes(text));
+    if let [ContentBlock::Text(text)] = content {
+        return weight_of_text(bytes(text.text.len()));
     }
-    let weights = content.iter().map(|block| match block {
-        ContentBlock::Image(_) | ContentBlock::File(_) => PICTURE,
-        ContentBlock::ToolCall(call) => weight_of_call(&call.tool_name, call.arguments.as_str()),
-        _ => weight_of_bytes(block_bytes(block)),
-    });
-    weights.fold(PER_MESSAGE, |sum, weight| sum.saturating_add(weight + PER_PART))
+    weight_of_parts(content.iter().map(|block| match block {
+        ContentBlock::Image(_) | ContentBlock::File(_) => PartSize::Picture,
+        ContentBlock::ToolCall(call) => {
+            PartSize::Call(bytes(call.tool_name.len() + call.arguments.as_str().len()))
+        }
+        _ => PartSize::Text(block_bytes(block)),
+    }))
 }
 
-fn weight_of_call(name: &str, arguments: &str) -> u64 {
-    let bytes = u64::try_from(name.len() + arguments.len()).unwrap_or(u64::MAX);
-    weight_of_bytes(bytes.saturating_add(PER_LINK))
+/// Its pictures are parts of their own.
+pub(super) fn weight_of_result(content: &[ContentBlock]) -> u64 {
+    let pictures = content.iter().filter(|block| matches!(block, ContentBlock::Image(_)));
+    let bytes = content.iter().map(block_bytes).fold(0, u64::saturating_add);
+    weight_of_parts(pictures.map(|_| PartSize::Picture).chain([PartSize::Result(bytes)]))
 }
 
-pub(super) fn weight_of_result(bytes: u64, pictures: usize) -> u64 {
-    let pictures = u64::try_from(pictures).unwrap_or(0).saturating_mul(PICTURE);
-    weight_of_bytes(bytes.saturating_add(PER_LINK)).saturating_add(pictures) + PER_PART + PER_MESSAGE
+fn bytes(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 /// Trims old messages until the budget holds. `overhead` are the tokens of the tools, `keep_last` so many answers are
@@ -181,6 +213,13 @@ pub struct TrimMemory {
     /// So many messages are trimmed.
     pub boundary: usize,
     trimmed: Vec<(AgentMessage, AgentMessage)>,
+}
+
+impl TrimMemory {
+    /// What is known after a restart: so many messages were trimmed.
+    pub fn restored(boundary: usize) -> Self {
+        TrimMemory { boundary, trimmed: Vec::new() }
+    }
 }
 
 impl BudgetTrim {

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
+use super::budget;
 use super::passes::{
     DanglingCalls, IdMap, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
     merge_same_role, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
 };
-use super::{block_bytes, budget};
 use crate::message::{AgentMessage, ContentBlock, LlmMessage, MessageStopReason};
 
 /// What becomes of neighbouring messages of one role.
@@ -255,11 +255,7 @@ impl Reducible for AgentMessage {
         match self {
             AgentMessage::User(message) => budget::weight_of_blocks(&message.content),
             AgentMessage::Assistant(message) => budget::weight_of_blocks(&message.content),
-            AgentMessage::ToolResult(result) => {
-                let bytes = result.content.iter().map(block_bytes).fold(0, u64::saturating_add);
-                let pictures = result.content.iter().filter(|block| matches!(block, ContentBlock::Image(_)));
-                budget::weight_of_result(bytes, pictures.count())
-            }
+            AgentMessage::ToolResult(result) => budget::weight_of_result(&result.content),
             AgentMessage::Custom(_) => 0,
         }
     }

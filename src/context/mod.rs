@@ -12,11 +12,13 @@
 mod budget;
 mod hygiene;
 mod passes;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use budget::{
-    BOUNDARY_KEY, BudgetTrim, TokenBudget, TrimMemory, boundary_in, set_boundary, tool_tokens,
-    trim_to_budget, with_margin,
+    BOUNDARY_KEY, BudgetTrim, PartSize, TokenBudget, TrimMemory, boundary_in, set_boundary, tool_tokens,
+    trim_to_budget, weight_of_parts, weight_of_text, with_margin,
 };
 pub use hygiene::{KeepLast, SameRole, hygiene};
 pub use passes::{

@@ -99,6 +99,25 @@ pub fn parse_date(text: &str) -> Option<i64> {
     Some((minutes * 60 + second) * 1_000)
 }
 
+/// A date in milliseconds since 1970: RFC 3339, `2026-01-02T03:04:05.5Z`.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(['T', 't'])?;
+    let mut parts = date.splitn(3, '-');
+    let year = digits(parts.next()?, 4, 4)?;
+    let month = digits(parts.next()?, 2, 2)?;
+    let day = digits(parts.next()?, 2, 2)?;
+    let zone_at = time.find(['Z', 'z', '+', '-'])?;
+    let (clock, zone) = time.split_at_checked(zone_at)?;
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let (hour, minute, second) = time_of_day(clock)?;
+    // Three digits are the milliseconds; what is missing of them is zero.
+    let thousandths = [fraction, "00"].concat();
+    let thousandths = digits(thousandths.get(..3)?, 3, 3)?;
+    let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset_minutes(&zone.replace(':', ""))? };
+    let minutes = (days_since_1970(year, month, day)? * 24 + hour) * 60 + minute - offset;
+    Some((minutes * 60 + second) * 1_000 + thousandths)
+}
+
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -192,21 +211,6 @@ fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
         rest = after;
     }
     Some((total, rest))
-}
-
-fn parse_rfc3339(text: &str) -> Option<i64> {
-    let (date, time) = text.split_once(['T', 't'])?;
-    let mut parts = date.splitn(3, '-');
-    let year = digits(parts.next()?, 4, 4)?;
-    let month = digits(parts.next()?, 2, 2)?;
-    let day = digits(parts.next()?, 2, 2)?;
-    let zone_at = time.find(['Z', 'z', '+', '-'])?;
-    let (clock, zone) = time.split_at_checked(zone_at)?;
-    let clock = clock.split_once('.').map_or(clock, |(whole, _)| whole);
-    let (hour, minute, second) = time_of_day(clock)?;
-    let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset_minutes(&zone.replace(':', ""))? };
-    let minutes = (days_since_1970(year, month, day)? * 24 + hour) * 60 + minute - offset;
-    Some((minutes * 60 + second) * 1_000)
 }
 
 /// `03:04:05` or `03:04`
@@ -356,5 +360,7 @@ mod tests {
         assert_eq!(parse_date("29 Feb 2023 00:00:00 GMT"), None);
         assert_eq!(parse_date("29 Feb 2100 00:00:00 GMT"), None);
         assert_eq!(parse_date("1 Jan 70 00:00:00 GMT"), Some(0));
+        assert_eq!(parse_rfc3339("1970-01-01T01:00:00.5+01:00"), Some(500));
+        assert_eq!(parse_rfc3339("1970-01-01T00:00:00.123456Z"), Some(123));
     }
 }

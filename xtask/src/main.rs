@@ -1,18 +1,133 @@
-//! `cargo xtask NAME`
+//! `cargo xtask NAME`: everything this repository does besides `cargo build`.
 
+mod args;
+mod demo;
 mod fixtures;
+mod pack;
+mod run;
+mod setup;
+mod test;
+mod vectors;
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Result;
+
+use crate::args::Misuse;
+
+/// One thing that `cargo xtask` does. `run` gets the words after the name.
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<ExitCode>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "build",
+        usage: "build [--dev]",
+        about: "the npm package, into pkg/; with --dev unoptimised and quick",
+        run: pack::run,
+    },
+    Command {
+        name: "demo",
+        usage: "demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]",
+        about: "builds, then serves the demo page; with --once answers in the terminal",
+        run: demo::run,
+    },
+    Command {
+        name: "test",
+        usage: "test [NAME...] [--skip NAME] [--list]",
+        about: "every check there is, or those that are named",
+        run: test::run,
+    },
+    Command {
+        name: "setup",
+        usage: "setup",
+        about: "fetches what the others need, ahead of time",
+        run: setup::run,
+    },
+    Command {
+        name: "fixtures",
+        usage: "fixtures DIR",
+        about: "plays recorded provider answers of a directory through the wires and compares",
+        run: play_fixtures,
+    },
+    Command {
+        name: "vectors",
+        usage: "vectors DIR",
+        about: "plays golden vectors of a directory on the rules and compares",
+        run: play_vectors,
+    },
+    // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
+    // (conformance); what CI shall run of it is a row in test.rs.
+];
+
+const EXAMPLES: &str = "\
+examples
+  cargo xtask build                        pkg/, ready for `npm pack`, with a table of its sizes
+  cargo xtask demo                         the demo page on 127.0.0.1
+  cargo xtask demo --once \"Rain in Oslo?\"   one question, answered in the terminal
+  cargo xtask test                         what CI runs
+  cargo xtask test rust node               two parts of it
+";
+
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["fixtures", dir] if fixtures::run(Path::new(dir)) => ExitCode::SUCCESS,
-        ["fixtures", _] => ExitCode::FAILURE,
-        _ => {
-            eprintln!("usage: cargo xtask fixtures DIR");
-            ExitCode::FAILURE
-        }
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let (name, rest) = match given.split_first() {
+        Some((name, rest)) => (name.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    if matches!(name, "help" | "--help" | "-h") {
+        print!("{}", help());
+        return ExitCode::SUCCESS;
     }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let known: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        eprintln!("error: {}", args::unknown("command", name, &known));
+        eprintln!("`cargo xtask help` says what they do");
+        return ExitCode::from(2);
+    };
+    if rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h") {
+        println!("cargo xtask {}\n  {}", command.usage, command.about);
+        return ExitCode::SUCCESS;
+    }
+    (command.run)(rest).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        if !error.is::<Misuse>() {
+            return ExitCode::FAILURE;
+        }
+        eprintln!("usage: cargo xtask {}", command.usage);
+        ExitCode::from(2)
+    })
+}
+
+fn play_fixtures(args: &[String]) -> Result<ExitCode> {
+    Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(directory(args)?)))))
+}
+
+fn play_vectors(args: &[String]) -> Result<ExitCode> {
+    let report = vectors::run(Path::new(directory(args)?)).map_err(anyhow::Error::msg)?;
+    Ok(ExitCode::from(u8::from(report.failed > 0)))
+}
+
+/// The one directory that a command takes.
+fn directory(args: &[String]) -> Result<&str> {
+    match args {
+        [directory] if Path::new(directory).is_dir() => Ok(directory),
+        [directory] => Err(Misuse(format!("`{directory}` is no directory")).into()),
+        _ => Err(Misuse("one directory is wanted".to_owned()).into()),
+    }
+}
+
+fn help() -> String {
+    let mut text = String::from("cargo xtask NAME\n\n");
+    for command in COMMANDS {
+        text.push_str(&format!("  {}\n      {}\n", command.usage, command.about));
+    }
+    text.push('\n');
+    text.push_str(EXAMPLES);
+    text
 }

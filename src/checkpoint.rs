@@ -1,0 +1,328 @@
+//! The envelope of a checkpoint: `CheckpointEnvelopeV1`, which other agents read and write too.
+//!
+//! `{"version": 1, "format": "stakai_message_v1", "run_id": uuid or null, "messages": […], "metadata": …}`. Messages
+//! are `{role, content, name?, provider_options?}` with a text or parts (`text`, `image`, `tool_call`, `tool_result`).
+//! What is not understood here is kept and written again. What only this engine needs stands in
+//! `metadata.turnwheel`.
+
+use std::fmt;
+
+use crate::json::{Map, ObjectWriter, ToJson, Value};
+
+/// The only version there is.
+pub const VERSION: u64 = 1;
+/// The only format there is.
+pub const FORMAT: &str = "stakai_message_v1";
+/// The key of the engine's own state in the metadata.
+const OWN_STATE: &str = "turnwheel";
+/// What the metadata says of a checkpoint that was a bare list of messages.
+const MIGRATED_FROM: (&str, &str) = ("migrated_from", "legacy_messages_array");
+
+/// A checkpoint, decoded and judged, or about to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckpointEnvelopeV1 {
+    /// A UUID in lower case with hyphens; nothing else is written here.
+    run_id: Option<String>,
+    /// The messages, oldest first.
+    pub messages: Vec<Value>,
+    /// Anything.
+    pub metadata: Value,
+    /// Fields that are not of this version.
+    others: Map,
+}
+
+/// Why a text is no checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckpointError {
+    /// It has no version, and is none of the older shapes that had none. The reason is for people.
+    MissingVersion(String),
+    /// It is of another version.
+    UnsupportedVersion(u64),
+    /// It is of another format.
+    UnsupportedFormat(String),
+    /// It is no JSON, or lacks something. The reason is for people.
+    InvalidPayload(String),
+}
+
+impl CheckpointError {
+    /// `missing_version`, `unsupported_version`, `unsupported_format` or `invalid_payload`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            CheckpointError::MissingVersion(_) => "missing_version",
+            CheckpointError::UnsupportedVersion(_) => "unsupported_version",
+            CheckpointError::UnsupportedFormat(_) => "unsupported_format",
+            CheckpointError::InvalidPayload(_) => "invalid_payload",
+        }
+    }
+}
+
+impl fmt::Display for CheckpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckpointError::MissingVersion(_) => f.write_str("checkpoint payload is missing version"),
+            CheckpointError::UnsupportedVersion(version) => {
+                f.write_str("unsupported checkpoint version: ")?;
+                f.write_str(&version.to_string())
+            }
+            CheckpointError::UnsupportedFormat(format) => {
+                f.write_str("unsupported checkpoint format: ")?;
+                f.write_str(format)
+            }
+            CheckpointError::InvalidPayload(reason) => {
+                f.write_str("invalid checkpoint payload: ")?;
+                f.write_str(reason)
+            }
+        }
+    }
+}
+
+impl std::error::Error for CheckpointError {}
+
+impl CheckpointEnvelopeV1 {
+    /// A new envelope. A run id that is no UUID is left out: other readers would refuse the whole checkpoint. Keep it
+    /// in the metadata.
+    pub fn new(run_id: Option<&str>, messages: Vec<Value>, metadata: Value) -> Self {
+        CheckpointEnvelopeV1 { run_id: run_id.and_then(uuid), messages, metadata, others: Map::new() }
+    }
+
+    /// The run's id, if it is a UUID.
+    pub fn run_id(&self) -> Option<&str> {
+        self.run_id.as_deref()
+    }
+
+    /// What the engine keeps for itself.
+    pub fn own_state(&self) -> Option<&Value> {
+        self.metadata.get(OWN_STATE)
+    }
+
+    /// Keeps something for the engine. Metadata that is no object is replaced by one.
+    pub fn set_own_state(&mut self, state: Value) {
+        if !matches!(self.metadata, Value::Object(_)) {
+            self.metadata = Value::Object(Map::new());
+        }
+        if let Value::Object(metadata) = &mut self.metadata {
+            metadata.insert(OWN_STATE, state);
+        }
+    }
+
+    /// Reads a checkpoint from bytes.
+    ///
+    /// # Errors
+    /// As [`CheckpointEnvelopeV1::from_value`], and where the bytes are no JSON.
+    pub fn decode(bytes: &[u8]) -> Result<Self, CheckpointError> {
+        let invalid = |reason: String| CheckpointError::InvalidPayload(reason);
+        let text = std::str::from_utf8(bytes).map_err(|_| invalid("not valid UTF-8".to_owned()))?;
+        Self::from_value(Value::parse(text).map_err(|error| invalid(error.to_string()))?)
+    }
+
+    /// Reads a checkpoint, or one of the older shapes without a version: a bare list of messages, or an object with
+    /// `messages`.
+    ///
+    /// # Errors
+    /// The version is judged first, as it was written; then the shape, then the format.
+    pub fn from_value(value: Value) -> Result<Self, CheckpointError> {
+        let version = match value.get("version") {
+            // Only digits are a version. Anything else (`1.0`, null, a text) was never written by a version.
+            Some(Value::Number(number)) => number.as_str().parse::<u64>().ok(),
+            _ => None,
+        };
+        match version {
+            Some(VERSION) => current(value),
+            Some(other) => Err(CheckpointError::UnsupportedVersion(other)),
+            None => legacy(value).map_err(CheckpointError::MissingVersion),
+        }
+    }
+}
+
+impl ToJson for CheckpointEnvelopeV1 {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("version", &VERSION).field("format", FORMAT).field("run_id", &self.run_id);
+        object.field("messages", &self.messages).field("metadata", &self.metadata);
+        for (key, value) in self.others.iter() {
+            object.field(key, value);
+        }
+        object.end();
+    }
+}
+
+fn current(value: Value) -> Result<CheckpointEnvelopeV1, CheckpointError> {
+    let invalid = |reason: &str| Err(CheckpointError::InvalidPayload(reason.to_owned()));
+    let Value::Object(mut fields) = value else { return invalid("an object was expected") };
+    fields.remove("version");
+    let Some(Value::String(format)) = fields.remove("format") else {
+        return invalid("`format` must be a text");
+    };
+    let run_id = match fields.remove("run_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => match uuid(&text) {
+            None => return invalid("`run_id` must be a UUID or null"),
+            id => id,
+        },
+        Some(_) => return invalid("`run_id` must be a UUID or null"),
+    };
+    let messages = checked_messages(fields.remove("messages")).map_err(CheckpointError::InvalidPayload)?;
+    let Some(metadata) = fields.remove("metadata") else { return invalid("`metadata` is missing") };
+    if format != FORMAT {
+        return Err(CheckpointError::UnsupportedFormat(format));
+    }
+    Ok(CheckpointEnvelopeV1 { run_id, messages, metadata, others: fields })
+}
+
+fn legacy(value: Value) -> Result<CheckpointEnvelopeV1, String> {
+    let mut fields = match value {
+        Value::Array(_) => {
+            let messages = checked_messages(Some(value))?;
+            let (key, mark) = MIGRATED_FROM;
+            let metadata = Map::from_iter([(key.to_owned(), Value::from(mark))]);
+            return Ok(CheckpointEnvelopeV1::new(None, messages, metadata.into()));
+        }
+        Value::Object(fields) => fields,
+        other => return Err(["a checkpoint must be an object, got ", other.kind()].concat()),
+    };
+    let messages = checked_messages(fields.remove("messages"))?;
+    let metadata = fields.remove("metadata").unwrap_or_else(|| Value::Object(Map::new()));
+    let run_id = fields.remove("run_id");
+    fields.remove("version");
+    fields.remove("format");
+    let run_id = run_id.as_ref().and_then(Value::as_str);
+    Ok(CheckpointEnvelopeV1 { others: fields, ..CheckpointEnvelopeV1::new(run_id, messages, metadata) })
+}
+
+/// The messages as they are, if each of them can be understood.
+fn checked_messages(messages: Option<Value>) -> Result<Vec<Value>, String> {
+    let Some(Value::Array(messages)) = messages else {
+        return Err("`messages` must be a list".to_owned());
+    };
+    for (at, message) in messages.iter().enumerate() {
+        check_message(message).map_err(|reason| ["message ", &at.to_string(), ": ", &reason].concat())?;
+    }
+    Ok(messages)
+}
+
+fn check_message(message: &Value) -> Result<(), String> {
+    match message.get("role").and_then(Value::as_str) {
+        Some("system" | "user" | "assistant" | "tool") => {}
+        Some(other) => return Err(["unknown role `", other, "`"].concat()),
+        None => return Err("it has no `role`".to_owned()),
+    }
+    if !matches!(message.get("name"), None | Some(Value::Null | Value::String(_))) {
+        return Err("`name` must be a text".to_owned());
+    }
+    match message.get("content") {
+        Some(Value::String(_)) => Ok(()),
+        Some(Value::Array(parts)) => parts.iter().try_for_each(check_part),
+        _ => Err("`content` must be a text or a list".to_owned()),
+    }
+}
+
+fn check_part(part: &Value) -> Result<(), String> {
+    let (texts, any): (&[&str], &[&str]) = match part.get("type").and_then(Value::as_str) {
+        Some("text") => (&["text"], &[]),
+        Some("image") => (&["url"], &[]),
+        Some("tool_call") => (&["id", "name"], &["arguments"]),
+        Some("tool_result") => (&["tool_call_id"], &["content"]),
+        Some(other) => return Err(["unknown part `", other, "`"].concat()),
+        None => return Err("a part has no `type`".to_owned()),
+    };
+    let lacking = texts.iter().find(|key| part.get(key).and_then(Value::as_str).is_none());
+    match lacking.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
+        Some(key) => Err(["a part has no `", key, "`"].concat()),
+        None => Ok(()),
+    }
+}
+
+/// A UUID in its usual form, from any of its forms.
+fn uuid(text: &str) -> Option<String> {
+    let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
+    let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    let groups: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let has_form = matches!(lengths.as_slice(), [32] | [8, 4, 4, 4, 12]);
+    if !has_form || !groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+        return None;
+    }
+    let mut id = String::with_capacity(36);
+    for (at, digit) in groups.concat().to_ascii_lowercase().char_indices() {
+        if matches!(at, 8 | 12 | 16 | 20) {
+            id.push('-');
+        }
+        id.push(digit);
+    }
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(text: &str) -> Result<CheckpointEnvelopeV1, CheckpointError> {
+        CheckpointEnvelopeV1::decode(text.as_bytes())
+    }
+
+    #[test]
+    fn what_is_not_understood_is_written_again() {
+        let text = concat!(
+            r#"{"version":1,"format":"stakai_message_v1","run_id":null,"messages":"#,
+            r#"[{"role":"user","content":"q","mood":"good"}],"metadata":{"a":[1]},"extra":{"k":12345678901234567890123}}"#
+        );
+        assert_eq!(decode(text).unwrap().to_json(), text);
+    }
+
+    #[test]
+    fn a_version_is_judged_before_it_is_narrowed() {
+        for version in ["0", "2", "65537", "4294967297", "18446744073709551615"] {
+            let text = ["{\"version\":", version, "}"].concat();
+            let Err(error) = decode(&text) else { panic!("{version} was taken for 1") };
+            assert_eq!(error.to_string(), ["unsupported checkpoint version: ", version].concat());
+        }
+    }
+
+    #[test]
+    fn the_version_is_judged_first_then_the_shape_then_the_format() {
+        let kind = |text: &str| decode(text).map_err(|error| error.kind()).map(|_| ());
+        assert_eq!(kind(r#"{"version":2,"format":"other"}"#), Err("unsupported_version"));
+        assert_eq!(kind(r#"{"version":1,"format":"other","messages":[]}"#), Err("invalid_payload"));
+        let other = r#"{"version":1,"format":"other","messages":[],"metadata":null}"#;
+        assert_eq!(kind(other), Err("unsupported_format"));
+        assert_eq!(decode(other).unwrap_err().to_string(), "unsupported checkpoint format: other");
+    }
+
+    #[test]
+    fn the_engine_keeps_its_own_state_beside_the_hosts() {
+        let mut envelope =
+            CheckpointEnvelopeV1::new(None, Vec::new(), Value::parse("{\"cwd\":\"/w\"}").unwrap());
+        envelope.set_own_state(Value::from(true));
+        let again = decode(&envelope.to_json()).unwrap();
+        assert_eq!(again.own_state(), Some(&Value::Bool(true)));
+        assert_eq!(again.metadata.get("cwd"), Some(&Value::from("/w")));
+    }
+
+    #[test]
+    fn run_ids_are_uuids_in_all_their_forms_and_nothing_else() {
+        let usual = "11111111-2222-4333-8444-5555555555af";
+        for form in [
+            usual,
+            "11111111-2222-4333-8444-5555555555AF",
+            "1111111122224333844455555555 55af".replace(' ', "").as_str(),
+            "{11111111-2222-4333-8444-5555555555af}",
+            "urn:uuid:11111111-2222-4333-8444-5555555555af",
+        ] {
+            assert_eq!(uuid(form).as_deref(), Some(usual), "{form}");
+        }
+        for form in
+            ["", "run-1", "11111111-2222-4333-8444-5555555555ag", "11111111-2222-4333-84445555555555af"]
+        {
+            assert_eq!(uuid(form), None, "{form}");
+        }
+    }
+
+    #[test]
+    fn an_older_shape_that_does_not_decode_says_what_is_wrong() {
+        let Err(CheckpointError::MissingVersion(reason)) = decode(r#"[{"role":"nobody","content":"x"}]"#)
+        else {
+            panic!("it was taken");
+        };
+        assert_eq!(reason, "message 0: unknown role `nobody`");
+    }
+}

@@ -1,0 +1,337 @@
+//! The desk of a run: where effects are left for JavaScript, and where their answers come in. Each effect has a
+//! slot; a future waits at it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use futures::Stream;
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::json::{FromJson, RawJson, Value};
+use crate::message::AgentMessage;
+use crate::provider::{Decoder, Wire};
+use crate::stream::AssistantMessageEvent;
+use crate::tool::Updates;
+
+use super::outbox::Outbox;
+
+/// Names a slot. Never used twice in a run.
+pub(super) type SlotId = u32;
+
+/// See the module.
+pub(super) struct Desk {
+    slots: RefCell<BTreeMap<SlotId, Slot>>,
+    next: Cell<SlotId>,
+    /// What JavaScript is to be told, in order.
+    leaving: RefCell<Vec<Leaving>>,
+    /// The history as JavaScript has it.
+    pub(super) mirror: RefCell<Vec<AgentMessage>>,
+}
+
+enum Leaving {
+    Effect(SlotId, String),
+    Cancel(SlotId),
+}
+
+struct Slot {
+    kind: SlotKind,
+    waker: Option<Waker>,
+}
+
+enum SlotKind {
+    Once { answer: Option<Result<String, String>>, updates: Option<Updates> },
+    Stream(Incoming),
+}
+
+/// A model's answer on its way in.
+#[derive(Default)]
+struct Incoming {
+    events: VecDeque<AssistantMessageEvent>,
+    ended: bool,
+    http: Option<Http>,
+}
+
+struct Http {
+    wire: Rc<RefCell<Box<dyn Wire>>>,
+    decoder: Box<dyn Decoder>,
+    body: Option<Vec<u8>>,
+}
+
+thread_local! {
+    /// The desk of the run that is being polled.
+    static CURRENT: RefCell<Option<Rc<Desk>>> = const { RefCell::new(None) };
+    static SCRATCH: RefCell<Vec<AssistantMessageEvent>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Does something while ports leave their effects at this desk.
+pub(super) fn with<T>(desk: &Rc<Desk>, work: impl FnOnce() -> T) -> T {
+    let before = CURRENT.with(|current| current.replace(Some(desk.clone())));
+    let result = work();
+    CURRENT.with(|current| current.replace(before));
+    result
+}
+
+/// The desk of the run that is being polled.
+pub(super) fn current() -> Option<Rc<Desk>> {
+    CURRENT.with(|current| current.borrow().clone())
+}
+
+/// Leaves an effect and waits for its answer.
+pub(super) fn ask(effect: String, updates: Option<Updates>) -> Answer {
+    let desk = current();
+    let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Once { answer: None, updates }, effect));
+    Answer { desk, slot: slot.unwrap_or(0), done: false }
+}
+
+/// Leaves an effect that answers with a stream of events.
+pub(super) fn ask_stream(effect: String) -> Events {
+    events(effect, Incoming::default())
+}
+
+/// Leaves a request; the bytes of the response are decoded by the wire.
+pub(super) fn ask_http(effect: String, wire: Rc<RefCell<Box<dyn Wire>>>, body: Vec<u8>) -> Events {
+    let decoder = wire.borrow().decoder();
+    events(effect, Incoming { http: Some(Http { wire, decoder, body: Some(body) }), ..Incoming::default() })
+}
+
+fn events(effect: String, incoming: Incoming) -> Events {
+    let desk = current();
+    let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Stream(incoming), effect));
+    Events { desk, slot: slot.unwrap_or(0), done: false }
+}
+
+impl Desk {
+    pub(super) fn new(history: Vec<AgentMessage>) -> Self {
+        Desk {
+            slots: RefCell::default(),
+            next: Cell::new(1),
+            leaving: RefCell::default(),
+            mirror: RefCell::new(history),
+        }
+    }
+
+    fn leave(&self, kind: SlotKind, effect: String) -> SlotId {
+        let slot = self.next.get();
+        self.next.set(slot + 1);
+        self.slots.borrow_mut().insert(slot, Slot { kind, waker: None });
+        self.leaving.borrow_mut().push(Leaving::Effect(slot, effect));
+        slot
+    }
+
+    /// Puts what is to leave into the batch. An effect that was dropped before JavaScript heard of it is not told.
+    pub(super) fn flush(&self, outbox: &mut Outbox) {
+        let leaving = std::mem::take(&mut *self.leaving.borrow_mut());
+        for leaves in leaving {
+            match leaves {
+                Leaving::Effect(slot, effect) => outbox.effect(slot, &effect),
+                Leaving::Cancel(slot) => outbox.cancel(slot),
+            }
+        }
+    }
+
+    fn drop_slot(&self, slot: SlotId) {
+        if self.slots.borrow_mut().remove(&slot).is_none() {
+            return;
+        }
+        let mut leaving = self.leaving.borrow_mut();
+        let unheard =
+            leaving.iter().position(|leaves| matches!(leaves, Leaving::Effect(id, _) if *id == slot));
+        match unheard {
+            Some(at) => drop(leaving.remove(at)),
+            None => leaving.push(Leaving::Cancel(slot)),
+        }
+    }
+
+    /// Something came in at a slot; its future is woken. A slot that is gone takes nothing.
+    fn receive(&self, slot: SlotId, take: impl FnOnce(&mut SlotKind)) {
+        let waker = match self.slots.borrow_mut().get_mut(&slot) {
+            Some(slot) => {
+                take(&mut slot.kind);
+                slot.waker.take()
+            }
+            None => None,
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn receive_stream(&self, slot: SlotId, take: impl FnOnce(&mut Incoming)) {
+        self.receive(slot, |kind| {
+            if let SlotKind::Stream(incoming) = kind {
+                take(incoming);
+            }
+        });
+    }
+
+    pub(super) fn resolve(&self, slot: SlotId, result: Result<&str, &str>) {
+        self.receive(slot, |kind| match kind {
+            SlotKind::Once { answer, .. } => *answer = Some(result.map(str::to_owned).map_err(str::to_owned)),
+            SlotKind::Stream(incoming) => {
+                let text = result.err().unwrap_or("the stream was answered at once");
+                let info = Value::parse(text).ok().and_then(|value| ErrorInfo::from_json(&value).ok());
+                let info = info.unwrap_or_else(|| ErrorInfo::new(ErrorKind::Unknown, text));
+                incoming.events.push_back(AssistantMessageEvent::Error(info));
+                incoming.ended = true;
+            }
+        });
+    }
+
+    pub(super) fn update(&self, slot: SlotId, update: &str) {
+        let update = RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update));
+        let updates = match self.slots.borrow().get(&slot) {
+            Some(Slot { kind: SlotKind::Once { updates, .. }, .. }) => updates.clone(),
+            _ => None,
+        };
+        if let Some(updates) = updates {
+            updates.send(update);
+        }
+    }
+
+    pub(super) fn feed(&self, slot: SlotId, bytes: &[u8]) {
+        let mut events = SCRATCH.with(|scratch| std::mem::take(&mut *scratch.borrow_mut()));
+        self.receive_stream(slot, |incoming| {
+            if let Some(http) = &mut incoming.http {
+                http.decoder.feed(bytes, &mut events);
+            }
+            incoming.events.extend(events.drain(..));
+        });
+        SCRATCH.with(|scratch| *scratch.borrow_mut() = events);
+    }
+
+    pub(super) fn feed_end(&self, slot: SlotId) {
+        self.receive_stream(slot, |incoming| {
+            let mut events = Vec::new();
+            if let Some(http) = &mut incoming.http {
+                http.decoder.finish(&mut events);
+            }
+            incoming.events.extend(events);
+            incoming.ended = true;
+        });
+    }
+
+    pub(super) fn refuse(&self, slot: SlotId, status: u16, headers: &Value, body: &[u8]) {
+        self.receive_stream(slot, |incoming| {
+            if let Some(http) = &incoming.http {
+                let header = |name: &str| headers.get(name).and_then(Value::as_str).map(str::to_owned);
+                let error = http.wire.borrow().error(status, &header, body, super::now());
+                incoming.events.push_back(AssistantMessageEvent::Error(error));
+            }
+            incoming.ended = true;
+        });
+    }
+
+    pub(super) fn stream_event(&self, slot: SlotId, event: &str) {
+        self.receive_stream(slot, |incoming| match Value::parse(event) {
+            Ok(Value::Null) => incoming.ended = true,
+            read => {
+                let read = read.map_err(|error| error.to_string());
+                let event = read.and_then(|value| AssistantMessageEvent::from_json(&value));
+                incoming.events.push_back(event.unwrap_or_else(|text| {
+                    let text = ["the model's streamFn yielded a bad event: ", &text].concat();
+                    AssistantMessageEvent::Error(ErrorInfo::new(ErrorKind::Unknown, text))
+                }));
+            }
+        });
+    }
+
+    pub(super) fn stream_delta(&self, slot: SlotId, kind: u32, index: u32, delta: String) {
+        self.receive_stream(slot, |incoming| {
+            incoming.events.push_back(match kind {
+                1 => AssistantMessageEvent::TextDelta { index, delta },
+                2 => AssistantMessageEvent::ThinkingDelta { index, delta },
+                _ => AssistantMessageEvent::ToolCallDelta { index, delta },
+            });
+        });
+    }
+
+    pub(super) fn take_body(&self, slot: SlotId) -> Vec<u8> {
+        match self.slots.borrow_mut().get_mut(&slot) {
+            Some(Slot { kind: SlotKind::Stream(Incoming { http: Some(http), .. }), .. }) => {
+                http.body.take().unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The answer of an effect.
+pub(super) struct Answer {
+    desk: Option<Rc<Desk>>,
+    slot: SlotId,
+    done: bool,
+}
+
+impl Future for Answer {
+    type Output = Result<String, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(desk) = self.desk.clone() else {
+            return Poll::Ready(Err("nobody is there to answer".to_owned()));
+        };
+        let mut slots = desk.slots.borrow_mut();
+        let Some(slot) = slots.get_mut(&self.slot) else { return Poll::Pending };
+        let SlotKind::Once { answer, .. } = &mut slot.kind else { return Poll::Pending };
+        match answer.take() {
+            Some(answer) => {
+                slots.remove(&self.slot);
+                self.done = true;
+                Poll::Ready(answer)
+            }
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let (false, Some(desk)) = (self.done, &self.desk) {
+            desk.drop_slot(self.slot);
+        }
+    }
+}
+
+/// The events of a model call.
+pub(super) struct Events {
+    desk: Option<Rc<Desk>>,
+    slot: SlotId,
+    done: bool,
+}
+
+impl Stream for Events {
+    type Item = AssistantMessageEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
+        let Some(desk) = &self.desk else { return Poll::Ready(None) };
+        let mut slots = desk.slots.borrow_mut();
+        let Some(slot) = slots.get_mut(&self.slot) else { return Poll::Ready(None) };
+        let SlotKind::Stream(incoming) = &mut slot.kind else { return Poll::Ready(None) };
+        if let Some(event) = incoming.events.pop_front() {
+            return Poll::Ready(Some(event));
+        }
+        if incoming.ended {
+            slots.remove(&self.slot);
+            drop(slots);
+            self.done = true;
+            return Poll::Ready(None);
+        }
+        if slot.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            slot.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let (false, Some(desk)) = (self.done, &self.desk) {
+            desk.drop_slot(self.slot);
+        }
+    }
+}

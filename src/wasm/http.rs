@@ -1,0 +1,46 @@
+//! A model behind a wire: the request is made here, `fetch` and the reading of the body are JavaScript's, the bytes
+//! are decoded here.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures::StreamExt;
+use futures::stream::LocalBoxStream;
+
+use crate::cancel::CancelToken;
+use crate::json::{ObjectWriter, ToJson};
+use crate::ports::{AgentRunContext, StreamFn};
+use crate::provider::Wire;
+use crate::stream::{AssistantMessageEvent, ModelRequest};
+
+use super::desk;
+
+/// See the module. The key never leaves this file but in a header.
+pub(super) struct HttpModel {
+    /// Which of the host's models: it has the `fetch` to use.
+    pub(super) index: u32,
+    pub(super) wire: Rc<RefCell<Box<dyn Wire>>>,
+    pub(super) key: Option<Rc<str>>,
+}
+
+impl StreamFn for HttpModel {
+    fn stream(
+        &self,
+        mut request: ModelRequest,
+        _context: &AgentRunContext,
+        _cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        request.api_key = request.api_key.or_else(|| self.key.clone());
+        let http = self.wire.borrow_mut().encode(&request);
+        let mut effect = String::new();
+        let mut object = ObjectWriter::new(&mut effect);
+        object.field("kind", "http").field("model", &self.index).field("url", &http.url);
+        let mut headers = ObjectWriter::new(object.key("headers"));
+        for (name, value) in &http.headers {
+            value.write_json(headers.key(name));
+        }
+        headers.end();
+        object.end();
+        desk::ask_http(effect, self.wire.clone(), http.body).boxed_local()
+    }
+}

@@ -1,0 +1,411 @@
+//! The boundary to JavaScript. Free functions over handles: no exported class, no `&mut self`, and no borrow held
+//! while JavaScript runs, except inside the synchronous rules, which can reach nothing but the inbox.
+//!
+//! JavaScript pumps: it calls in with bytes, answers and mail, and gets back one batch of what happened (see
+//! `outbox`). It tells its listeners, then calls `run_poll`, which goes on to the next effect. DESIGN.md tells why.
+
+#![allow(unsafe_code, reason = "what wasm-bindgen generates needs it; nothing here is written with it")]
+#![allow(unreachable_pub, reason = "what is exported to JavaScript must be `pub`")]
+
+mod desk;
+mod http;
+mod outbox;
+mod ports;
+mod rules;
+mod settings;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::channel::oneshot;
+use wasm_bindgen::prelude::*;
+
+use crate::agent::{Agent, Delivery};
+use crate::approval::ToolDecision;
+use crate::cancel::CancelToken;
+use crate::driver::{AgentStream, Next};
+use crate::error::{AgentError, ErrorKind};
+use crate::json::{FromJson, ToJson, Value};
+use crate::message::AgentMessage;
+use crate::ports::AgentRunContext;
+
+use desk::{Desk, SlotId};
+use outbox::{Outbox, Sent};
+use rules::Host;
+
+/// The state of one wasm instance.
+#[derive(Default)]
+struct Instance {
+    agents: BTreeMap<u32, Rc<AgentEntry>>,
+    runs: BTreeMap<u32, Rc<RunEntry>>,
+    handles: u32,
+    /// What JavaScript writes response bytes into.
+    input: Vec<u8>,
+    outbox: Outbox,
+}
+
+struct AgentEntry {
+    agent: Agent,
+    host: Host,
+    /// Posted messages whose fate is open.
+    receipts: RefCell<Vec<(u32, oneshot::Receiver<Delivery>)>>,
+}
+
+struct RunEntry {
+    agent: Rc<AgentEntry>,
+    stream: RefCell<AgentStream>,
+    desk: Rc<Desk>,
+    cancel: CancelToken,
+    sent: RefCell<Sent>,
+    waker: Waker,
+    woken: Arc<RunWaker>,
+}
+
+thread_local! {
+    static INSTANCE: RefCell<Instance> = RefCell::default();
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Notes that a run wants to be polled. Timers fire outside of any call from JavaScript; then a microtask is asked
+/// for.
+struct RunWaker {
+    handle: u32,
+    polling: AtomicBool,
+    woken: AtomicBool,
+}
+
+impl Wake for RunWaker {
+    fn wake(self: Arc<Self>) {
+        let first = !self.woken.swap(true, Ordering::Relaxed);
+        if first && !self.polling.load(Ordering::Relaxed) {
+            let handle = self.handle;
+            wasm_bindgen_futures::spawn_local(async move {
+                if let Some(run) = run_entry(handle) {
+                    run.agent.host.wake(handle);
+                }
+            });
+        }
+    }
+}
+
+pub(crate) fn now() -> u64 {
+    NOW.with(Cell::get)
+}
+
+fn set_now(now: f64) {
+    // Milliseconds since 1970: far below where a float loses whole numbers.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+    NOW.with(|cell| cell.set(now as u64));
+}
+
+fn thrown(error: &AgentError) -> JsValue {
+    JsValue::from_str(&error.info().to_json())
+}
+
+fn misuse(text: impl Into<String>) -> JsValue {
+    thrown(&AgentError::new(ErrorKind::Misuse, text))
+}
+
+fn parse(text: &str) -> Result<Value, JsValue> {
+    Value::parse(text).map_err(|error| misuse(error.to_string()))
+}
+
+fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {
+    Vec::<AgentMessage>::from_json(&parse(json)?).map_err(|text| misuse(["messages: ", &text].concat()))
+}
+
+fn read_settings(settings: JsValue) -> Result<Value, JsValue> {
+    serde_wasm_bindgen::from_value(settings).map_err(|error| misuse(error.to_string()))
+}
+
+fn run_entry(handle: u32) -> Option<Rc<RunEntry>> {
+    INSTANCE.with(|instance| instance.borrow().runs.get(&handle).cloned())
+}
+
+fn agent_entry(handle: u32) -> Result<Rc<AgentEntry>, JsValue> {
+    let found = INSTANCE.with(|instance| instance.borrow().agents.get(&handle).cloned());
+    found.ok_or_else(|| misuse("the agent was disposed of"))
+}
+
+fn next_handle() -> u32 {
+    INSTANCE.with(|instance| {
+        let mut instance = instance.borrow_mut();
+        instance.handles += 1;
+        instance.handles
+    })
+}
+
+/// Makes an agent. `settings` is a plain object (see `settings.rs`), `messages` the JSON of its history.
+#[wasm_bindgen]
+pub fn agent_new(settings: JsValue, messages: &str, host: Host) -> Result<u32, JsValue> {
+    let messages = read_messages(messages)?;
+    let config = settings::config(&read_settings(settings)?, &host).map_err(|error| thrown(&error))?;
+    let entry =
+        Rc::new(AgentEntry { agent: Agent::new(config, messages), host, receipts: RefCell::default() });
+    let handle = next_handle();
+    INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
+    Ok(handle)
+}
+
+/// Gives an agent other settings. A run that is on uses them from its next turn on.
+#[wasm_bindgen]
+pub fn agent_configure(handle: u32, settings: JsValue) -> Result<(), JsValue> {
+    let entry = agent_entry(handle)?;
+    let config = settings::config(&read_settings(settings)?, &entry.host).map_err(|error| thrown(&error))?;
+    entry.agent.configure(|current| *current = config);
+    Ok(())
+}
+
+/// Stops an agent's run and forgets its history and queues.
+#[wasm_bindgen]
+pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
+    agent_entry(handle)?.agent.reset();
+    Ok(())
+}
+
+/// Lets go of an agent.
+#[wasm_bindgen]
+pub fn agent_drop(handle: u32) {
+    let gone = INSTANCE.with(|instance| instance.borrow_mut().agents.remove(&handle));
+    drop(gone);
+}
+
+/// Begins a run. Without `prompts` it goes on from the history.
+#[wasm_bindgen]
+pub fn run_new(
+    agent: u32,
+    prompts: Option<String>,
+    run_id: &str,
+    session_id: &str,
+    now: f64,
+) -> Result<u32, JsValue> {
+    set_now(now);
+    let entry = agent_entry(agent)?;
+    let context = AgentRunContext { run_id: run_id.into(), session_id: session_id.into() };
+    let cancel = CancelToken::new();
+    let history = entry.agent.messages();
+    let stream = match prompts {
+        None => entry.agent.continue_run(context, cancel.clone()),
+        Some(prompts) => entry.agent.prompt(read_messages(&prompts)?, context, cancel.clone()),
+    };
+    let stream = stream.map_err(|error| thrown(&error))?;
+    let handle = next_handle();
+    let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
+    let run = RunEntry {
+        agent: entry,
+        stream: RefCell::new(stream),
+        desk: Rc::new(Desk::new(history)),
+        cancel,
+        sent: RefCell::default(),
+        waker: woken.clone().into(),
+        woken,
+    };
+    INSTANCE.with(|instance| instance.borrow_mut().runs.insert(handle, Rc::new(run)));
+    Ok(handle)
+}
+
+/// Goes on with a run as far as it can without an answer from outside and without leaving its listeners behind.
+/// Whoever calls has told them everything of the batches before. Gives `true` when there is a batch in the outbox.
+#[wasm_bindgen]
+pub fn run_poll(handle: u32, now: f64) -> bool {
+    set_now(now);
+    run_entry(handle).is_some_and(|run| poll(handle, &run))
+}
+
+fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
+    // A rule of the host may call in while its own run is polled: the waker has noted it, that is enough.
+    let Ok(mut stream) = run.stream.try_borrow_mut() else { return false };
+    let mut outbox = INSTANCE.with(|instance| std::mem::take(&mut instance.borrow_mut().outbox));
+    outbox.clear();
+    let mut sent = run.sent.borrow_mut();
+    run.woken.polling.store(true, Ordering::Relaxed);
+    let published = run.agent.agent.published();
+    let ended = desk::with(&run.desk, || {
+        loop {
+            run.woken.woken.store(false, Ordering::Relaxed);
+            let mut cx = Context::from_waker(&run.waker);
+            match stream.poll_output(&mut cx, outbox.is_empty()) {
+                Poll::Ready(Next::Event(event)) => {
+                    run.desk.flush(&mut outbox);
+                    outbox.history(&mut sent, &run.desk, &published.borrow());
+                    outbox.event(&mut sent, &run.desk, &event);
+                }
+                Poll::Ready(Next::Barrier) => break false,
+                Poll::Ready(Next::End) => break true,
+                Poll::Pending if run.woken.woken.load(Ordering::Relaxed) => {}
+                Poll::Pending => break false,
+            }
+        }
+    });
+    outbox.history(&mut sent, &run.desk, &published.borrow());
+    run.desk.flush(&mut outbox);
+    run.woken.polling.store(false, Ordering::Relaxed);
+    drop((sent, stream));
+    settle_receipts(&run.agent, &mut outbox);
+    if ended {
+        outbox.end();
+    }
+    let anything = !outbox.is_empty();
+    outbox.publish();
+    INSTANCE.with(|instance| {
+        let mut instance = instance.borrow_mut();
+        instance.outbox = outbox;
+        if ended { instance.runs.remove(&handle) } else { None }
+    });
+    anything
+}
+
+fn settle_receipts(entry: &AgentEntry, outbox: &mut Outbox) {
+    entry.receipts.borrow_mut().retain_mut(|(id, receipt)| match receipt.try_recv() {
+        Ok(None) => true,
+        Ok(Some(Delivery::Delivered { turn_index })) => {
+            outbox.receipt(*id, Some(turn_index));
+            false
+        }
+        Ok(Some(Delivery::NotDelivered)) | Err(oneshot::Canceled) => {
+            outbox.receipt(*id, None);
+            false
+        }
+    });
+}
+
+/// Where the control block stands: see `outbox.rs`.
+#[wasm_bindgen]
+pub fn control() -> *const u32 {
+    INSTANCE.with(|instance| instance.borrow().outbox.control())
+}
+
+/// Where response bytes are to be written; there is room for `size`.
+#[wasm_bindgen]
+pub fn input(size: usize) -> *const u8 {
+    INSTANCE.with(|instance| {
+        let input = &mut instance.borrow_mut().input;
+        if input.len() < size {
+            input.resize(size.next_power_of_two().max(1 << 16), 0);
+        }
+        input.as_ptr()
+    })
+}
+
+/// Leaves something at a run's desk. What follows from it comes by `run_poll`: a listener that calls in while a batch
+/// is told must not make another one.
+fn at_desk(handle: u32, leave: impl FnOnce(&Desk)) {
+    if let Some(run) = run_entry(handle) {
+        leave(&run.desk);
+    }
+}
+
+/// The first `size` bytes of the input belong to a response.
+#[wasm_bindgen]
+pub fn feed(handle: u32, slot: SlotId, size: usize) {
+    let input = INSTANCE.with(|instance| std::mem::take(&mut instance.borrow_mut().input));
+    at_desk(handle, |desk| desk.feed(slot, input.get(..size).unwrap_or_default()));
+    INSTANCE.with(|instance| instance.borrow_mut().input = input);
+}
+
+/// A response is over.
+#[wasm_bindgen]
+pub fn feed_end(handle: u32, slot: SlotId) {
+    at_desk(handle, |desk| desk.feed_end(slot));
+}
+
+/// A response has a status other than 200. `headers` is a JSON object, names in lower case.
+#[wasm_bindgen]
+pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) {
+    set_now(now);
+    let headers = Value::parse(headers).unwrap_or_default();
+    at_desk(handle, |desk| desk.refuse(slot, status, &headers, body));
+}
+
+/// The host's own stream yields an event (JSON), or JSON `null` when it is over.
+#[wasm_bindgen]
+pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
+    at_desk(handle, |desk| desk.stream_event(slot, event));
+}
+
+/// The host's own stream yields a piece of text (kind 1), thinking (2) or tool arguments (3).
+#[wasm_bindgen]
+pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String) {
+    at_desk(handle, |desk| desk.stream_delta(slot, kind, index, delta));
+}
+
+/// An effect has its answer, JSON; see `ports.rs` for what each answers.
+#[wasm_bindgen]
+pub fn resolve(handle: u32, slot: SlotId, answer: &str) {
+    at_desk(handle, |desk| desk.resolve(slot, Ok(answer)));
+}
+
+/// An effect failed; why.
+#[wasm_bindgen]
+pub fn reject(handle: u32, slot: SlotId, reason: &str) {
+    at_desk(handle, |desk| desk.resolve(slot, Err(reason)));
+}
+
+/// A tool shows progress, JSON.
+#[wasm_bindgen]
+pub fn update(handle: u32, slot: SlotId, update: &str) {
+    at_desk(handle, |desk| desk.update(slot, update));
+}
+
+/// The body of a request that is to be sent. To be taken once.
+#[wasm_bindgen]
+pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
+    run_entry(handle).map(|run| run.desk.take_body(slot)).unwrap_or_default()
+}
+
+/// Stops a run; why. What follows comes by `run_poll`.
+#[wasm_bindgen]
+pub fn run_abort(handle: u32, reason: &str) {
+    if let Some(run) = run_entry(handle) {
+        run.cancel.cancel(reason);
+    }
+}
+
+/// Lets go of a run that nobody will poll any more.
+#[wasm_bindgen]
+pub fn run_drop(handle: u32) {
+    let gone = INSTANCE.with(|instance| instance.borrow_mut().runs.remove(&handle));
+    drop(gone);
+}
+
+/// Posts a message to an agent, JSON. What becomes of it comes out as the receipt of this number.
+#[wasm_bindgen]
+pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, JsValue> {
+    let entry = agent_entry(agent)?;
+    let message = AgentMessage::from_json(&parse(message)?).map_err(misuse)?;
+    let receipt = if follow_up { entry.agent.follow_up(message) } else { entry.agent.steer(message) };
+    let id = next_handle();
+    entry.receipts.borrow_mut().push((id, receipt));
+    Ok(id)
+}
+
+/// Empties an agent's queues.
+#[wasm_bindgen]
+pub fn clear_queues(agent: u32) -> Result<(), JsValue> {
+    agent_entry(agent)?.agent.clear_queues();
+    Ok(())
+}
+
+/// Posts decisions to an agent: a JSON object from call id to decision. With `all` they hold together or not at all.
+#[wasm_bindgen]
+pub fn post_decisions(agent: u32, decisions: &str, all: bool) -> Result<(), JsValue> {
+    let entry = agent_entry(agent)?;
+    let decisions = parse(decisions)?;
+    let Value::Object(decisions) = decisions else { return Err(misuse("decisions must be an object")) };
+    let mut read = Vec::with_capacity(decisions.len());
+    for (call_id, decision) in decisions {
+        let decision = ToolDecision::from_json(&decision)
+            .map_err(|text| misuse(["the decision about `", &call_id, "`: ", &text].concat()))?;
+        read.push((call_id, decision));
+    }
+    if all {
+        entry.agent.resolve_tools(read);
+    } else {
+        read.into_iter().for_each(|(call_id, decision)| entry.agent.resolve_tool(call_id, decision));
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! What leaves the instance: one batch per call, a table and one text.
+//!
+//! The control block is four `u32`: where the table stands, how many numbers it has, where the text stands, how many
+//! bytes it has. The table has three numbers per entry: kind, a number whose meaning depends on the kind, and the
+//! length of the entry's text in UTF-16 units. JavaScript decodes the text once and cuts it. A message is sent once;
+//! later entries refer to it. `www/npm/engine.js` reads what is written here.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::driver::Published;
+use crate::event::AgentEvent;
+use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_u64};
+use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
+use crate::stream::{Delta, DeltaKind};
+
+use super::desk::{Desk, SlotId};
+
+/// The kinds of entries. The number is explained where the kind has one.
+mod kind {
+    /// A piece of text; the block.
+    pub(super) const TEXT: u32 = 1;
+    /// A piece of thinking; the block.
+    pub(super) const THINKING: u32 = 2;
+    /// A piece of a call's arguments; the block.
+    pub(super) const ARGUMENTS: u32 = 3;
+    /// Pieces of this block belong to a call: `["callId","toolName"]`; the block.
+    pub(super) const CALL: u32 = 4;
+    /// An event, JSON.
+    pub(super) const EVENT: u32 = 5;
+    /// The history has one more message, JSON.
+    pub(super) const APPEND: u32 = 6;
+    /// The history has one more message: the one of the last `message_end`.
+    pub(super) const APPEND_ANSWER: u32 = 7;
+    /// The history has one more message: the result of this call.
+    pub(super) const APPEND_RESULT: u32 = 8;
+    /// The history keeps only its first messages; how many.
+    pub(super) const TRUNCATE: u32 = 9;
+    /// The history has one more message: one that it had before it was truncated; which.
+    pub(super) const COPY: u32 = 10;
+    /// An effect begins, JSON; its slot.
+    pub(super) const EFFECT: u32 = 11;
+    /// An effect is not wanted any more; its slot.
+    pub(super) const CANCEL: u32 = 12;
+    /// What became of posted mail: the turn, or nothing where it was not delivered; the receipt.
+    pub(super) const RECEIPT: u32 = 13;
+    /// The run is over; nothing follows.
+    pub(super) const END: u32 = 14;
+    /// `message_end` with the last answer of the history.
+    pub(super) const MESSAGE_END: u32 = 15;
+    /// `tool_execution_end` with a result that was sent; the text is the call's id.
+    pub(super) const TOOL_END: u32 = 16;
+    /// `turn_end`; its message is 0 none, 1 the last answer of the history, 2 in the JSON.
+    pub(super) const TURN_END: u32 = 17;
+    /// `agent_end`; its messages are the last so many of the history, after those in the JSON.
+    pub(super) const AGENT_END: u32 = 18;
+    /// `tool_calls_proposed` with the calls of the last answer of the history.
+    pub(super) const PROPOSED: u32 = 19;
+    /// `tool_execution_start` with the call's own arguments; the text is the call's id.
+    pub(super) const TOOL_START: u32 = 20;
+}
+
+/// What JavaScript has of a run, besides the history that the desk mirrors.
+#[derive(Default)]
+pub(super) struct Sent {
+    epoch: u64,
+    /// The last answer of the history.
+    answer: Option<Rc<AssistantMessage>>,
+    /// The arguments of its calls.
+    arguments: BTreeMap<String, RawJson>,
+    /// The results of this turn.
+    results: BTreeMap<String, Rc<ToolResultMessage>>,
+    /// The call that the streaming block belongs to.
+    call: Option<(u32, Rc<str>)>,
+}
+
+/// The batch in the making.
+pub(super) struct Outbox {
+    control: Box<[u32; 4]>,
+    table: Vec<u32>,
+    text: String,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Outbox { control: Box::new([0; 4]), table: Vec::new(), text: String::new() }
+    }
+}
+
+impl Outbox {
+    pub(super) fn control(&self) -> *const u32 {
+        self.control.as_ptr()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.text.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Fills the control block in. Nothing may be added after it.
+    pub(super) fn publish(&mut self) {
+        let address = |pointer: usize| u32::try_from(pointer).unwrap_or(0);
+        *self.control = [
+            address(self.table.as_ptr() as usize),
+            address(self.table.len()),
+            address(self.text.as_ptr() as usize),
+            address(self.text.len()),
+        ];
+    }
+
+    /// One entry; `write` appends its text.
+    fn entry(&mut self, kind: u32, number: u32, write: impl FnOnce(&mut String)) {
+        let from = self.text.len();
+        write(&mut self.text);
+        let written = self.text.get(from..).unwrap_or_default();
+        let units = if written.is_ascii() { written.len() } else { written.encode_utf16().count() };
+        self.table.extend([kind, number, u32::try_from(units).unwrap_or(u32::MAX)]);
+    }
+
+    pub(super) fn end(&mut self) {
+        self.entry(kind::END, 0, |_| {});
+    }
+
+    pub(super) fn receipt(&mut self, id: u32, turn_index: Option<u32>) {
+        self.entry(kind::RECEIPT, id, |text| {
+            if let Some(turn) = turn_index {
+                write_u64(u64::from(turn), text);
+            }
+        });
+    }
+
+    pub(super) fn effect(&mut self, slot: SlotId, effect: &str) {
+        self.entry(kind::EFFECT, slot, |text| text.push_str(effect));
+    }
+
+    pub(super) fn cancel(&mut self, slot: SlotId) {
+        self.entry(kind::CANCEL, slot, |_| {});
+    }
+
+    /// Brings the mirror of the history up to date.
+    pub(super) fn history(&mut self, sent: &mut Sent, desk: &Desk, published: &Published) {
+        let mut mirror = desk.mirror.borrow_mut();
+        if published.epoch != sent.epoch {
+            sent.epoch = published.epoch;
+            let same = mirror.iter().zip(&published.messages).take_while(|(a, b)| a.is_same(b)).count();
+            if same < mirror.len() {
+                self.entry(kind::TRUNCATE, number(same), |_| {});
+                let old = mirror.split_off(same);
+                let mut from = 0;
+                for message in published.messages.get(same..).unwrap_or_default() {
+                    let tail = old.get(from..).unwrap_or_default();
+                    match tail.iter().position(|candidate| candidate.is_same(message)) {
+                        Some(at) => {
+                            self.entry(kind::COPY, number(same + from + at), |_| {});
+                            from += at + 1;
+                            sent.note(message);
+                        }
+                        None => self.append(sent, message),
+                    }
+                    mirror.push(message.clone());
+                }
+            }
+        }
+        for message in published.messages.get(mirror.len()..).unwrap_or_default() {
+            self.append(sent, message);
+            mirror.push(message.clone());
+        }
+    }
+
+    fn append(&mut self, sent: &mut Sent, message: &AgentMessage) {
+        match message {
+            AgentMessage::Assistant(answer) if sent.has_answer(answer) => {
+                self.entry(kind::APPEND_ANSWER, 0, |_| {});
+            }
+            AgentMessage::ToolResult(result) if sent.has_result(result) => {
+                self.entry(kind::APPEND_RESULT, 0, |text| text.push_str(&result.call_id));
+            }
+            _ => self.entry(kind::APPEND, 0, |text| message.write_json(text)),
+        }
+        sent.note(message);
+    }
+
+    /// One event.
+    pub(super) fn event(&mut self, sent: &mut Sent, desk: &Desk, event: &AgentEvent) {
+        match event {
+            AgentEvent::MessageUpdate(delta) => self.delta(sent, delta),
+            AgentEvent::MessageEnd { message } if sent.has_answer(message) => {
+                sent.call = None;
+                self.entry(kind::MESSAGE_END, 0, |_| {});
+            }
+            AgentEvent::ToolCallsProposed { .. } => self.entry(kind::PROPOSED, 0, |_| {}),
+            AgentEvent::ToolExecutionStart { call_id, arguments, .. }
+                if sent.arguments.get(call_id).is_some_and(|own| own.is_same(arguments)) =>
+            {
+                self.entry(kind::TOOL_START, 0, |text| text.push_str(call_id));
+            }
+            AgentEvent::ToolExecutionEnd { result } => {
+                if sent.has_result(result) {
+                    return self.entry(kind::TOOL_END, 0, |text| text.push_str(&result.call_id));
+                }
+                sent.results.insert(result.call_id.clone(), result.clone());
+                self.entry(kind::EVENT, 0, |text| event.write_json(text));
+            }
+            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
+                let known = message.as_ref().map(|message| sent.has_answer(message));
+                let number = known.map_or(0, |known| if known { 1 } else { 2 });
+                self.entry(kind::TURN_END, number, |text| {
+                    let mut object = ObjectWriter::new(text);
+                    object.field("turnIndex", turn_index).field("reason", reason.as_str());
+                    object.field("message", &message.as_ref().filter(|_| number == 2).cloned());
+                    let ids: Vec<String> = tool_results.iter().map(|result| result.call_id.clone()).collect();
+                    object.field("results", &ids);
+                    object.end();
+                });
+                sent.results.clear();
+            }
+            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
+                let mirror = desk.mirror.borrow();
+                let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b));
+                let tail = tail.count();
+                let head = messages.get(..messages.len() - tail).unwrap_or_default();
+                self.entry(kind::AGENT_END, number(tail), |text| {
+                    let mut object = ObjectWriter::new(text);
+                    object.field("messages", head).field("stopReason", stop_reason.as_str());
+                    object.field("usage", usage).field("turns", turns).optional("error", error);
+                    object.end();
+                });
+            }
+            AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
+                self.entry(kind::EVENT, 1, |text| {
+                    let mut object = ObjectWriter::new(text);
+                    object.field("type", event.name()).field("systemPrompt", system_prompt);
+                    write_refs(messages, &desk.mirror.borrow(), object.key("messages"));
+                    object.field("model", model);
+                    object.end();
+                });
+            }
+            AgentEvent::MessageReset { .. } | AgentEvent::MessageEnd { .. } => {
+                sent.call = None;
+                self.entry(kind::EVENT, 0, |text| event.write_json(text));
+            }
+            _ => self.entry(kind::EVENT, 0, |text| event.write_json(text)),
+        }
+    }
+
+    fn delta(&mut self, sent: &mut Sent, delta: &Delta) {
+        let kind = match &delta.kind {
+            DeltaKind::Text => kind::TEXT,
+            DeltaKind::Thinking => kind::THINKING,
+            DeltaKind::ToolCall { call_id, tool_name } => {
+                let index = delta.content_index;
+                if sent.call.as_ref().is_none_or(|(at, id)| *at != index || id != call_id) {
+                    sent.call = Some((index, call_id.clone()));
+                    self.entry(kind::CALL, index, |text| {
+                        write_list(&[call_id.clone(), tool_name.clone()], text)
+                    });
+                }
+                kind::ARGUMENTS
+            }
+        };
+        self.entry(kind, delta.content_index, |text| text.push_str(&delta.text));
+    }
+}
+
+impl Sent {
+    fn has_answer(&self, answer: &Rc<AssistantMessage>) -> bool {
+        self.answer.as_ref().is_some_and(|last| Rc::ptr_eq(last, answer))
+    }
+
+    fn has_result(&self, result: &Rc<ToolResultMessage>) -> bool {
+        self.results.get(&result.call_id).is_some_and(|sent| Rc::ptr_eq(sent, result))
+    }
+
+    fn note(&mut self, message: &AgentMessage) {
+        match message {
+            AgentMessage::Assistant(answer) => {
+                self.answer = Some(answer.clone());
+                self.arguments =
+                    answer.tool_calls().map(|call| (call.call_id.clone(), call.arguments.clone())).collect();
+            }
+            AgentMessage::ToolResult(result) => {
+                self.results.insert(result.call_id.clone(), result.clone());
+            }
+            AgentMessage::User(_) | AgentMessage::Custom(_) => {}
+        }
+    }
+}
+
+/// Writes messages as a list: a number is a place in the mirror, anything else is the message itself.
+pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: &mut String) {
+    out.push('[');
+    let mut from = 0;
+    for (at, message) in messages.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let whole = AgentMessage::from(message.clone());
+        let tail = mirror.get(from..).unwrap_or_default();
+        match tail.iter().position(|candidate| candidate.is_same(&whole)) {
+            Some(found) => {
+                write_u64(u64::try_from(from + found).unwrap_or(0), out);
+                from += found + 1;
+            }
+            None => message.write_json(out),
+        }
+    }
+    out.push(']');
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,296 @@
+//! Asynchronous ports of the host: each leaves an effect at the desk, a JSON object with a `kind`, and reads the
+//! answer. `www/npm/effects.js` is the other half.
+
+use std::rc::Rc;
+
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
+
+use crate::approval::ToolDecision;
+use crate::cancel::CancelToken;
+use crate::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::message::AgentMessage;
+use crate::policy::Transform;
+use crate::ports::{
+    AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
+    CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
+};
+use crate::stream::{AssistantMessageEvent, ModelRequest};
+use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
+
+use super::desk;
+use super::outbox::write_refs;
+use super::rules::{read_refs, read_report, read_transform};
+
+/// Writes an effect.
+fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
+    let mut text = String::new();
+    let mut object = ObjectWriter::new(&mut text);
+    object.field("kind", kind);
+    members(&mut object);
+    object.end();
+    text
+}
+
+/// Leaves an effect and reads the answer.
+fn ask<T: 'static>(
+    effect: String,
+    read: impl FnOnce(&Value) -> Result<T, String> + 'static,
+) -> LocalBoxFuture<'static, Result<T, String>> {
+    let answer = desk::ask(effect, None);
+    Box::pin(async move {
+        let answer = answer.await?;
+        read(&Value::parse(&answer).map_err(|error| error.to_string())?)
+    })
+}
+
+/// A tool of the host.
+pub(super) struct JsTool(pub(super) ToolSpec);
+
+impl AgentTool for JsTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
+        let effect = effect("tool", |object| {
+            object.field("name", &context.tool_name).field("callId", &context.call_id);
+            object.field("arguments", context.arguments.as_str());
+        });
+        let answer = desk::ask(effect, Some(context.updates.clone()));
+        Box::pin(async move {
+            let read = match answer.await {
+                Ok(text) => Value::parse(&text).map_err(|error| error.to_string()),
+                Err(text) => Err(text),
+            };
+            match read {
+                Err(text) => ToolOutcome::Failed(text),
+                Ok(answer) => {
+                    change_state(&context, &answer);
+                    read_outcome(&answer)
+                }
+            }
+        })
+    }
+}
+
+/// `state`: the keys that the tool set, and null for those that it deleted.
+fn change_state(context: &ToolContext, answer: &Value) {
+    let Some(changes) = answer.get("state").and_then(Value::as_object) else { return };
+    for (key, value) in changes.iter() {
+        match value {
+            Value::Null => context.state.delete(key),
+            value => context.state.set(key, value.clone()),
+        }
+    }
+}
+
+/// `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
+fn read_outcome(answer: &Value) -> ToolOutcome {
+    let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
+    if let Some(text) = text("failed") {
+        return ToolOutcome::Failed(text);
+    }
+    if let Some(text) = text("invalid") {
+        return ToolOutcome::Invalid(text);
+    }
+    if answer.get("cancelled").is_some() {
+        return ToolOutcome::Cancelled;
+    }
+    match answer.get("content").map(Vec::from_json) {
+        Some(Ok(content)) => ToolOutcome::Completed(AgentToolResult {
+            content,
+            details: answer.get("details").map(ToJson::to_raw),
+            is_error: answer.get("isError").and_then(Value::as_bool).unwrap_or(false),
+            transfer: answer.get("transfer").and_then(|transfer| {
+                Some(Transfer {
+                    to: transfer.get("to")?.as_str()?.to_owned(),
+                    reason: transfer.get("reason").and_then(Value::as_str).map(str::to_owned),
+                })
+            }),
+        }),
+        Some(Err(text)) => ToolOutcome::Failed(["the result is no tool result: ", &text].concat()),
+        None => ToolOutcome::Failed("the tool gave no result".to_owned()),
+    }
+}
+
+/// A model that the host streams itself.
+pub(super) struct JsModel {
+    /// Which of the host's models.
+    pub(super) index: u32,
+}
+
+impl StreamFn for JsModel {
+    fn stream(
+        &self,
+        request: ModelRequest,
+        _context: &AgentRunContext,
+        _cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        let effect = effect("stream", |object| {
+            object.field("model", &self.index);
+            let mut told = ObjectWriter::new(object.key("request"));
+            told.field("model", &request.model).field("systemPrompt", &request.system_prompt);
+            let out = told.key("messages");
+            match desk::current() {
+                Some(desk) => write_refs(&request.messages, &desk.mirror.borrow(), out),
+                None => request.messages.write_json(out),
+            }
+            told.field("tools", &*request.tools).field("options", &*request.options);
+            told.optional("apiKey", &request.api_key).optional("output", &request.output);
+            told.end();
+        });
+        desk::ask_stream(effect).boxed_local()
+    }
+}
+
+/// `getApiKey`, or a model's own function.
+pub(super) struct JsKeys;
+
+impl KeySource for JsKeys {
+    fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+        let effect = effect("key", |object| { object.field("provider", provider); });
+        ask(effect, |answer| Ok(answer.as_str().map(Rc::from)))
+    }
+}
+
+/// `getSteeringMessages` and `getFollowUpMessages`.
+pub(super) struct JsMessages {
+    pub(super) steering: bool,
+    pub(super) follow_up: bool,
+}
+
+impl JsMessages {
+    fn poll(kind: &str, wanted: bool) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+        if !wanted {
+            return Box::pin(std::future::ready(Vec::new()));
+        }
+        let answer = ask(effect(kind, |_| {}), Vec::from_json);
+        Box::pin(async { answer.await.unwrap_or_default() })
+    }
+}
+
+impl MessageProvider for JsMessages {
+    fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+        Self::poll("steering", self.steering)
+    }
+
+    fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+        Self::poll("followUp", self.follow_up)
+    }
+}
+
+/// `asyncTransformContext`.
+pub(super) struct JsTransformer;
+
+impl AsyncContextTransformer for JsTransformer {
+    fn transform(
+        &self,
+        _messages: Rc<[AgentMessage]>,
+        overflow_signal: bool,
+        _cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<Transform, String>> {
+        // JavaScript has the history: an effect starts only when everything before it was told.
+        ask(effect("transform", |object| { object.field("overflow", &overflow_signal); }), read_transform)
+    }
+}
+
+/// `compaction.engine`.
+pub(super) struct JsCompaction;
+
+impl CompactionEngine for JsCompaction {
+    fn compact(
+        &self,
+        _messages: Rc<[AgentMessage]>,
+        _model: Rc<str>,
+        _cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
+        ask(effect("compact", |_| {}), |answer| {
+            Ok(Compaction {
+                messages: read_refs(answer.get("messages").unwrap_or(&Value::Null))?,
+                report: answer.get("report").filter(|report| !report.is_null()).map(read_report),
+            })
+        })
+    }
+}
+
+/// `approveTool`.
+pub(super) struct JsApprover;
+
+impl Approver for JsApprover {
+    fn decide(
+        &self,
+        request: ApprovalRequest,
+        _cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+        let effect = effect("approve", |object| {
+            object.field("callId", &request.call_id).field("toolName", &request.tool_name);
+            object.field("arguments", &request.arguments);
+            object.field("requiresApproval", &request.requires_approval);
+        });
+        ask(effect, ToolDecision::from_json)
+    }
+}
+
+/// All `hooks` of the host as one.
+pub(super) struct JsHooks(pub(super) HookStages);
+
+impl AgentHook for JsHooks {
+    fn stages(&self) -> HookStages {
+        self.0
+    }
+
+    fn call(
+        &self,
+        _context: &AgentRunContext,
+        call: HookCall,
+    ) -> LocalBoxFuture<'static, Result<(), String>> {
+        let effect = effect("hook", |object| match &call {
+            HookCall::BeforeInference { turn_index, attempt, model, messages } => {
+                object.field("stage", "beforeInference").field("turnIndex", turn_index);
+                object.field("attempt", attempt).field("model", model);
+                let out = object.key("messages");
+                match desk::current() {
+                    Some(desk) => write_refs(messages, &desk.mirror.borrow(), out),
+                    None => messages.write_json(out),
+                }
+            }
+            HookCall::AfterInference { turn_index, model, message } => {
+                object.field("stage", "afterInference").field("turnIndex", turn_index);
+                object.field("model", model).field("message", message);
+            }
+            HookCall::BeforeToolExecution { call } => {
+                object.field("stage", "beforeToolExecution").field("call", call);
+            }
+            HookCall::AfterToolExecution { call, result } => {
+                object.field("stage", "afterToolExecution").field("call", call).field("result", result);
+            }
+            HookCall::OnError { error } => drop(object.field("stage", "onError").field("error", error)),
+        });
+        ask(effect, |_| Ok(()))
+    }
+}
+
+/// The host's clock and timers. The clock is told with every call; timers are `setTimeout`, unless the host has its
+/// own.
+pub(super) struct JsTimer {
+    pub(super) own_sleep: bool,
+}
+
+impl Timer for JsTimer {
+    fn now(&self) -> u64 {
+        super::now()
+    }
+
+    fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        if self.own_sleep {
+            let slept = ask(effect("sleep", |object| { object.field("ms", &ms); }), |_| Ok(()));
+            return Box::pin(async { drop(slept.await) });
+        }
+        // What is longer than a timer can be (some 24 days) waits that long.
+        Box::pin(gloo_timers::future::TimeoutFuture::new(
+            u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff),
+        ))
+    }
+}

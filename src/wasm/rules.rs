@@ -1,0 +1,300 @@
+//! Synchronous rules of the host: JavaScript functions that are called inside a step. What they are told and what they
+//! answer is JSON; `www/npm/rules.js` is the other half.
+
+use std::rc::Rc;
+
+use wasm_bindgen::prelude::*;
+
+use crate::config::{ConvertToLlm, ResultTexts, Rules};
+use crate::event::CompactionReport;
+use crate::json::{FromJson, Map, ObjectWriter, RawJson, ToJson, Value, write_list};
+use crate::message::{AgentMessage, LlmMessage};
+use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use crate::retry::{RetryStrategy, RetryVerdict};
+
+use super::desk;
+
+#[wasm_bindgen]
+extern "C" {
+    /// The facade's half of an agent.
+    #[derive(Clone)]
+    pub type Host;
+
+    /// A run wants to be polled.
+    #[wasm_bindgen(method)]
+    pub fn wake(this: &Host, run: u32);
+
+    /// Calls a rule. What it throws comes back as a text.
+    #[wasm_bindgen(method, catch)]
+    pub fn rule(this: &Host, name: &str, told: &str) -> Result<Option<String>, JsValue>;
+
+    /// A random number in [0, 1).
+    #[wasm_bindgen(method)]
+    pub fn random(this: &Host) -> f64;
+}
+
+/// Calls a rule and reads its answer; `null` where it has none.
+pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
+    let answer = host.rule(name, told).map_err(|thrown| thrown.as_string().unwrap_or_default())?;
+    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.to_string()))
+}
+
+/// Puts the rules in place that the host has: `has` is the list of their names.
+pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool) {
+    let random = host.clone();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of 32 bits")]
+    let random = move || (random.random() * 4_294_967_296.0) as u32;
+    rules.random = Rc::new(random);
+    if has("convertToLlm") {
+        rules.convert_to_llm = Some(convert(host.clone()));
+    }
+    if has("transformContext") {
+        rules.transformers = vec![Rc::new(transform(host.clone()))];
+    }
+    if has("preTurn") {
+        let host = host.clone();
+        rules.pre_turn = vec![Rc::new(move |context: &PolicyContext<'_>| {
+            verdict(&call(&host, "preTurn", &told(context))?)
+        })];
+    }
+    if has("postLoop") {
+        let host = host.clone();
+        rules.post_loop = vec![Rc::new(move |context: &PolicyContext<'_>| {
+            verdict(&call(&host, "postLoop", &told(context))?)
+        })];
+    }
+    if has("postTurn") {
+        let host = host.clone();
+        rules.post_turn =
+            vec![Rc::new(move |turn: &PostTurn<'_>| verdict(&call(&host, "postTurn", &told_of_turn(turn))?))];
+    }
+    if has("preDispatch") {
+        let host = host.clone();
+        rules.pre_dispatch = vec![Rc::new(move |seen: &mut DispatchCall<'_>| pre_dispatch(&host, seen))];
+    }
+    if has("dynamicSystemPrompt") {
+        let host = host.clone();
+        let prompt =
+            move || Ok(call(&host, "dynamicSystemPrompt", "null")?.as_str().unwrap_or_default().to_owned());
+        rules.dynamic_system_prompt = Some(Rc::new(prompt));
+    }
+    if has("resultTexts") {
+        rules.result_texts = Some(result_texts(host.clone()));
+    }
+    if has("retry") {
+        rules.retry = Rc::new(HostRetry(host.clone()));
+    }
+}
+
+fn convert(host: Host) -> Rc<ConvertToLlm> {
+    Rc::new(move |message| {
+        let answer = call(&host, "convertToLlm", &message.to_json())?;
+        match answer {
+            Value::Null => Ok(None),
+            // The very message: what was encoded of it can be used again.
+            Value::Bool(true) => Ok(message.as_llm()),
+            other => LlmMessage::from_json(&other).map(Some),
+        }
+    })
+}
+
+fn transform(host: Host) -> impl Fn(&[AgentMessage], bool) -> Result<Transform, String> {
+    move |messages, overflow| {
+        let mut told = String::new();
+        let mut object = ObjectWriter::new(&mut told);
+        object.field("overflow", &overflow);
+        match desk::current().filter(|desk| is_mirrored(messages, &desk.mirror.borrow())) {
+            Some(_) => object.field("messages", &Value::Null),
+            None => object.field("messages", messages),
+        };
+        object.end();
+        read_transform(&call(&host, "transformContext", &told)?)
+    }
+}
+
+fn is_mirrored(messages: &[AgentMessage], mirror: &[AgentMessage]) -> bool {
+    messages.len() == mirror.len() && messages.iter().zip(mirror).all(|(a, b)| a.is_same(b))
+}
+
+/// `null`, `{ "view": [...] }` or `{ "replace": [...], "report": {...} }`; a number is a place in the history as
+/// JavaScript has it.
+pub(super) fn read_transform(answer: &Value) -> Result<Transform, String> {
+    if let Some(view) = answer.get("view") {
+        return read_refs(view).map(Transform::View);
+    }
+    let Some(messages) = answer.get("replace") else { return Ok(Transform::Unchanged) };
+    let report = answer.get("report").filter(|report| !report.is_null()).map(read_report);
+    Ok(Transform::Replace { messages: read_refs(messages)?, report })
+}
+
+pub(super) fn read_report(value: &Value) -> CompactionReport {
+    let whole = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
+    CompactionReport {
+        text: value.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        dropped_count: whole("droppedCount"),
+        tokens_before: whole("tokensBefore"),
+        tokens_after: whole("tokensAfter"),
+        overflow: value.get("overflow").and_then(Value::as_bool).unwrap_or(false),
+    }
+}
+
+pub(super) fn read_refs(list: &Value) -> Result<Vec<AgentMessage>, String> {
+    let desk = desk::current();
+    let mirror = desk.as_ref().map(|desk| desk.mirror.borrow());
+    let items = list.as_array().ok_or("a list of messages was expected")?;
+    let mut messages = Vec::with_capacity(items.len());
+    for item in items {
+        let known = item.as_u64().and_then(|at| usize::try_from(at).ok());
+        match known.and_then(|at| mirror.as_ref()?.get(at).cloned()) {
+            Some(message) => messages.push(message),
+            None => messages.push(AgentMessage::from_json(item)?),
+        }
+    }
+    Ok(messages)
+}
+
+fn write_context(context: &PolicyContext<'_>, object: &mut ObjectWriter<'_>) {
+    object
+        .field("runId", context.run_id)
+        .field("turnIndex", &context.turn_index)
+        .field("usage", context.usage);
+    object.field("messageCount", &u64::try_from(context.message_count).unwrap_or(0));
+    object.field("newMessages", context.new_messages).field("overflowSignal", &context.overflow_signal);
+    object.field("state", context.state);
+}
+
+fn told(context: &PolicyContext<'_>) -> String {
+    let mut told = String::new();
+    let mut object = ObjectWriter::new(&mut told);
+    write_context(context, &mut object);
+    object.end();
+    told
+}
+
+fn told_of_turn(turn: &PostTurn<'_>) -> String {
+    let mut told = String::new();
+    let mut object = ObjectWriter::new(&mut told);
+    write_context(&turn.context, &mut object);
+    object.field("message", turn.message).field("toolResults", turn.tool_results);
+    // JavaScript has the history up to here; the rest has not left yet.
+    let known = desk::current().map_or(0, |desk| {
+        let mirror = desk.mirror.borrow();
+        mirror.iter().zip(turn.messages).take_while(|(a, b)| a.is_same(b)).count()
+    });
+    object.field("known", &u64::try_from(known).unwrap_or(0));
+    object.field("rest", turn.messages.get(known..).unwrap_or_default());
+    object.end();
+    told
+}
+
+impl ToJson for Map {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in self.iter() {
+            object.field(key, value);
+        }
+        object.end();
+    }
+}
+
+/// `null`, `{ "stop": reason }` or `{ "inject": [...] }`.
+fn verdict(answer: &Value) -> Result<Verdict, String> {
+    if let Some(reason) = answer.get("stop") {
+        return Ok(Verdict::Stop(reason.as_str().unwrap_or_default().to_owned()));
+    }
+    match answer.get("inject") {
+        Some(messages) => Vec::from_json(messages).map(Verdict::Inject),
+        None => Ok(Verdict::Continue),
+    }
+}
+
+/// As [`verdict`], or `{ "skip": text }`, or any of them with `arguments`: all policies of the host answer as one.
+fn pre_dispatch(host: &Host, seen: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String> {
+    let mut told = String::new();
+    let mut object = ObjectWriter::new(&mut told);
+    object
+        .field("callId", seen.call_id)
+        .field("toolName", seen.tool_name)
+        .field("arguments", &seen.arguments);
+    object.field("state", seen.state);
+    object.end();
+    let answer = call(host, "preDispatch", &told)?;
+    if let Some(arguments) = answer.get("arguments") {
+        seen.arguments = arguments.to_raw();
+    }
+    if let Some(text) = answer.get("skip") {
+        return Ok(DispatchVerdict::Skip(text.as_str().unwrap_or_default().to_owned()));
+    }
+    Ok(match verdict(&answer)? {
+        Verdict::Continue => DispatchVerdict::Continue,
+        Verdict::Stop(reason) => DispatchVerdict::Stop(reason),
+        Verdict::Inject(messages) => DispatchVerdict::Inject(messages),
+    })
+}
+
+fn result_texts(host: Host) -> Rc<ResultTexts> {
+    Rc::new(move |cause, block, detail| {
+        let mut told = String::new();
+        let mut object = ObjectWriter::new(&mut told);
+        object.field("cause", cause.as_str()).field("call", block).field("detail", detail);
+        object.end();
+        call(&host, "resultTexts", &told).ok()?.as_str().map(str::to_owned)
+    })
+}
+
+/// The host judges failed calls: a number of milliseconds, or `false`.
+struct HostRetry(Host);
+
+impl RetryStrategy for HostRetry {
+    fn delay(&self, error: &crate::error::ErrorInfo, attempt: u32, _random: u32) -> RetryVerdict {
+        let mut told = String::new();
+        let mut object = ObjectWriter::new(&mut told);
+        object.field("error", error).field("attempt", &attempt);
+        object.end();
+        match call(&self.0, "retry", &told) {
+            Ok(Value::Number(delay)) => delay.as_u64().map_or(RetryVerdict::Stop, RetryVerdict::Wait),
+            _ => RetryVerdict::Stop,
+        }
+    }
+}
+
+/// The host puts calls into groups.
+pub(super) fn partition(
+    host: Host,
+) -> impl Fn(&[crate::message::ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
+    move |calls| {
+        let mut told = String::new();
+        write_list(calls, &mut told);
+        let answer = call(&host, "toolExecution", &told)?;
+        let groups = answer.as_array().ok_or("toolExecution must give a list of lists of indices")?;
+        let mut read = Vec::with_capacity(groups.len());
+        for group in groups {
+            let indices = group.as_array().ok_or("toolExecution must give a list of lists of indices")?;
+            let index = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+            let indices: Option<Vec<usize>> = indices.iter().map(index).collect();
+            read.push(indices.ok_or("toolExecution must give whole numbers from 0")?);
+        }
+        Ok(read)
+    }
+}
+
+/// Whether a call of a tool must be asked for, by the tool's own function.
+pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -> Result<bool, String> {
+    move |arguments| {
+        let mut told = String::new();
+        let mut object = ObjectWriter::new(&mut told);
+        object.field("tool", &tool).field("arguments", arguments);
+        object.end();
+        Ok(call(&host, "requiresApproval", &told)?.as_bool().unwrap_or(true))
+    }
+}
+
+/// Checks arguments against a tool's schema, in JavaScript.
+pub(super) fn validate(
+    host: Host,
+) -> impl Fn(&crate::tool::ToolSpec, &crate::message::ToolCallBlock) -> Result<(), String> {
+    move |_, block| match call(&host, "validate", &block.to_json())? {
+        Value::String(text) => Err(text),
+        _ => Ok(()),
+    }
+}

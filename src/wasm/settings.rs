@@ -1,0 +1,214 @@
+//! The configuration of an agent, made of the plain settings that the facade gives: numbers, texts and the names of
+//! the functions that the host has.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::approval::{ApprovalGate, ApprovalOptions};
+use crate::config::{
+    AgentLoopConfig, Delivery, InFlight, Model, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
+};
+use crate::error::{AgentError, ErrorKind};
+use crate::json::{FromJson, ToJson, Value};
+use crate::ports::{HookStages, StreamFn};
+use crate::provider::Wire;
+use crate::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use crate::retry::RetryConfig;
+use crate::stream::StreamOptions;
+use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
+
+use super::http::HttpModel;
+use super::ports::{
+    JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer,
+};
+use super::rules::{self, Host};
+
+/// Makes the configuration. `settings.has` names the functions of the host.
+pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, AgentError> {
+    let names: Vec<&str> = list(settings, "has").iter().filter_map(Value::as_str).collect();
+    let has = |name: &str| names.contains(&name);
+    let mut models = Vec::new();
+    for (index, told) in list(settings, "models").iter().enumerate() {
+        models.push(model(told, u32::try_from(index).unwrap_or(0))?);
+    }
+    let Some(first) = models.first().cloned() else {
+        return Err(misuse("there is no model; set `model`, for example openai(\"gpt-5-mini\", { apiKey })"));
+    };
+    let mut config = AgentLoopConfig::new(first, Rc::new(JsTimer { own_sleep: has("sleep") }));
+    config.set_models(models);
+    let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
+    for told in list(settings, "tools") {
+        tools.push(Rc::new(JsTool(tool(told, host)?)));
+    }
+    config.set_tools(tools)?;
+    plain(&mut config, settings)?;
+    functions(&mut config, settings, host, &has);
+    Ok(config)
+}
+
+fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentError> {
+    let rules = &mut config.rules;
+    let text = |key: &str| settings.get(key).and_then(Value::as_str);
+    let whole = |key: &str| settings.get(key).and_then(Value::as_u64);
+    rules.system_prompt = text("systemPrompt").unwrap_or_default().into();
+    if let Some(options) = settings.get("streamOptions") {
+        rules.stream_options = Rc::new(StreamOptions::from_json(options).map_err(misuse)?);
+    }
+    rules.max_turns = whole("maxTurns").map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+    if let Some(retry) = settings.get("retry").filter(|retry| retry.as_object().is_some()) {
+        rules.retry = Rc::new(retry_config(retry));
+    }
+    if let Some(approval) = settings.get("approval") {
+        rules.approval = ApprovalOptions::from_json(approval).map_err(misuse)?;
+    }
+    rules.tool_execution = match text("toolExecution") {
+        Some("sequential") => ToolExecutionPolicy::Sequential,
+        Some("priority") => ToolExecutionPolicy::Priority,
+        _ => ToolExecutionPolicy::Concurrent,
+    };
+    rules.max_concurrent_tools = whole("maxConcurrentTools").and_then(|most| usize::try_from(most).ok());
+    rules.gate = if text("gate") == Some("prefix") { ApprovalGate::Prefix } else { ApprovalGate::Batch };
+    let steering = settings.get("steering").unwrap_or(&Value::Null);
+    let word = |key: &str| steering.get(key).and_then(Value::as_str);
+    rules.steering = SteeringRules {
+        when: if word("when") == Some("immediate") {
+            SteeringTime::Immediate
+        } else {
+            SteeringTime::AfterTool
+        },
+        in_flight: if word("inFlight") == Some("finish") { InFlight::Finish } else { InFlight::Cancel },
+        delivery: delivery(word("delivery")),
+        before_first_call: word("atStart") == Some("before_first_call"),
+    };
+    rules.follow_up = delivery(settings.path(&["followUp", "delivery"]).and_then(Value::as_str));
+    let limit = |key: &str| settings.path(&["timeouts", key]).and_then(Value::as_u64);
+    rules.timeouts = Timeouts {
+        first_chunk: limit("firstChunkMs"),
+        chunk: limit("chunkMs"),
+        tool: limit("toolMs"),
+        total: limit("totalMs"),
+    };
+    if let Some(most) = whole("maxRecoveriesPerTurn") {
+        rules.max_recoveries_per_turn = u32::try_from(most).unwrap_or(u32::MAX);
+    }
+    rules.include_requests = settings.get("includeRequests").and_then(Value::as_bool).unwrap_or(false);
+    rules.output = settings.get("output").filter(|output| !output.is_null()).map(ToJson::to_raw);
+    if let Some(Value::Object(state)) = settings.get("sessionState") {
+        rules.session_state = state.clone();
+    }
+    Ok(())
+}
+
+fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &dyn Fn(&str) -> bool) {
+    rules::install(&mut config.rules, host, has);
+    config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
+    if has("toolExecution") {
+        config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
+    }
+    if has("getApiKey") {
+        config.ports.keys = Some(Rc::new(JsKeys));
+    }
+    let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
+    if steering || follow_up {
+        config.set_message_provider(Rc::new(JsMessages { steering, follow_up }));
+        config.rules.has_message_provider = steering;
+    }
+    if has("asyncTransformContext") {
+        config.ports.transformer = Some(Rc::new(JsTransformer));
+    }
+    if has("compaction") {
+        config.ports.compaction = Some(Rc::new(JsCompaction));
+    }
+    if has("approveTool") {
+        config.set_approver(Rc::new(JsApprover));
+    }
+    let hooks = list(settings, "hooks");
+    let stage = |name: &str| hooks.iter().any(|hook| hook.as_str() == Some(name));
+    let stages = HookStages {
+        before_inference: stage("beforeInference"),
+        after_inference: stage("afterInference"),
+        before_tool_execution: stage("beforeToolExecution"),
+        after_tool_execution: stage("afterToolExecution"),
+        on_error: stage("onError"),
+    };
+    if stages != HookStages::default() {
+        config.set_hooks(vec![Rc::new(JsHooks(stages))]);
+    }
+}
+
+fn delivery(word: Option<&str>) -> Delivery {
+    if word == Some("one_at_a_time") { Delivery::OneAtATime } else { Delivery::All }
+}
+
+fn retry_config(told: &Value) -> RetryConfig {
+    let stock = RetryConfig::default();
+    let whole = |key: &str, otherwise: u64| told.get(key).and_then(Value::as_u64).unwrap_or(otherwise);
+    let flag = |key: &str, otherwise: bool| told.get(key).and_then(Value::as_bool).unwrap_or(otherwise);
+    let multiplier = told.get("multiplierThousandths").and_then(Value::as_u64);
+    RetryConfig {
+        max_attempts: u32::try_from(whole("maxAttempts", u64::from(stock.max_attempts))).unwrap_or(u32::MAX),
+        initial_backoff_ms: whole("initialBackoffMs", stock.initial_backoff_ms),
+        max_backoff_ms: whole("maxBackoffMs", stock.max_backoff_ms),
+        multiplier: multiplier.map_or(stock.multiplier, |thousandths| {
+            f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0
+        }),
+        jitter: flag("jitter", stock.jitter),
+        retry_unknown: flag("retryUnknown", stock.retry_unknown),
+        max_retry_delay_ms: whole("maxRetryDelayMs", stock.max_retry_delay_ms),
+    }
+}
+
+/// `{ wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools? }`; without a wire the host streams.
+fn model(told: &Value, index: u32) -> Result<Model, AgentError> {
+    let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = match text("wire") {
+        "" => (text("provider").into(), Rc::new(JsModel { index })),
+        "openai-chat" => {
+            let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
+            let wire = OpenAiChat::new(OpenAiChatOptions {
+                base_url: text("baseUrl").to_owned(),
+                headers: headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect(),
+                compat: told.get("compat").cloned().unwrap_or_default(),
+                ..OpenAiChatOptions::default()
+            })
+            .map_err(misuse)?;
+            let wire: Box<dyn Wire> = Box::new(wire);
+            let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
+            (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))
+        }
+        other => return Err(misuse(["the wire `", other, "` is not built yet"].concat())),
+    };
+    let supports_tools = told.get("supportsTools").and_then(Value::as_bool).unwrap_or(true);
+    Ok(Model { provider, id: text("id").into(), supports_tools, stream_fn })
+}
+
+fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
+    let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
+    let whole = |key: &str| told.get(key).and_then(Value::as_u64);
+    let flag = |key: &str| told.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let parameters = told.get("parameters").cloned().unwrap_or_default();
+    let mut spec = ToolSpec::new(text("name"), text("description"), parameters.to_raw());
+    spec.requires_approval = match told.get("requiresApproval") {
+        Some(Value::Bool(true)) => ApprovalNeed::Always,
+        Some(Value::String(_)) => {
+            ApprovalNeed::Depends(Rc::new(rules::requires_approval(host.clone(), text("name").to_owned())))
+        }
+        _ => ApprovalNeed::Never,
+    };
+    spec.timeout_ms = whole("timeoutMs");
+    spec.max_result_bytes = whole("maxResultBytes");
+    spec.idempotent = flag("idempotent");
+    spec.fatal = flag("fatal");
+    let lowered = flag("lowPriority");
+    let priority = i32::try_from(whole("priority").unwrap_or(0)).unwrap_or(i32::MAX);
+    spec.priority = if lowered { -priority } else { priority };
+    Ok(spec)
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn misuse(text: impl Into<String>) -> AgentError {
+    AgentError::new(ErrorKind::Misuse, text)
+}

@@ -1,0 +1,415 @@
+//! Imports point down only. This test reads every file under src/ and fails on an arrow that points up.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a test that fails"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules that know the same. A layer may name itself and those above it in the table, nothing further down there.
+struct Layer {
+    name: &'static str,
+    modules: &'static [&'static str],
+    never: &'static [&'static [&'static str]],
+}
+
+const JAVASCRIPT: &[&str] = &["js_sys", "wasm_bindgen", "web_sys"];
+const CLOCK: &[&str] = &["Instant", "SystemTime"];
+const ASYNC: &[&str] = &["async", "await", "futures"];
+/// The machine may know what goes through a port (a request, an answer), never the port itself.
+const PORTS: &[&str] = &[
+    "AgentHook",
+    "AgentTool",
+    "Approver",
+    "ArgumentValidator",
+    "AsyncContextTransformer",
+    "CompactionEngine",
+    "KeySource",
+    "MessageProvider",
+    "StreamFn",
+    "Timer",
+];
+
+/// From the ground up; a new file of src/ gets its place here. `event` stands among the rules because it carries the
+/// deltas of `stream`.
+#[rustfmt::skip] // A row per layer, read as a table.
+const LAYERS: &[Layer] = &[
+    Layer { name: "words", never: &[JAVASCRIPT, CLOCK, ASYNC],
+        modules: &["error", "json", "message"] },
+    Layer { name: "rules", never: &[JAVASCRIPT, CLOCK, ASYNC],
+        modules: &["approval", "call_ids", "context", "event", "overflow", "policy", "retry", "stream", "stream_parts"] },
+    Layer { name: "wires", never: &[JAVASCRIPT, CLOCK, ASYNC],
+        modules: &["provider"] },
+    Layer { name: "ports", never: &[JAVASCRIPT],
+        modules: &["cancel", "config", "isolate", "ports", "state", "tool"] },
+    Layer { name: "machine", never: &[JAVASCRIPT, CLOCK, ASYNC, PORTS],
+        modules: &["checkpoint", "machine"] },
+    Layer { name: "skin", never: &[JAVASCRIPT],
+        modules: &["agent", "driver"] },
+    Layer { name: "boundary", never: &[],
+        modules: &["wasm"] },
+];
+
+#[test]
+fn no_arrow_points_up() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&source, &mut files);
+    assert!(files.len() > 1, "there is nothing to read in {}", source.display());
+    let mut faults = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(&source).unwrap().to_str().unwrap().replace('\\', "/");
+        faults.extend(check(&name, &fs::read_to_string(&file).unwrap()));
+    }
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+}
+
+/// The faults of one file, named relative to src/, a line each.
+fn check(file: &str, source: &str) -> Vec<String> {
+    if file == "lib.rs" {
+        return Vec::new(); // It names every module: that is its work.
+    }
+    let path = module_path(file);
+    let Some(own) = layer_of(path[0]) else {
+        return vec![format!(
+            "src/{file}: the module `{}` is in no layer; give it its place in LAYERS of tests/layers.rs",
+            path[0]
+        )];
+    };
+    let layer = &LAYERS[own];
+    let code = without_tests(&without_text(source));
+    let mut faults = Vec::new();
+    let mut fault = |at: usize, what: String| {
+        let line = code[..at].matches('\n').count() + 1;
+        faults.push(format!("src/{file}:{line}: {what}"));
+    };
+    for (at, module) in arrows(&code, &path) {
+        match layer_of(module) {
+            None => fault(
+                at,
+                format!(
+                    "`crate::{module}` is no module of a known layer; name things by the module they live in"
+                ),
+            ),
+            Some(other) if other > own => fault(
+                at,
+                format!(
+                    "from {} up to {} (`{module}`): arrows point down only",
+                    layer.name, LAYERS[other].name
+                ),
+            ),
+            Some(_) => {}
+        }
+    }
+    for (at, word) in words(&code) {
+        if layer.never.iter().any(|kind| kind.contains(&word)) {
+            fault(at, format!("nothing in the {} uses `{word}`", layer.name));
+        }
+    }
+    faults
+}
+
+/// `context/window.rs` → context, window; `machine/mod.rs` → machine.
+fn module_path(file: &str) -> Vec<&str> {
+    let mut path: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
+    if path.len() > 1 && path.last() == Some(&"mod") {
+        path.pop();
+    }
+    path
+}
+
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.modules.contains(&module))
+}
+
+/// Every place that names a module of the crate, in a `use` or anywhere else, by `crate::` or by enough `super::`.
+fn arrows<'a>(code: &'a str, path: &[&str]) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    let mut skip_to = 0;
+    for (at, word) in words(code) {
+        if at < skip_to {
+            continue;
+        }
+        let mut rest = &code[at + word.len()..];
+        let mut ups = usize::from(word == "super");
+        if word != "crate" && word != "super" {
+            continue;
+        }
+        while let Some(after) = rest.trim_start().strip_prefix("::") {
+            rest = after.trim_start();
+            let Some(further) = rest.strip_prefix("super") else { break };
+            ups += 1;
+            rest = further;
+        }
+        skip_to = code.len() - rest.len();
+        if word == "super" && ups != path.len() {
+            continue; // It stays inside its own top module, or it is in a module within the file.
+        }
+        let firsts = first_names(rest);
+        // `super::Name` may be said by a module within the file; only a module of the crate counts there.
+        let counts = |name: &&str| word == "crate" || layer_of(name).is_some();
+        found.extend(firsts.into_iter().filter(counts).map(|name| (at, name)));
+    }
+    found
+}
+
+/// The first name of each path after `crate::`, which is one path or a list of them in braces.
+fn first_names(rest: &str) -> Vec<&str> {
+    let Some(list) = rest.strip_prefix('{') else {
+        return words(rest).first().filter(|(at, _)| *at == 0).map(|(_, word)| *word).into_iter().collect();
+    };
+    let mut names = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                names.extend(words(&list[start..at]).first().map(|(_, word)| *word));
+                start = at + 1;
+                if letter == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Every identifier and keyword with its place.
+fn words(code: &str) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut start = None;
+    for (at, letter) in code.char_indices().chain([(code.len(), ' ')]) {
+        match (letter.is_alphanumeric() || letter == '_', start) {
+            (true, None) => start = Some(at),
+            (false, Some(from)) => {
+                words.push((from, &code[from..at]));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+/// The code with comments and the insides of string and character literals blanked, line by line the same.
+fn without_text(source: &str) -> String {
+    let mut code = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(letter) = rest.chars().next() {
+        let length = text_length(rest, code.chars().next_back());
+        if length == 0 {
+            code.push(letter);
+            rest = &rest[letter.len_utf8()..];
+        } else {
+            code.extend(rest[..length].chars().map(|letter| if letter == '\n' { '\n' } else { ' ' }));
+            rest = &rest[length..];
+        }
+    }
+    code
+}
+
+/// How long the comment or literal is that stands at the start, 0 when there is none.
+fn text_length(rest: &str, before: Option<char>) -> usize {
+    let in_word = before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    if rest.starts_with("//") {
+        return rest.find('\n').unwrap_or(rest.len());
+    }
+    if rest.starts_with("/*") {
+        let mut depth = 0;
+        for (at, _) in rest.char_indices() {
+            if rest[at..].starts_with("/*") {
+                depth += 1;
+            } else if at > 1 && rest[..at].ends_with("*/") {
+                depth -= 1;
+                if depth == 0 {
+                    return at;
+                }
+            }
+        }
+        return rest.len();
+    }
+    if !in_word && let Some(raw) = rest.strip_prefix('r').or_else(|| rest.strip_prefix("br")) {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        if let Some(text) = raw[hashes..].strip_prefix('"') {
+            let end = format!("\"{}", "#".repeat(hashes));
+            return rest.len() - text.len() + text.find(&end).map_or(text.len(), |at| at + end.len());
+        }
+    }
+    if let Some(text) = rest.strip_prefix('"') {
+        return 1 + end_of_literal(text, '"').unwrap_or(text.len());
+    }
+    if let Some(text) = rest.strip_prefix('\'') {
+        // 'a' is a character, 'a is a lifetime.
+        let mut letters = text.chars();
+        let (first, second) = (letters.next(), letters.next());
+        if first == Some('\\') || second == Some('\'') {
+            return 1 + end_of_literal(text, '\'').unwrap_or(text.len());
+        }
+    }
+    0
+}
+
+fn end_of_literal(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if letter == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The code with everything blanked that is there for tests only: a test may look at all layers.
+fn without_tests(code: &str) -> String {
+    const MARK: &str = "#[cfg(test)]";
+    let mut code = code.to_owned();
+    while let Some(start) = code.find(MARK) {
+        let item = start + MARK.len();
+        let mut depth = 0;
+        let end = code[item..].char_indices().find_map(|(at, letter)| {
+            match letter {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            (depth == 0 && matches!(letter, '}' | ';')).then_some(item + at + 1)
+        });
+        let end = end.unwrap_or(code.len());
+        let blank: String =
+            code[start..end].chars().map(|letter| if letter == '\n' { '\n' } else { ' ' }).collect();
+        code.replace_range(start..end, &blank);
+    }
+    code
+}
+
+mod the_checker {
+    use super::check;
+
+    #[test]
+    fn lets_arrows_down_and_sideways_pass() {
+        let source = "use crate::error::ErrorInfo;\nuse crate::stream::Delta;\nuse super::window::Window;\n";
+        assert_eq!(check("context/budget.rs", source), [""; 0]);
+        assert_eq!(check("wasm/mod.rs", "use crate::agent::Agent; use js_sys::Function;"), [""; 0]);
+    }
+
+    #[test]
+    fn finds_an_arrow_up_and_names_its_line() {
+        let faults = check("retry.rs", "use crate::error::ErrorInfo;\n\nuse crate::driver::Driver;\n");
+        assert_eq!(faults, ["src/retry.rs:3: from rules up to skin (`driver`): arrows point down only"]);
+    }
+
+    #[test]
+    fn finds_an_arrow_up_in_a_list_over_several_lines() {
+        let source = "use crate::{\n    error::{Error, agent},\n    message as words,\n    machine::{self, State},\n};\n";
+        let faults = check("policy.rs", source);
+        assert_eq!(faults, ["src/policy.rs:1: from rules up to machine (`machine`): arrows point down only"]);
+    }
+
+    #[test]
+    fn finds_an_arrow_up_in_a_path_outside_of_a_use() {
+        let faults = check("message.rs", "fn f() -> crate :: config::Config { todo() }");
+        assert_eq!(faults, ["src/message.rs:1: from words up to ports (`config`): arrows point down only"]);
+    }
+
+    #[test]
+    fn finds_an_arrow_up_by_way_of_super() {
+        let up = ["src/retry.rs:1: from rules up to skin (`agent`): arrows point down only"];
+        assert_eq!(check("retry.rs", "use super::agent::Agent;"), up);
+        let up = ["src/context/window.rs:1: from rules up to skin (`agent`): arrows point down only"];
+        assert_eq!(check("context/window.rs", "use super::super::{agent::Agent};"), up);
+        assert_eq!(check("context/window.rs", "use super::agent::Agent;"), [""; 0]);
+        assert_eq!(check("context/mod.rs", "use super::driver;").len(), 1);
+    }
+
+    #[test]
+    fn does_not_take_comments_and_texts_for_code() {
+        let source = r##"
+            //! Unlike `use crate::agent`, this …
+            /* use crate::agent; /* nested */ js_sys */
+            const A: &str = "use crate::agent; \" js_sys";
+            const B: &str = r#"use crate::agent; " js_sys"#;
+            const C: char = '"'; // js_sys
+            fn f<'a>(text: &'a str) -> char { '\'' }
+        "##;
+        assert_eq!(check("error.rs", source), [""; 0]);
+        assert_eq!(check("error.rs", &format!("{source}\nuse crate::agent;")).len(), 1);
+    }
+
+    #[test]
+    fn leaves_out_what_is_there_for_tests_only() {
+        let tests = "#[cfg(test)]\nmod tests { use crate::agent::Agent; fn f() { g() } }\n";
+        assert_eq!(check("error.rs", tests), [""; 0]);
+        let faults =
+            check("error.rs", &format!("#[cfg(test)]\nuse crate::agent;\n{tests}use crate::driver;"));
+        assert_eq!(faults, ["src/error.rs:5: from words up to skin (`driver`): arrows point down only"]);
+    }
+
+    #[test]
+    fn keeps_javascript_and_the_clock_out_of_what_is_below_the_skin() {
+        for (file, source) in [
+            ("error.rs", "fn f(value: js_sys::Object) {}"),
+            ("stream.rs", "use wasm_bindgen::JsValue;"),
+            ("ports.rs", "use web_sys::console;"),
+            ("driver.rs", "use wasm_bindgen::JsValue;"),
+            ("machine/turn.rs", "use futures::Stream;"),
+            ("machine/mod.rs", "async fn f() {}"),
+            ("checkpoint.rs", "fn f() { std::time::Instant::now(); }"),
+            ("machine/dispatch.rs", "use crate::ports::{ApprovalRequest, StreamFn};"),
+        ] {
+            let faults = check(file, source);
+            assert_eq!(faults.len(), 1, "{file}: {faults:?}");
+            assert!(faults[0].contains("nothing in the "), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn lets_ports_and_skin_be_asynchronous() {
+        assert_eq!(check("ports.rs", "use futures::future::LocalBoxFuture;"), [""; 0]);
+        assert_eq!(check("driver.rs", "async fn f() { g().await }"), [""; 0]);
+    }
+
+    #[test]
+    fn asks_for_a_place_for_a_module_that_it_does_not_know() {
+        let faults = check("helper/mod.rs", "");
+        assert_eq!(
+            faults,
+            [
+                "src/helper/mod.rs: the module `helper` is in no layer; give it its place in LAYERS of tests/layers.rs"
+            ]
+        );
+    }
+
+    #[test]
+    fn does_not_let_a_re_export_hide_where_a_thing_lives() {
+        let faults = check("retry.rs", "use crate::Agent;");
+        assert_eq!(
+            faults,
+            [
+                "src/retry.rs:1: `crate::Agent` is no module of a known layer; name things by the module they live in"
+            ]
+        );
+    }
+}

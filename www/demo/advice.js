@@ -1,0 +1,65 @@
+// @ts-check
+// An error in words, with the way out.
+
+/** @typedef {import("../npm/index.js").ErrorInfo} ErrorInfo */
+
+/**
+ * @typedef {object} Where
+ * @property {string} label who was asked, for example `Ollama`
+ * @property {string} [baseUrl]
+ * @property {string} [model]
+ * @property {string} [start] how that server is started
+ * @property {string} [allow] how it is told to let this page in
+ * @property {string} [origin] of the page; undefined in a terminal
+ */
+
+/**
+ * What went wrong and what to do about it.
+ *
+ * @param {ErrorInfo} error
+ * @param {Where} where
+ * @returns {{ title: string, advice: string[] }}
+ */
+export function explain(error, where) {
+  const { label, baseUrl = "the model" } = where;
+  const status = error.provider?.status;
+  if (status === 404) {
+    return { title: `${label} does not know the model or the address.`, advice: [`Is \`${where.model}\` the exact model id there?`, `The address should end in \`/v1\`; it is \`${baseUrl}\`.`] };
+  }
+  switch (error.code) {
+    case "auth":
+      return { title: `${label} refused the key${status ? ` (${status})` : ""}.`, advice: [where.origin ? "Open the model settings and type a valid key. It is sent to that address only." : "Set OPENAI_API_KEY to a valid key."] };
+    case "network":
+      return { title: `No answer from ${baseUrl}.`, advice: networkAdvice(where) };
+    case "timeout":
+      return { title: `${label} did not answer in time.`, advice: ["Is the machine busy loading the model? Try again in a moment."] };
+    case "throttled":
+      return { title: `${label} asks for patience (too many requests).`, advice: [error.retryAfterMs ? `Try again in ${Math.ceil(error.retryAfterMs / 1000)} seconds.` : "Try again in a minute, or check the quota of the key."] };
+    case "overloaded":
+    case "server":
+      return { title: `${label} has a problem of its own${status ? ` (${status})` : ""}.`, advice: ["Try again in a moment. If it stays, look at the server's log."] };
+    case "invalid_request":
+      return { title: `${label} refused the request${status ? ` (${status})` : ""}.`, advice: ["Can the model call tools? Many small ones cannot.", `The server says: ${error.message}`] };
+    case "context_overflow":
+      return { title: "The conversation is longer than the model can read.", advice: ["Start a new conversation, or choose a model with a larger context."] };
+    case "content_filtered":
+      return { title: `${label} held the answer back.`, advice: ["Ask differently, or choose another model."] };
+    case "aborted":
+      return { title: "The run was stopped.", advice: [] };
+    default:
+      return { title: "Something went wrong.", advice: [error.message] };
+  }
+}
+
+/** @param {Where} where */
+function networkAdvice({ label, baseUrl = "", start, allow, origin }) {
+  const advice = [];
+  if (start) advice.push(`Is ${label} running? Start it with \`${start}\`.`);
+  else advice.push("Is the address right, and is there a server?");
+  if (!origin) return advice;
+  if (origin.startsWith("https:") && baseUrl.startsWith("http:") && !/^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])/.test(baseUrl)) {
+    advice.push("This page came over https, so the browser does not let it call an address that begins with http.");
+  }
+  advice.push(`If it runs, it may not allow this page (CORS): the browser tells a page no more than “failed”. The server must allow the origin \`${origin}\`${allow ? `: ${allow}` : "."}`);
+  return advice;
+}

@@ -1,0 +1,33 @@
+// @ts-check
+// What a screen reader hears of a run: whole sentences, one breath at a time, never token by token.
+
+const BREATH = 900;
+
+export class Announcer {
+  /** @param {HTMLElement} root a live region */
+  constructor(root) {
+    this.root = root;
+    /** @type {string[]} */
+    this.queue = [];
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.timer = undefined;
+  }
+
+  /** @param {string} text */
+  say(text) {
+    if (!text.trim()) return;
+    this.queue.push(text.trim());
+    this.timer ??= setTimeout(() => this.#breathe(), BREATH);
+  }
+
+  clear() {
+    this.queue = [];
+    this.root.textContent = "";
+  }
+
+  #breathe() {
+    this.timer = undefined;
+    this.root.textContent = this.queue.join(" ");
+    this.queue = [];
+  }
+}

@@ -1,0 +1,347 @@
+// @ts-check
+// The page: one agent, what a person does with it, and what is shown of it.
+
+import { explain } from "./advice.js";
+import { Announcer } from "./announcer.js";
+import { Chooser } from "./chooser.js";
+import { Conversation } from "./conversation.js";
+import { byId, h } from "./dom.js";
+import { SYSTEM_PROMPT, loadInPage } from "./engine.js";
+import { isRemote, modelOf, nameOf, rowOf, whereOf } from "./models.js";
+import { LABEL } from "./rehearsal.js";
+import { suggestionsFor, EXAMPLES } from "./suggestions.js";
+import { Timeline } from "./timeline.js";
+import { demoTools } from "./tools.js";
+import { Trace, duration } from "./trace.js";
+import { UsageView } from "./usage.js";
+
+/** @typedef {import("../npm/index.js").Agent} Agent */
+/** @typedef {import("../npm/index.js").AgentRun} AgentRun */
+/** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
+/** @typedef {import("./engine.js").Turnwheel} Turnwheel */
+/** @typedef {import("./models.js").Choice} Choice */
+
+class App {
+  /** @param {Turnwheel} turnwheel */
+  constructor(turnwheel) {
+    this.turnwheel = turnwheel;
+    this.log = byId("log", HTMLElement);
+    this.box = byId("box", HTMLTextAreaElement);
+    this.composer = byId("composer", HTMLFormElement);
+    this.buttons = { send: byId("send", HTMLButtonElement), followUp: byId("follow-up", HTMLButtonElement), stop: byId("stop", HTMLButtonElement), reset: byId("reset", HTMLButtonElement) };
+    this.hold = byId("hold", HTMLInputElement);
+    this.inFlight = byId("in-flight", HTMLSelectElement);
+    this.usage = new UsageView();
+    this.announcer = new Announcer(byId("live", HTMLElement));
+    this.timeline = new Timeline(byId("picture", HTMLElement), byId("table", HTMLElement));
+    this.conversation = new Conversation(byId("messages", HTMLElement), {
+      now: () => performance.now(),
+      announce: (text) => this.announcer.say(text),
+      argumentsOf: (callId) => this.run?.partialArguments(callId),
+    });
+    this.chooser = new Chooser((choice) => this.#chosen(choice));
+    /** @type {Trace[]} one per run */
+    this.traces = [];
+    this.shown = -1;
+    /** @type {AgentRun | undefined} the run that is on */
+    this.run = undefined;
+    /** @type {Agent | undefined} undefined: to be made anew, with the history of the last one */
+    this.agent = undefined;
+    /** @type {readonly AgentMessage[]} */
+    this.history = [];
+    this.last = "";
+    this.isStopped = false;
+    this.isOver = false;
+    this.isFramed = false;
+    this.drawnAt = 0;
+    this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
+  }
+
+  start() {
+    const { box, composer, buttons } = this;
+    composer.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit("steer");
+    });
+    buttons.followUp.addEventListener("click", () => this.#submit("follow_up"));
+    buttons.stop.addEventListener("click", () => this.#stop());
+    buttons.reset.addEventListener("click", () => void this.#reset());
+    box.addEventListener("keydown", (event) => this.#key(event));
+    box.addEventListener("input", () => this.#typed());
+    document.addEventListener("keydown", (event) => {
+      // A dialog takes Escape for itself.
+      if (event.key === "Escape" && this.run && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
+    });
+    byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
+    this.inFlight.addEventListener("change", () => this.#renew());
+    byId("run-before", HTMLButtonElement).addEventListener("click", () => this.#show(this.shown - 1));
+    byId("run-after", HTMLButtonElement).addEventListener("click", () => this.#show(this.shown + 1));
+    byId("as-table", HTMLDetailsElement).addEventListener("toggle", () => this.timeline.describe());
+    new ResizeObserver(() => this.#frame()).observe(byId("picture", HTMLElement));
+    byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
+      h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
+    this.#chosen(this.chooser.choice);
+    this.#mode();
+    this.#frame();
+    if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
+    document.documentElement.dataset["ready"] = "true";
+  }
+
+  /** @param {string} text */
+  #example(text) {
+    this.#ask(text);
+    this.box.focus({ preventScroll: true });
+  }
+
+  /** Sends, or, while a run is on, steers or queues. @param {"steer" | "follow_up"} kind */
+  #submit(kind) {
+    const text = this.box.value.trim();
+    if (!text) return;
+    this.box.value = "";
+    this.#typed();
+    if (this.run) this.#interject(text, kind);
+    else this.#ask(text);
+  }
+
+  /** @param {string} text */
+  #ask(text) {
+    if (this.run) return this.#interject(text, "steer");
+    this.last = text;
+    byId("welcome", HTMLElement).hidden = true;
+    document.documentElement.dataset["asked"] = "true";
+    this.conversation.said(text);
+    this.announcer.clear();
+    let run;
+    try {
+      run = this.#agent().prompt(text);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    this.conversation.begin();
+    this.traces.push(new Trace(performance.now()));
+    this.#show(this.traces.length - 1);
+    this.usage.begin();
+    this.run = run;
+    this.isStopped = this.isOver = false;
+    this.#mode();
+    this.#toEnd();
+    this.#follow(run).catch((error) => this.#failed(error));
+  }
+
+  /** Listens to a run until it has ended. @param {AgentRun} run */
+  async #follow(run) {
+    const trace = /** @type {Trace} */ (this.traces.at(-1));
+    try {
+      for await (const event of run) {
+        trace.push(event, performance.now());
+        this.conversation.push(event);
+        this.usage.push(event);
+        this.#frame();
+      }
+      const result = await run.result;
+      this.history = this.agent?.messages ?? this.history;
+      if (result.error && result.stopReason === "error") this.#failed(result.error);
+      // What came too late for this run must not wait for the next one unseen.
+      this.isOver = result.stopReason === "completed" && !this.isStopped;
+      this.agent?.clearQueues();
+    } finally {
+      trace.endedAt ??= performance.now() - trace.startedAt;
+      this.run = undefined;
+      this.usage.end(trace);
+      this.#mode();
+      this.#frame();
+    }
+  }
+
+  /** A message into the run that is on. @param {string} text @param {"steer" | "follow_up"} kind */
+  #interject(text, kind) {
+    const agent = this.#agent();
+    this.last = text;
+    const sent = this.conversation.sent(text, kind);
+    this.traces.at(-1)?.mark(kind, text, performance.now());
+    this.#toEnd();
+    const receipt = kind === "steer" ? agent.steer(text) : agent.followUp(text);
+    receipt.then(async (answer) => {
+      if (answer.delivered) return sent.delivered(answer.turnIndex);
+      await this.#idle();
+      if (this.isOver) {
+        // The run was over before the message arrived: then it is simply the next one.
+        sent.root.remove();
+        return this.#ask(text);
+      }
+      sent.lost("not delivered, the run is over");
+      if (!this.box.value) {
+        this.box.value = text;
+        this.#typed();
+      }
+    }).catch((error) => this.#failed(error));
+  }
+
+  /** Until the loop over the run's events has ended too. */
+  async #idle() {
+    while (this.run) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+
+  #stop() {
+    if (!this.run || this.isStopped) return;
+    this.isStopped = true;
+    this.traces.at(-1)?.mark("stop", "stopped by you", performance.now());
+    this.run.abort(new DOMException("stopped by the user", "AbortError"));
+    this.announcer.say("Stopped.");
+    this.box.focus({ preventScroll: true });
+  }
+
+  async #reset() {
+    this.#stop();
+    await this.#idle();
+    this.agent?.reset();
+    this.agent = undefined;
+    this.history = [];
+    this.conversation.clear();
+    this.traces = [];
+    this.#show(-1);
+    this.usage.clear();
+    byId("welcome", HTMLElement).hidden = false;
+    delete document.documentElement.dataset["asked"];
+    this.#mode();
+    this.box.focus({ preventScroll: true });
+  }
+
+  /** @returns {Agent} */
+  #agent() {
+    if (this.agent) return this.agent;
+    const pace = () => (this.hold.checked ? 1 : 0);
+    this.agent = new this.turnwheel.Agent({
+      model: modelOf(this.turnwheel, this.chooser.choice, pace),
+      systemPrompt: SYSTEM_PROMPT,
+      tools: demoTools({ tool: this.turnwheel.tool, pace }),
+      messages: [...this.history],
+      // At once, so that the one slow tool of this page can be cut short.
+      steering: { when: "immediate", inFlight: this.inFlight.value === "finish" ? "finish" : "cancel" },
+    });
+    return this.agent;
+  }
+
+  /** The next message goes to a new agent, which goes on with the same history. */
+  #renew() {
+    if (this.run) {
+      void this.#idle().then(() => this.#renew());
+      return;
+    }
+    this.history = this.agent?.messages ?? this.history;
+    this.agent = undefined;
+  }
+
+  /** @param {Choice} choice */
+  #chosen(choice) {
+    byId("model-name", HTMLElement).textContent = nameOf(choice);
+    byId("rehearsal-note", HTMLElement).hidden = isRemote(rowOf(choice.row));
+    document.documentElement.dataset["model"] = choice.row;
+    this.usage.label(isRemote(rowOf(choice.row)) ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
+    this.#renew();
+    this.#mode();
+  }
+
+  /** @param {unknown} error */
+  #failed(error) {
+    const { AgentError } = this.turnwheel;
+    const info = AgentError.isInstance(error) ? error.info : { code: /** @type {const} */ ("unknown"), message: error instanceof Error ? error.message : String(error), retryable: false };
+    const action = isRemote(rowOf(this.chooser.choice.row)) && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
+    this.conversation.failed(explain(info, whereOf(this.chooser.choice, location.origin)), info.message, action || undefined);
+    this.#toEnd();
+  }
+
+  /** What the buttons are, by whether a run is on. */
+  #mode() {
+    const { buttons, composer } = this;
+    const isRunning = this.run !== undefined;
+    const name = nameOf(this.chooser.choice);
+    composer.dataset["mode"] = isRunning ? "running" : "idle";
+    byId("box-label", HTMLElement).textContent = isRunning ? "Steer the run" : "Your message";
+    this.box.placeholder = isRunning ? "Steer: change your mind, add something" : "Ask something";
+    buttons.send.textContent = isRunning ? "Steer" : "Send";
+    buttons.followUp.hidden = buttons.stop.hidden = !isRunning;
+    buttons.reset.disabled = this.traces.length === 0;
+    byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : "Enter sends, Shift+Enter begins a new line.";
+    byId("hint-who", HTMLElement).textContent = isRunning ? "" : isRemote(rowOf(this.chooser.choice.row)) ? `${name} answers.` : `${name}: ${LABEL}.`;
+    this.#suggest(isRunning);
+    this.#typed();
+  }
+
+  /** @param {boolean} isRunning */
+  #suggest(isRunning) {
+    const place = byId("suggestions", HTMLElement);
+    const texts = this.traces.length === 0 ? [] : suggestionsFor(isRunning, [...(this.traces.at(-1)?.calls.values() ?? [])]);
+    place.hidden = texts.length === 0;
+    place.replaceChildren(...texts.map((text) => h("button", { type: "button", testid: "suggestion", onclick: () => this.#example(text) }, text)));
+  }
+
+  #typed() {
+    const { box, buttons } = this;
+    buttons.send.disabled = buttons.followUp.disabled = box.value.trim() === "";
+    box.style.setProperty("height", "auto");
+    box.style.setProperty("height", `${Math.min(box.scrollHeight, 180)}px`);
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      this.#submit(event.altKey ? "follow_up" : "steer");
+    } else if (event.key === "ArrowUp" && this.box.value === "" && this.last) {
+      event.preventDefault();
+      this.box.value = this.last;
+      this.#typed();
+    }
+  }
+
+  /** @param {number} index */
+  #show(index) {
+    this.shown = index;
+    this.timeline.show(this.traces[index]);
+    byId("pager", HTMLElement).hidden = this.traces.length < 2;
+    byId("run-which", HTMLElement).textContent = `run ${index + 1} of ${this.traces.length}`;
+    byId("run-before", HTMLButtonElement).disabled = index <= 0;
+    byId("run-after", HTMLButtonElement).disabled = index >= this.traces.length - 1;
+    this.#frame();
+  }
+
+  /** Draws in the next animation frame: however many events come before it, once. */
+  #frame() {
+    if (this.isFramed) return;
+    this.isFramed = true;
+    requestAnimationFrame(() => {
+      this.isFramed = false;
+      this.#draw();
+      // A run that is on grows by itself; without motion it grows in steps.
+      if (this.run) setTimeout(() => this.#frame(), this.isCalm.matches ? 400 : 0);
+    });
+  }
+
+  #draw() {
+    const now = performance.now();
+    const wasAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
+    const changed = this.conversation.draw(now);
+    if (changed && wasAtEnd) this.#toEnd();
+    const trace = this.traces[this.shown];
+    this.timeline.draw(now);
+    byId("elapsed", HTMLElement).textContent = trace ? duration(trace.endedAt ?? now - trace.startedAt) : "";
+    if (!this.run || (byId("as-table", HTMLDetailsElement).open && now - this.drawnAt > 500)) {
+      this.timeline.describe();
+      this.drawnAt = now;
+    }
+  }
+
+  #toEnd() {
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+}
+
+try {
+  new App(await loadInPage()).start();
+} catch (error) {
+  const words = error instanceof Error ? error.message : String(error);
+  byId("messages", HTMLElement).append(h("div", { class: "failure", role: "alert" }, h("strong", {}, "The package could not be loaded."),
+    h("ul", {}, h("li", {}, "Serve this page with ", h("code", {}, "cargo xtask demo"), ": it builds the package first."), h("li", {}, words))));
+}

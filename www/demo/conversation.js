@@ -1,0 +1,435 @@
+// @ts-check
+// The conversation as it streams. Events change what is to be shown at once; the page itself is touched in `draw`
+// only, which the app calls at most once per animation frame.
+
+import { h } from "./dom.js";
+import { MarkdownView } from "./markdown.js";
+import { grouped } from "./tools.js";
+import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
+
+/** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
+/** @typedef {import("../npm/index.js").JsonValue} JsonValue */
+
+/**
+ * @typedef {object} Around
+ * @property {() => number} now
+ * @property {(text: string, isUrgent?: boolean) => void} announce says it to a screen reader
+ * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have come
+ */
+
+export class Conversation {
+  /** @param {HTMLElement} root @param {Around} around */
+  constructor(root, around) {
+    this.root = root;
+    this.around = around;
+    /** @type {RunView | undefined} */
+    this.run = undefined;
+    /** @type {Map<number, TurnView>} turns of the current run */
+    this.turns = new Map();
+  }
+
+  /** @param {string} text */
+  said(text) {
+    this.root.append(bubble("user", "You", text));
+  }
+
+  begin() {
+    this.turns = new Map();
+    this.run = new RunView(this.around);
+    this.root.append(this.run.root);
+  }
+
+  /**
+   * A message sent in mid-run: at the end until it is delivered, then before the turn that hears it.
+   *
+   * @param {string} text
+   * @param {"steer" | "follow_up"} kind
+   */
+  sent(text, kind) {
+    const name = kind === "steer" ? "You, steering" : "You, for later";
+    const root = bubble(kind, name, text);
+    const state = h("span", { class: "receipt", testid: "receipt" }, "on its way");
+    root.querySelector(".who")?.append(" · ", state);
+    root.dataset["receipt"] = "waiting";
+    this.run?.root.append(root);
+    return {
+      root,
+      delivered: (/** @type {number} */ turnIndex) => {
+        state.textContent = `heard in turn ${turnIndex}`;
+        root.dataset["receipt"] = "delivered";
+        const turn = this.turns.get(turnIndex);
+        if (turn) turn.root.before(root);
+      },
+      lost: (/** @type {string} */ reason) => {
+        state.textContent = reason;
+        root.dataset["receipt"] = "lost";
+      },
+    };
+  }
+
+  /** @param {AgentEvent} event */
+  push(event) {
+    const at = this.around.now();
+    const turn = this.turns.get(this.run?.turnIndex ?? -1);
+    switch (event.type) {
+      case "turn_start": {
+        if (!this.run) return;
+        const next = new TurnView(event.turnIndex, at, this.around);
+        this.run.turnIndex = event.turnIndex;
+        this.turns.set(event.turnIndex, next);
+        this.run.addTurn(next);
+        return;
+      }
+      case "agent_end":
+        this.run?.end(event);
+        return;
+      case "context_compacted":
+        turn?.note(`The context was compacted: ${event.report.text}`);
+        return;
+      case "retry_attempt":
+        turn?.note(`Attempt ${event.attempt} failed: ${event.error.message} Next one in ${duration(event.delayMs)}.`);
+        return;
+      case "model_fallback":
+        turn?.note(`${event.from} failed; now ${event.to} answers.`);
+        return;
+      default:
+        turn?.push(event, at);
+    }
+  }
+
+  /** An error with the way out. @param {{ title: string, advice: string[] }} problem @param {string} [said] the error's own words @param {HTMLElement} [action] */
+  failed({ title, advice }, said, action) {
+    const list = advice.length > 0 && h("ul", {}, ...advice.map((line) => h("li", {}, ...withCode(line))));
+    this.root.append(h("div", { class: "failure", testid: "failure", role: "alert" }, h("strong", {}, title), list, said && !advice.includes(said) && h("p", { class: "fine" }, said), action));
+  }
+
+  /** @param {number} at @returns {boolean} whether anything was changed */
+  draw(at) {
+    let changed = false;
+    for (const turn of this.turns.values()) changed = turn.draw(at) || changed;
+    return changed;
+  }
+
+  clear() {
+    this.root.replaceChildren();
+    this.run = undefined;
+    this.turns = new Map();
+  }
+}
+
+class RunView {
+  /** @param {Around} around */
+  constructor(around) {
+    this.root = h("section", { class: "run", testid: "run", "data-state": "running", "aria-label": "A run" });
+    this.startedAt = around.now();
+    this.around = around;
+    this.turnIndex = -1;
+  }
+
+  /** @param {TurnView} turn */
+  addTurn(turn) {
+    const waiting = this.root.querySelector(':scope > [data-receipt="waiting"]');
+    if (waiting) waiting.before(turn.root);
+    else this.root.append(turn.root);
+  }
+
+  /** @param {Extract<AgentEvent, { type: "agent_end" }>} event */
+  end({ stopReason, turns, usage }) {
+    this.root.dataset["state"] = stopReason;
+    const took = duration(this.around.now() - this.startedAt);
+    this.root.append(h("p", { class: "run-end", testid: "run-end" }, `${inWords(stopReason)} in ${took} · ${turns} turn${turns === 1 ? "" : "s"} · ${grouped(usage.total)} tokens`));
+  }
+}
+
+class TurnView {
+  /** @param {number} index @param {number} at @param {Around} around */
+  constructor(index, at, around) {
+    this.around = around;
+    this.startedAt = at;
+    this.label = h("span", { class: "turn-end" });
+    this.head = h("p", { class: "turn-head" }, `turn ${index}`, this.label);
+    this.body = h("div", { class: "turn-body" });
+    this.root = h("section", { class: "turn", testid: "turn", "data-turn": index, "aria-label": `Turn ${index}` }, this.head, this.body);
+    /** @type {Map<number, Block>} */
+    this.blocks = new Map();
+    /** @type {Map<string, ToolCard>} */
+    this.cards = new Map();
+    this.pulse = h("p", { class: "pulse", "aria-hidden": "true" }, h("span"), h("span"), h("span"));
+  }
+
+  /** @param {AgentEvent} event @param {number} at */
+  push(event, at) {
+    switch (event.type) {
+      case "message_start":
+        this.body.append(this.pulse);
+        return;
+      case "message_update":
+        this.pulse.remove();
+        this.#block(event.delta, at).grow(event.delta.delta, at);
+        return;
+      case "message_reset":
+        for (const block of this.blocks.values()) block.root.remove();
+        for (const card of this.cards.values()) card.root.remove();
+        this.blocks.clear();
+        this.cards.clear();
+        this.note(`Taken back and asked again: ${event.reason}`);
+        return;
+      case "message_end":
+        this.pulse.remove();
+        for (const block of this.blocks.values()) block.finish(at);
+        this.around.announce(wordsOf(event.message));
+        return;
+      case "tool_execution_start":
+        this.#card(event, at).start(event.arguments, at);
+        this.around.announce(`${event.toolName} runs.`);
+        return;
+      case "tool_execution_update":
+        this.#card(event, at).update(event.update);
+        return;
+      case "tool_execution_end":
+        this.#card(event, at).end(event.result, at);
+        this.around.announce(`${event.toolName}: ${textOf(event.result)}`);
+        return;
+      case "turn_end":
+        // An answer that was cut off leaves calls that nobody will run.
+        for (const card of this.cards.values()) card.giveUp(at);
+        this.label.textContent = ` · ${duration(at - this.startedAt)} · ${inWords(event.reason)}`;
+        this.root.dataset["reason"] = event.reason;
+        return;
+    }
+  }
+
+  /** @param {string} text */
+  note(text) {
+    this.body.append(h("p", { class: "turn-note" }, text));
+  }
+
+  /** @param {number} at */
+  draw(at) {
+    let changed = false;
+    for (const block of this.blocks.values()) changed = block.draw(at) || changed;
+    for (const card of this.cards.values()) changed = card.draw(at) || changed;
+    return changed;
+  }
+
+  /** @param {import("../npm/index.js").Delta} delta @param {number} at @returns {Block} */
+  #block(delta, at) {
+    const known = this.blocks.get(delta.contentIndex);
+    if (known) return known;
+    const block = delta.type === "tool_call" ? this.#card(delta, at) : delta.type === "thinking" ? new ThinkingBlock(at) : new TextBlock();
+    if (delta.type !== "tool_call") this.body.append(block.root);
+    for (const earlier of this.blocks.values()) earlier.finish(at);
+    this.blocks.set(delta.contentIndex, block);
+    return block;
+  }
+
+  /** Cards stand side by side in one row of their own. @param {{ callId: string, toolName: string }} call @param {number} at */
+  #card({ callId, toolName }, at) {
+    const known = this.cards.get(callId);
+    if (known) return known;
+    const card = new ToolCard(callId, toolName, at, this.around);
+    this.cards.set(callId, card);
+    const last = this.body.lastElementChild;
+    const row = last?.classList.contains("cards") ? last : this.body.appendChild(h("div", { class: "cards" }));
+    row.append(card.root);
+    return card;
+  }
+}
+
+/** @typedef {{ root: HTMLElement, grow(delta: string, at: number): void, finish(at: number): void, draw(at: number): boolean }} Block */
+
+class TextBlock {
+  constructor() {
+    this.root = h("div", { class: "words", testid: "answer" });
+    this.view = new MarkdownView(this.root);
+    this.text = "";
+    this.isOpen = true;
+    this.isStale = false;
+  }
+
+  /** @param {string} delta */
+  grow(delta) {
+    this.text += delta;
+    this.isStale = true;
+  }
+
+  finish() {
+    this.isStale ||= this.isOpen;
+    this.isOpen = false;
+  }
+
+  draw() {
+    if (!this.isStale) return false;
+    this.view.update(this.text, this.isOpen);
+    this.isStale = false;
+    return true;
+  }
+}
+
+class ThinkingBlock {
+  /** @param {number} at */
+  constructor(at) {
+    this.summary = h("summary", {}, "Thinking…");
+    this.body = h("p");
+    this.root = h("details", { class: "thinking", testid: "thinking" }, this.summary, this.body);
+    this.startedAt = at;
+    this.text = "";
+    this.isOpen = true;
+    this.isStale = false;
+  }
+
+  /** @param {string} delta */
+  grow(delta) {
+    this.text += delta;
+    this.isStale = true;
+  }
+
+  /** @param {number} at */
+  finish(at) {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    this.summary.textContent = `Thought for ${duration(at - this.startedAt)}`;
+  }
+
+  draw() {
+    if (!this.isStale) return false;
+    this.body.replaceChildren(...withCode(this.text));
+    this.isStale = false;
+    return true;
+  }
+}
+
+const STATES = { asked: "is being asked", waiting: "waits", running: "running", done: "done", failed: "failed", cut: "cut short" };
+/** A result with more characters is folded. */
+const FOLD = 260;
+
+class ToolCard {
+  /** @param {string} callId @param {string} toolName @param {number} at @param {Around} around */
+  constructor(callId, toolName, at, around) {
+    this.callId = callId;
+    this.around = around;
+    this.time = h("span", { class: "time" });
+    this.word = h("span", { class: "state", testid: "tool-state" });
+    this.given = h("div", { class: "given", testid: "tool-arguments" });
+    this.progress = h("progress", { max: 1, value: 0, hidden: true, "aria-label": `Progress of ${toolName}` });
+    this.said = h("div", { class: "said", testid: "tool-result" });
+    this.root = h("article", { class: "card", testid: "tool-card", "data-tool": toolName, "data-call-id": callId, "aria-label": `Tool ${toolName}` },
+      h("header", {}, h("span", { class: "dot", "aria-hidden": "true" }), h("strong", {}, toolName), this.word, this.time),
+      this.given, this.progress, this.said);
+    this.startedAt = at;
+    /** @type {number | undefined} */
+    this.endedAt = undefined;
+    this.raw = "";
+    /** @type {JsonValue | undefined} */
+    this.arguments = undefined;
+    this.saying = "";
+    /** @type {number | undefined} */
+    this.share = undefined;
+    this.isStale = true;
+    this.isAskedAnew = true;
+    this.#state("asked");
+  }
+
+  /** @param {string} delta */
+  grow(delta) {
+    this.raw += delta;
+    this.isStale = this.isAskedAnew = true;
+  }
+
+  finish() {
+    if (this.root.dataset["state"] === "asked") this.#state("waiting");
+  }
+
+  /** @param {JsonValue} given @param {number} at */
+  start(given, at) {
+    this.arguments = given;
+    this.startedAt = at;
+    this.isStale = this.isAskedAnew = true;
+    this.#state("running");
+  }
+
+  /** @param {import("../npm/index.js").ToolOutput} update */
+  update(update) {
+    this.saying = textOf(update);
+    this.share = progressOf(update) ?? this.share;
+    this.isStale = true;
+  }
+
+  /** @param {import("../npm/index.js").ToolResultMessage} result @param {number} at */
+  end(result, at) {
+    this.endedAt = at;
+    this.saying = textOf(result);
+    this.isStale = true;
+    this.#state(outcomeOf(result));
+  }
+
+  /** @param {number} at */
+  giveUp(at) {
+    if (this.endedAt !== undefined) return;
+    this.endedAt = at;
+    this.isStale = true;
+    this.#state("cut");
+  }
+
+  /** @param {number} at */
+  draw(at) {
+    const isRunning = this.root.dataset["state"] === "running";
+    const time = isRunning || this.arguments !== undefined ? duration((this.endedAt ?? at) - this.startedAt) : "";
+    if (this.time.textContent !== time) this.time.textContent = time;
+    if (!this.isStale) return isRunning;
+    this.isStale = false;
+    if (this.isAskedAnew) this.#drawArguments();
+    this.isAskedAnew = false;
+    this.progress.hidden = this.share === undefined || !isRunning;
+    if (this.share !== undefined) this.progress.value = this.share;
+    this.#drawSaying();
+    return true;
+  }
+
+  #drawArguments() {
+    const value = this.arguments ?? this.around.argumentsOf(this.callId);
+    if (value && typeof value === "object" && !Array.isArray(value)) {
+      const rows = Object.entries(value).map(([name, part]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof part === "string" ? part : JSON.stringify(part))));
+      this.given.replaceChildren(rows.length > 0 ? h("dl", {}, ...rows) : h("span", { class: "nothing" }, "no arguments"));
+    } else {
+      this.given.replaceChildren(h("code", {}, this.raw || "…"));
+    }
+  }
+
+  #drawSaying() {
+    const isFinal = this.endedAt !== undefined;
+    this.said.classList.toggle("progressing", !isFinal);
+    if (!isFinal || this.saying.length <= FOLD) {
+      this.said.textContent = this.saying;
+      return;
+    }
+    const text = h("span", { class: "folded" }, this.saying);
+    const more = h("button", { type: "button", class: "more", "aria-expanded": "false", onclick: () => {
+      const isFolded = text.classList.toggle("folded");
+      more.textContent = isFolded ? "Show all" : "Show less";
+      more.setAttribute("aria-expanded", String(!isFolded));
+    } }, "Show all");
+    this.said.replaceChildren(text, more);
+  }
+
+  /** @param {keyof typeof STATES} state */
+  #state(state) {
+    this.root.dataset["state"] = state;
+    this.word.textContent = STATES[state];
+  }
+}
+
+/** @param {string} kind @param {string} who @param {string} text */
+function bubble(kind, who, text) {
+  return h("article", { class: `bubble ${kind}`, testid: `bubble-${kind}` }, h("p", { class: "who" }, who), h("p", { class: "what" }, text));
+}
+
+/** Text with `code` in it. @param {string} text @returns {(Node | string)[]} */
+export function withCode(text) {
+  return text.split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? h("code", {}, part) : part));
+}
+
+/** @param {import("../npm/index.js").AssistantMessage} message */
+function wordsOf(message) {
+  return message.content.map((block) => (block.type === "text" ? block.text.replace(/[*`#]/g, "") : "")).filter(Boolean).join(" ");
+}

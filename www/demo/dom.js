@@ -1,0 +1,63 @@
+// @ts-check
+// Making elements. Text goes in as text and in no other way.
+
+/** @typedef {Node | string | undefined | null | false} Child */
+/** @typedef {{ [name: string]: string | number | boolean | undefined | ((event: any) => void) }} Properties `on…` listens, `true` and `false` set and leave out, `testid` is data-testid */
+
+/**
+ * An HTML element.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Properties} [properties]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  set(element, properties);
+  element.append(...children.filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+/**
+ * An SVG element.
+ *
+ * @param {string} tag
+ * @param {Properties} [properties]
+ * @param {...Child} children
+ */
+export function s(tag, properties = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  set(element, properties);
+  element.append(...children.filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+/** @param {Element} element @param {Properties} properties */
+export function set(element, properties) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === undefined || value === false) element.removeAttribute(attribute(name));
+    else element.setAttribute(attribute(name), value === true ? "" : String(value));
+  }
+}
+
+/** @param {string} name */
+function attribute(name) {
+  return name === "testid" ? "data-testid" : name;
+}
+
+/**
+ * The element with that id, of that class; the page is written so that it is there.
+ *
+ * @template {typeof Element} Kind
+ * @param {string} id
+ * @param {Kind} kind
+ * @returns {InstanceType<Kind>}
+ */
+export function byId(id, kind) {
+  const element = document.getElementById(id);
+  if (!(element instanceof kind)) throw new Error(`the page has no ${kind.name} with the id ${id}`);
+  return /** @type {InstanceType<Kind>} */ (element);
+}

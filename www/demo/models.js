@@ -1,0 +1,138 @@
+// @ts-check
+// Which models can be chosen. A model is a row; a wire is a function of the package. A new provider is one row more,
+// a new wire one entry more.
+
+import { LABEL, rehearsal } from "./rehearsal.js";
+
+/** @typedef {import("../npm/index.js").Model} Model */
+/** @typedef {import("./engine.js").Turnwheel} Turnwheel */
+
+/** What a person has chosen. @typedef {{ row: string, baseUrl: string, model: string, apiKey: string }} Choice */
+
+/**
+ * @typedef {object} Row
+ * @property {string} id
+ * @property {string} label
+ * @property {string} note one line under the label
+ * @property {keyof typeof WIRES} wire
+ * @property {"none" | "optional" | "required"} key
+ * @property {string} [baseUrl]
+ * @property {string} [model] a model that is likely there
+ * @property {string} [start] how the server is started
+ * @property {(origin: string) => string} [allow] how it is told to let this page in
+ */
+
+/** @type {Row[]} */
+export const ROWS = [
+  { id: "rehearsal", label: "Rehearsal", note: `No key, no network: ${LABEL}.`, wire: "rehearsal", key: "none" },
+  {
+    id: "ollama", label: "Ollama", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:11434/v1", model: "qwen3:4b",
+    start: "ollama serve", allow: (origin) => `start it with \`OLLAMA_ORIGINS=${origin}\`.`,
+  },
+  {
+    id: "llama.cpp", label: "llama.cpp", note: "On this machine.", wire: "openaiCompatible", key: "optional", baseUrl: "http://localhost:8080/v1", model: "default",
+    start: "llama-server -m MODEL.gguf --jinja", allow: () => "llama-server allows every page unless something stands before it.",
+  },
+  {
+    id: "lm-studio", label: "LM Studio", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:1234/v1", model: "qwen/qwen3-4b",
+    start: "lms server start --cors", allow: () => "switch on “Enable CORS” in its server settings.",
+  },
+  { id: "openai", label: "OpenAI", note: "Needs a key. What you type goes there.", wire: "openaiCompatible", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "own", label: "Another address", note: "Any server that speaks Chat Completions.", wire: "openaiCompatible", key: "optional", baseUrl: "", model: "" },
+];
+
+const WIRES = {
+  /** @param {Turnwheel} turnwheel @param {Choice} _ @param {() => number} pace @returns {Model} */
+  rehearsal: (turnwheel, _, pace) => turnwheel.custom("rehearsal", rehearsal({ pace })),
+  /** @param {Turnwheel} turnwheel @param {Choice} choice @returns {Model} */
+  openaiCompatible: (turnwheel, { model, baseUrl, apiKey }) => turnwheel.openaiCompatible(model, { baseUrl, ...(apiKey && { apiKey }) }),
+};
+
+/** @type {Choice} */
+export const FIRST_CHOICE = { row: "rehearsal", baseUrl: "", model: "", apiKey: "" };
+
+/** @param {string} id @returns {Row} the first row for an id that is no longer there */
+export function rowOf(id) {
+  return /** @type {Row} */ (ROWS.find((row) => row.id === id) ?? ROWS[0]);
+}
+
+/** Does the row need an address and a model id? @param {Row} row */
+export function isRemote(row) {
+  return row.baseUrl !== undefined;
+}
+
+/** @param {Turnwheel} turnwheel @param {Choice} choice @param {() => number} pace @returns {Model} */
+export function modelOf(turnwheel, choice, pace) {
+  return WIRES[rowOf(choice.row).wire](turnwheel, choice, pace);
+}
+
+/** A name for the choice, in one line. @param {Choice} choice */
+export function nameOf(choice) {
+  const row = rowOf(choice.row);
+  return isRemote(row) ? `${choice.model} · ${row.id === "own" ? hostOf(choice.baseUrl) : row.label}` : row.label;
+}
+
+/** For `explain`. @param {Choice} choice @param {string} origin @returns {import("./advice.js").Where} */
+export function whereOf(choice, origin) {
+  const row = rowOf(choice.row);
+  return {
+    label: row.id === "own" ? hostOf(choice.baseUrl) : row.label,
+    origin,
+    ...(isRemote(row) && { baseUrl: choice.baseUrl, model: choice.model }),
+    ...(row.start && { start: row.start }),
+    ...(row.allow && { allow: row.allow(origin) }),
+  };
+}
+
+/**
+ * What is missing in a choice, by field, in words.
+ *
+ * @param {Choice} choice
+ * @returns {{ baseUrl?: string, model?: string, apiKey?: string }}
+ */
+export function missingIn({ row: id, baseUrl, model, apiKey }) {
+  const row = rowOf(id);
+  if (!isRemote(row)) return {};
+  const isUrl = /^https?:\/\/[^\s/]+/.test(baseUrl);
+  return {
+    ...(!isUrl && { baseUrl: baseUrl ? "An address begins with http:// or https://." : "Give the address, usually ending in /v1." }),
+    ...(!model && { model: "Give the id of a model that is there." }),
+    ...(row.key === "required" && !apiKey && { apiKey: `${row.label} answers with a key only.` }),
+  };
+}
+
+/**
+ * The models that the address offers.
+ *
+ * @param {Choice} choice
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ ids: string[] } | { error: import("../npm/index.js").ErrorInfo }>}
+ */
+export async function listModels({ baseUrl, apiKey }, signal) {
+  let response;
+  try {
+    response = await fetch(`${baseUrl.replace(/\/+$/, "")}/models`, { signal, headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+  } catch (error) {
+    return { error: { code: signal.aborted ? "timeout" : "network", message: error instanceof Error ? error.message : String(error), retryable: true } };
+  }
+  if (!response.ok) {
+    const code = response.status === 401 || response.status === 403 ? "auth" : response.status >= 500 ? "server" : "invalid_request";
+    return { error: { code, message: response.statusText, retryable: false, provider: { status: response.status } } };
+  }
+  try {
+    const body = await response.json();
+    const ids = (body.data ?? []).map((/** @type {{ id?: unknown }} */ model) => model.id).filter((/** @type {unknown} */ id) => typeof id === "string");
+    return { ids };
+  } catch {
+    return { error: { code: "unknown", message: "The address answers, but not with a list of models. Is it the right one? It usually ends in /v1.", retryable: false } };
+  }
+}
+
+/** @param {string} baseUrl */
+function hostOf(baseUrl) {
+  try {
+    return new URL(baseUrl).host;
+  } catch {
+    return baseUrl || "the address";
+  }
+}

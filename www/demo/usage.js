@@ -1,0 +1,90 @@
+// @ts-check
+// What a run cost: this run and all together.
+
+import { byId, h } from "./dom.js";
+import { duration } from "./trace.js";
+import { grouped } from "./tools.js";
+
+/** @typedef {import("../npm/index.js").Usage} Usage */
+/** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
+/** @typedef {{ input: number, output: number, reasoning: number, cached: number, turns: number, calls: number, ms: number }} Sum */
+
+/** @type {[keyof Sum, string][]} */
+const ROWS = [["input", "Tokens in"], ["cached", "of a cache"], ["output", "Tokens out"], ["reasoning", "for thinking"], ["turns", "Turns"], ["calls", "Tool calls"], ["ms", "Time"]];
+
+export class UsageView {
+  constructor() {
+    this.rows = byId("usage-rows", HTMLElement);
+    this.all = empty();
+    this.run = empty();
+    this.#draw();
+  }
+
+  clear() {
+    this.all = empty();
+    this.run = empty();
+    this.#draw();
+  }
+
+  /** @param {string} note */
+  label(note) {
+    byId("usage-note", HTMLElement).textContent = note;
+  }
+
+  begin() {
+    this.run = empty();
+    this.#draw();
+  }
+
+  /** @param {AgentEvent} event */
+  push(event) {
+    if (event.type === "message_end") {
+      this.run.turns += 1;
+      this.#add(event.message.usage);
+    } else if (event.type === "tool_execution_end") {
+      this.run.calls += 1;
+    } else if (event.type === "agent_end") {
+      // The engine's own sum is the true one: it counts failed attempts too.
+      Object.assign(this.run, { input: 0, output: 0, reasoning: 0, cached: 0, turns: event.turns });
+      this.#add(event.usage);
+    } else {
+      return;
+    }
+    this.#draw();
+  }
+
+  /** @param {import("./trace.js").Trace} trace */
+  end(trace) {
+    this.run.ms = trace.endedAt ?? 0;
+    for (const [name] of ROWS) this.all[name] += this.run[name];
+    this.#draw(true);
+  }
+
+  /** @param {Usage} usage */
+  #add({ input, output, reasoning = 0, cacheRead = 0, cacheWrite = 0 }) {
+    this.run.input += input + cacheRead + cacheWrite;
+    this.run.output += output;
+    this.run.reasoning += reasoning;
+    this.run.cached += cacheRead;
+  }
+
+  #draw(isOver = false) {
+    const shown = ROWS.filter(([name]) => (name !== "cached" && name !== "reasoning") || this.run[name] + this.all[name] > 0);
+    this.rows.replaceChildren(...shown.map(([name, label]) => {
+      const all = isOver ? this.all[name] : this.all[name] + this.run[name];
+      const isPart = name === "cached" || name === "reasoning";
+      return h("tr", { class: isPart ? "part" : undefined, "data-row": name }, h("th", { scope: "row" }, label), h("td", { testid: `usage-${name}` }, inRow(name, this.run[name])), h("td", {}, inRow(name, all)));
+    }));
+  }
+}
+
+/** @returns {Sum} */
+function empty() {
+  return { input: 0, output: 0, reasoning: 0, cached: 0, turns: 0, calls: 0, ms: 0 };
+}
+
+/** @param {keyof Sum} name @param {number} value */
+function inRow(name, value) {
+  if (name === "ms") return value === 0 ? "–" : duration(value);
+  return grouped(value);
+}

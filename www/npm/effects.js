@@ -1,0 +1,230 @@
+// @ts-check
+// What the engine asks to be done: models, tools, questions, timers. Each effect has a slot; the answer goes back to
+// it. The other half is src/wasm/ports.rs.
+
+import { AgentError, infoOf, textOf } from "./errors.js";
+import { SETUP } from "./models.js";
+import { toDecision, toMessages, toResult, updateText } from "./messages.js";
+import { transformAnswer } from "./rules.js";
+import { CANCELLED } from "./tools.js";
+
+/**
+ * Begins an effect.
+ * @param {any} run @param {number} slot @param {any} effect
+ */
+export function begin(run, slot, effect) {
+  const controller = new AbortController();
+  run.slots.set(slot, controller);
+  const work = EFFECTS[effect.kind](run, slot, effect, controller.signal);
+  if (work instanceof Promise) {
+    work.then(
+      (answer) => run.resolve(slot, answer),
+      (error) => run.reject(slot, error),
+    );
+  }
+}
+
+/** @type {Record<string, (run: any, slot: number, effect: any, signal: AbortSignal) => Promise<any> | void>} */
+const EFFECTS = {
+  http(run, slot, effect, signal) {
+    const controller = run.slots.get(slot);
+    pump(run, slot, effect, controller)
+      .catch((error) => run.reject(slot, networkError(error, effect.url)))
+      .finally(() => clearTimeout(controller.timer));
+  },
+
+  stream(run, slot, effect, signal) {
+    iterate(run, slot, effect, signal).catch((error) => {
+      run.core.noteThrown(error);
+      run.reject(slot, infoOf(error));
+    });
+  },
+
+  tool: (run, slot, effect, signal) => execute(run, slot, effect, signal),
+
+  async key({ core }, slot, { provider }) {
+    const { getApiKey } = core.options;
+    const own = core.models.find((/** @type {any} */ model) => typeof model[SETUP]?.apiKey === "function" && core.providerOf(model) === provider) ?? core.models[0];
+    const fromModel = own[SETUP]?.apiKey;
+    return (await getApiKey?.(provider)) ?? (typeof fromModel === "function" ? await fromModel() : fromModel) ?? null;
+  },
+
+  async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, signal) {
+    const request = { callId, toolName, arguments: args, requiresApproval, runId: run.runId };
+    return toDecision(await run.core.options.approveTool(request, { signal }));
+  },
+
+  async hook(run, slot, { stage, kind, ...told }) {
+    const context = { runId: run.runId, ...told };
+    if (context.messages) context.messages = run.core.resolveRefs(context.messages);
+    for (const hooks of [run.core.options.hooks].flat()) await hooks[stage]?.(context);
+    return null;
+  },
+
+  async transform({ core }, slot, { overflow }, signal) {
+    return transformAnswer(await core.options.asyncTransformContext(core.messages, overflow, signal), core.messages);
+  },
+
+  async compact({ core }, slot, effect, signal) {
+    const { messages, report } = await core.options.compaction.engine(core.messages, core.models[0], signal);
+    const answer = transformAnswer({ messages, report: report ?? {} }, core.messages);
+    return { messages: answer?.replace, report: answer?.report };
+  },
+
+  steering: async ({ core }) => list(await core.options.getSteeringMessages()),
+  followUp: async ({ core }) => list(await core.options.getFollowUpMessages()),
+
+  async sleep({ core }, slot, { ms }, signal) {
+    await core.options.host.sleep(ms, signal);
+    return null;
+  },
+};
+
+/** @param {any} inputs */
+function list(inputs) {
+  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+}
+
+/**
+ * One tool call: the engine gets a result in any case.
+ * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
+ */
+async function execute(run, slot, effect, signal) {
+  const { core } = run;
+  const { name, callId } = effect;
+  const prepared = core.tools.get(name);
+  /** @type {Record<string, any>} */
+  const state = {};
+  const changed = () => (Object.keys(state).length > 0 ? { state } : {});
+  try {
+    if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
+    let args = core.validated.get(callId) ?? JSON.parse(effect.arguments);
+    core.validated.delete(callId);
+    const checked = prepared.late && (await prepared.check(args));
+    if (checked?.error) return { invalid: checked.error };
+    if (checked) args = checked.value;
+    const output = await prepared.definition.execute(args, {
+      callId, toolName: name, runId: run.runId, sessionId: core.sessionId, signal,
+      // The AI SDK's names for the same things.
+      toolCallId: callId, abortSignal: signal,
+      messages: core.messages,
+      state: sessionState(core, state),
+      update(/** @type {unknown} */ partial) {
+        if (!signal.aborted) run.update(slot, updateText(partial));
+      },
+    });
+    if (output === CANCELLED) return { cancelled: true };
+    return { ...toResult(output), ...changed() };
+  } catch (error) {
+    core.noteThrown(error);
+    return { failed: textOf(error), ...changed() };
+  }
+}
+
+/** @param {any} core @param {Record<string, any>} changes */
+function sessionState(core, changes) {
+  return {
+    get: (/** @type {string} */ key) => core.state[key],
+    set(/** @type {string} */ key, /** @type {any} */ value) {
+      core.state[key] = value;
+      changes[key] = value;
+    },
+    delete(/** @type {string} */ key) {
+      delete core.state[key];
+      changes[key] = null;
+    },
+  };
+}
+
+/**
+ * A model that the host streams itself.
+ * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
+ */
+async function iterate(run, slot, effect, signal) {
+  const { core } = run;
+  const model = core.models[effect.model];
+  const request = { ...effect.request, messages: core.resolveRefs(effect.request.messages) };
+  const context = { signal, runId: run.runId, sleep: (/** @type {number} */ ms) => core.sleep(ms, signal) };
+  const events = await model.streamFn(request, context);
+  const iterator = events[Symbol.asyncIterator]?.() ?? events[Symbol.iterator]?.();
+  if (!iterator) throw new TypeError(`the streamFn of model \`${model.id}\` must give an async iterable of events`);
+  signal.addEventListener("abort", () => quiet(iterator.return?.()), { once: true });
+  for (;;) {
+    const { done, value } = await iterator.next();
+    if (signal.aborted) return;
+    if (done) return run.streamEvent(slot, "null");
+    const kind = DELTAS[value?.type];
+    if (kind && typeof value.delta === "string" && value.contentIndex >= 0) run.streamDelta(slot, kind, value.contentIndex, value.delta);
+    else run.streamEvent(slot, JSON.stringify(value) ?? "0");
+  }
+}
+
+/** @type {Record<string, number>} */
+const DELTAS = { text_delta: 1, thinking_delta: 2, tool_call_delta: 3 };
+
+/** Nobody waits for it, and its failure must not end the process. @param {any} maybe */
+function quiet(maybe) {
+  if (typeof maybe?.then === "function") maybe.then(undefined, () => {});
+}
+
+/**
+ * A request over HTTP: whole reads go to the engine as they come.
+ * @param {any} run @param {number} slot @param {any} effect @param {any} controller
+ */
+async function pump(run, slot, { url, headers, model }, controller) {
+  const { signal } = controller;
+  const fetchIt = run.core.models[model]?.[SETUP]?.fetch ?? globalThis.fetch;
+  const body = run.takeBody(slot);
+  const response = await fetchIt(url, { method: "POST", headers, body, signal });
+  if (signal.aborted) return;
+  if (!response.ok) {
+    const bytes = await bounded(response);
+    return run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);
+  }
+  if (!response.body) return run.feedEnd(slot);
+  const reader = response.body.getReader();
+  controller.reading = true;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return run.slots.has(slot) ? run.feedEnd(slot) : undefined;
+    // The answer was whole before this read: what is left of it is not worth more than one.
+    if (!run.slots.has(slot)) return quiet(reader.cancel());
+    run.feed(slot, value);
+  }
+}
+
+/** The body of an error answer, at most 256 KiB. @param {Response} response */
+async function bounded(response) {
+  try {
+    return new Uint8Array(await response.arrayBuffer()).subarray(0, 1 << 18);
+  } catch {
+    return new Uint8Array();
+  }
+}
+
+/**
+ * fetch threw, or reading the body did: no answer, or one that was cut. In a browser nobody can tell a dead network
+ * from a CORS refusal, so the text names both, and the switch for the servers that we know.
+ * @param {any} error @param {string} url
+ */
+function networkError(error, url) {
+  if (AgentError.isInstance(error)) return error.info;
+  const { host, hostname, origin } = new URL(url);
+  const own = `${textOf(error)}${error?.cause ? ` (${textOf(error.cause)})` : ""}`;
+  const page = /** @type {any} */ (globalThis).location?.origin;
+  const local = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
+  let message = `no answer from ${host}: ${own}`;
+  if (page && page !== "null" && page !== origin) {
+    message += `. Either nothing is reachable there, or the server refuses calls from ${page} (CORS). ${corsHint(url, local, page)}`;
+  } else if (local) message += ". Is the server running?";
+  return { code: "network", message, retryable: true, phase: "model" };
+}
+
+/** @param {string} url @param {boolean} local @param {string} page */
+function corsHint(url, local, page) {
+  if (url.includes("generativelanguage.googleapis.com/v1beta/openai")) return "Google's OpenAI-compatible address takes no calls from browsers; put a proxy in between.";
+  if (url.includes(":11434")) return `For Ollama start it with OLLAMA_ORIGINS=${page}.`;
+  if (url.includes(":1234")) return "For LM Studio switch CORS on (`lms server start --cors`).";
+  if (local) return `Start the server with CORS allowed for ${page} (llama.cpp: --cors-origins, vLLM: --allowed-origins).`;
+  return "If the provider takes no calls from browsers, put a proxy of yours in between (`baseUrl`).";
+}

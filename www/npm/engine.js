@@ -1,0 +1,103 @@
+// @ts-check
+// The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
+
+import * as glue from "./glue.js";
+
+/** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
+
+/** @type {Loader | undefined} */
+let loader;
+/** @type {Engine | undefined} */
+let engine;
+/** @type {Promise<Engine> | undefined} */
+let loading;
+
+/** Says where the wasm file comes from. Nothing is loaded before the first run. @param {Loader} load */
+export function use(load) {
+  loader ??= load;
+}
+
+/** The engine: at once where its bytes are at hand, else as soon as they are. @returns {Engine | Promise<Engine>} */
+export function getEngine() {
+  if (engine) return engine;
+  if (loading) return loading;
+  if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
+  const source = loader();
+  if (!(source instanceof Promise)) return (engine = new Engine(source));
+  loading = source.then((bytes) => (engine = new Engine(bytes)));
+  loading.catch(() => (loading = undefined));
+  return loading;
+}
+
+/** Entries of the outbox; see `mod kind` in src/wasm/outbox.rs. */
+export const KIND = /** @type {const} */ ({
+  TEXT: 1, THINKING: 2, ARGUMENTS: 3, CALL: 4, EVENT: 5, APPEND: 6, APPEND_ANSWER: 7, APPEND_RESULT: 8, TRUNCATE: 9,
+  COPY: 10, EFFECT: 11, CANCEL: 12, RECEIPT: 13, END: 14, MESSAGE_END: 15, TOOL_END: 16, TURN_END: 17, AGENT_END: 18,
+  PROPOSED: 19, TOOL_START: 20,
+});
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** One wasm instance and its memory. */
+export class Engine {
+  /** @param {BufferSource | WebAssembly.Module} source */
+  constructor(source) {
+    const module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+    const exports = glue.initSync({ module });
+    this.glue = glue;
+    this.memory = exports.memory;
+    this.control = glue.control() >>> 2;
+    this.words = new Uint32Array(this.memory.buffer);
+    this.bytes = new Uint8Array(this.memory.buffer);
+    /** The numbers of the batch, copied out: whoever hears of it may call in and change the memory. */
+    this.table = new Uint32Array(256);
+    this.length = 0;
+    this.text = "";
+  }
+
+  /** Views die when the memory grows. */
+  refresh() {
+    if (this.bytes.length === 0) {
+      this.words = new Uint32Array(this.memory.buffer);
+      this.bytes = new Uint8Array(this.memory.buffer);
+    }
+  }
+
+  /** Copies the outbox: `table[0 … length)`, three numbers per entry, and `text`. */
+  read() {
+    this.refresh();
+    const { words, control } = this;
+    const at = words[control] >>> 2;
+    const length = words[control + 1];
+    if (this.table.length < length) this.table = new Uint32Array(length * 2);
+    this.table.set(words.subarray(at, at + length));
+    this.length = length;
+    this.text = decode(this.bytes, words[control + 2], words[control + 3]);
+  }
+
+  /** Writes the bytes of a response where wasm expects them. @param {Uint8Array} bytes */
+  write(bytes) {
+    const at = this.glue.input(bytes.length);
+    this.refresh();
+    this.bytes.set(bytes, at);
+  }
+}
+
+/**
+ * Short plain texts are cheaper by hand than through the decoder.
+ * @param {Uint8Array} bytes @param {number} at @param {number} length
+ */
+function decode(bytes, at, length) {
+  if (length === 0) return "";
+  if (length <= 12) {
+    let text = "";
+    let i = at;
+    for (; i < at + length; i++) {
+      const byte = bytes[i];
+      if (byte > 127) break;
+      text += String.fromCharCode(byte);
+    }
+    if (i === at + length) return text;
+  }
+  return decoder.decode(bytes.subarray(at, at + length));
+}

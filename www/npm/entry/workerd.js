@@ -1,0 +1,7 @@
+// Cloudflare Workers: the module is compiled when the Worker is deployed; compiling from bytes is forbidden there.
+import module from "../turnwheel.wasm";
+import { use } from "../engine.js";
+
+use(() => module);
+
+export * from "../index.js";

@@ -1,0 +1,91 @@
+// @ts-check
+// One error type, recognisable across copies of the package.
+
+const MARK = Symbol.for("turnwheel.AgentError");
+
+/** An error of the engine: `code` says what kind, `info` is its plain form, `cause` the very object that was thrown. */
+export class AgentError extends Error {
+  /**
+   * @param {import("./index.js").ErrorInfo} info
+   * @param {unknown} [cause]
+   */
+  constructor(info, cause) {
+    super(info.message, cause === undefined ? undefined : { cause });
+    this.name = "AgentError";
+    this.code = info.code;
+    this.info = info;
+    Object.defineProperty(this, MARK, { value: true });
+  }
+
+  /** @param {unknown} value @returns {value is AgentError} */
+  static isInstance(value) {
+    return typeof value === "object" && value !== null && /** @type {any} */ (value)[MARK] === true;
+  }
+}
+
+/** @param {string} message @param {unknown} [cause] */
+export function misuse(message, cause) {
+  return new AgentError({ code: "misuse", message, retryable: false }, cause);
+}
+
+/** What the wasm side throws is the JSON of an ErrorInfo. @param {unknown} thrown */
+export function fromEngine(thrown) {
+  if (typeof thrown === "string" && thrown.startsWith("{")) return new AgentError(JSON.parse(thrown));
+  if (AgentError.isInstance(thrown)) return thrown;
+  return new AgentError({ code: "internal", message: textOf(thrown), retryable: false }, thrown);
+}
+
+/** The words of whatever was thrown. @param {unknown} thrown @returns {string} */
+export function textOf(thrown) {
+  if (thrown instanceof Error) return thrown.message || thrown.name;
+  if (typeof thrown === "object" && thrown !== null && "message" in thrown) return String(thrown.message);
+  return String(thrown);
+}
+
+/** The plain form of whatever was thrown by a model's streamFn. @param {unknown} thrown */
+export function infoOf(thrown) {
+  if (AgentError.isInstance(thrown)) return thrown.info;
+  const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
+  const known = typeof code === "string" && KINDS.has(code);
+  return { message: textOf(thrown), ...(known && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+}
+
+const KINDS = new Set([
+  "throttled", "overloaded", "network", "server", "auth", "invalid_request", "content_filtered", "context_overflow",
+  "aborted", "timeout", "tool", "hook", "misuse", "internal", "unknown",
+]);
+
+/** Names what was got, for error messages. @param {unknown} value */
+export function kindOf(value) {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  const kind = typeof value;
+  return kind === "undefined" ? "nothing" : kind === "object" ? `an object (${value?.constructor?.name ?? "no prototype"})` : `a ${kind}`;
+}
+
+/**
+ * The nearest of some names, if one is near.
+ * @param {string} word @param {Iterable<string>} names
+ */
+export function didYouMean(word, names) {
+  let best = "";
+  let least = Math.max(2, Math.floor(word.length / 3)) + 1;
+  for (const name of names) {
+    const d = distance(word.toLowerCase(), name.toLowerCase());
+    if (d < least) [best, least] = [name, d];
+  }
+  return best && `; did you mean \`${best}\`?`;
+}
+
+/** @param {string} a @param {string} b */
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length];
+}

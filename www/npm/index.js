@@ -1,0 +1,8 @@
+// @ts-check
+// The public package. Entries in ./entry say where the wasm file comes from and re-export this.
+
+export { Agent, agentLoop, agentLoopContinue } from "./agent.js";
+export { AgentError } from "./errors.js";
+export { custom, openai, openaiCompatible, scripted } from "./models.js";
+export { AgentRun } from "./run.js";
+export { CANCELLED, tool } from "./tools.js";

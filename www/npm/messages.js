@@ -1,0 +1,96 @@
+// @ts-check
+// What goes in: inputs become messages, tool outputs become blocks. Bad shapes get an error that names what was got.
+
+import { kindOf, misuse } from "./errors.js";
+
+/** @typedef {import("./index.js").AgentMessage} AgentMessage */
+
+/**
+ * One input as a message.
+ * @param {unknown} input @param {string} [where]
+ * @returns {any}
+ */
+export function toMessage(input, where = "input") {
+  if (typeof input === "string") return { role: "user", content: [{ type: "text", text: input }], timestamp: 0 };
+  if (Array.isArray(input)) {
+    return { role: "user", content: input.map((block, i) => checkBlock(block, `${where}[${i}]`)), timestamp: 0 };
+  }
+  const role = /** @type {any} */ (input)?.role;
+  if (role === "user" || role === "custom") return input;
+  if (role) throw misuse(`${where}: a message with role \`${role}\` cannot be an input; only \`user\` and \`custom\` can`);
+  throw misuse(`${where} must be a text, an array of blocks, or a message, got ${kindOf(input)}`);
+}
+
+/** One input or a list of them. A list of blocks is one message. @param {unknown} input */
+export function toMessages(input) {
+  if (!Array.isArray(input)) return [toMessage(input)];
+  if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
+  const isBlock = (/** @type {any} */ item) => item && typeof item === "object" && typeof item.type === "string" && !item.role;
+  return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
+}
+
+/** @param {any} block @param {string} where */
+function checkBlock(block, where) {
+  const type = block?.type;
+  if (type === "text" && typeof block.text === "string") return block;
+  if ((type === "image" || type === "file") && typeof block.data === "string" && typeof block.mimeType === "string") return block;
+  throw misuse(`${where} must be a text, image or file block, got ${type ? `a broken \`${type}\` block` : kindOf(block)}`);
+}
+
+/**
+ * What a tool gives, as a result. What is no JSON is an error that says so.
+ * @param {unknown} output
+ * @returns {{ content: any[], details?: any, isError?: boolean, transfer?: any }}
+ */
+export function toResult(output) {
+  if (output === undefined) return { content: [{ type: "text", text: "" }] };
+  if (typeof output === "string") return { content: [{ type: "text", text: output }] };
+  const flaw = flawOf(output, new Set(), "the result");
+  if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
+  const { content, details, isError, transfer } = /** @type {any} */ (output) ?? {};
+  if (Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
+    return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
+  }
+  if (transfer && typeof transfer.to === "string") return { content: [], transfer };
+  return { content: [{ type: "text", text: JSON.stringify(output) }] };
+}
+
+/**
+ * Why a value is no JSON; nothing if it is.
+ * @param {unknown} value @param {Set<object>} above @param {string} where
+ * @returns {string | undefined}
+ */
+function flawOf(value, above, where) {
+  if (value === null || typeof value === "string" || typeof value === "boolean" || value === undefined) return;
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : `${where} is ${value}`;
+  if (typeof value !== "object") return `${where} is a ${typeof value}`;
+  if (above.has(value)) return `${where} contains itself`;
+  if (typeof (/** @type {any} */ (value).toJSON) === "function") return;
+  const prototype = Object.getPrototypeOf(value);
+  if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    return `${where} is ${kindOf(value)}`;
+  }
+  above.add(value);
+  for (const [key, item] of Object.entries(value)) {
+    const flaw = flawOf(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);
+    if (flaw) return flaw;
+  }
+  above.delete(value);
+}
+
+/** A progress update as JSON text. @param {unknown} partial */
+export function updateText(partial) {
+  const flaw = flawOf(partial, new Set(), "the update");
+  return JSON.stringify(flaw ? `the tool's update is no JSON: ${flaw}` : partial) ?? '""';
+}
+
+/** A decision of the approver, ready for the engine. @param {any} decision */
+export function toDecision(decision) {
+  if (decision === "approve" || decision === "reject") return decision;
+  if (decision?.action === "result") {
+    const { content, isError } = toResult(decision.content);
+    return { action: "result", content: { content }, isError: decision.isError ?? isError ?? false };
+  }
+  if (decision?.action === "approve" || decision?.action === "reject") return decision;
+  throw misuse(`a decision must be "approve", "reject" or { action: "approve" | "reject" | "result" }, got ${kindOf(decision)}`);
+}

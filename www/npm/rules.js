@@ -1,0 +1,125 @@
+// @ts-check
+// The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The other half is
+// src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
+
+import { misuse, textOf } from "./errors.js";
+import { toMessage } from "./messages.js";
+
+/**
+ * Calls one rule.
+ * @param {import("./agent.js").Agent} agent @param {any} core @param {string} name @param {string} told
+ * @returns {string | undefined}
+ */
+export function callRule(core, name, told) {
+  const rule = RULES[name];
+  try {
+    const answer = rule(core, JSON.parse(told));
+    return answer === undefined ? undefined : JSON.stringify(answer);
+  } catch (error) {
+    core.noteThrown(error);
+    throw textOf(error);
+  }
+}
+
+/** @type {Record<string, (core: any, told: any) => any>} */
+const RULES = {
+  convertToLlm(core, message) {
+    const answer = core.options.convertToLlm(message);
+    return answer === message ? true : answer ?? null;
+  },
+
+  transformContext(core, { overflow, messages }) {
+    const given = messages ?? core.messages;
+    return transformAnswer(core.options.transformContext(given, overflow), core.messages);
+  },
+
+  preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
+  postLoop: (core, context) => verdicts(core, core.options.policies.postLoop, context),
+
+  postTurn(core, { known, rest, ...turn }) {
+    let whole;
+    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...core.messages.slice(0, known), ...rest]) });
+    return verdicts(core, core.options.policies.postTurn, turn);
+  },
+
+  preDispatch(core, call) {
+    const injected = [];
+    let changed = false;
+    for (const policy of core.options.policies.preDispatch) {
+      const verdict = quietly(core, () => policy({ ...call }));
+      if (verdict?.arguments) {
+        call.arguments = verdict.arguments;
+        changed = true;
+      }
+      if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
+      if (verdict?.skip !== undefined) return { skip: String(verdict.skip), ...(changed && { arguments: call.arguments }) };
+      if (verdict?.inject) injected.push(...verdict.inject.map((/** @type {any} */ m) => toMessage(m, "inject")));
+    }
+    return { ...(changed && { arguments: call.arguments }), ...(injected.length > 0 && { inject: injected }) };
+  },
+
+  dynamicSystemPrompt: (core) => core.options.dynamicSystemPrompt(),
+
+  resultTexts: (core, { cause, call, detail }) => core.options.resultTexts[cause]?.(call, detail),
+
+  retry(core, { error, attempt }) {
+    const delay = core.options.retry(error, attempt);
+    return typeof delay === "number" ? Math.max(0, Math.round(delay)) : false;
+  },
+
+  toolExecution: (core, calls) => core.options.toolExecution(calls),
+
+  requiresApproval: (core, { tool, arguments: args }) => core.tools.get(tool).definition.requiresApproval(args) !== false,
+
+  validate(core, { callId, toolName, arguments: args }) {
+    const answer = core.tools.get(toolName).check(args);
+    // A schema that answers later is asked again when the tool starts.
+    if (answer instanceof Promise) {
+      answer.catch(() => {});
+      return;
+    }
+    if ("error" in answer) return answer.error;
+    if (answer.value !== args) core.validated.set(callId, answer.value);
+  },
+};
+
+/**
+ * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.
+ * @param {any} core @param {any[]} policies @param {any} context
+ */
+function verdicts(core, policies, context) {
+  const inject = [];
+  for (const policy of policies) {
+    const verdict = quietly(core, () => policy(context));
+    if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
+    for (const message of verdict?.inject ?? []) inject.push(message?.role === "assistant" ? message : toMessage(message, "inject"));
+  }
+  return inject.length > 0 ? { inject } : undefined;
+}
+
+/** @param {any} core @param {() => any} call */
+function quietly(core, call) {
+  try {
+    return call();
+  } catch (error) {
+    console.error("turnwheel: a policy threw and counts as `continue`", error);
+    return undefined;
+  }
+}
+
+/**
+ * What a transformer gave, for the engine: messages that it has are named by their place.
+ * @param {any} answer @param {any[]} history
+ */
+export function transformAnswer(answer, history) {
+  if (answer === undefined || answer === null) return null;
+  if (typeof answer !== "object" || answer instanceof Promise) {
+    throw misuse("a context transformer must give nothing, an array of messages, or { messages, report? }");
+  }
+  const places = new Map(history.map((message, place) => [message, place]));
+  const refs = (/** @type {any[]} */ messages) => messages.map((message) => places.get(message) ?? message);
+  if (Array.isArray(answer)) return { view: refs(answer) };
+  if (!Array.isArray(answer.messages)) throw misuse("a context transformer that gives an object must give { messages: [...] }");
+  const { report } = answer;
+  return { replace: refs(answer.messages), report: report ? { text: "", droppedCount: Math.max(0, history.length - answer.messages.length), ...report } : null };
+}

@@ -1,0 +1,126 @@
+// @ts-check
+// Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
+
+import { kindOf, misuse, textOf } from "./errors.js";
+import { Validator } from "./validator.js";
+
+/** Returned by a tool: the run ends as by abort. */
+export const CANCELLED = Symbol.for("turnwheel.cancelled");
+
+/** Says what a tool is; the argument type of `execute` follows from `parameters`. @param {any} definition */
+export function tool(definition) {
+  prepare(definition);
+  return definition;
+}
+
+/** @typedef {{ definition: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared */
+
+/** What was prepared for a definition. @type {WeakMap<object, Prepared>} */
+const prepared = new WeakMap();
+
+/** @param {any} definition @param {string} [name] @returns {Prepared} */
+export function prepare(definition, name) {
+  if (typeof definition !== "object" || definition === null) throw misuse(`a tool must be an object, got ${kindOf(definition)}`);
+  const known = prepared.get(definition);
+  if (known && (name === undefined || known.definition.name === name)) return known;
+  const whole = name === undefined ? definition : { ...definition, name };
+  if (typeof whole.name !== "string" || whole.name === "") throw misuse("a tool needs a `name`");
+  if (typeof whole.execute !== "function") throw misuse(`tool \`${whole.name}\` needs an \`execute\` function, got ${kindOf(whole.execute)}`);
+  // The AI SDK calls it inputSchema.
+  const parameters = whole.parameters ?? whole.inputSchema ?? { type: "object", properties: {} };
+  const made = { definition: whole, ...(standardOf(parameters) ? fromStandard(whole.name, parameters) : fromJsonSchema(whole.name, parameters)) };
+  prepared.set(definition, made);
+  return made;
+}
+
+/** @param {any} schema */
+function standardOf(schema) {
+  return schema !== null && (typeof schema === "object" || typeof schema === "function") && schema["~standard"];
+}
+
+/** @param {string} name @param {any} schema */
+function fromStandard(name, schema) {
+  const standard = schema["~standard"];
+  const shown = jsonSchemaOf(schema, standard);
+  if (!shown) {
+    throw misuse(
+      `the schema of tool \`${name}\` (${standard.vendor}) cannot give its JSON Schema, which the model needs; ` +
+        "update the schema library to one with Standard JSON Schema, or pass plain JSON Schema as `parameters`",
+    );
+  }
+  const judge = (/** @type {any} */ answer) => (answer.issues ? { error: answer.issues.map(issueText).join("\n") } : { value: answer.value });
+  return {
+    schema: shown,
+    check(/** @type {any} */ args) {
+      const answer = standard.validate(args);
+      return answer instanceof Promise ? answer.then(judge) : judge(answer);
+    },
+  };
+}
+
+/** @param {any} schema @param {any} standard */
+function jsonSchemaOf(schema, standard) {
+  const target = { target: "draft-2020-12" };
+  const made = standard.jsonSchema?.input?.(target) ?? schema.toJSONSchema?.({ io: "input" }) ?? schema.toJsonSchema?.() ?? schema.jsonSchema;
+  if (typeof made !== "object" || made === null) return;
+  const { $schema, "~standard": own, ...rest } = made;
+  return rest;
+}
+
+/** @param {any} issue */
+function issueText(issue) {
+  const path = (issue.path ?? []).map((/** @type {any} */ step) => step?.key ?? step).join(".");
+  return path ? `${path}: ${issue.message}` : issue.message;
+}
+
+const TYPES = new Set(["null", "boolean", "object", "array", "number", "string", "integer"]);
+
+/** @param {string} name @param {any} given */
+function fromJsonSchema(name, given) {
+  // The AI SDK wraps JSON Schema: { jsonSchema, validate? }.
+  const schema = given?.jsonSchema ?? given;
+  const where = `the parameters of tool \`${name}\``;
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
+    throw misuse(`${where} must be a JSON Schema object or a Standard Schema (zod, valibot, …), got ${kindOf(schema)}`);
+  }
+  const types = schema.type === undefined ? [] : [schema.type].flat();
+  for (const type of types) if (!TYPES.has(type)) throw misuse(`${where} are no JSON Schema: \`type\` is ${JSON.stringify(type)}`);
+  if (schema.properties !== undefined && (typeof schema.properties !== "object" || schema.properties === null || Array.isArray(schema.properties))) {
+    throw misuse(`${where} are no JSON Schema: \`properties\` must be an object, got ${kindOf(schema.properties)}`);
+  }
+  if (schema.required !== undefined && !Array.isArray(schema.required)) {
+    throw misuse(`${where} are no JSON Schema: \`required\` must be an array, got ${kindOf(schema.required)}`);
+  }
+  let text;
+  try {
+    text = JSON.stringify(schema);
+  } catch (error) {
+    throw misuse(`${where} are no JSON: ${textOf(error)}`, error);
+  }
+  /** @type {Validator | undefined} */
+  let validator;
+  return {
+    schema: JSON.parse(text),
+    check(/** @type {any} */ args) {
+      validator ??= new Validator(schema, "2020-12", false);
+      const { valid, errors } = validator.validate(args);
+      if (valid) return { value: args };
+      // The last errors are the innermost, the ones before only say that something below is wrong.
+      const lines = errors.filter((e) => !/does not match schema|A subschema had errors/.test(e.error)).map((e) => `${e.instanceLocation.replace(/^#\/?/, "")} ${e.error}`.trim());
+      return { error: [...new Set(lines.length ? lines : errors.map((e) => e.error))].join("\n") };
+    },
+  };
+}
+
+/** A list or a record of tools. @param {unknown} tools @returns {Prepared[]} */
+export function toTools(tools) {
+  if (tools === undefined || tools === null) return [];
+  if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);
+  const list = Array.isArray(tools) ? tools.map((t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
+  const names = new Set();
+  for (const { definition } of list) {
+    if (names.has(definition.name)) throw misuse(`two tools are named \`${definition.name}\`; names must be unique`);
+    names.add(definition.name);
+  }
+  return list;
+}

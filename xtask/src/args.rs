@@ -1,0 +1,150 @@
+//! The words after `cargo xtask NAME`: options that are known, and a friendly answer to those that are not.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+/// The words given make no sense; the answer ends with the usage of the command.
+#[derive(Debug)]
+pub struct Misuse(pub String);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// What was given: flags, options with a value, and the words that are neither.
+#[derive(Debug, Default, PartialEq)]
+pub struct Args {
+    flags: Vec<String>,
+    values: BTreeMap<String, Vec<String>>,
+    pub words: Vec<String>,
+}
+
+impl Args {
+    /// Reads `--flag`, `--name value` and `--name=value`; after a lone `--` everything is a word.
+    ///
+    /// # Errors
+    /// [`Misuse`]: an option that is in neither list, or a value that is missing or not wanted.
+    pub fn parse(given: &[String], flags: &[&str], values: &[&str]) -> Result<Self> {
+        let mut args = Self::default();
+        let mut rest = given.iter();
+        while let Some(word) = rest.next() {
+            if word == "--" {
+                args.words.extend(rest.by_ref().cloned());
+            } else if !word.starts_with("--") {
+                args.words.push(word.clone());
+            } else {
+                let (name, inline) = match word.split_once('=') {
+                    Some((name, value)) => (name, Some(value.to_owned())),
+                    None => (word.as_str(), None),
+                };
+                if flags.contains(&name) {
+                    if inline.is_some() {
+                        return Err(Misuse(format!("`{name}` takes no value")).into());
+                    }
+                    args.flags.push(name.to_owned());
+                } else if values.contains(&name) {
+                    let Some(value) = inline.or_else(|| rest.next().cloned()) else {
+                        return Err(Misuse(format!("`{name}` wants a value after it")).into());
+                    };
+                    args.values.entry(name.to_owned()).or_default().push(value);
+                } else {
+                    let known: Vec<&str> = flags.iter().chain(values).copied().collect();
+                    return Err(Misuse(unknown("option", name, &known)).into());
+                }
+            }
+        }
+        Ok(args)
+    }
+
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|given| given == flag)
+    }
+
+    /// The value of an option; the last one when it was given twice.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.all(name).last().map(String::as_str)
+    }
+
+    pub fn all(&self, name: &str) -> &[String] {
+        self.values.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// # Errors
+    /// [`Misuse`], when there are words left, for a command that takes none.
+    pub fn no_words(&self) -> Result<()> {
+        match self.words.first() {
+            Some(word) => Err(Misuse(format!("do not know what to do with `{word}`")).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// ``no option `--prot`; did you mean `--port`?``, or the list of what there is.
+pub fn unknown(what: &str, given: &str, known: &[&str]) -> String {
+    let near = known.iter().map(|name| (distance(given, name), name)).min();
+    match near {
+        Some((steps, name)) if steps <= 2 || name.starts_with(given) => {
+            format!("no {what} `{given}`; did you mean `{name}`?")
+        }
+        Some(_) => format!("no {what} `{given}`; there is {}", known.join(", ")),
+        None => format!("no {what} `{given}`; there is none here"),
+    }
+}
+
+/// How many letters have to be added, dropped or changed to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, letter) in from.chars().enumerate() {
+        let mut next = vec![line + 1];
+        for (column, other) in to.iter().enumerate() {
+            let change = row[column] + usize::from(letter != *other);
+            next.push(change.min(row[column + 1] + 1).min(next[column] + 1));
+        }
+        row = next;
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Args> {
+        let given: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Args::parse(&given, &["--dev"], &["--port", "--once"])
+    }
+
+    #[test]
+    fn flags_values_and_words_are_told_apart() {
+        let args = parse(&["--dev", "--port", "80", "a", "--once=b=c", "--", "--dev2"]).unwrap();
+        assert!(args.has("--dev") && !args.has("--port"));
+        assert_eq!((args.value("--port"), args.value("--once")), (Some("80"), Some("b=c")));
+        assert_eq!(args.words, ["a", "--dev2"]);
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_gets_a_proposal() {
+        let error = parse(&["--prot", "80"]).unwrap_err().to_string();
+        assert_eq!(error, "no option `--prot`; did you mean `--port`?");
+    }
+
+    #[test]
+    fn a_word_far_from_everything_gets_the_list() {
+        assert_eq!(
+            unknown("command", "deploy", &["build", "test"]),
+            "no command `deploy`; there is build, test"
+        );
+    }
+
+    #[test]
+    fn an_option_without_its_value_is_refused() {
+        assert_eq!(parse(&["--port"]).unwrap_err().to_string(), "`--port` wants a value after it");
+        assert_eq!(parse(&["--dev=1"]).unwrap_err().to_string(), "`--dev` takes no value");
+    }
+}

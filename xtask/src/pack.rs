@@ -1,0 +1,633 @@
+//! `cargo xtask build`: the npm package in pkg/, made by the steps that wasm-pack.toml describes.
+//!
+//! compile (cargo) → bindgen → glue (esbuild) and wasm-opt → vendor (esbuild) → pkg/ → sizes.
+//! Every step remembers what it was made from and is left out when that has not changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::Value;
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::args::Args;
+use crate::run::{command, feed, read, root, run as run_command};
+use crate::setup;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+const MANIFEST: &str = "wasm-pack.toml";
+
+/// What wasm-bindgen calls its two files.
+const BOUND_JS: &str = "turnwheel.js";
+const BOUND_WASM: &str = "turnwheel_bg.wasm";
+
+/// `cargo xtask build [--dev]`
+pub fn run(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &["--dev"], &[])?;
+    args.no_words()?;
+    let kind = if args.has("--dev") { Kind::Dev } else { Kind::Release };
+    setup::for_build()?;
+    let package = build(kind)?;
+    match kind {
+        Kind::Dev => println!("{} is there, not optimised, so not measured", package.folder.display()),
+        Kind::Release => {
+            let sizes = package.sizes()?;
+            print!("{}", sizes.table());
+            sizes.check()?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which of the two packages: the one that is published, or the one for quick turns.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Release,
+    Dev,
+}
+
+/// What `build` made.
+pub struct Built {
+    /// Where it is: pkg/ of the repository.
+    pub folder: PathBuf,
+    manifest: Manifest,
+    files: Files,
+    workshop: Workshop,
+}
+
+/// Makes pkg/. Tells its progress on stderr; measures nothing.
+///
+/// # Errors
+/// A step that failed, or a package that does not hold together (a file that `exports` names and nobody made).
+pub fn build(kind: Kind) -> Result<Built> {
+    let manifest = Manifest::read()?;
+    let compiled = compile(&manifest, kind)?;
+    let workshop = Workshop::beside(&compiled)?;
+
+    // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
+    let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
+    let bound = workshop.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, kind, folder))?;
+    let loader = fs::read(bound.join(BOUND_JS))?;
+    let glue =
+        workshop.make("glue", (loader, &lock), |folder| strip_loader(&bound, &folder.join("glue.js")))?;
+    let mut wasm = bound.join(BOUND_WASM);
+    if kind == Kind::Release {
+        let flags = &manifest.wasm_opt.flags;
+        let inputs = (fs::read(&wasm)?, flags, &lock);
+        wasm =
+            workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, flags, &folder.join("out.wasm")))?;
+        wasm.push("out.wasm");
+    }
+
+    let mut files = gather(&manifest)?;
+    files.add(&manifest.package.glue, fs::read(glue.join("glue.js"))?)?;
+    files.add(&manifest.package.wasm, fs::read(wasm)?)?;
+    for (name, vendored) in &manifest.vendor {
+        let made =
+            workshop.make(name, (&lock, vendored), |folder| vendor(vendored, &folder.join("out.js")))?;
+        files.add(name, fs::read(made.join("out.js"))?)?;
+    }
+    files.check()?;
+    let folder = root().join(&manifest.package.out);
+    files.lay_out(&folder)?;
+    Ok(Built { folder, manifest, files, workshop })
+}
+
+/// wasm-pack.toml, as written there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Manifest {
+    package: Package,
+    cargo: Cargo,
+    wasm_opt: WasmOpt,
+    vendor: BTreeMap<String, Vendor>,
+    budget: Budget,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Package {
+    name: String,
+    source: String,
+    out: String,
+    wasm: String,
+    glue: String,
+    copy: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Cargo {
+    profile: String,
+    dev_profile: String,
+    flags: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WasmOpt {
+    flags: Vec<String>,
+}
+
+#[derive(Deserialize, Hash)]
+#[serde(deny_unknown_fields)]
+struct Vendor {
+    module: String,
+    exports: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Budget {
+    entry: String,
+    total: usize,
+}
+
+impl Manifest {
+    fn read() -> Result<Self> {
+        let text =
+            fs::read_to_string(root().join(MANIFEST)).with_context(|| format!("cannot read {MANIFEST}"))?;
+        let manifest: Self = toml::from_str(&text).with_context(|| format!("in {MANIFEST}"))?;
+        // Everything unknown in this folder is deleted, so it has to be one that is ours.
+        let out = &manifest.package.out;
+        if out.is_empty() || out.contains(['/', '\\', '.']) {
+            bail!(
+                "in {MANIFEST}: `out` is `{out}`; it has to be the plain name of a folder in the repository"
+            );
+        }
+        Ok(manifest)
+    }
+}
+
+/// Compiles the crate to wasm and says where it is.
+///
+/// `cargo rustc --crate-type cdylib`, because with the crate types of Cargo.toml (cdylib and rlib) cargo silently
+/// leaves link-time optimisation out.
+fn compile(manifest: &Manifest, kind: Kind) -> Result<PathBuf> {
+    let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
+    let mut cargo = command("cargo");
+    cargo.args(["rustc", "--package", &manifest.package.name, "--lib", "--crate-type", "cdylib"]);
+    cargo.args(["--target", TARGET, "--profile", profile, "--message-format", "json-render-diagnostics"]);
+    cargo.args(["--config", &without_machine_paths()?]).args(&manifest.cargo.flags);
+    let messages = read(&mut cargo)?;
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == manifest.package.name.as_str())
+        .filter_map(|message| message["filenames"].as_array().cloned())
+        .flatten()
+        .find_map(|file| file.as_str().filter(|file| file.ends_with(".wasm")).map(PathBuf::from))
+        .context("cargo said nothing about a .wasm file")
+}
+
+/// A cargo setting that cuts the folders of this machine out of panic messages: they are nobody's business, they
+/// differ from machine to machine, and they are bytes in the package.
+fn without_machine_paths() -> Result<String> {
+    let mut prefixes = vec![root()];
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    if let Some(registries) = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()) {
+        prefixes.extend(registries.filter_map(|entry| Some(entry.ok()?.path())));
+    }
+    prefixes.sort(); // The same flags in every run, or cargo compiles everything anew.
+    let flags: Vec<String> =
+        prefixes.iter().map(|folder| format!("--remap-path-prefix={}/=", folder.display())).collect();
+    Ok(format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?))
+}
+
+/// Runs wasm-bindgen on the compiled crate.
+fn bind(compiled: &Path, kind: Kind, folder: &Path) -> Result<()> {
+    let mut bindgen = Bindgen::new();
+    bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
+    bindgen.remove_name_section(kind == Kind::Release).remove_producers_section(true);
+    bindgen.generate(folder).context("wasm-bindgen failed")?;
+    // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
+    if folder.join("snippets").exists() || folder.join("package.json").exists() {
+        bail!(
+            "the crate has an inline JS snippet or asks for an npm package; the facade is the place for JavaScript"
+        );
+    }
+    Ok(())
+}
+
+/// Writes the glue without its loader.
+///
+/// The loader (the default export) fetches `new URL("…_bg.wasm", import.meta.url)`. Every entry of the package brings
+/// the bytes itself and calls `initSync`, so nobody calls the loader, but a bundler that sees this URL ships the file
+/// a second time, or fails because it is not there. `export *` leaves a default export out, and what only the loader
+/// used falls to tree shaking.
+fn strip_loader(bound: &Path, out: &Path) -> Result<()> {
+    let flags = ["--bundle", "--format=esm", "--target=es2022", "--legal-comments=none"];
+    let glue = esbuild(bound, &format!("export * from \"./{BOUND_JS}\";"), &flags)?;
+    check_glue(&glue)?;
+    // esbuild names its input in a comment.
+    let glue =
+        glue.replacen(&format!("// {BOUND_JS}\n"), "// Written by wasm-bindgen, without its loader.\n", 1);
+    fs::write(out, glue).with_context(|| format!("cannot write {}", out.display()))
+}
+
+/// # Errors
+/// When wasm-bindgen writes its loader in a way that tree shaking no longer takes out.
+fn check_glue(glue: &str) -> Result<()> {
+    for rest in ["import.meta", "fetch(", "instantiateStreaming", " as default", "export default"] {
+        if glue.contains(rest) {
+            bail!("the glue still has `{rest}`: did wasm-bindgen change its loader? See `strip_loader`");
+        }
+    }
+    if !glue.contains("initSync") {
+        bail!("the glue has no `initSync`: did wasm-bindgen rename it? The entries of the package call it");
+    }
+    Ok(())
+}
+
+fn optimise(wasm: &Path, flags: &[String], out: &Path) -> Result<()> {
+    let tool = root().join("node_modules/binaryen/bin/wasm-opt");
+    run_command(command("node").arg(tool).arg(wasm).args(flags).arg("-o").arg(out))
+}
+
+/// Bundles an npm module, minified, behind a comment that names it and its licence.
+fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
+    let package = root().join("node_modules").join(&vendored.module).join("package.json");
+    let package: Value = serde_json::from_slice(&fs::read(&package)?)?;
+    let text = |key: &str| package[key].as_str().with_context(|| format!("{} has no {key}", vendored.module));
+    let (version, licence) = (text("version")?, text("license")?);
+    let entry = format!("export {{ {} }} from {:?};", vendored.exports.join(", "), vendored.module);
+    let banner = format!(
+        "--banner:js=/*! {} {version}, {licence} licence, see LICENSE-THIRD-PARTY */",
+        vendored.module
+    );
+    let flags =
+        ["--bundle", "--format=esm", "--target=es2022", "--minify", "--legal-comments=inline", &banner];
+    let code = esbuild(&root(), &entry, &flags)?;
+    fs::write(out, code).with_context(|| format!("cannot write {}", out.display()))
+}
+
+/// Runs esbuild on a piece of code that may import what can be imported from a folder.
+///
+/// The program itself, not the script in its package that starts it: that one adds a page of stack to every error.
+fn esbuild(folder: &Path, code: &str, flags: &[&str]) -> Result<String> {
+    let platforms = fs::read_dir(root().join("node_modules/@esbuild")).context("esbuild is not installed")?;
+    let mut programs = platforms.filter_map(|entry| Some(entry.ok()?.path().join("bin/esbuild")));
+    let program =
+        programs.find(|program| program.is_file()).context("npm installed no esbuild for this machine")?;
+    let mut esbuild = command(&program.to_string_lossy());
+    feed(esbuild.current_dir(folder).arg("--log-level=warning").args(flags), code)
+}
+
+/// The files as they stand in the sources, with the version filled in.
+fn gather(manifest: &Manifest) -> Result<Files> {
+    let mut files = Files::default();
+    let source = root().join(&manifest.package.source);
+    files.add_folder(&source, "")?;
+    for name in &manifest.package.copy {
+        let file = root().join(name);
+        if files.0.contains_key(name) {
+            continue; // The package has its own one.
+        }
+        match fs::read(&file) {
+            Ok(bytes) => files.add(name, bytes)?,
+            Err(_) => eprintln!("warning: there is no {name} to put into the package"),
+        }
+    }
+    let Some(package) = files.0.get_mut("package.json") else {
+        bail!("{} has no package.json", manifest.package.source);
+    };
+    let text = String::from_utf8(package.clone()).context("package.json is not UTF-8")?;
+    *package = with_version(&text, &version()?)?.into_bytes();
+    Ok(files)
+}
+
+/// The version of the crate, from Cargo.toml: the only place where it is written.
+fn version() -> Result<String> {
+    #[derive(Deserialize)]
+    struct CargoToml {
+        package: CargoPackage,
+    }
+    #[derive(Deserialize)]
+    struct CargoPackage {
+        version: String,
+    }
+    let text = fs::read_to_string(root().join("Cargo.toml"))?;
+    let manifest: CargoToml = toml::from_str(&text).context("in Cargo.toml")?;
+    Ok(manifest.package.version)
+}
+
+/// As text, because the order of `exports` has a meaning and parsing would lose it.
+fn with_version(package: &str, version: &str) -> Result<String> {
+    const PLACE: &str = r#""version": "0.0.0""#;
+    if package.matches(PLACE).count() != 1 {
+        bail!("package.json has to say {PLACE} once; the build puts the version of Cargo.toml there");
+    }
+    Ok(package.replace(PLACE, &format!(r#""version": "{version}""#)))
+}
+
+/// The package before it is written: what stands where.
+#[derive(Default)]
+struct Files(BTreeMap<String, Vec<u8>>);
+
+impl Files {
+    fn add(&mut self, name: &str, bytes: Vec<u8>) -> Result<()> {
+        if self.0.insert(name.to_owned(), bytes).is_some() {
+            bail!("two files want to be {name} in the package");
+        }
+        Ok(())
+    }
+
+    fn add_folder(&mut self, folder: &Path, prefix: &str) -> Result<()> {
+        for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') {
+                continue;
+            }
+            let path = format!("{prefix}{name}");
+            if entry.file_type()?.is_dir() {
+                self.add_folder(&entry.path(), &format!("{path}/"))?;
+            } else {
+                self.add(&path, fs::read(entry.path())?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// When package.json names a file that is not there: it would break for the user of one host only.
+    fn check(&self) -> Result<()> {
+        let package: Value = serde_json::from_slice(&self.0["package.json"]).context("in package.json")?;
+        let mut named = BTreeSet::new();
+        for key in ["exports", "main", "types"] {
+            file_names(&package[key], &mut named);
+        }
+        for name in named {
+            if !self.0.contains_key(name) {
+                bail!("package.json names ./{name}, and no such file is in the package");
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folder hold these files and no others; files that are right are not touched.
+    fn lay_out(&self, folder: &Path) -> Result<()> {
+        remove_others(folder, "", &self.0)?;
+        for (name, bytes) in &self.0 {
+            let file = folder.join(name);
+            if fs::read(&file).is_ok_and(|present| present == *bytes) {
+                continue;
+            }
+            if let Some(parent) = file.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Every `./path` in a value of package.json, at any depth.
+fn file_names<'a>(value: &'a Value, names: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::String(text) => names.extend(text.strip_prefix("./")),
+        Value::Array(items) => items.iter().for_each(|item| file_names(item, names)),
+        Value::Object(fields) => fields.values().for_each(|field| file_names(field, names)),
+        _ => {}
+    }
+}
+
+fn remove_others(folder: &Path, prefix: &str, keep: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            let inside = format!("{path}/");
+            if keep.keys().any(|name| name.starts_with(&inside)) {
+                remove_others(&entry.path(), &inside, keep)?;
+            } else {
+                fs::remove_dir_all(entry.path())?;
+            }
+        } else if !keep.contains_key(&path) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the steps leave what they made: a folder for each beside the compiled crate, so one for each profile.
+struct Workshop(PathBuf);
+
+impl Workshop {
+    fn beside(compiled: &Path) -> Result<Self> {
+        let folder = compiled.with_file_name("xtask");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+
+    /// The folder of a step. `make` fills it, unless it was filled from the same inputs by the same code before.
+    fn make(&self, name: &str, inputs: impl Hash, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let mut hasher = DefaultHasher::new();
+        (include_str!("pack.rs"), inputs).hash(&mut hasher);
+        let mark = format!("{:016x}", hasher.finish());
+        let (folder, stamp) = (self.0.join(name), self.0.join(format!("{name}.made-from")));
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == mark) && folder.is_dir() {
+            return Ok(folder);
+        }
+        let start = Instant::now();
+        let _ = fs::remove_file(&stamp);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder)?;
+        make(&folder)?;
+        fs::write(&stamp, mark)?;
+        eprintln!("{name:>12} {:.1} s", start.elapsed().as_secs_f32());
+        Ok(folder)
+    }
+}
+
+/// The sizes of the package: every file, and what an app ships of it.
+pub struct Sizes {
+    files: Vec<(String, Size)>,
+    entry: String,
+    script: Size,
+    wasm: Size,
+    budget: usize,
+}
+
+/// Bytes as they are, after gzip -9, after brotli -11.
+#[derive(Clone, Copy, Deserialize)]
+struct Size(usize, usize, usize);
+
+impl Built {
+    /// Measures what is in the package and what an app ships of it.
+    pub fn sizes(&self) -> Result<Sizes> {
+        let Budget { entry, total } = &self.manifest.budget;
+        let names: Vec<&String> = self.files.0.keys().collect();
+        let inputs = (include_str!("sizes.mjs"), entry, &self.files.0);
+        let made = self.workshop.make("sizes", inputs, |made| {
+            let flags = ["--bundle", "--format=esm", "--minify", "--legal-comments=none"];
+            let app = made.join("app.js");
+            fs::write(&app, esbuild(&self.folder, &format!("export * from \"./{entry}\";"), &flags)?)?;
+            let mut node = command("node");
+            node.arg(root().join("xtask/src/sizes.mjs")).arg(&app);
+            let sizes = read(node.args(names.iter().map(|name| self.folder.join(name))))?;
+            Ok(fs::write(made.join("sizes"), sizes)?)
+        })?;
+        let text = fs::read_to_string(made.join("sizes"))?;
+        let mut sizes = text.lines().map(serde_json::from_str::<Size>);
+        let script = sizes.next().context("sizes.mjs printed nothing")??;
+        let files: Vec<(String, Size)> =
+            names.into_iter().cloned().zip(sizes.collect::<Result<Vec<_>, _>>()?).collect();
+        let wasm = files.iter().find(|(name, _)| *name == self.manifest.package.wasm);
+        let wasm = wasm.context("the package has no wasm file")?.1;
+        Ok(Sizes { files, entry: entry.clone(), script, wasm, budget: *total })
+    }
+}
+
+impl Sizes {
+    /// What an app ships, after brotli.
+    fn total(&self) -> usize {
+        self.script.2 + self.wasm.2
+    }
+
+    /// The table that a person reads.
+    pub fn table(&self) -> String {
+        let mut text = format!("{:<28}{:>9}{:>9}{:>9}\n", "the package, bytes", "raw", "gzip", "brotli");
+        let line = |name: &str, size: Size| format!("  {name:<26}{:>9}{:>9}{:>9}\n", size.0, size.1, size.2);
+        for (name, size) in &self.files {
+            text.push_str(&line(name, *size));
+        }
+        let Size(raw, gzip, brotli) = self.wasm;
+        let all = Size(raw + self.script.0, gzip + self.script.1, brotli + self.script.2);
+        text.push_str(&format!("what an app ships that imports {}\n", self.entry));
+        text.push_str(&line("JavaScript, minified", self.script));
+        text.push_str(&line("wasm", self.wasm));
+        text.push_str(&line("together", all));
+        text
+    }
+
+    /// # Errors
+    /// When an app ships more than the budget of wasm-pack.toml.
+    pub fn check(&self) -> Result<()> {
+        let (total, budget) = (self.total(), self.budget);
+        if total > budget {
+            bail!(
+                "an app ships {total} bytes, {} more than the budget of {budget} in {MANIFEST}",
+                total - budget
+            );
+        }
+        println!("{total} of {budget} bytes, {} left", budget - total);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("xtask-pack-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn files(named: &[(&str, &str)]) -> Files {
+        Files(named.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect())
+    }
+
+    #[test]
+    fn the_manifest_of_the_repository_is_understood() {
+        let manifest = Manifest::read().unwrap();
+        assert_eq!(manifest.package.name, "turnwheel");
+        assert!(manifest.budget.total > 0);
+    }
+
+    #[test]
+    fn the_version_goes_into_its_place_and_nowhere_else() {
+        let package = r#"{ "version": "0.0.0", "exports": { "b": "1", "a": "2" } }"#;
+        let made = with_version(package, "1.2.3").unwrap();
+        assert_eq!(made, r#"{ "version": "1.2.3", "exports": { "b": "1", "a": "2" } }"#);
+        assert!(with_version(r#"{ "version": "0.1.0" }"#, "1.2.3").is_err());
+    }
+
+    #[test]
+    fn a_file_that_an_export_names_has_to_be_there() {
+        let package = r#"{ "exports": { ".": { "types": "./index.d.ts", "default": ["./entry/web.js"] } } }"#;
+        let whole = files(&[("package.json", package), ("index.d.ts", ""), ("entry/web.js", "")]);
+        assert!(whole.check().is_ok());
+        let broken = files(&[("package.json", package), ("index.d.ts", "")]);
+        let error = broken.check().unwrap_err().to_string();
+        assert_eq!(error, "package.json names ./entry/web.js, and no such file is in the package");
+    }
+
+    #[test]
+    fn two_files_with_one_name_are_refused() {
+        let mut files = files(&[("glue.js", "mine")]);
+        assert!(files.add("glue.js", Vec::new()).is_err());
+    }
+
+    #[test]
+    fn the_package_folder_holds_these_files_and_no_others() {
+        let folder = folder("lay-out");
+        files(&[("a.js", "old"), ("old/b.js", ""), ("entry/c.js", "")]).lay_out(&folder).unwrap();
+        files(&[("a.js", "new"), ("entry/d.js", "d")]).lay_out(&folder).unwrap();
+        let mut found = Files::default();
+        found.add_folder(&folder, "").unwrap();
+        assert_eq!(found.0, files(&[("a.js", "new"), ("entry/d.js", "d")]).0);
+    }
+
+    #[test]
+    fn a_step_runs_again_only_when_its_inputs_change() {
+        let workshop = Workshop(folder("steps"));
+        let mut runs = 0;
+        for input in ["a", "a", "b", "b"] {
+            let count = |_: &Path| {
+                runs += 1;
+                Ok(())
+            };
+            workshop.make("step", input, count).unwrap();
+        }
+        assert_eq!(runs, 2);
+    }
+
+    #[test]
+    fn a_step_that_failed_runs_again() {
+        let workshop = Workshop(folder("failing"));
+        assert!(workshop.make("step", "a", |_| bail!("no")).is_err());
+        let mut ran = false;
+        let note = |_: &Path| {
+            ran = true;
+            Ok(())
+        };
+        workshop.make("step", "a", note).unwrap();
+        assert!(ran);
+    }
+
+    #[test]
+    fn glue_that_still_has_its_loader_is_refused() {
+        assert!(check_glue("function initSync() {} export { initSync };").is_ok());
+        for rest in
+            ["new URL('x', import.meta.url)", "export { initSync, load as default }", "await fetch(url)"]
+        {
+            assert!(check_glue(&format!("function initSync() {{}} {rest}")).is_err(), "{rest}");
+        }
+        assert!(check_glue("export {}").is_err());
+    }
+
+    #[test]
+    fn an_app_over_the_budget_fails_and_is_told_by_how_much() {
+        let sizes = |budget| Sizes {
+            files: Vec::new(),
+            entry: "entry/web.js".to_owned(),
+            script: Size(30, 20, 10),
+            wasm: Size(300, 200, 100),
+            budget,
+        };
+        assert!(sizes(110).check().is_ok());
+        let error = sizes(109).check().unwrap_err().to_string();
+        assert!(error.starts_with("an app ships 110 bytes, 1 more than the budget of 109"), "{error}");
+    }
+}

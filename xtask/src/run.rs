@@ -1,0 +1,81 @@
+//! Running other programs: where they run, and what is said when one fails.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The repository. Asked at run time first: a target directory may be shared by several checkouts.
+pub fn root() -> PathBuf {
+    let manifest =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let xtask = PathBuf::from(manifest);
+    xtask.parent().map(PathBuf::from).unwrap_or(xtask)
+}
+
+/// Where cargo builds; xtask keeps its own files in `xtask/` there.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// A command that runs in the repository. `cargo` is the cargo that runs xtask.
+pub fn command(program: &str) -> Command {
+    let mut command = match std::env::var_os("CARGO") {
+        Some(cargo) if program == "cargo" => Command::new(cargo),
+        _ => Command::new(program),
+    };
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs to the end in front of the user; an exit code other than 0 is an error. What it says goes to stderr: stdout
+/// belongs to what xtask was asked for.
+pub fn run(command: &mut Command) -> Result<()> {
+    command.stdout(std::io::stderr());
+    let status = command.status().with_context(|| cannot_start(command))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs to the end and hands back what it wrote to stdout; its stderr stays in front of the user.
+pub fn read(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
+    text_of(output, command)
+}
+
+/// Like [`read`], with something to read on stdin.
+pub fn feed(command: &mut Command, input: &str) -> Result<String> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().with_context(|| cannot_start(command))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input.as_bytes()).with_context(|| format!("`{}` does not read", shown(command)))?;
+    }
+    text_of(child.wait_with_output()?, command)
+}
+
+fn text_of(output: Output, command: &Command) -> Result<String> {
+    if !output.status.success() {
+        bail!("`{}` failed ({})", shown(command), output.status);
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` wrote something that is not UTF-8", shown(command)))
+}
+
+/// The command as a person would type it, without the folders of the program.
+pub fn shown(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    let mut words = vec![name];
+    words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
+    words.join(" ")
+}
+
+fn cannot_start(command: &Command) -> String {
+    format!("cannot start `{}`; is it installed and on the PATH?", command.get_program().to_string_lossy())
+}

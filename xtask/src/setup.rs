@@ -1,0 +1,130 @@
+//! What has to be on the machine before anything else runs. Each function looks first and returns at once when
+//! nothing is missing; what it cannot fetch by itself it names, with the way out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::run::{command, read, root, run as run_command};
+
+const WASM: &str = "wasm32-unknown-unknown";
+const OLDEST_NODE: u32 = 20;
+const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// `cargo xtask setup`: all of it at once.
+pub fn run(args: &[String]) -> Result<ExitCode> {
+    Args::parse(args, &[], &[])?.no_words()?;
+    for_build()?;
+    let browser = chromium()?;
+    println!("ready; the browser for tests is {}", browser.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What building the package takes: the wasm target, Node, the npm tools.
+pub fn for_build() -> Result<()> {
+    wasm_target()?;
+    node()?;
+    npm_packages()
+}
+
+/// # Errors
+/// When the target is missing and rustup cannot add it.
+fn wasm_target() -> Result<()> {
+    let library = read(command("rustc").args(["--print", "target-libdir", "--target", WASM]))?;
+    if Path::new(library.trim()).is_dir() {
+        return Ok(());
+    }
+    say(&format!("adding Rust's {WASM} target"));
+    run_command(command("rustup").args(["target", "add", WASM])).with_context(|| {
+        format!(
+            "Rust's {WASM} target is missing and rustup did not add it; \
+             with another toolchain manager, install its rust-std for {WASM}"
+        )
+    })
+}
+
+/// # Errors
+/// When Node is not there or older than the package supports.
+pub fn node() -> Result<()> {
+    let way_out = format!("install Node {OLDEST_NODE} or newer, from your package manager or nodejs.org");
+    let version = read(command("node").arg("--version")).with_context(|| way_out.clone())?;
+    let major =
+        version.trim_start_matches('v').split('.').next().and_then(|digits| digits.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= OLDEST_NODE => Ok(()),
+        _ => bail!("Node is {}, which is too old; {way_out}", version.trim()),
+    }
+}
+
+/// Installs the tools of package-lock.json, when it is not the one that was installed last.
+fn npm_packages() -> Result<()> {
+    let stamp = root().join("node_modules/.xtask-installed");
+    let wanted =
+        fs::read_to_string(root().join("package-lock.json")).context("package-lock.json is missing")?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    say("installing the npm tools");
+    // No script of theirs is needed: esbuild and workerd come as prebuilt packages.
+    run_command(command("npm").args([
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]))
+    .context("npm could not install the tools of package-lock.json; is the npm registry within reach?")?;
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// The browser for tests: `$CHROMIUM`, or the first one on the PATH, or Debian's after installing it as root.
+pub fn chromium() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("CHROMIUM") {
+        let given = PathBuf::from(given);
+        if !given.is_file() {
+            bail!("CHROMIUM is {}, and there is no such file", given.display());
+        }
+        return Ok(given);
+    }
+    if let Some(found) = on_path(BROWSERS) {
+        return Ok(found);
+    }
+    if on_path(&["apt-get"]).is_none() || !is_root() {
+        bail!(
+            "the browser tests want Chromium, and none of {} is on the PATH; install it \
+             (`sudo apt-get install chromium`), or set CHROMIUM=/path/to/chrome, or leave them out: \
+             `cargo xtask test --list` names the parts, `--skip NAME` leaves one out",
+            BROWSERS.join(", ")
+        );
+    }
+    say("installing Chromium");
+    run_command(command("apt-get").args(["update", "-qq"]))?;
+    run_command(command("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "-y",
+        "-qq",
+        "--no-install-recommends",
+        "chromium",
+    ]))?;
+    on_path(BROWSERS).context("apt-get installed chromium, and it is still not on the PATH")
+}
+
+fn on_path(names: &[&str]) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+fn is_root() -> bool {
+    read(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn say(what: &str) {
+    eprintln!("setup: {what}");
+}

@@ -1,0 +1,200 @@
+//! `cargo xtask vectors DIR`: plays golden vectors on the rules of this crate. The format is told in the README beside
+//! the vectors. A case is played by what it says, never by its name.
+
+mod approval;
+mod checkpoint;
+mod context;
+mod overflow;
+mod peer_message;
+mod retry;
+mod stream;
+
+use std::path::Path;
+
+use turnwheel::json::{ToJson, Value};
+
+/// How the cases of one set are played.
+struct Player {
+    set: &'static str,
+    /// What comes of the input, in the shape of `expected`.
+    play: fn(&Value) -> Result<Value, String>,
+    /// Whether that meets the expectation. Most sets compare; some know fields that do not count.
+    meets: fn(expected: &Value, actual: &Value) -> bool,
+    /// Whether that meets what is recommended instead, where the case says so.
+    meets_recommendation: fn(case: &Case<'_>, actual: &Value) -> bool,
+}
+
+const PLAYERS: [Player; 7] = [
+    context::PLAYER,
+    retry::PLAYER,
+    overflow::PLAYER,
+    approval::TABLE,
+    approval::POLICY,
+    checkpoint::PLAYER,
+    stream::PLAYER,
+];
+
+/// Sets that need the whole engine.
+const NOT_YET_BUILT: [&str; 1] = ["runs"];
+
+/// One case of a set.
+struct Case<'a> {
+    id: &'a str,
+    title: &'a str,
+    status: &'a str,
+    is_host_specific: bool,
+    recommended: Option<&'a str>,
+    wanted: Option<&'a Value>,
+    input: &'a Value,
+    expected: &'a Value,
+}
+
+/// What became of a directory of vectors.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Cases that passed.
+    pub(crate) passed: usize,
+    /// Cases that did not.
+    pub(crate) failed: usize,
+}
+
+/// Plays all sets in a directory: a line per failing case, and the sum of each set. Gives the sum of all.
+///
+/// # Errors
+/// Where the directory or a file in it cannot be read.
+pub(crate) fn run(dir: &Path) -> Result<Report, String> {
+    let mut files = json_files(dir)?;
+    files.sort();
+    let mut total = Report::default();
+    for file in files {
+        let shown = file.display();
+        let text = std::fs::read_to_string(&file).map_err(|error| format!("{shown}: {error}"))?;
+        let vectors = Value::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
+        let set =
+            vectors.get("set").and_then(Value::as_str).ok_or_else(|| format!("{shown} names no `set`"))?;
+        let cases = vectors.get("cases").and_then(Value::as_array).unwrap_or_default();
+        if NOT_YET_BUILT.contains(&set) {
+            println!("{set}: not yet built: {} cases", cases.len());
+            continue;
+        }
+        let player = PLAYERS.iter().find(|player| player.set == set);
+        let player = player.ok_or_else(|| format!("{shown}: nobody plays the set `{set}`"))?;
+        let report = play_set(player, cases)?;
+        println!("{set}: {} passed, {} failed", report.passed, report.failed);
+        total.passed += report.passed;
+        total.failed += report.failed;
+    }
+    Ok(total)
+}
+
+fn json_files(dir: &Path) -> Result<Vec<std::path::PathBuf>, String> {
+    let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()).map_err(|error| error.to_string()));
+    let paths: Result<Vec<_>, _> = paths.collect();
+    Ok(paths?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")).collect())
+}
+
+fn play_set(player: &Player, cases: &[Value]) -> Result<Report, String> {
+    let mut report = Report::default();
+    for case in cases {
+        let case = Case::read(case)?;
+        let (verdict, came) = match (player.play)(case.input) {
+            Ok(actual) => (judge(player, &case, &actual), actual.to_json()),
+            Err(error) => (Err("an answer".to_owned()), error),
+        };
+        match verdict {
+            Ok(()) => report.passed += 1,
+            Err(wanted) => {
+                report.failed += 1;
+                println!("FAILED {} ({}, {})", case.id, case.status, case.title);
+                println!("  wanted {wanted}");
+                println!("  came   {came}");
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// The rules of the README: `required` as expected; `pinned` as expected or as recommended; `defect` as wanted.
+fn judge(player: &Player, case: &Case<'_>, actual: &Value) -> Result<(), String> {
+    let as_expected = case.status != "defect" && (player.meets)(case.expected, actual);
+    let as_recommended = case.status != "required" && (player.meets_recommendation)(case, actual);
+    if as_expected || as_recommended {
+        return Ok(());
+    }
+    let mut wanted = match case.wanted {
+        Some(wanted) if case.status == "defect" => wanted.to_json(),
+        _ => case.expected.to_json(),
+    };
+    if let Some(recommended) = case.recommended {
+        wanted = format!("{wanted} ({recommended})");
+    }
+    Err(wanted)
+}
+
+impl<'a> Case<'a> {
+    fn read(case: &'a Value) -> Result<Self, String> {
+        let text = |key: &str| case.get(key).and_then(Value::as_str);
+        let member = |key: &str| case.get(key).ok_or_else(|| format!("a case has no `{key}`"));
+        Ok(Case {
+            id: text("id").unwrap_or("?"),
+            title: text("title").unwrap_or_default(),
+            status: text("status").unwrap_or("required"),
+            is_host_specific: text("note").is_some_and(|note| note.starts_with("host-specific")),
+            recommended: text("recommended"),
+            wanted: case.get("wanted"),
+            input: member("input")?,
+            expected: member("expected")?,
+        })
+    }
+}
+
+/// The same value, but for fields that hold other people's wording.
+fn same(expected: &Value, actual: &Value) -> bool {
+    match (expected, actual) {
+        (Value::Object(expected), Value::Object(actual)) => {
+            let counts = |key: &str| key != "message_informative";
+            expected
+                .iter()
+                .filter(|(key, _)| counts(key))
+                .all(|(key, wanted)| actual.get(key).is_some_and(|came| same(wanted, came)))
+                && actual.iter().filter(|(key, _)| counts(key)).all(|(key, _)| expected.get(key).is_some())
+        }
+        (Value::Array(expected), Value::Array(actual)) => {
+            expected.len() == actual.len()
+                && expected.iter().zip(actual).all(|(wanted, came)| same(wanted, came))
+        }
+        (Value::Number(expected), Value::Number(actual)) => {
+            let number = |text: &str| text.parse::<f64>().ok();
+            expected == actual || number(expected.as_str()) == number(actual.as_str())
+        }
+        _ => expected == actual,
+    }
+}
+
+/// Whether all that is wanted came, whatever came besides.
+fn includes(actual: &Value, wanted: &Value) -> bool {
+    match (wanted, actual) {
+        (Value::Object(wanted), Value::Object(actual)) => {
+            wanted.iter().all(|(key, wanted)| actual.get(key).is_some_and(|came| includes(came, wanted)))
+        }
+        _ => same(wanted, actual),
+    }
+}
+
+/// Whether `wanted` is a value to give instead, and came.
+fn gives_wanted(case: &Case<'_>, actual: &Value) -> bool {
+    case.wanted.is_some_and(|wanted| includes(actual, wanted))
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+fn text_of<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
+    value.get(key).and_then(Value::as_str).ok_or_else(|| format!("no text `{key}`"))
+}
+
+fn list_of<'a>(value: &'a Value, key: &str) -> Result<&'a [Value], String> {
+    value.get(key).and_then(Value::as_array).ok_or_else(|| format!("no list `{key}`"))
+}
