@@ -1,6 +1,11 @@
 //! What the decoder of Chat Completions makes of streams that no recording in `tests/data/fixtures` shows.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a panic here is a test that fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic here is a test that fails"
+)]
 
 use turnwheel::error::ErrorKind;
 use turnwheel::json::Value;
@@ -38,6 +43,7 @@ fn play(wire: &OpenAiChat, body: &str) -> (Vec<String>, Remarks) {
 fn in_words(event: &Event) -> String {
     match event {
         Event::Start => "start".into(),
+        Event::Ping => "ping".into(),
         Event::TextStart { index } => format!("{index} text"),
         Event::TextDelta { index, delta } | Event::ThinkingDelta { index, delta } => {
             format!("{index} + {delta}")
