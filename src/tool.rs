@@ -127,13 +127,22 @@ pub struct ToolContext {
     pub state: SessionState,
 }
 
+/// What a tool shows while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Whatever the tool says, as JSON: `tool_execution_update`.
+    Update(RawJson),
+    /// An event of an agent that runs inside the tool, as JSON: `subagent_event`.
+    Event(RawJson),
+}
+
 /// Shows the progress of one call. At most 128 updates wait; beyond that the two oldest are joined.
 #[derive(Clone, Default)]
 pub struct Updates(Rc<UpdateQueue>);
 
 #[derive(Default)]
 struct UpdateQueue {
-    waiting: std::cell::RefCell<std::collections::VecDeque<RawJson>>,
+    waiting: std::cell::RefCell<std::collections::VecDeque<Progress>>,
     waker: std::cell::RefCell<Option<std::task::Waker>>,
     closed: std::cell::Cell<bool>,
 }
@@ -148,15 +157,23 @@ impl Updates {
 
     /// Shows any JSON. After the call's end nothing is shown.
     pub fn send(&self, update: RawJson) {
+        self.push(Progress::Update(update));
+    }
+
+    /// Shows an event of an agent that runs inside the tool. Events are never joined: who sends many must let the
+    /// loop tell them in between.
+    pub fn event(&self, event: RawJson) {
+        self.push(Progress::Event(event));
+    }
+
+    fn push(&self, progress: Progress) {
         if self.0.closed.get() {
             return;
         }
         let mut waiting = self.0.waiting.borrow_mut();
-        waiting.push_back(update);
-        if waiting.len() > UPDATES_WAITING
-            && let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front())
-        {
-            waiting.push_front(join(&first, &second));
+        waiting.push_back(progress);
+        if waiting.len() > UPDATES_WAITING {
+            join_oldest(&mut waiting);
         }
         drop(waiting);
         if let Some(waker) = self.0.waker.take() {
@@ -164,7 +181,7 @@ impl Updates {
         }
     }
 
-    pub(crate) fn take(&self) -> Option<RawJson> {
+    pub(crate) fn take(&self) -> Option<Progress> {
         self.0.waiting.borrow_mut().pop_front()
     }
 
@@ -174,6 +191,20 @@ impl Updates {
 
     pub(crate) fn close(&self) {
         self.0.closed.set(true);
+    }
+}
+
+/// Joins the two oldest updates.
+fn join_oldest(waiting: &mut std::collections::VecDeque<Progress>) {
+    match (waiting.pop_front(), waiting.pop_front()) {
+        (Some(Progress::Update(first)), Some(Progress::Update(second))) => {
+            waiting.push_front(Progress::Update(join(&first, &second)));
+        }
+        (first, second) => {
+            for progress in [second, first].into_iter().flatten() {
+                waiting.push_front(progress);
+            }
+        }
     }
 }
 
