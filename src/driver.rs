@@ -122,6 +122,7 @@ pub struct AgentLoopResult {
 }
 
 /// What [`AgentStream::poll_output`] gives.
+#[allow(clippy::large_enum_variant, reason = "handed on at once, never kept; a box would cost one per event")]
 pub enum Next {
     /// Tell the listeners.
     Event(AgentEvent),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 
 use crate::cancel::CancelToken;
-use crate::json::{RawJson, ToJson};
+use crate::json::{RawJson, Value};
 use crate::message::ContentBlock;
 use crate::state::SessionState;
 use crate::stream::ToolSchema;
@@ -142,9 +142,15 @@ pub struct Updates(Rc<UpdateQueue>);
 
 #[derive(Default)]
 struct UpdateQueue {
-    waiting: std::cell::RefCell<std::collections::VecDeque<Progress>>,
+    waiting: std::cell::RefCell<std::collections::VecDeque<Update>>,
     waker: std::cell::RefCell<Option<std::task::Waker>>,
     closed: std::cell::Cell<bool>,
+}
+
+enum Update {
+    Text(String),
+    Json(RawJson),
+    Event(RawJson),
 }
 
 const UPDATES_WAITING: usize = 128;
@@ -152,26 +158,30 @@ const UPDATES_WAITING: usize = 128;
 impl Updates {
     /// Shows a text.
     pub fn text(&self, text: &str) {
-        self.send(RawJson::string(text));
+        self.push(Update::Text(text.to_owned()));
     }
 
     /// Shows any JSON. After the call's end nothing is shown.
     pub fn send(&self, update: RawJson) {
-        self.push(Progress::Update(update));
+        let text = update.as_str().starts_with('"').then(|| update.to_value());
+        self.push(match text {
+            Some(Value::String(text)) => Update::Text(text),
+            _ => Update::Json(update),
+        });
     }
 
     /// Shows an event of an agent that runs inside the tool. Events are never joined: who sends many must let the
     /// loop tell them in between.
     pub fn event(&self, event: RawJson) {
-        self.push(Progress::Event(event));
+        self.push(Update::Event(event));
     }
 
-    fn push(&self, progress: Progress) {
+    fn push(&self, update: Update) {
         if self.0.closed.get() {
             return;
         }
         let mut waiting = self.0.waiting.borrow_mut();
-        waiting.push_back(progress);
+        waiting.push_back(update);
         if waiting.len() > UPDATES_WAITING {
             join_oldest(&mut waiting);
         }
@@ -182,7 +192,12 @@ impl Updates {
     }
 
     pub(crate) fn take(&self) -> Option<Progress> {
-        self.0.waiting.borrow_mut().pop_front()
+        let update = self.0.waiting.borrow_mut().pop_front()?;
+        Some(match update {
+            Update::Text(text) => Progress::Update(RawJson::string(&text)),
+            Update::Json(update) => Progress::Update(update),
+            Update::Event(event) => Progress::Event(event),
+        })
     }
 
     pub(crate) fn wake_by(&self, waker: &std::task::Waker) {
@@ -194,25 +209,19 @@ impl Updates {
     }
 }
 
-/// Joins the two oldest updates.
-fn join_oldest(waiting: &mut std::collections::VecDeque<Progress>) {
-    match (waiting.pop_front(), waiting.pop_front()) {
-        (Some(Progress::Update(first)), Some(Progress::Update(second))) => {
-            waiting.push_front(Progress::Update(join(&first, &second)));
+/// Joins the two oldest updates: texts become one, of anything else the later one stays.
+fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
+    let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front()) else { return };
+    match (first, second) {
+        (Update::Text(mut first), Update::Text(second)) => {
+            first.push_str(&second);
+            waiting.push_front(Update::Text(first));
         }
-        (first, second) => {
-            for progress in [second, first].into_iter().flatten() {
-                waiting.push_front(progress);
-            }
+        (first @ Update::Event(_), second) | (first, second @ Update::Event(_)) => {
+            waiting.push_front(second);
+            waiting.push_front(first);
         }
-    }
-}
-
-/// Two texts become one; of anything else the later one stays.
-fn join(first: &RawJson, second: &RawJson) -> RawJson {
-    match (first.to_value().as_str(), second.to_value().as_str()) {
-        (Some(a), Some(b)) => [a, b].concat().to_raw(),
-        _ => second.clone(),
+        (_, second) => waiting.push_front(second),
     }
 }
 

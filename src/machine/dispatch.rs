@@ -476,7 +476,7 @@ impl Step<'_> {
         } else if let Some(place) = batch.effects.get(&id).copied() {
             match self.reply_to_call(&mut batch, place, id, reply) {
                 Ok(()) => {}
-                Err(error) => return self.fail_batch(batch, error),
+                Err(error) => return self.fail_batch(batch, *error),
             }
         }
         self.advance(batch);
@@ -488,7 +488,7 @@ impl Step<'_> {
         place: usize,
         id: EffectId,
         reply: Reply,
-    ) -> Result<(), ErrorInfo> {
+    ) -> Result<(), Box<ErrorInfo>> {
         let Some(call) = batch.calls.get(place) else { return Ok(()) };
         match (call.status, reply) {
             (CallStatus::Asked(effect), Reply::Approved(decision)) if effect == id => {
@@ -502,7 +502,7 @@ impl Step<'_> {
             }
             (CallStatus::BeforeHook(effect), Reply::Hook(result)) if effect == id => {
                 batch.effects.remove(&id);
-                result?;
+                result.map_err(Box::new)?;
                 self.execute(batch, place, None);
             }
             (CallStatus::Running(effect, _), Reply::Progress(progress)) if effect == id => {
@@ -527,7 +527,12 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn executed(&mut self, batch: &mut Batch, place: usize, outcome: ToolOutcome) -> Result<(), ErrorInfo> {
+    fn executed(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        outcome: ToolOutcome,
+    ) -> Result<(), Box<ErrorInfo>> {
         match outcome {
             ToolOutcome::Completed(result) => self.answered_by_tool(batch, place, result),
             ToolOutcome::Invalid(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
@@ -544,7 +549,7 @@ impl Step<'_> {
                 if fatal {
                     let name = batch.calls.get(place).map_or("", |call| call.block.tool_name.as_str());
                     let text = ["tool `", name, "` failed: ", &text].concat();
-                    return Err(ErrorInfo::new(ErrorKind::Tool, text).in_phase("tool"));
+                    return Err(Box::new(ErrorInfo::new(ErrorKind::Tool, text).in_phase("tool")));
                 }
             }
         }
@@ -577,7 +582,8 @@ impl Step<'_> {
         if chain.contains(&transfer.to) || *transfer.to == *self.rules.agent_name {
             return Err(["transfer refused: `", &transfer.to, "` already had this conversation"].concat());
         }
-        if chain.len() + 1 >= self.rules.max_transfer_depth {
+        let with_this_one = chain.len() + usize::from(!self.rules.agent_name.is_empty());
+        if with_this_one >= self.rules.max_transfer_depth {
             return Err("transfer refused: the chain of agents is too long".to_owned());
         }
         Ok(())

@@ -22,7 +22,7 @@ impl Step<'_> {
     /// Asks the model, with fresh attempts.
     pub(super) fn ask(&mut self) {
         if let Err(error) = self.evaluate_dynamic_prompt() {
-            return self.cut_message(MessageStopReason::Error, error);
+            return self.cut_message(MessageStopReason::Error, *error);
         }
         self.hint_cache();
         self.ask_again();
@@ -88,11 +88,11 @@ impl Step<'_> {
         self.emit(AgentEvent::MessageStart);
     }
 
-    fn evaluate_dynamic_prompt(&mut self) -> Result<(), ErrorInfo> {
+    fn evaluate_dynamic_prompt(&mut self) -> Result<(), Box<ErrorInfo>> {
         let Some(prompt) = &self.rules.dynamic_system_prompt else { return Ok(()) };
         let text = guard(|| prompt()).map_err(|text| {
             let text = ["the dynamic system prompt failed: ", &text].concat();
-            ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt")
+            Box::new(ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt"))
         })?;
         if !text.is_empty() {
             self.s.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));

@@ -2,6 +2,7 @@
 //! Scenarios are read from files ([`scenario`]), played ([`play`]) and written down ([`trace`]).
 
 pub mod clock;
+pub mod grammar;
 pub mod play;
 pub mod ports;
 pub mod scenario;
