@@ -369,9 +369,16 @@ impl AgentLoopConfig {
                 return Err(AgentError::new(ErrorKind::Misuse, text));
             }
         }
+        self.offer_tools(tools);
+        Ok(())
+    }
+
+    /// Puts the tools in place as they are. Of two with the same name the first runs, and both are offered: a provider
+    /// may refuse that, so [`AgentLoopConfig::set_tools`] does.
+    pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
         self.rules.schemas = specs.iter().map(|spec| spec.schema.clone()).collect();
         self.rules.tools = specs.into();
         self.ports.tools = tools;
-        Ok(())
     }
 }

@@ -197,8 +197,8 @@ pub fn run_new(
     let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
         agent: entry,
+        desk: Rc::new(Desk::new(history, stream.state().session().clone())),
         stream: RefCell::new(stream),
-        desk: Rc::new(Desk::new(history)),
         cancel,
         sent: RefCell::default(),
         waker: woken.clone().into(),
@@ -349,6 +349,12 @@ pub fn reject(handle: u32, slot: SlotId, reason: &str) {
 #[wasm_bindgen]
 pub fn update(handle: u32, slot: SlotId, update: &str) {
     at_desk(handle, |desk| desk.update(slot, update));
+}
+
+/// A tool changes the session state: a key and its value, JSON. Without a value the key is deleted.
+#[wasm_bindgen]
+pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
+    at_desk(handle, |desk| desk.set_state(slot, key, value.as_deref()));
 }
 
 /// The body of a request that is to be sent. To be taken once.

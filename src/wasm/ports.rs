@@ -66,23 +66,9 @@ impl AgentTool for JsTool {
             };
             match read {
                 Err(text) => ToolOutcome::Failed(text),
-                Ok(answer) => {
-                    change_state(&context, &answer);
-                    read_outcome(&answer)
-                }
+                Ok(answer) => read_outcome(&answer),
             }
         })
-    }
-}
-
-/// `state`: the keys that the tool set, and null for those that it deleted.
-fn change_state(context: &ToolContext, answer: &Value) {
-    let Some(changes) = answer.get("state").and_then(Value::as_object) else { return };
-    for (key, value) in changes.iter() {
-        match value {
-            Value::Null => context.state.delete(key),
-            value => context.state.set(key, value.clone()),
-        }
     }
 }
 

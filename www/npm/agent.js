@@ -14,7 +14,7 @@ const OPTIONS = [
   "asyncTransformContext", "compaction", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool",
   "approval", "policies", "hooks", "toolExecution", "maxConcurrentTools", "gate", "steering", "followUp", "timeouts",
   "dynamicSystemPrompt", "sessionState", "resultTexts", "coalesceMs", "includeRequests", "sessionId", "host",
-  "systemPrompt", "messages", "output", "cache",
+  "systemPrompt", "messages", "output", "cache", "transfer",
 ];
 const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
@@ -25,13 +25,16 @@ const SLOTS = ["preTurn", "preDispatch", "postTurn", "postLoop"];
 
 /** What an agent does, behind the class that users hold. */
 class Core {
-  /** @param {any} options */
-  constructor(options) {
+  /** @param {any} options @param {boolean} namesMayRepeat */
+  constructor(options, namesMayRepeat) {
     this.options = { host: {}, ...options };
     checkOptions(options);
+    this.namesMayRepeat = namesMayRepeat;
     /** @type {any[]} */
     this.messages = [...(options.messages ?? [])];
-    /** @type {Map<string, any>} */
+    /** @type {any[]} */
+    this.offered = [];
+    /** The tools by name. @type {Map<string, any>} */
     this.tools = new Map();
     /** @type {any[]} */
     this.models = [];
@@ -40,7 +43,9 @@ class Core {
     this.setModels(options.model);
     this.handle = 0;
     this.sessionId = options.sessionId ?? this.newId();
-    this.state = { ...options.sessionState };
+    /** The session state as the tools see it. @type {Map<string, any>} */
+    this.state = new Map();
+    this.resetState();
     /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
     this.validated = new Map();
     /** @type {Map<number, Driver>} */
@@ -65,6 +70,10 @@ class Core {
     this.settings();
   }
 
+  resetState() {
+    this.state = new Map(Object.entries(structuredClone(this.options.sessionState ?? {})));
+  }
+
   newId() {
     return this.options.host.id?.() ?? crypto.randomUUID();
   }
@@ -85,7 +94,9 @@ class Core {
 
   /** @param {any} tools */
   setTools(tools) {
-    this.tools = new Map(toTools(tools).map((made) => [made.definition.name, { ...made, late: isLate(made) }]));
+    this.offered = toTools(tools, this.namesMayRepeat).map((made) => ({ ...made, late: isLate(made) }));
+    // Of two with the same name the first runs.
+    this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
 
   /** @param {any} model */
@@ -118,7 +129,7 @@ class Core {
     const settings = {
       has, hooks,
       models: models.map(modelSettings),
-      tools: [...this.tools.values()].map(toolSettings),
+      tools: this.offered.map(toolSettings),
       systemPrompt: this.systemPrompt,
       streamOptions: options.streamOptions,
       maxTurns: options.maxTurns === undefined ? 100 : options.maxTurns === Infinity ? undefined : options.maxTurns,
@@ -126,7 +137,7 @@ class Core {
       approval: options.approval, toolExecution: plain(options.toolExecution), maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
-      sessionState: options.sessionState, output: options.output, cache: options.cache,
+      sessionState: options.sessionState, output: options.output, cache: options.cache, transfer: options.transfer,
     };
     // Leaves undefined members out, and copies: what the user changes later changes nothing here.
     return JSON.parse(JSON.stringify(settings));
@@ -166,6 +177,19 @@ class Core {
     this.thrown = [];
     this.driver = new Driver(this, prompts, options);
     return this.driver.run;
+  }
+
+  /** A run without a prompt. @param {any} [options] */
+  goOn(options) {
+    const last = this.messages.at(-1);
+    if (!this.driver) {
+      if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
+      const waiting = this.mail.length > 0 || this.receipts.size > 0;
+      if (last.role === "assistant" && !waiting) {
+        throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
+      }
+    }
+    return this.run(null, options);
   }
 
   /** @param {Driver} driver */
@@ -337,7 +361,7 @@ export class Agent {
 
   /** @param {any} options */
   constructor(options) {
-    this.#core = new Core(options);
+    this.#core = new Core(options, false);
     this.#core.owner = this;
   }
 
@@ -348,15 +372,7 @@ export class Agent {
 
   /** @param {any} [options] */
   continue(options) {
-    const last = this.#core.messages.at(-1);
-    if (!this.#core.driver) {
-      if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
-      const waiting = this.#core.mail.length > 0 || this.#core.receipts.size > 0;
-      if (last.role === "assistant" && !waiting) {
-        throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
-      }
-    }
-    return this.#core.run(null, options);
+    return this.#core.goOn(options);
   }
 
   /** @param {(event: any) => void} listener */
@@ -421,6 +437,7 @@ export class Agent {
     core.messages = [];
     core.mail = [];
     core.asked.clear();
+    core.resetState();
     for (const settle of core.receipts.values()) settle({ delivered: false, reason: "cleared" });
     core.receipts.clear();
     core.usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
@@ -464,7 +481,7 @@ export class Agent {
   }
 
   get tools() {
-    return [...this.#core.tools.values()].map((made) => made.definition);
+    return this.#core.offered.map((made) => made.definition);
   }
 
   set tools(tools) {
@@ -485,11 +502,13 @@ export class Agent {
 /** @param {any[]} prompts @param {any} config @param {any} [options] */
 export function agentLoop(prompts, config, options) {
   if (!Array.isArray(prompts)) throw misuse(`agentLoop takes an array of inputs, got ${kindOf(prompts)}`);
-  return new Agent(config).prompt(prompts, options);
+  const core = new Core(config, true);
+  return (core.owner = core.run(toMessages(prompts), options));
 }
 
 /** @param {any[]} messages @param {any} config @param {any} [options] */
 export function agentLoopContinue(messages, config, options) {
   if (!Array.isArray(messages)) throw misuse(`agentLoopContinue takes an array of messages, got ${kindOf(messages)}`);
-  return new Agent({ ...config, messages }).continue(options);
+  const core = new Core({ ...config, messages }, true);
+  return (core.owner = core.goOn(options));
 }

@@ -93,9 +93,6 @@ async function execute(run, slot, effect, signal) {
   const { core } = run;
   const { name, callId } = effect;
   const prepared = core.tools.get(name);
-  /** @type {Record<string, any>} */
-  const state = {};
-  const changed = () => (Object.keys(state).length > 0 ? { state } : {});
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
     let args = core.validated.get(callId) ?? JSON.parse(effect.arguments);
@@ -108,31 +105,26 @@ async function execute(run, slot, effect, signal) {
       // The AI SDK's names for the same things.
       toolCallId: callId, abortSignal: signal,
       messages: core.messages,
-      state: sessionState(core, state),
+      state: sessionState(run, slot),
       update(/** @type {unknown} */ partial) {
         if (!signal.aborted) run.update(slot, updateText(partial));
       },
     });
     if (output === CANCELLED) return { cancelled: true };
-    return { ...toResult(output), ...changed() };
+    return toResult(output);
   } catch (error) {
     core.noteThrown(error);
-    return { failed: textOf(error), ...changed() };
+    return { failed: textOf(error) };
   }
 }
 
-/** @param {any} core @param {Record<string, any>} changes */
-function sessionState(core, changes) {
+/** The session state, for one call: after its end it changes nothing. @param {any} run @param {number} slot */
+function sessionState(run, slot) {
+  const { core } = run;
   return {
-    get: (/** @type {string} */ key) => core.state[key],
-    set(/** @type {string} */ key, /** @type {any} */ value) {
-      core.state[key] = value;
-      changes[key] = value;
-    },
-    delete(/** @type {string} */ key) {
-      delete core.state[key];
-      changes[key] = null;
-    },
+    get: (/** @type {string} */ key) => core.state.get(key),
+    set: (/** @type {string} */ key, /** @type {any} */ value) => run.setState(slot, key, JSON.stringify(value)),
+    delete: (/** @type {string} */ key) => run.setState(slot, key, undefined),
   };
 }
 

@@ -46,7 +46,8 @@ const RULES = {
     const injected = [];
     let changed = false;
     for (const policy of core.options.policies.preDispatch) {
-      const verdict = quietly(core, () => policy({ ...call }));
+      // A copy: only what a policy gives back counts.
+      const verdict = quietly(core, () => policy({ ...call, arguments: structuredClone(call.arguments) }));
       if (verdict?.arguments) {
         call.arguments = verdict.arguments;
         changed = true;

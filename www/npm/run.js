@@ -43,6 +43,11 @@ export class AgentRun {
     };
   }
 
+  /** The whole conversation as it stands. */
+  get messages() {
+    return this.#driver.core.messages;
+  }
+
   /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
   partialArguments(callId) {
     return this.#driver.partialArguments(callId);
@@ -381,6 +386,14 @@ export class Driver {
   /** @param {number} slot @param {string} update */
   update(slot, update) {
     if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update));
+  }
+
+  /** A tool changes the session state; without a value the key is deleted. @param {number} slot @param {string} key @param {string | undefined} value */
+  setState(slot, key, value) {
+    if (!this.slots.has(slot)) return;
+    if (value === undefined) this.core.state.delete(key);
+    else this.core.state.set(key, JSON.parse(value));
+    this.engine.glue.set_state(this.handle, slot, key, value);
   }
 
   /** @param {number} slot */
