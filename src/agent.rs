@@ -43,13 +43,15 @@ struct Shared {
     inbox: RefCell<Inbox>,
     published: RefCell<Rc<RefCell<Published>>>,
     cancel: RefCell<CancelToken>,
-    session: SessionState,
-    subscribers: RefCell<BTreeMap<SubscriptionId, Rc<dyn Fn(&AgentEvent)>>>,
+    session: RefCell<SessionState>,
+    subscribers: RefCell<BTreeMap<SubscriptionId, Rc<Subscriber>>>,
     receipts: RefCell<BTreeMap<u64, oneshot::Sender<Delivery>>>,
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
     usage: Cell<Usage>,
 }
+
+type Subscriber = dyn Fn(&AgentEvent);
 
 impl Agent {
     /// An agent over a history, which may be empty.
@@ -61,7 +63,7 @@ impl Agent {
             inbox: RefCell::default(),
             published: RefCell::new(Rc::new(RefCell::new(published))),
             cancel: RefCell::default(),
-            session,
+            session: RefCell::new(session),
             subscribers: RefCell::default(),
             receipts: RefCell::default(),
             next: Cell::new(1),
@@ -126,14 +128,16 @@ impl Agent {
             return Err(AgentError::new(ErrorKind::Misuse, text));
         }
         let before = std::mem::take(&mut *self.0.published.borrow().borrow_mut());
-        let (steering, follow_up) = self.sort_mail(before.steering, before.follow_up);
-        let state = LoopState::new(context.clone(), before.messages.clone(), self.0.session.clone())
-            .with_queues(steering, follow_up);
+        let session = self.0.session.borrow().clone();
+        let state = LoopState::new(context.clone(), before.messages.clone(), session)
+            .with_queues(before.steering, before.follow_up);
         let published =
             Rc::new(RefCell::new(Published { messages: before.messages, ..Published::default() }));
         *self.0.published.borrow_mut() = published.clone();
         *self.0.cancel.borrow_mut() = cancel.clone();
-        let (listening, receiving) = (Rc::downgrade(&self.0), Rc::downgrade(&self.0));
+        let (listening, receiving, ending) =
+            (Rc::downgrade(&self.0), Rc::downgrade(&self.0), Rc::downgrade(&self.0));
+        let board = Rc::downgrade(&published);
         let line = Line {
             config: self.0.config.clone(),
             inbox: self.0.inbox.borrow().clone(),
@@ -141,12 +145,19 @@ impl Agent {
             published,
             listener: Rc::new(move |event| {
                 if let Some(shared) = listening.upgrade() {
-                    shared.dispatch(event);
+                    // A run that was reset is over for the agent, but its listeners still hear how it ends.
+                    let current = board.upgrade().is_some_and(|b| Rc::ptr_eq(&b, &shared.published.borrow()));
+                    shared.dispatch(event, current);
                 }
             }),
             receipts: Rc::new(move |id, receipt| {
                 if let Some(shared) = receiving.upgrade() {
                     shared.settle(id, receipt);
+                }
+            }),
+            ended: Rc::new(move || {
+                if let Some(shared) = ending.upgrade() {
+                    shared.wake_waiting();
                 }
             }),
         };
@@ -155,25 +166,6 @@ impl Agent {
 
     fn has_mail(&self) -> bool {
         self.0.inbox.borrow().has_messages()
-    }
-
-    /// Mail that came between two runs goes into the queues that the next run begins with; decisions wait in the box.
-    fn sort_mail(&self, mut steering: Vec<Letter>, mut follow_up: Vec<Letter>) -> (Vec<Letter>, Vec<Letter>) {
-        let inbox = self.0.inbox.borrow().clone();
-        for command in inbox.take_all() {
-            match command {
-                AgentCommand::Steer(letter) => steering.push(letter),
-                AgentCommand::FollowUp(letter) => follow_up.push(letter),
-                AgentCommand::ClearQueues => {
-                    for letter in steering.drain(..).chain(follow_up.drain(..)) {
-                        self.0.settle(letter.receipt, Receipt::Cleared);
-                    }
-                }
-                AgentCommand::Cancel(_) => {}
-                other => inbox.post(other),
-            }
-        }
-        (steering, follow_up)
     }
 
     /// Calls `listener` with every event from now on, in order of subscription, before the loop goes on. One that
@@ -212,7 +204,25 @@ impl Agent {
 
     /// Empties both queues.
     pub fn clear_queues(&self) {
-        self.0.inbox.borrow().post(AgentCommand::ClearQueues);
+        let inbox = self.0.inbox.borrow().clone();
+        if self.is_running() {
+            return inbox.post(AgentCommand::ClearQueues);
+        }
+        let waiting = {
+            let published = self.published();
+            let mut published = published.borrow_mut();
+            let steering = std::mem::take(&mut published.steering);
+            steering.into_iter().chain(std::mem::take(&mut published.follow_up))
+        };
+        waiting.for_each(|letter| self.0.settle(letter.receipt, Receipt::Cleared));
+        for command in inbox.take_all() {
+            match command {
+                AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => {
+                    self.0.settle(letter.receipt, Receipt::Cleared);
+                }
+                other => inbox.post(other),
+            }
+        }
     }
 
     /// Decides about a call; also before it is asked for.
@@ -239,15 +249,21 @@ impl Agent {
         }
     }
 
-    /// Stops the run and forgets the history and the queues. Settings and subscribers stay.
+    /// Stops the run and forgets the history, the queues and the session state. Settings and subscribers stay.
     pub fn reset(&self) {
         self.abort("the agent was reset");
         // The old run keeps its own box and board: whatever it still does changes nothing here.
         *self.0.inbox.borrow_mut() = Inbox::default();
         let published = Published { ended: true, ..Published::default() };
         *self.0.published.borrow_mut() = Rc::new(RefCell::new(published));
+        let session = SessionState::new(self.0.config.borrow().rules.session_state.clone());
+        *self.0.session.borrow_mut() = session;
         self.0.usage.set(Usage::default());
-        self.0.receipts.borrow_mut().clear();
+        let receipts = self.0.receipts.take();
+        for (_, receipt) in receipts {
+            let _ = receipt.send(Delivery::NotDelivered);
+        }
+        self.0.wake_waiting();
     }
 
     /// The history.
@@ -297,8 +313,8 @@ impl Shared {
         number
     }
 
-    fn dispatch(&self, event: &AgentEvent) {
-        if let AgentEvent::AgentEnd { usage, .. } = event {
+    fn dispatch(&self, event: &AgentEvent, current: bool) {
+        if let (AgentEvent::AgentEnd { usage, .. }, true) = (event, current) {
             let mut all = self.usage.get();
             all.add(usage);
             self.usage.set(all);
@@ -314,10 +330,11 @@ impl Shared {
                 self.subscribers.borrow_mut().remove(&id);
             }
         }
-        if let AgentEvent::AgentEnd { .. } = event {
-            for waiting in self.idle.take() {
-                let _ = waiting.send(());
-            }
+    }
+
+    fn wake_waiting(&self) {
+        for waiting in self.idle.take() {
+            let _ = waiting.send(());
         }
     }
 

@@ -16,14 +16,19 @@ impl CallIds {
     /// The ids of all calls of a history.
     pub fn of(messages: &[AgentMessage]) -> Self {
         let mut ids = CallIds::default();
+        ids.learn(messages);
+        ids
+    }
+
+    /// Takes the ids of all calls of some messages too.
+    pub fn learn(&mut self, messages: &[AgentMessage]) {
         for message in messages {
             if let AgentMessage::Assistant(message) = message {
                 for call in message.tool_calls() {
-                    ids.taken.entry(call.call_id.clone()).or_insert(2);
+                    self.taken.entry(call.call_id.clone()).or_insert(2);
                 }
             }
         }
-        ids
     }
 
     /// Gives an id back that was claimed for a call that came to nothing.

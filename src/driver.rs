@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use futures::future::LocalBoxFuture;
+use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 
 use crate::cancel::CancelToken;
@@ -17,6 +17,7 @@ use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
+use crate::json::RawJson;
 use crate::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
 };
@@ -61,7 +62,10 @@ impl Inbox {
     }
 
     fn wake_by(&self, waker: &Waker) {
-        *self.0.waker.borrow_mut() = Some(waker.clone());
+        let mut kept = self.0.waker.borrow_mut();
+        if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
+            *kept = Some(waker.clone());
+        }
     }
 }
 
@@ -92,6 +96,8 @@ pub(crate) struct Line {
     pub(crate) published: Rc<RefCell<Published>>,
     pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
     pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
+    /// Called once when the run is over and its end was told, or when it is dropped.
+    pub(crate) ended: Rc<dyn Fn()>,
 }
 
 /// How a run ended.
@@ -101,8 +107,10 @@ pub struct AgentLoopResult {
     pub run_id: Rc<str>,
     /// Everything appended since the start.
     pub messages: Vec<AgentMessage>,
-    /// The text of the last answer.
+    /// The text of the last answer; the JSON of a structured one.
     pub text: String,
+    /// The structured answer, where one was asked for and given.
+    pub output: Option<RawJson>,
     /// Everything it used.
     pub usage: Usage,
     /// Turns that called the model.
@@ -158,6 +166,8 @@ pub struct AgentStream {
     line: Line,
     context: AgentRunContext,
     state: LoopState,
+    /// The configuration of this turn.
+    config: Rc<AgentLoopConfig>,
     /// How the run begins, until it is polled.
     begin: Option<Input>,
     outputs: VecDeque<Output>,
@@ -165,8 +175,10 @@ pub struct AgentStream {
     tasks: Tasks,
     /// The key of this turn.
     key: KeyOfTurn,
-    /// The end of an answer that came while the listeners still had something to be told.
-    held: Option<(EffectId, Reply)>,
+    /// What an effect said, until abort and mail are heard and, for the end of an answer, the listeners were told.
+    held: Option<(EffectId, Polled)>,
+    /// Whether the tools of this round were looked at.
+    round_over: bool,
     abort_heard: bool,
     result: Option<AgentLoopResult>,
 }
@@ -189,6 +201,7 @@ impl AgentStream {
             published: Rc::default(),
             listener: Rc::new(|_| {}),
             receipts: Rc::new(|_, _| {}),
+            ended: Rc::new(|| {}),
         };
         let session = SessionState::new(line.config.borrow().rules.session_state.clone());
         let state = LoopState::new(context.clone(), messages, session);
@@ -196,16 +209,19 @@ impl AgentStream {
     }
 
     pub(crate) fn new(line: Line, state: LoopState, begin: Input, context: AgentRunContext) -> Self {
+        let config = line.config.borrow().clone();
         let mut stream = AgentStream {
             line,
             context,
             state,
+            config,
             begin: Some(begin),
             outputs: VecDeque::new(),
             scratch: Vec::new(),
             tasks: Tasks::default(),
             key: KeyOfTurn::default(),
             held: None,
+            round_over: true,
             abort_heard: false,
             result: None,
         };
@@ -240,6 +256,7 @@ impl AgentStream {
             run_id: self.context.run_id.clone(),
             messages: Vec::new(),
             text: String::new(),
+            output: None,
             usage: Usage::default(),
             turns: 0,
             stop_reason: RunStopReason::Error,
@@ -252,13 +269,13 @@ impl AgentStream {
     /// answer ends, before the listeners had their say.
     pub fn poll_output(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<Next> {
         if let Some(begin) = self.begin.take() {
+            self.hear_mail();
             self.step(begin);
         }
         loop {
             match self.outputs.pop_front() {
                 Some(Output::Event(event)) => {
-                    self.note_end(&event);
-                    (self.line.listener)(&event);
+                    self.tell(&event);
                     return Poll::Ready(Next::Event(event));
                 }
                 Some(Output::Receipt(id, receipt)) => (self.line.receipts)(id, receipt),
@@ -268,6 +285,7 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => {
+                    self.hear_tools();
                     self.hear();
                     if self.is_cancelled(id) {
                         continue;
@@ -294,28 +312,43 @@ impl AgentStream {
     fn poll_tasks(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<bool> {
         self.tasks.wake_by(cx.waker());
         self.line.inbox.wake_by(cx.waker());
-        if let Some((id, polled)) = self.tasks.poll_tools() {
+        if self.round_over {
+            self.round_over = false;
+            self.tasks.begin_round();
+        }
+        if let Some((id, polled)) = self.tasks.poll_round() {
             self.take_polled(id, polled);
             return Poll::Ready(true);
         }
+        self.round_over = true;
         let _ = self.line.cancel.poll_cancelled(cx);
         if self.hear() {
             return Poll::Ready(true);
         }
-        if let Some((id, reply)) = self.held.take() {
-            self.step(Input::Reply(id, reply));
-            return Poll::Ready(true);
+        if self.held.is_none() {
+            self.held = self.tasks.poll_others();
+            // What was polled may have aborted or steered: that counts before what it says.
+            if self.held.is_some() && self.hear() {
+                return Poll::Ready(true);
+            }
         }
-        match self.tasks.poll_others() {
+        match self.held.take() {
+            None => Poll::Pending,
             Some((id, Polled::More(reply))) if !told && ends_answer(&reply) => {
-                self.held = Some((id, reply));
+                self.held = Some((id, Polled::More(reply)));
                 Poll::Ready(false)
             }
             Some((id, polled)) => {
                 self.take_polled(id, polled);
                 Poll::Ready(true)
             }
-            None => Poll::Pending,
+        }
+    }
+
+    /// Takes what the tools of this round have to say.
+    fn hear_tools(&mut self) {
+        while let Some((id, polled)) = self.tasks.poll_round() {
+            self.take_polled(id, polled);
         }
     }
 
@@ -338,6 +371,11 @@ impl AgentStream {
             let reason = self.line.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
             self.step(Input::Abort(reason));
         }
+        self.hear_mail() || heard
+    }
+
+    fn hear_mail(&mut self) -> bool {
+        let mut heard = false;
         while let Some(command) = self.line.inbox.take() {
             heard = true;
             self.step(Input::Command(command));
@@ -346,10 +384,9 @@ impl AgentStream {
     }
 
     fn step(&mut self, input: Input) {
-        let config = self.line.config.borrow().clone();
-        let now = config.ports.timer.now();
+        let now = self.config.ports.timer.now();
         let mut out = std::mem::take(&mut self.scratch);
-        self.state.step(&config.rules, now, input, &mut out);
+        self.state.step(&self.config.rules, now, input, &mut out);
         self.outputs.extend(out.drain(..));
         self.scratch = out;
         self.publish();
@@ -369,22 +406,37 @@ impl AgentStream {
         if self.state.has_open_approvals() || !published.pending_approvals.is_empty() {
             published.pending_approvals = self.state.pending_approvals();
         }
-        if self.state.is_ended() && !published.ended {
-            published.ended = true;
-            (published.steering, published.follow_up) = self.state.take_queues();
+    }
+
+    /// Tells an event to the listeners. When they hear of the end, the run is over: they may begin another.
+    fn tell(&mut self, event: &AgentEvent) {
+        self.note_end(event);
+        (self.line.listener)(event);
+        if let AgentEvent::AgentEnd { .. } = event {
+            (self.line.ended)();
         }
+    }
+
+    /// Leaves what is left to whoever comes next.
+    fn hand_over(&mut self) {
+        let mut published = self.line.published.borrow_mut();
+        published.ended = true;
+        (published.steering, published.follow_up) = self.state.take_queues();
     }
 
     fn note_end(&mut self, event: &AgentEvent) {
         if let AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } = event {
+            self.hand_over();
             let last = messages.iter().rev().find_map(|message| match message {
                 AgentMessage::Assistant(answer) => Some(answer.text()),
                 _ => None,
             });
+            let output = self.state.output().cloned();
             self.result = Some(AgentLoopResult {
                 run_id: self.context.run_id.clone(),
                 messages: messages.clone(),
-                text: last.unwrap_or_default(),
+                text: output.as_ref().map(|json| json.as_str().to_owned()).or(last).unwrap_or_default(),
+                output,
                 usage: *usage,
                 turns: *turns,
                 stop_reason: *stop_reason,
@@ -406,9 +458,14 @@ impl AgentStream {
     }
 
     fn start(&mut self, id: EffectId, effect: Effect) {
-        let config = self.line.config.borrow().clone();
+        if let Effect::Prepare { overflow: false } = effect {
+            // What the host changed holds from the next turn on, as a whole.
+            self.config = self.line.config.borrow().clone();
+        }
+        let config = self.config.clone();
         let ports = &config.ports;
         let cancel = CancelToken::new();
+        let beside = matches!(effect, Effect::Poll(_));
         let work = match effect {
             Effect::Prepare { overflow } => {
                 let Some(transformer) = ports.transformer.clone() else {
@@ -445,12 +502,10 @@ impl AgentStream {
                 Work::once(answer, Reply::Approved)
             }
             Effect::Sleep { ms } => {
-                let sleep = ports.timer.sleep(ms);
-                let sleep = Box::pin(async {
-                    sleep.await;
-                    Ok(())
-                });
-                Work::once(Ok(sleep), |_| Reply::Slept)
+                let sleep = guard(|| Ok(ports.timer.sleep(ms)));
+                // A timer that fails never rings.
+                let sleep = sleep.unwrap_or_else(|_| Box::pin(std::future::pending()));
+                Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
             Effect::Hook(call) => {
                 let told = tell_hooks(config.clone(), self.context.clone(), call);
@@ -464,6 +519,11 @@ impl AgentStream {
             }
         };
         self.tasks.insert(id, work, cancel);
+        if beside {
+            // An answer that is there at once counts before anything else starts.
+            let polled = self.tasks.poll(id);
+            polled.into_iter().for_each(|polled| self.take_polled(id, polled));
+        }
     }
 
     fn execute(
@@ -471,13 +531,13 @@ impl AgentStream {
         config: &Rc<AgentLoopConfig>,
         tool: usize,
         call_id: Rc<str>,
-        arguments: crate::json::RawJson,
+        arguments: RawJson,
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
-            return Work::Tool { future: Box::pin(async { gone }), updates };
+            return Work::tool(Box::pin(async { gone }), updates);
         };
         let context = ToolContext {
             call_id,
@@ -491,7 +551,7 @@ impl AgentStream {
         };
         let future = guard(|| Ok(tool.execute(context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
-        Work::Tool { future, updates }
+        Work::tool(future, updates)
     }
 
     /// First the key, once per turn, then the call.
@@ -519,7 +579,7 @@ impl AgentStream {
             return call(request, key);
         }
         let kept = self.key.clone();
-        let provider = config.ports.models.first().map_or_else(|| "".into(), |model| model.provider.clone());
+        let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
             let key = match guard(|| Ok(keys.key(&provider))) {
@@ -554,17 +614,27 @@ impl Stream for AgentStream {
 }
 
 impl Drop for AgentStream {
-    /// A run that nobody polls any more is stopped, so that its history is whole.
+    /// A run that nobody polls any more is stopped, so that its history is whole, and its end is told.
     fn drop(&mut self) {
-        if !self.state.is_ended() && self.begin.is_none() {
+        if self.result.is_some() {
+            return;
+        }
+        if self.begin.is_some() {
+            // It never began: there is nothing to tell.
+            self.hand_over();
+            return (self.line.ended)();
+        }
+        // The second time only the error hooks can be left; nobody waits for them.
+        for _ in 0..2 {
             self.step(Input::Abort("the run was dropped".into()));
-            while !self.state.is_ended() {
-                // Only the error hooks can be left; nobody waits for them.
-                self.step(Input::Abort("the run was dropped".into()));
+        }
+        while let Some(output) = self.outputs.pop_front() {
+            match output {
+                Output::Event(event) => self.tell(&event),
+                Output::Receipt(id, receipt) => (self.line.receipts)(id, receipt),
+                Output::Start { .. } | Output::Cancel(_) => {}
             }
         }
-        let mut published = self.line.published.borrow_mut();
-        published.ended = true;
     }
 }
 

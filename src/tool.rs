@@ -19,8 +19,11 @@ pub enum ApprovalNeed {
     /// Always.
     Always,
     /// Depends on the arguments. One that fails counts as yes.
-    Depends(Rc<dyn Fn(&RawJson) -> Result<bool, String>>),
+    Depends(Rc<DependsOn>),
 }
+
+/// Whether a call with these arguments asks before it runs.
+pub type DependsOn = dyn Fn(&RawJson) -> Result<bool, String>;
 
 /// A tool as the loop must know it.
 #[derive(Clone)]

@@ -46,6 +46,7 @@ fn play(wire: &OpenAiChat, body: &str) -> (Vec<String>, Remarks) {
 fn in_words(event: &Event) -> String {
     match event {
         Event::Start => "start".into(),
+        Event::Ping => "ping".into(),
         Event::TextStart { index } => format!("{index} text"),
         Event::TextDelta { index, delta } | Event::ThinkingDelta { index, delta } => {
             format!("{index} + {delta}")

@@ -21,12 +21,26 @@ pub(super) enum Work {
     /// Answers once.
     Once(LocalBoxFuture<'static, Reply>),
     /// A tool: updates, then its outcome.
-    Tool { future: LocalBoxFuture<'static, ToolOutcome>, updates: Updates },
+    Tool(ToolWork),
     /// A model call: events, then its end.
     Model(LocalBoxStream<'static, AssistantMessageEvent>),
 }
 
+/// A tool at work.
+pub(super) struct ToolWork {
+    future: LocalBoxFuture<'static, ToolOutcome>,
+    updates: Updates,
+    /// What was said before the end is told before the end.
+    outcome: Option<ToolOutcome>,
+    /// The last round in which the future was polled.
+    round: u64,
+}
+
 impl Work {
+    pub(super) fn tool(future: LocalBoxFuture<'static, ToolOutcome>, updates: Updates) -> Work {
+        Work::Tool(ToolWork { future, updates, outcome: None, round: 0 })
+    }
+
     /// A future of the host, and how its answer (or its failure) reads as a reply.
     pub(super) fn once<T: 'static>(
         future: Result<LocalBoxFuture<'static, Result<T, String>>, String>,
@@ -58,6 +72,9 @@ pub(super) enum Polled {
 pub(super) struct Tasks {
     tasks: BTreeMap<EffectId, Task>,
     woken: Arc<Woken>,
+    round: u64,
+    /// Tools of this round that may have something to say.
+    left: VecDeque<EffectId>,
 }
 
 struct Task {
@@ -108,10 +125,10 @@ impl Woken {
 impl Tasks {
     /// Puts an effect in. It is polled for the first time when the driver next looks.
     pub(super) fn insert(&mut self, id: EffectId, work: Work, cancel: CancelToken) {
-        let is_tool = matches!(work, Work::Tool { .. });
+        let is_tool = matches!(work, Work::Tool(_));
         let waker: Waker = Arc::new(TaskWaker { id, is_tool, woken: self.woken.clone() }).into();
-        if let Work::Tool { updates, .. } = &work {
-            updates.wake_by(&waker);
+        if let Work::Tool(tool) = &work {
+            tool.updates.wake_by(&waker);
         }
         waker.wake_by_ref();
         self.tasks.insert(id, Task { work, cancel, waker });
@@ -120,8 +137,8 @@ impl Tasks {
     /// Drops an effect. Who works for it is told first.
     pub(super) fn remove(&mut self, id: EffectId) {
         if let Some(task) = self.tasks.remove(&id) {
-            if let Work::Tool { updates, .. } = &task.work {
-                updates.close();
+            if let Work::Tool(tool) = &task.work {
+                tool.updates.close();
             }
             task.cancel.cancel("not wanted any more");
         }
@@ -134,12 +151,21 @@ impl Tasks {
         });
     }
 
-    /// Polls the woken tools until one has something to say.
-    pub(super) fn poll_tools(&mut self) -> Option<(EffectId, Polled)> {
-        while let Some(id) = self.woken.with(|queues| queues.tools.pop_front()) {
+    /// Begins a round: every tool that was woken by now is looked at once. Without rounds a tool that wakes itself
+    /// would keep everybody else from being heard.
+    pub(super) fn begin_round(&mut self) {
+        self.round += 1;
+        let woken = self.woken.with(|queues| std::mem::take(&mut queues.tools));
+        self.left.extend(woken);
+    }
+
+    /// Polls the tools of this round until one has something to say.
+    pub(super) fn poll_round(&mut self) -> Option<(EffectId, Polled)> {
+        while let Some(id) = self.left.front().copied() {
             if let Some(polled) = self.poll(id) {
                 return Some((id, polled));
             }
+            self.left.pop_front();
         }
         None
     }
@@ -154,7 +180,8 @@ impl Tasks {
         None
     }
 
-    fn poll(&mut self, id: EffectId) -> Option<Polled> {
+    /// Polls one effect, woken or not.
+    pub(super) fn poll(&mut self, id: EffectId) -> Option<Polled> {
         let task = self.tasks.get_mut(&id)?;
         let mut cx = Context::from_waker(&task.waker);
         match &mut task.work {
@@ -162,32 +189,7 @@ impl Tasks {
                 Poll::Ready(reply) => Some(Polled::Last(reply)),
                 Poll::Pending => None,
             },
-            Work::Tool { future, updates } => {
-                if let Some(update) = updates.take() {
-                    self.again(id, true);
-                    return Some(Polled::More(Reply::Update(update)));
-                }
-                updates.wake_by(&task.waker);
-                let outcome = match guard(|| Ok(future.as_mut().poll(&mut cx))) {
-                    Ok(Poll::Pending) => {
-                        return updates_after_poll(updates).inspect(|_| self.again(id, true));
-                    }
-                    Ok(Poll::Ready(outcome)) => outcome,
-                    Err(text) => ToolOutcome::Failed(text),
-                };
-                // What was said before the end is told before the end.
-                match updates.take() {
-                    None => Some(Polled::Last(Reply::Executed(outcome))),
-                    Some(update) => {
-                        task.work = Work::Tool {
-                            future: Box::pin(std::future::ready(outcome)),
-                            updates: std::mem::take(updates),
-                        };
-                        self.again(id, true);
-                        Some(Polled::More(Reply::Update(update)))
-                    }
-                }
-            }
+            Work::Tool(tool) => tool.poll(&mut cx, self.round),
             Work::Model(stream) => {
                 let next = guard(|| Ok(Pin::new(&mut *stream).poll_next(&mut cx)));
                 let reply = match next {
@@ -198,23 +200,30 @@ impl Tasks {
                         Reply::Stream(AssistantMessageEvent::Error(ErrorInfo::new(ErrorKind::Unknown, text)))
                     }
                 };
-                self.again(id, false);
+                // It may have more at once, but the others come first.
+                self.woken.with(|queues| queues.others.push_back(id));
                 Some(Polled::More(reply))
             }
         }
     }
-
-    /// The effect has more to say at once.
-    fn again(&self, id: EffectId, is_tool: bool) {
-        self.woken.with(|queues| {
-            let queue = if is_tool { &mut queues.tools } else { &mut queues.others };
-            queue.push_front(id);
-        });
-    }
 }
 
-fn updates_after_poll(updates: &Updates) -> Option<Polled> {
-    updates.take().map(|update| Polled::More(Reply::Update(update)))
+impl ToolWork {
+    fn poll(&mut self, cx: &mut Context<'_>, round: u64) -> Option<Polled> {
+        if self.outcome.is_none() && self.round != round {
+            self.round = round;
+            self.updates.wake_by(cx.waker());
+            match guard(|| Ok(self.future.as_mut().poll(cx))) {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
+                Err(text) => self.outcome = Some(ToolOutcome::Failed(text)),
+            }
+        }
+        match self.updates.take() {
+            Some(update) => Some(Polled::More(Reply::Update(update))),
+            None => self.outcome.take().map(|outcome| Polled::Last(Reply::Executed(outcome))),
+        }
+    }
 }
 
 impl Drop for Tasks {

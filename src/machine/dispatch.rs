@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use crate::approval::{ApprovalGate, DecisionSource, ToolApprovalAction, ToolDecision};
+use crate::approval::{
+    ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution, ToolApprovalAction, ToolDecision,
+};
 use crate::config::{InFlight, ToolExecutionPolicy};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
@@ -33,10 +35,11 @@ enum Cleared {
 
 impl Step<'_> {
     pub(super) fn begin_batch(&mut self, answer: Answer) {
-        let mut batch = new_batch(answer);
+        let mut batch = Box::new(new_batch(answer));
         let calls = batch.calls.iter().map(|call| call.block.clone()).collect();
         self.emit(AgentEvent::ToolCallsProposed { calls });
         self.answer_faults(&mut batch);
+        self.answer_output_calls(&mut batch);
         match self.clear_by_policies(&mut batch) {
             Err(reason) => self.stop_batch(&mut batch, &reason),
             Ok(()) => self.open_table(&mut batch),
@@ -139,8 +142,9 @@ impl Step<'_> {
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
         }
         for ((call, need), asked) in calls.iter().zip(needs).zip(asked) {
-            if asked {
-                self.ask_about(batch, call, need);
+            let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
+            if asked && batch.is_open(place) {
+                self.ask_about(batch, place, call, need);
             }
         }
     }
@@ -153,13 +157,15 @@ impl Step<'_> {
         }
     }
 
-    fn ask_about(&mut self, batch: &mut Batch, call: &ToolCallBlock, requires_approval: bool) {
+    fn ask_about(&mut self, batch: &mut Batch, place: usize, call: &ToolCallBlock, requires_approval: bool) {
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.asked = true;
+        }
         self.emit(AgentEvent::ToolApprovalRequested {
             call_id: call.call_id.clone(),
             tool_name: call.tool_name.clone(),
             arguments: call.arguments.clone(),
         });
-        let Some(place) = batch.places.get(&call.call_id).copied() else { return };
         if !self.s.table.pending().any(|pending| pending.call_id == call.call_id) {
             // Decided before it was asked: the decision was parked.
             return self.tell_decision(batch, place, DecisionSource::Command);
@@ -186,8 +192,9 @@ impl Step<'_> {
         if let CallStatus::Asked(effect) = call.status {
             batch.effects.remove(&effect);
             call.status = CallStatus::Waiting;
-            self.out.push(super::Output::Cancel(effect));
+            self.cancel(effect);
         }
+        let Some(call) = batch.calls.get(place) else { return };
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
         let Some(decision) = self.decision(&call_id) else { return };
         let approved = !matches!(decision, ToolDecision::Reject { .. });
@@ -202,7 +209,7 @@ impl Step<'_> {
 
     fn decision(&self, call_id: &str) -> Option<ToolDecision> {
         match &self.s.table.entry(call_id)?.state {
-            crate::approval::ApprovalState::Ready { decision, .. } => Some(decision.clone()),
+            ApprovalState::Ready { decision, .. } => Some(decision.clone()),
             _ => None,
         }
     }
@@ -225,32 +232,63 @@ impl Step<'_> {
     }
 
     pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
-        let ids: Vec<String> = decisions.iter().map(|(id, _)| id.clone()).collect();
-        let resolved = self.s.table.decide_all(decisions.into_iter().collect(), DecisionSource::Command);
-        let resolved = match resolved {
-            Ok(resolved) => resolved,
-            Err(refusal) => {
-                let call_id = refusal.call_id().map(str::to_owned).or_else(|| ids.into_iter().next());
-                return self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
-            }
+        let first = decisions.first().map(|(id, _)| id.clone());
+        let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();
+        let resolved = match answered {
+            Some(id) => Err(ApprovalError::AlreadyResolved(id)),
+            None => self.s.table.decide_all(decisions.into_iter().collect(), DecisionSource::Command),
         };
-        let Phase::Dispatching(mut batch) = std::mem::take(&mut self.s.phase) else { return };
-        for (call_id, resolution) in resolved {
-            let place = batch.places.get(&call_id).copied();
-            if let (crate::approval::Resolution::Applied, Some(place)) = (resolution, place) {
-                self.tell_decision(&mut batch, place, DecisionSource::Command);
+        match resolved {
+            Ok(resolved) => self.tell_decisions(resolved),
+            Err(refusal) => {
+                let call_id = refusal.call_id().map(str::to_owned).or(first);
+                self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
             }
         }
-        self.advance(batch);
+    }
+
+    /// Whether a call of this run was answered, so that nothing is left to decide about it.
+    fn has_result(&self, id: &str) -> bool {
+        let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
+        self.s.new_messages.iter().rev().any(is_its)
+    }
+
+    fn tell_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
+        let mut batch = self.take_batch();
+        for (call_id, resolution) in resolved {
+            if resolution == Resolution::Repeated {
+                let reason = ApprovalError::AlreadyResolved(call_id.clone()).to_string();
+                self.emit(AgentEvent::CommandRefused { call_id: Some(call_id), reason });
+            } else if let Some(batch) = &mut batch
+                && let Some(place) = batch.places.get(&call_id).copied()
+                && batch.is_open(place)
+            {
+                self.tell_decision(batch, place, DecisionSource::Command);
+            }
+        }
+        if let Some(batch) = batch {
+            self.advance(batch);
+        }
+    }
+
+    /// The batch, if there is one. Who takes it puts it back, or lets it advance.
+    fn take_batch(&mut self) -> Option<Box<Batch>> {
+        match std::mem::take(&mut self.s.phase) {
+            Phase::Dispatching(batch) => Some(batch),
+            phase => {
+                self.s.phase = phase;
+                None
+            }
+        }
     }
 
     /// Takes the batch as far as it goes without anybody's answer, and ends it when nothing is left.
-    fn advance(&mut self, mut batch: Batch) {
+    fn advance(&mut self, mut batch: Box<Batch>) {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
         self.launch(&mut batch);
-        if batch.is_over() {
-            self.end_batch(batch);
+        if self.is_over(&batch) {
+            self.end_batch(*batch);
         } else {
             self.s.phase = Phase::Dispatching(batch);
         }
@@ -274,7 +312,7 @@ impl Step<'_> {
     }
 
     fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {
-        if batch.calls.get(place).is_none_or(|call| call.status == CallStatus::Done) {
+        if !batch.is_open(place) {
             return;
         }
         match decision {
@@ -428,18 +466,13 @@ impl Step<'_> {
         batch.effects.extend(timer.map(|timer| (timer, place)));
     }
 
-    pub(super) fn reply_to_batch(&mut self, mut batch: Batch, id: EffectId, reply: Reply) {
+    pub(super) fn reply_to_batch(&mut self, mut batch: Box<Batch>, id: EffectId, reply: Reply) {
         if batch.after_hook == Some(id) {
             batch.after_hook = None;
             if let Reply::Hook(Err(error)) = reply {
                 return self.fail_batch(batch, error);
             }
             self.tell_hooks(&mut batch);
-        } else if batch.polls.remove(&id) {
-            if let Reply::Polled(messages) = reply {
-                self.receive(Queue::Steering, messages);
-            }
-            self.steer_if_any(&mut batch);
         } else if let Some(place) = batch.effects.get(&id).copied() {
             match self.reply_to_call(&mut batch, place, id, reply) {
                 Ok(()) => {}
@@ -547,16 +580,30 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// A tool has finished: steering is looked for. A provider is asked beside the tools, not between them: waiting
-    /// for it here would stall the batch.
+    /// A tool has finished: steering is looked for. It is polled beside the tools, not between them: waiting for it
+    /// here would stall the batch. Always an effect, also without a provider: what the tool itself posted is known
+    /// before another one starts.
     fn completed(&mut self, batch: &mut Batch) {
         if !matches!(batch.ending, Ending::Normal) {
             return;
         }
-        if self.rules.has_message_provider && batch.polls.is_empty() {
-            batch.polls.insert(self.start(Effect::Poll(Queue::Steering)));
-        }
         self.steer_if_any(batch);
+        if matches!(batch.ending, Ending::Normal) && !self.is_polled(batch) {
+            let poll = self.start(Effect::Poll(Queue::Steering));
+            self.s.polls.insert(poll, Queue::Steering);
+            batch.poll = Some(poll);
+        }
+    }
+
+    fn is_polled(&self, batch: &Batch) -> bool {
+        batch.poll.is_some_and(|poll| self.s.polls.contains_key(&poll))
+    }
+
+    /// A batch waits for its poll, so that it knows how it ends, but not once it knows.
+    fn is_over(&self, batch: &Batch) -> bool {
+        let knows_how = !matches!(batch.ending, Ending::Normal) || !self.is_polled(batch);
+        let done = batch.committed == batch.calls.len();
+        done && batch.running == 0 && batch.hooks_are_told() && knows_how
     }
 
     fn steer_if_any(&mut self, batch: &mut Batch) {
@@ -567,14 +614,13 @@ impl Step<'_> {
 
     /// Steering that must not wait for a tool.
     pub(super) fn steer_batch(&mut self) {
-        if let Phase::Dispatching(mut batch) = std::mem::take(&mut self.s.phase) {
+        if let Some(mut batch) = self.take_batch() {
             self.steer_if_any(&mut batch);
             self.advance(batch);
         }
     }
 
     fn steer(&mut self, batch: &mut Batch) {
-        batch.steered = self.take_steering();
         batch.ending = Ending::Interrupted;
         let finish = self.rules.steering.in_flight == InFlight::Finish;
         self.give_up_unless(batch, ToolResultCause::Steering, "", |status| {
@@ -597,15 +643,15 @@ impl Step<'_> {
         batch.ready.clear();
         batch.groups.clear();
         batch.cleared.clear();
-        let undecided: BTreeSet<String> = self.s.table.pending().map(|call| call.call_id.clone()).collect();
-        self.s.table.close();
+        let open = self.s.table.close().into_iter().filter(|entry| entry.state == ApprovalState::Pending);
+        let undecided: BTreeSet<String> = open.map(|entry| entry.call.call_id).collect();
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
             if call.status == CallStatus::Done || spared(call.status) {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if undecided.contains(&call_id) {
+            if call.asked && undecided.contains(&call_id) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
@@ -614,7 +660,7 @@ impl Step<'_> {
     }
 
     /// Gives a call a result that no tool wrote.
-    fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
+    pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
         let block = with_arguments(&call.block, &call.arguments);
         let text = self.text_of(cause, &block, detail);
@@ -629,7 +675,7 @@ impl Step<'_> {
 
     /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
     /// and the listeners are told.
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         batch: &mut Batch,
         place: usize,
@@ -697,6 +743,12 @@ impl Step<'_> {
 
     fn end_batch(&mut self, mut batch: Batch) {
         self.s.table.close();
+        if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
+            // Its result tells the model what is wrong with it.
+            if let Err(error) = self.missed_output("see the tool's result") {
+                batch.ending = Ending::Failed(*error);
+            }
+        }
         let reason = match &batch.ending {
             Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
             Ending::Interrupted => TurnEndReason::SteeringInterrupt,
@@ -724,19 +776,22 @@ impl Step<'_> {
             }
             Ending::Failed(error) => self.end_run(stop_reason_of(&error), Some(error)),
             Ending::Normal | Ending::Interrupted if decided.stop => {
-                self.s.steering.splice(0..0, batch.steered);
                 self.end_run(RunStopReason::PolicyStop, None);
             }
-            Ending::Normal | Ending::Interrupted => {
+            Ending::Normal => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
-                let interrupted = matches!(reason, TurnEndReason::SteeringInterrupt);
-                self.s.pending.append(&mut batch.steered);
-                if interrupted {
-                    self.begin_turn();
-                } else {
-                    self.poll(Queue::Steering, AfterPoll::Turn);
-                }
+                // The answer was asked for as a call: with it the run may end as with a text.
+                let is_answer = batch.is_answer && self.s.output.is_some();
+                let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
+                self.poll(Queue::Steering, then);
+            }
+            Ending::Interrupted => {
+                self.inject(batch.injected);
+                self.inject(decided.injected);
+                let mut steering = self.take_steering();
+                self.s.pending.append(&mut steering);
+                self.begin_turn();
             }
         }
     }
@@ -752,7 +807,7 @@ impl Step<'_> {
     }
 
     /// Somebody stopped the run, or it took too long.
-    pub(super) fn interrupt_batch(&mut self, mut batch: Batch, error: ErrorInfo) {
+    pub(super) fn interrupt_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
         batch.ending = match error.code {
             ErrorKind::Aborted => Ending::Aborted(error.message.as_str().into()),
             _ => Ending::Failed(error),
@@ -761,27 +816,21 @@ impl Step<'_> {
     }
 
     /// A hook or a fatal tool failed.
-    fn fail_batch(&mut self, mut batch: Batch, error: ErrorInfo) {
+    fn fail_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
         batch.ending = Ending::Failed(error);
         self.abandon(batch);
     }
 
-    fn abandon(&mut self, mut batch: Batch) {
-        batch.injected.clear();
-        self.s.steering.splice(0..0, std::mem::take(&mut batch.steered));
+    fn abandon(&mut self, mut batch: Box<Batch>) {
         self.give_up(&mut batch, ToolResultCause::Aborted, "");
-        for poll in std::mem::take(&mut batch.polls) {
-            self.cancel(poll);
-        }
-        if let Some(hook) = batch.after_hook.take() {
-            self.cancel(hook);
-        }
-        self.end_batch(batch);
+        let hook = batch.after_hook.take();
+        self.cancel_some(hook);
+        self.end_batch(*batch);
     }
 
     /// The run ends while the hooks were told of an answer: its calls never begin.
     pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
-        self.interrupt_batch(new_batch(answer), error);
+        self.interrupt_batch(Box::new(new_batch(answer)), error);
     }
 
     /// The whole calls of a message that was cut get their results too.
@@ -801,9 +850,9 @@ impl Batch {
         self.after_hook.is_none() && self.told == self.committed
     }
 
-    fn is_over(&self) -> bool {
-        let done = self.committed == self.calls.len();
-        done && self.running == 0 && self.hooks_are_told() && self.polls.is_empty()
+    /// Whether the call has no result yet.
+    pub(super) fn is_open(&self, place: usize) -> bool {
+        self.calls.get(place).is_some_and(|call| call.status != CallStatus::Done)
     }
 }
 
@@ -816,6 +865,7 @@ fn new_batch(answer: Answer) -> Batch {
             arguments: block.arguments.clone(),
             status: CallStatus::Waiting,
             result: None,
+            asked: false,
             executed: false,
             tool: 0,
         })
@@ -826,7 +876,7 @@ fn new_batch(answer: Answer) -> Batch {
         calls,
         places,
         effects: BTreeMap::new(),
-        polls: BTreeSet::new(),
+        poll: None,
         cleared: Vec::new(),
         groups: VecDeque::new(),
         ready: VecDeque::new(),
@@ -835,7 +885,7 @@ fn new_batch(answer: Answer) -> Batch {
         told: 0,
         after_hook: None,
         injected: Vec::new(),
-        steered: Vec::new(),
+        is_answer: false,
         ending: Ending::Normal,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::context::{SameRole, hygiene};
+use crate::context::{SameRole, estimate_tokens, hygiene};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
@@ -10,11 +10,12 @@ use crate::json::{RawJson, Value};
 use crate::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
 };
+use crate::overflow::is_context_overflow;
 use crate::ports::HookCall;
 use crate::retry::RetryVerdict;
 use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
 
-use super::state::{Answer, Ask, AskStep, Phase, Streaming};
+use super::state::{Answer, Ask, AskStep, CacheState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
 
 impl Step<'_> {
@@ -23,7 +24,28 @@ impl Step<'_> {
         if let Err(error) = self.evaluate_dynamic_prompt() {
             return self.cut_message(MessageStopReason::Error, error);
         }
+        self.hint_cache();
         self.ask_again();
+    }
+
+    /// Tells whether the provider's cache is to be written or read: what stands in it changes at intervals only.
+    fn hint_cache(&mut self) {
+        let Some(hints) = &self.rules.cache else { return };
+        let view = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
+        let (tokens, messages) = (view.iter().map(estimate_tokens).sum::<u64>(), view.len());
+        if tokens < hints.min_tokens {
+            return;
+        }
+        let cache = &mut self.s.cache;
+        let expired = self.now.saturating_sub(cache.written) > hints.ttl_ms;
+        let write = cache.turns == 0 || cache.turns >= hints.intervals || expired;
+        if write {
+            hints.prefix.set(messages);
+            *cache = CacheState { turns: 0, written: self.now, prefix_tokens: tokens };
+        }
+        cache.turns += 1;
+        let prefix_tokens = cache.prefix_tokens;
+        self.emit(AgentEvent::CacheAction { write, prefix_tokens });
     }
 
     /// Asks again in the same turn after the context was shortened: the same dynamic prompt, fresh attempts.
@@ -36,14 +58,16 @@ impl Step<'_> {
                 return self.cut_message(MessageStopReason::Error, error);
             }
         };
-        let Some(request) = self.request(messages) else {
+        if self.rules.models.is_empty() {
             let error = ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`");
             return self.cut_message(MessageStopReason::Error, error);
-        };
+        }
+        let request = self.request(messages);
         if !self.s.turn.message_open {
             self.announce(&request);
         }
-        self.attempt(Ask { request, model: 0, attempt: 1, step: AskStep::BackingOff(0) });
+        self.s.turn.asked = 0;
+        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, step: AskStep::BackingOff(0) }));
     }
 
     fn announce(&mut self, request: &ModelRequest) {
@@ -76,17 +100,18 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn request(&self, messages: Vec<LlmMessage>) -> Option<ModelRequest> {
-        let model = self.rules.models.first()?;
-        Some(ModelRequest {
-            model: model.id.clone(),
+    fn request(&mut self, messages: Vec<LlmMessage>) -> ModelRequest {
+        let mut request = ModelRequest {
+            model: "".into(),
             system_prompt: self.rules.system_prompt.clone(),
             messages,
-            tools: if model.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) },
+            tools: Rc::new([]),
             options: self.rules.stream_options.clone(),
             api_key: None,
-            output: self.rules.output.clone(),
-        })
+            output: None,
+        };
+        self.fit_request(&mut request, 0);
+        request
     }
 
     /// The turn's view of the history as the model gets it: converted, cleaned, the dynamic prompt in front.
@@ -94,7 +119,7 @@ impl Step<'_> {
         let converted = match self.s.turn.view.take() {
             None => {
                 self.convert_history()?;
-                self.s.history.converted().iter().flatten().cloned().collect()
+                self.s.history.all_shown()
             }
             Some(view) => {
                 let converted = self.convert_view(&view);
@@ -111,9 +136,9 @@ impl Step<'_> {
 
     /// Converts what came since the last time. Each message is converted once and the answer kept.
     fn convert_history(&mut self) -> Result<(), String> {
-        while let Some(message) = self.s.history.messages().get(self.s.history.converted().len()).cloned() {
-            let llm = self.convert(&message)?;
-            self.s.history.keep_converted(llm);
+        while let Some(message) = self.s.history.unconverted() {
+            let shown = self.convert(&message)?;
+            self.s.history.keep_conversion(shown);
         }
         Ok(())
     }
@@ -129,7 +154,7 @@ impl Step<'_> {
             match self.s.history.place_of(message, from) {
                 Some(place) => {
                     from = place + 1;
-                    converted.extend(self.s.history.converted().get(place).cloned().flatten());
+                    converted.extend(self.s.history.shown(place));
                 }
                 None => converted.extend(self.convert(message)?),
             }
@@ -145,7 +170,7 @@ impl Step<'_> {
     }
 
     /// One attempt: hooks, then the call.
-    fn attempt(&mut self, mut ask: Ask) {
+    fn attempt(&mut self, mut ask: Box<Ask>) {
         let call = HookCall::BeforeInference {
             turn_index: self.s.turn_index,
             attempt: ask.attempt,
@@ -159,7 +184,7 @@ impl Step<'_> {
         self.s.phase = Phase::Asking(ask);
     }
 
-    fn infer(&mut self, mut ask: Ask) {
+    fn infer(&mut self, mut ask: Box<Ask>) {
         let effect = self.start(Effect::Infer {
             model: ask.model,
             turn_index: self.s.turn_index,
@@ -177,27 +202,19 @@ impl Step<'_> {
         self.s.phase = Phase::Asking(ask);
     }
 
-    pub(super) fn reply_to_ask(&mut self, mut ask: Ask, id: EffectId, reply: Reply) {
-        match (ask.step, reply) {
+    pub(super) fn reply_to_ask(&mut self, mut ask: Box<Ask>, id: EffectId, reply: Reply) {
+        let step = std::mem::replace(&mut ask.step, AskStep::BackingOff(0));
+        match (step, reply) {
             (AskStep::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
-                Ok(()) => {
-                    ask.step = AskStep::BackingOff(0);
-                    self.infer(ask);
-                }
+                Ok(()) => self.infer(ask),
                 Err(error) => self.cut_message(MessageStopReason::Error, error),
             },
-            (AskStep::BackingOff(effect), Reply::Slept) if effect == id => {
-                ask.step = AskStep::BackingOff(0);
-                self.attempt(ask);
-            }
+            (AskStep::BackingOff(effect), Reply::Slept) if effect == id => self.attempt(ask),
             (AskStep::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.answered(answer),
                 Err(error) => self.interrupt_answer(answer, error),
             },
-            (AskStep::Streaming(streaming), reply) => {
-                ask.step = AskStep::BackingOff(0);
-                self.reply_to_stream(ask, streaming, id, reply);
-            }
+            (AskStep::Streaming(streaming), reply) => self.reply_to_stream(ask, streaming, id, reply),
             (step, _) => {
                 ask.step = step;
                 self.s.phase = Phase::Asking(ask);
@@ -208,9 +225,8 @@ impl Step<'_> {
     /// The hot path: a piece of the answer that streams changes nothing but the answer. Gives back what is none.
     pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
         use AssistantMessageEvent as E;
-        let Phase::Asking(Ask { step: AskStep::Streaming(streaming), .. }) = &mut self.s.phase else {
-            return Some(reply);
-        };
+        let Phase::Asking(ask) = &mut self.s.phase else { return Some(reply) };
+        let AskStep::Streaming(streaming) = &mut ask.step else { return Some(reply) };
         match reply {
             Reply::Stream(
                 event @ (E::TextDelta { .. } | E::ThinkingDelta { .. } | E::ToolCallDelta { .. }),
@@ -233,7 +249,7 @@ impl Step<'_> {
         }
     }
 
-    fn reply_to_stream(&mut self, mut ask: Ask, mut streaming: Streaming, id: EffectId, reply: Reply) {
+    fn reply_to_stream(&mut self, mut ask: Box<Ask>, mut streaming: Streaming, id: EffectId, reply: Reply) {
         if streaming.watchdog == Some(id) {
             return self.watch(ask, streaming);
         }
@@ -249,7 +265,7 @@ impl Step<'_> {
                 if let Some(usage) = usage {
                     streaming.assembler.usage = usage;
                 }
-                self.finish_message(&ask, streaming, stop_reason);
+                self.finish_message(ask, streaming, stop_reason);
             }
             Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
             Reply::Stream(mut event) => {
@@ -294,7 +310,7 @@ impl Step<'_> {
 
     /// The watchdog's time is up. Life is judged by the clock: timers of hidden tabs come late, and many signs of
     /// life must not cost a timer each.
-    fn watch(&mut self, mut ask: Ask, mut streaming: Streaming) {
+    fn watch(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
         let limits = &self.rules.timeouts;
         let limit = if streaming.alive { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
         let silent = self.now.saturating_sub(streaming.last_life);
@@ -313,7 +329,11 @@ impl Step<'_> {
     }
 
     /// The answer is whole: it is shown, stored, and the hooks are told.
-    fn finish_message(&mut self, ask: &Ask, streaming: Streaming, stop_reason: MessageStopReason) {
+    fn finish_message(&mut self, mut ask: Box<Ask>, streaming: Streaming, stop_reason: MessageStopReason) {
+        if stop_reason == MessageStopReason::Error {
+            let error = ErrorInfo::new(ErrorKind::Unknown, "the provider ended the answer with an error");
+            return self.failed(ask, streaming, error);
+        }
         if stop_reason == MessageStopReason::Aborted {
             self.cancel(streaming.effect);
             self.cancel_some(streaming.watchdog);
@@ -325,7 +345,7 @@ impl Step<'_> {
         self.cancel_some(streaming.watchdog);
         let usage = streaming.assembler.usage.totalled();
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
-        let shown = Rc::new(self.message(ask, content, usage, stop_reason));
+        let shown = Rc::new(self.message(&ask, content, usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.s.usage.add(&usage);
         self.s.turn.message_open = false;
@@ -341,13 +361,8 @@ impl Step<'_> {
         if !self.rules.hooks.has(&call) {
             return self.answered(answer);
         }
-        let effect = self.start(Effect::Hook(call));
-        self.s.phase = Phase::Asking(Ask {
-            request: ask.request.clone(),
-            model: ask.model,
-            attempt: ask.attempt,
-            step: AskStep::AfterHook(effect, answer),
-        });
+        ask.step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
+        self.s.phase = Phase::Asking(ask);
     }
 
     fn message(
@@ -380,10 +395,10 @@ impl Step<'_> {
     }
 
     /// An attempt failed: recover, retry, fall back or give up.
-    fn failed(&mut self, mut ask: Ask, streaming: Streaming, mut error: ErrorInfo) {
+    fn failed(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: ErrorInfo) {
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
-        error = error.in_phase("model");
+        let mut error = classified(error).in_phase("model");
         let verdict = match error.code {
             ErrorKind::Aborted => {
                 let usage = streaming.assembler.usage;
@@ -423,20 +438,22 @@ impl Step<'_> {
         }
     }
 
-    fn fall_back(&mut self, mut ask: Ask, streaming: Streaming, error: &ErrorInfo) {
+    fn fall_back(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: &ErrorInfo) {
         self.take_back(streaming, &error.message);
         let Some(next) = self.rules.models.get(ask.model + 1) else { return };
-        let (from, to) = (ask.request.model.as_ref().to_owned(), next.id.as_ref().to_owned());
-        ask.request.model = next.id.clone();
-        ask.request.tools = if next.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
+        let own = self.rules.models.first().map_or("", |model| &model.id);
+        let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
         ask.model += 1;
+        self.fit_request(&mut ask.request, ask.model);
         ask.attempt = 1;
+        self.s.turn.asked = ask.model;
         self.emit(AgentEvent::ModelFallback { from, to });
         self.attempt(ask);
     }
 
     /// What was shown of an attempt does not count.
     fn take_back(&mut self, streaming: Streaming, reason: &str) {
+        self.s.usage.add(&streaming.assembler.usage.totalled());
         if streaming.assembler.is_empty() {
             return;
         }
@@ -456,6 +473,31 @@ impl Step<'_> {
         self.append_pending();
         self.prepare(true);
     }
+}
+
+/// An error that nobody classified is judged by its words.
+fn classified(error: ErrorInfo) -> ErrorInfo {
+    if error.code != ErrorKind::Unknown || error.retryable || error.provider.is_some() {
+        return error;
+    }
+    let words = error.message.to_ascii_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    let code = if is_context_overflow(&words) {
+        ErrorKind::ContextOverflow
+    } else if says(&["rate limit", "rate_limit", "throttl", "too many requests"]) || has_number(&words, "429")
+    {
+        ErrorKind::Throttled
+    } else if says(&["content filter", "content_filter"]) {
+        ErrorKind::ContentFiltered
+    } else {
+        return error;
+    };
+    ErrorInfo { code, retryable: code.is_transient(), ..error }
+}
+
+/// Whether a number stands in a text, and not as a part of another.
+fn has_number(text: &str, number: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == number)
 }
 
 /// The message as it is stored: faulty calls have `{}`. Gives what they had besides.

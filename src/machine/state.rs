@@ -1,6 +1,6 @@
 //! The state of a run: plain data.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
@@ -11,7 +11,7 @@ use crate::json::RawJson;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
-use crate::stream::{Assembler, CallFault, ModelRequest};
+use crate::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
 use crate::tool::Transfer;
 
 use super::{EffectId, Queue};
@@ -41,6 +41,8 @@ pub struct LoopState {
     /// The decisions about the batch, and those that came before theirs.
     pub(crate) table: ApprovalStateMachine,
     pub(crate) turn: Turn,
+    /// Polls that go on beside something else.
+    pub(crate) polls: BTreeMap<EffectId, Queue>,
     pub(crate) turn_index: u32,
     /// Turns that called the model.
     pub(crate) turns: u32,
@@ -50,8 +52,33 @@ pub struct LoopState {
     pub(crate) session: SessionState,
     /// The id of the model that the last turn asked.
     pub(crate) model: Option<Rc<str>>,
+    /// The tools on offer, where one is for the answer.
+    pub(crate) offered: Option<Offered>,
+    /// The structured answer.
+    pub(crate) output: Option<RawJson>,
+    /// Answers that did not fit.
+    pub(crate) output_tries: u32,
+    pub(crate) cache: CacheState,
     pub(crate) total_timer: Option<EffectId>,
     pub(crate) next_effect: EffectId,
+}
+
+/// A list of tools, and the same with the one for the answer.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) tools: Rc<[ToolSchema]>,
+    pub(crate) schema: RawJson,
+    pub(crate) all: Rc<[ToolSchema]>,
+}
+
+/// What is known of the provider's cache.
+#[derive(Debug, Default)]
+pub(crate) struct CacheState {
+    /// Turns since it was written, that one included; 0: it never was.
+    pub(crate) turns: u32,
+    /// When it was written.
+    pub(crate) written: u64,
+    pub(crate) prefix_tokens: u64,
 }
 
 /// Where a run is.
@@ -65,9 +92,9 @@ pub(crate) enum Phase {
     /// The compaction engine works.
     Compacting { effect: EffectId },
     /// The model is asked.
-    Asking(Ask),
+    Asking(Box<Ask>),
     /// Tools are decided about and run.
-    Dispatching(Batch),
+    Dispatching(Box<Batch>),
     /// Between turns: the queues are asked.
     Polling { effect: EffectId, queue: Queue, then: AfterPoll },
     /// The error hooks are told.
@@ -97,8 +124,10 @@ pub(crate) struct Turn {
     /// The transformers' view of the history, for this turn's request.
     pub(crate) view: Option<Vec<AgentMessage>>,
     pub(crate) overflow_signal: bool,
-    /// Where this turn's messages begin in `new_messages`.
-    pub(crate) first_message: usize,
+    /// Where the messages for this turn begin in `new_messages`; for the policies before the call.
+    pub(crate) fresh_from: Option<usize>,
+    /// Which of the models was asked last.
+    pub(crate) asked: usize,
     /// The error that a recovery is to get around.
     pub(crate) overflow: Option<ErrorInfo>,
 }
@@ -157,8 +186,8 @@ pub(crate) struct Batch {
     pub(crate) places: BTreeMap<String, usize>,
     /// Which call an effect belongs to.
     pub(crate) effects: BTreeMap<EffectId, usize>,
-    /// Polls that go on beside the tools.
-    pub(crate) polls: BTreeSet<EffectId>,
+    /// The poll for steering that goes on beside the tools.
+    pub(crate) poll: Option<EffectId>,
     /// Calls that may run and are in no group yet.
     pub(crate) cleared: Vec<usize>,
     /// Groups that have not started, in order.
@@ -173,7 +202,8 @@ pub(crate) struct Batch {
     pub(crate) after_hook: Option<EffectId>,
     /// Messages of policies, for after the results.
     pub(crate) injected: Vec<AgentMessage>,
-    pub(crate) steered: Vec<Letter>,
+    /// Whether it has a call of the tool for the answer.
+    pub(crate) is_answer: bool,
     pub(crate) ending: Ending,
 }
 
@@ -204,6 +234,8 @@ pub(crate) struct Call {
     pub(crate) arguments: RawJson,
     pub(crate) status: CallStatus,
     pub(crate) result: Option<Rc<ToolResultMessage>>,
+    /// Whether somebody was asked about it.
+    pub(crate) asked: bool,
     /// Whether a tool ran, so that the hooks are told.
     pub(crate) executed: bool,
     /// Index of the tool, once it was looked up.
@@ -231,12 +263,23 @@ pub(crate) enum CallStatus {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     messages: Vec<AgentMessage>,
-    /// What `convert_to_llm` answered; kept, because it is asked once per message.
-    converted: Vec<Option<LlmMessage>>,
-    /// Every call id there is.
+    /// What `convert_to_llm` answered, message by message; kept, because it is asked once per message.
+    conversions: Vec<Conversion>,
+    /// So many of the first messages are converted.
+    converted: usize,
+    /// Every call id there ever was.
     pub(crate) call_ids: CallIds,
     /// Grows whenever anything but an append happens.
     pub(crate) epoch: u64,
+}
+
+/// What the model is shown of a message.
+#[derive(Clone, Debug, Default)]
+enum Conversion {
+    #[default]
+    Unasked,
+    Hidden,
+    Shown(LlmMessage),
 }
 
 impl History {
@@ -246,20 +289,35 @@ impl History {
 
     pub(crate) fn push(&mut self, message: AgentMessage) {
         self.messages.push(message);
+        self.conversions.push(Conversion::Unasked);
     }
 
     pub(crate) fn amend(&mut self, place: usize, message: AgentMessage) {
         if let Some(slot) = self.messages.get_mut(place) {
             *slot = message;
-            self.converted.truncate(place);
+            self.converted = self.converted.min(place);
             self.epoch += 1;
+        }
+        if let Some(conversion) = self.conversions.get_mut(place) {
+            *conversion = Conversion::Unasked;
         }
     }
 
+    /// Takes other messages in place of those there are. What stays keeps its conversion, ids stay taken.
     pub(crate) fn replace(&mut self, messages: Vec<AgentMessage>) {
-        self.call_ids = CallIds::of(&messages);
+        let mut from = 0;
+        let mut conversions = vec![Conversion::Unasked; messages.len()];
+        for (message, conversion) in messages.iter().zip(&mut conversions) {
+            let Some(place) = self.place_of(message, from) else { continue };
+            from = place + 1;
+            if let Some(known) = self.conversions.get_mut(place) {
+                *conversion = std::mem::take(known);
+            }
+        }
+        self.call_ids.learn(&messages);
         self.messages = messages;
-        self.converted.clear();
+        self.conversions = conversions;
+        self.converted = 0;
         self.epoch += 1;
     }
 
@@ -269,12 +327,37 @@ impl History {
         tail.iter().position(|m| m.is_same(message)).map(|at| from + at)
     }
 
-    pub(crate) fn converted(&self) -> &[Option<LlmMessage>] {
-        &self.converted
+    /// The first message that was not converted yet.
+    pub(crate) fn unconverted(&mut self) -> Option<AgentMessage> {
+        let left = self.conversions.get(self.converted..)?;
+        self.converted += left.iter().position(|known| matches!(known, Conversion::Unasked))?;
+        self.messages.get(self.converted).cloned()
     }
 
-    pub(crate) fn keep_converted(&mut self, llm: Option<LlmMessage>) {
-        self.converted.push(llm);
+    /// Keeps what the model is shown of the first message that was not converted yet.
+    pub(crate) fn keep_conversion(&mut self, shown: Option<LlmMessage>) {
+        if let Some(conversion) = self.conversions.get_mut(self.converted) {
+            *conversion = shown.map_or(Conversion::Hidden, Conversion::Shown);
+        }
+    }
+
+    /// What the model is shown of a message.
+    pub(crate) fn shown(&self, place: usize) -> Option<LlmMessage> {
+        self.conversions.get(place)?.shown().cloned()
+    }
+
+    /// What the model is shown of the history, so far as it was converted.
+    pub(crate) fn all_shown(&self) -> Vec<LlmMessage> {
+        self.conversions.iter().filter_map(Conversion::shown).cloned().collect()
+    }
+}
+
+impl Conversion {
+    fn shown(&self) -> Option<&LlmMessage> {
+        match self {
+            Conversion::Shown(message) => Some(message),
+            Conversion::Unasked | Conversion::Hidden => None,
+        }
     }
 }
 
@@ -294,12 +377,17 @@ impl LoopState {
             follow_up: Vec::new(),
             table: ApprovalStateMachine::default(),
             turn: Turn::default(),
+            polls: BTreeMap::new(),
             turn_index: 0,
             turns: 0,
             pauses: 0,
             usage: Usage::default(),
             session,
             model: None,
+            offered: None,
+            output: None,
+            output_tries: 0,
+            cache: CacheState::default(),
             total_timer: None,
             next_effect: 1,
         }
@@ -348,6 +436,11 @@ impl LoopState {
     /// Whether some call waits for somebody's decision.
     pub fn has_open_approvals(&self) -> bool {
         self.table.is_waiting_for_user()
+    }
+
+    /// The structured answer, once the model gave one that fits.
+    pub fn output(&self) -> Option<&RawJson> {
+        self.output.as_ref()
     }
 
     /// The session state.

@@ -14,6 +14,7 @@ use crate::message::{
 use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use crate::ports::{Compaction, HookCall};
 
+use super::output::Answered;
 use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
 use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply, Step};
 
@@ -74,11 +75,14 @@ impl Step<'_> {
     }
 
     pub(super) fn begin_turn(&mut self) {
-        self.s.turn = Turn { open: true, ..Turn::default() };
-        self.emit(AgentEvent::TurnStart { turn_index: self.s.turn_index });
-        self.s.turn.first_message = self.s.seen;
-        self.append_pending();
+        self.open_turn();
         self.prepare(false);
+    }
+
+    fn open_turn(&mut self) {
+        self.s.turn = Turn { open: true, fresh_from: Some(self.s.seen), ..Turn::default() };
+        self.emit(AgentEvent::TurnStart { turn_index: self.s.turn_index });
+        self.append_pending();
     }
 
     /// Moves what waits for this turn into the history.
@@ -187,16 +191,17 @@ impl Step<'_> {
         let policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies, |policy, context| policy.evaluate(context));
         self.s.turn.overflow_signal = false;
+        self.s.turn.fresh_from = None;
         if decided.stop {
             return self.stop_before_call(RunStopReason::PolicyStop);
         }
         for message in decided.injected {
+            let message = message.stamped(self.now);
             if let Some(view) = &mut self.s.turn.view {
                 view.push(message.clone());
             }
             self.append(message);
         }
-        self.s.seen = self.s.new_messages.len();
         self.ask();
     }
 
@@ -241,21 +246,40 @@ impl Step<'_> {
             turn_index: self.s.turn_index,
             usage: &self.s.usage,
             message_count: view.len(),
-            new_messages: self.s.new_messages.get(self.s.turn.first_message..).unwrap_or_default(),
+            new_messages: self.fresh_messages(),
             overflow_signal: self.s.turn.overflow_signal,
             state,
         }
     }
 
+    /// What was put before the model since the last turn.
+    fn fresh_messages(&self) -> &[AgentMessage] {
+        let from = self.s.turn.fresh_from.unwrap_or(self.s.new_messages.len());
+        self.s.new_messages.get(from..).unwrap_or_default()
+    }
+
     /// The answer has no calls.
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
+        let missed = match self.judge_text(message) {
+            Answered::AsItIs => None,
+            Answered::Fits(output) => {
+                self.s.output = Some(output);
+                None
+            }
+            Answered::Misses(why) => Some(self.missed_output(&why)),
+        };
         let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
         self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
+        if let Some(Err(error)) = missed {
+            self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
+            return self.end_run(RunStopReason::Error, Some(*error));
+        }
         self.end_turn(Some(message), Vec::new(), TurnEndReason::Complete);
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
+        self.inject(missed.and_then(Result::ok).into_iter().collect());
         self.inject(decided.injected);
         let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
         self.poll(Queue::Steering, then);
@@ -334,11 +358,12 @@ impl Step<'_> {
         self.s.phase = Phase::Polling { effect, queue, then };
     }
 
+    /// The poll is answered, or what came meanwhile makes its answer needless. Steering goes first.
     fn polled(&mut self, queue: Queue, then: AfterPoll) {
-        let mut taken = match queue {
-            Queue::Steering => self.take_steering(),
-            Queue::FollowUp => take(&mut self.s.follow_up, self.rules.follow_up),
-        };
+        let mut taken = self.take_steering();
+        if taken.is_empty() && queue == Queue::FollowUp {
+            taken = take(&mut self.s.follow_up, self.rules.follow_up);
+        }
         self.s.pending.append(&mut taken);
         if then == AfterPoll::Turn || !self.s.pending.is_empty() {
             return self.begin_turn();
@@ -362,18 +387,21 @@ impl Step<'_> {
     }
 
     pub(super) fn end_run(&mut self, reason: RunStopReason, error: Option<ErrorInfo>) {
-        let failed = reason == RunStopReason::Error;
-        if let (true, Some(info)) = (failed, &error) {
-            let effect = self.start(Effect::Hook(HookCall::OnError { error: info.clone() }));
-            self.s.phase = Phase::Closing { effect, reason, error };
-        } else {
-            self.close(reason, error);
+        match &error {
+            Some(info) if reason == RunStopReason::Error && self.rules.hooks.on_error => {
+                let effect = self.start(Effect::Hook(HookCall::OnError { error: info.clone() }));
+                self.s.phase = Phase::Closing { effect, reason, error };
+            }
+            _ => self.close(reason, error),
         }
     }
 
     fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
         let timer = self.s.total_timer.take();
         self.cancel_some(timer);
+        for (poll, _) in std::mem::take(&mut self.s.polls) {
+            self.cancel(poll);
+        }
         self.s.phase = Phase::Ended;
         let event = AgentEvent::AgentEnd {
             messages: self.s.new_messages.clone(),
@@ -398,14 +426,12 @@ impl Step<'_> {
                 self.cancel(effect);
                 self.stop_message(error);
             }
-            Phase::Asking(ask) => self.interrupt_ask(ask, error),
+            Phase::Asking(ask) => self.interrupt_ask(*ask, error),
             Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
             Phase::Polling { effect, then: AfterPoll::Turn, .. } => {
                 // The turn that was due is shown as a whole, so that a listener sees where the run was stopped.
                 self.cancel(effect);
-                self.s.turn = Turn { open: true, first_message: self.s.seen, ..Turn::default() };
-                self.emit(AgentEvent::TurnStart { turn_index: self.s.turn_index });
-                self.append_pending();
+                self.open_turn();
                 self.stop_message(error);
             }
             Phase::Polling { effect, .. } => {
@@ -460,7 +486,7 @@ impl Step<'_> {
         if !self.s.turn.message_open {
             self.emit(AgentEvent::MessageStart);
         }
-        let name = self.rules.models.first();
+        let name = self.rules.models.get(self.s.turn.asked);
         let message = Rc::new(AssistantMessage {
             content,
             provider: name.map_or_else(String::new, |name| name.provider.as_ref().to_owned()),
@@ -486,6 +512,9 @@ impl Step<'_> {
 
     fn reply(&mut self, id: EffectId, reply: Reply) {
         let Some(reply) = self.stream_in_place(id, reply) else { return };
+        if let Some(queue) = self.s.polls.remove(&id) {
+            return self.polled_beside(queue, reply);
+        }
         if self.s.total_timer == Some(id) {
             self.s.total_timer = None;
             let text = "the run took longer than its time limit";
@@ -513,6 +542,16 @@ impl Step<'_> {
         }
     }
 
+    /// A poll that nobody waits for is answered: its messages are mail like any other.
+    fn polled_beside(&mut self, queue: Queue, reply: Reply) {
+        if let Reply::Polled(messages) = reply {
+            self.receive(queue, messages);
+        }
+        if let Phase::Dispatching(_) = self.s.phase {
+            self.steer_batch();
+        }
+    }
+
     pub(super) fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
         let letters = messages.into_iter().filter(is_something).map(|message| Letter { message, receipt: 0 });
         match queue {
@@ -523,16 +562,18 @@ impl Step<'_> {
 
     fn command(&mut self, command: AgentCommand) {
         match command {
+            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter)
+                if !is_something(&letter.message) =>
+            {
+                self.not_delivered(&letter);
+            }
             AgentCommand::Steer(letter) => {
-                if is_something(&letter.message) {
-                    self.s.steering.push(letter);
-                    self.steered();
-                }
+                self.s.steering.push(letter);
+                self.steered();
             }
             AgentCommand::FollowUp(letter) => {
-                if is_something(&letter.message) {
-                    self.s.follow_up.push(letter);
-                }
+                self.s.follow_up.push(letter);
+                self.hurry_poll(Queue::FollowUp);
             }
             AgentCommand::ResolveTool { call_id, decision } => {
                 self.resolve_by_command(vec![(call_id, decision)])
@@ -542,20 +583,37 @@ impl Step<'_> {
             AgentCommand::ClearQueues => {
                 let mut cleared = std::mem::take(&mut self.s.steering);
                 cleared.append(&mut self.s.follow_up);
-                for letter in cleared.iter().filter(|letter| letter.receipt > 0) {
-                    self.out.push(Output::Receipt(letter.receipt, Receipt::Cleared));
-                }
+                cleared.iter().for_each(|letter| self.not_delivered(letter));
             }
             AgentCommand::Cancel(reason) => self.abort(&reason),
         }
     }
 
+    fn not_delivered(&mut self, letter: &Letter) {
+        if letter.receipt > 0 {
+            self.out.push(Output::Receipt(letter.receipt, Receipt::Cleared));
+        }
+    }
+
+    /// Steering acts at once where no tool runs that could finish first.
     fn steered(&mut self) {
-        if let Phase::Dispatching(batch) = &self.s.phase {
-            let idle = batch.running == 0 && self.s.table.is_waiting_for_user();
-            if idle || self.rules.steering.when == SteeringTime::Immediate {
-                self.steer_batch();
+        match &self.s.phase {
+            Phase::Dispatching(batch) => {
+                if batch.running == 0 || self.rules.steering.when == SteeringTime::Immediate {
+                    self.steer_batch();
+                }
             }
+            _ => self.hurry_poll(Queue::Steering),
+        }
+    }
+
+    /// What a poll waits for has come another way: nobody waits for its answer any more.
+    fn hurry_poll(&mut self, mail: Queue) {
+        if let Phase::Polling { effect, queue, then } = self.s.phase
+            && (mail == Queue::Steering || queue == mail)
+        {
+            self.s.polls.insert(effect, queue);
+            self.polled(queue, then);
         }
     }
 }

@@ -196,6 +196,10 @@ impl Desk {
         self.receive_stream(slot, |incoming| {
             if let Some(http) = &mut incoming.http {
                 http.decoder.feed(bytes, &mut events);
+                if events.is_empty() {
+                    // Comments and half events are life too.
+                    events.push(AssistantMessageEvent::Ping);
+                }
             }
             incoming.events.extend(events.drain(..));
         });

@@ -150,7 +150,9 @@ pub(super) struct JsKeys;
 
 impl KeySource for JsKeys {
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
-        let effect = effect("key", |object| { object.field("provider", provider); });
+        let effect = effect("key", |object| {
+            object.field("provider", provider);
+        });
         ask(effect, |answer| Ok(answer.as_str().map(Rc::from)))
     }
 }
@@ -192,7 +194,12 @@ impl AsyncContextTransformer for JsTransformer {
         _cancel: CancelToken,
     ) -> LocalBoxFuture<'static, Result<Transform, String>> {
         // JavaScript has the history: an effect starts only when everything before it was told.
-        ask(effect("transform", |object| { object.field("overflow", &overflow_signal); }), read_transform)
+        ask(
+            effect("transform", |object| {
+                object.field("overflow", &overflow_signal);
+            }),
+            read_transform,
+        )
     }
 }
 
@@ -285,7 +292,12 @@ impl Timer for JsTimer {
 
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
         if self.own_sleep {
-            let slept = ask(effect("sleep", |object| { object.field("ms", &ms); }), |_| Ok(()));
+            let slept = ask(
+                effect("sleep", |object| {
+                    object.field("ms", &ms);
+                }),
+                |_| Ok(()),
+            );
             return Box::pin(async { drop(slept.await) });
         }
         // What is longer than a timer can be (some 24 days) waits that long.

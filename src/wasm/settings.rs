@@ -111,7 +111,6 @@ fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &
     let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
     if steering || follow_up {
         config.set_message_provider(Rc::new(JsMessages { steering, follow_up }));
-        config.rules.has_message_provider = steering;
     }
     if has("asyncTransformContext") {
         config.ports.transformer = Some(Rc::new(JsTransformer));

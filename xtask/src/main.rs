@@ -1,6 +1,7 @@
 //! `cargo xtask NAME`: everything this repository does besides `cargo build`.
 
 mod args;
+mod conformance;
 mod demo;
 mod fixtures;
 mod pack;
@@ -60,6 +61,12 @@ const COMMANDS: &[Command] = &[
         usage: "vectors DIR",
         about: "plays golden vectors of a directory on the rules and compares",
         run: play_vectors,
+    },
+    Command {
+        name: "conformance",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider]",
+        about: "plays every scenario of a directory in virtual time and writes one trace each",
+        run: conformance::run,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
     // (conformance); what CI shall run of it is a row in test.rs.

@@ -1,0 +1,9 @@
+//! A world for an agent loop in virtual time: scripted models, tools and people, and a record of what they saw.
+//! Scenarios are read from files ([`scenario`]), played ([`play`]) and written down ([`trace`]).
+
+pub mod clock;
+pub mod play;
+pub mod ports;
+pub mod scenario;
+pub mod schema;
+pub mod trace;

@@ -1,0 +1,109 @@
+//! The part of JSON Schema that scenarios use.
+
+use serde_json::Value;
+
+/// The keywords that [`violations`] understands, or says nothing about.
+const KEYWORDS: [&str; 18] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "anyOf",
+    "title",
+    "description",
+    "default",
+    "$schema",
+];
+
+/// A keyword that is not understood, if there is one.
+pub fn unknown_keyword(schema: &Value) -> Option<&str> {
+    let object = schema.as_object()?;
+    if let Some(keyword) = object.keys().find(|key| !KEYWORDS.contains(&key.as_str())) {
+        return Some(keyword);
+    }
+    let properties = schema["properties"].as_object().into_iter().flat_map(|map| map.values());
+    let inner = properties.chain(schema["anyOf"].as_array().into_iter().flatten());
+    inner.chain([&schema["items"], &schema["additionalProperties"]]).find_map(unknown_keyword)
+}
+
+/// What is wrong with a value, a line each.
+pub fn violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
+    let Some(rules) = schema.as_object() else {
+        if *schema == Value::Bool(false) {
+            out.push(format!("{at} is not allowed"));
+        }
+        return;
+    };
+    for (keyword, rule) in rules {
+        let fits = match keyword.as_str() {
+            "type" => match rule {
+                Value::Array(kinds) => kinds.iter().any(|kind| is_a(kind, value)),
+                kind => is_a(kind, value),
+            },
+            "enum" => rule.as_array().is_none_or(|allowed| allowed.contains(value)),
+            "const" => rule == value,
+            "minimum" => value.as_f64().is_none_or(|n| n >= rule.as_f64().unwrap_or(n)),
+            "maximum" => value.as_f64().is_none_or(|n| n <= rule.as_f64().unwrap_or(n)),
+            "minLength" => value.as_str().is_none_or(|t| t.chars().count() >= size(rule, 0)),
+            "maxLength" => value.as_str().is_none_or(|t| t.chars().count() <= size(rule, usize::MAX)),
+            "minItems" => value.as_array().is_none_or(|a| a.len() >= size(rule, 0)),
+            "maxItems" => value.as_array().is_none_or(|a| a.len() <= size(rule, usize::MAX)),
+            "anyOf" => rule.as_array().is_none_or(|branches| {
+                branches.iter().any(|branch| {
+                    let mut wrong = Vec::new();
+                    violations(branch, value, at, &mut wrong);
+                    wrong.is_empty()
+                })
+            }),
+            _ => true,
+        };
+        if !fits {
+            out.push(format!("{at}: {value} does not fit `{keyword}: {rule}`"));
+        }
+    }
+    object_violations(schema, value, at, out);
+    if let (Some(items), Some(rule)) = (value.as_array(), rules.get("items")) {
+        for (index, item) in items.iter().enumerate() {
+            violations(rule, item, &format!("{at}[{index}]"), out);
+        }
+    }
+}
+
+fn object_violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
+    let Some(object) = value.as_object() else { return };
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(key) {
+            out.push(format!("{at}: `{key}` is missing"));
+        }
+    }
+    for (key, member) in object {
+        let rule = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
+        violations(rule, member, &format!("{at}.{key}"), out);
+    }
+}
+
+fn size(rule: &Value, otherwise: usize) -> usize {
+    rule.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(otherwise)
+}
+
+fn is_a(kind: &Value, value: &Value) -> bool {
+    match kind.as_str().unwrap_or_default() {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.as_f64().is_some_and(|n| n.fract() == 0.0),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
