@@ -344,8 +344,8 @@ fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
     if details.is_empty() { None } else { Some(details) }
 }
 
-/// Models that have the role `developer`.
-fn is_reasoning_model(model: &str) -> bool {
+/// Models of OpenAI that reason. They have the role `developer`.
+pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
         && !name.starts_with("o1-mini")
