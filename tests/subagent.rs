@@ -20,7 +20,12 @@ use turnwheel::subagent::SubAgent;
 struct Script(fn(&ModelRequest) -> Vec<E>);
 
 impl StreamFn for Script {
-    fn stream(&self, request: ModelRequest, _: &AgentRunContext, _: CancelToken) -> LocalBoxStream<'static, E> {
+    fn stream(
+        &self,
+        request: ModelRequest,
+        _: &AgentRunContext,
+        _: CancelToken,
+    ) -> LocalBoxStream<'static, E> {
         stream::iter((self.0)(&request)).boxed_local()
     }
 }

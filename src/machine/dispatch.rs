@@ -508,7 +508,9 @@ impl Step<'_> {
             (CallStatus::Running(effect, _), Reply::Progress(progress)) if effect == id => {
                 let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
                 self.emit(match progress {
-                    Progress::Update(update) => AgentEvent::ToolExecutionUpdate { call_id, tool_name, update },
+                    Progress::Update(update) => {
+                        AgentEvent::ToolExecutionUpdate { call_id, tool_name, update }
+                    }
                     Progress::Event(event) => AgentEvent::SubagentEvent { call_id, event },
                 });
             }
