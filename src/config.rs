@@ -29,6 +29,13 @@ pub struct Model {
     pub stream_fn: Rc<dyn StreamFn>,
 }
 
+impl Model {
+    /// A model that is offered tools.
+    pub fn new(provider: &str, id: &str, stream_fn: Rc<dyn StreamFn>) -> Self {
+        Model { provider: provider.into(), id: id.into(), supports_tools: true, stream_fn }
+    }
+}
+
 /// How the calls of a batch are put in order.
 #[derive(Clone, Default)]
 pub enum ToolExecutionPolicy {

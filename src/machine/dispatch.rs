@@ -19,7 +19,7 @@ use crate::message::{
 use crate::policy::{DispatchCall, DispatchVerdict};
 use crate::ports::{ApprovalRequest, HookCall};
 use crate::stream::CallFault;
-use crate::tool::{AgentToolResult, ApprovalNeed, ToolOutcome, ToolSpec, Transfer};
+use crate::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
 
 use super::infer::{command_of, with_arguments};
 use super::state::{AfterPoll, Answer, Batch, Call, CallStatus, Ending, Phase};
@@ -505,9 +505,14 @@ impl Step<'_> {
                 result.map_err(Box::new)?;
                 self.execute(batch, place, None);
             }
-            (CallStatus::Running(effect, _), Reply::Update(update)) if effect == id => {
+            (CallStatus::Running(effect, _), Reply::Progress(progress)) if effect == id => {
                 let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-                self.emit(AgentEvent::ToolExecutionUpdate { call_id, tool_name, update });
+                self.emit(match progress {
+                    Progress::Update(update) => {
+                        AgentEvent::ToolExecutionUpdate { call_id, tool_name, update }
+                    }
+                    Progress::Event(event) => AgentEvent::SubagentEvent { call_id, event },
+                });
             }
             (CallStatus::Running(effect, _), Reply::Executed(outcome)) if effect == id => {
                 self.executed(batch, place, outcome)?;

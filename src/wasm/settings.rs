@@ -29,8 +29,8 @@ pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, A
     let names: Vec<&str> = list(settings, "has").iter().filter_map(Value::as_str).collect();
     let has = |name: &str| names.contains(&name);
     let mut models = Vec::new();
-    for (index, told) in list(settings, "models").iter().enumerate() {
-        models.push(model(told, u32::try_from(index).unwrap_or(0))?);
+    for told in list(settings, "models") {
+        models.push(model(told)?);
     }
     let Some(first) = models.first().cloned() else {
         return Err(misuse("there is no model; set `model`, for example openai(\"gpt-5-mini\", { apiKey })"));
@@ -171,8 +171,10 @@ fn retry_config(told: &Value) -> RetryConfig {
     }
 }
 
-/// `{ wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools? }`; without a wire the host streams.
-fn model(told: &Value, index: u32) -> Result<Model, AgentError> {
+/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools? }`; without a wire the host streams.
+fn model(told: &Value) -> Result<Model, AgentError> {
+    let index = told.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
+    let index = index.unwrap_or_default();
     let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
     let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = match text("wire") {
         "" => (text("provider").into(), Rc::new(JsModel { index })),

@@ -29,16 +29,18 @@ const RULES = {
   },
 
   transformContext(core, { overflow, messages }) {
-    const given = messages ?? core.messages;
-    return transformAnswer(core.options.transformContext(given, overflow), core.messages);
+    const { log } = core.speaking;
+    return transformAnswer(core.options.transformContext(messages ?? log, overflow), log);
   },
 
   preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
   postLoop: (core, context) => verdicts(core, core.options.policies.postLoop, context),
 
   postTurn(core, { known, rest, ...turn }) {
+    const { log } = core.speaking;
+    /** @type {any[] | undefined} */
     let whole;
-    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...core.messages.slice(0, known), ...rest]) });
+    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...log.slice(0, known), ...rest]) });
     return verdicts(core, core.options.policies.postTurn, turn);
   },
 
@@ -73,10 +75,10 @@ const RULES = {
 
   toolExecution: (core, calls) => core.options.toolExecution(calls),
 
-  requiresApproval: (core, { tool, arguments: args }) => core.tools.get(tool).definition.requiresApproval(args) !== false,
+  requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
 
   validate(core, { callId, toolName, arguments: args }) {
-    const answer = core.tools.get(toolName).check(args);
+    const answer = core.toolOf(toolName).check(args);
     // A schema that answers later is asked again when the tool starts.
     if (answer instanceof Promise) {
       answer.catch(() => {});
@@ -86,6 +88,9 @@ const RULES = {
     if (answer.value !== args) core.validated.set(callId, answer.value);
   },
 };
+
+/** The AI SDK calls it needsApproval. @param {any} definition */
+const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
 
 /**
  * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.
