@@ -151,11 +151,13 @@ impl Tasks {
         });
     }
 
-    /// Begins a round: every tool that was woken by now goes on once, before the answer of any of them counts. Without
-    /// rounds a tool that wakes itself would keep everybody else from being heard.
+    /// Begins a round: every tool that was woken by now goes on once, before the answer of any of them counts; they
+    /// are heard in the order of the calls. Without rounds a tool that wakes itself would keep everybody else from
+    /// being heard.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
         self.left = self.woken.with(|queues| std::mem::take(&mut queues.tools));
+        self.left.make_contiguous().sort_unstable();
         for id in &self.left {
             if let Some(Task { work: Work::Tool(tool), waker, .. }) = self.tasks.get_mut(id) {
                 tool.advance(&mut Context::from_waker(waker), self.round);
