@@ -185,13 +185,21 @@ impl Desk {
     }
 
     pub(super) fn update(&self, slot: SlotId, update: &str) {
-        let update = RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update));
-        let updates = match self.slots.borrow().get(&slot) {
+        if let Some(updates) = self.updates(slot) {
+            updates.send(RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update)));
+        }
+    }
+
+    pub(super) fn subagent_event(&self, slot: SlotId, event: &str) {
+        if let (Some(updates), Ok(event)) = (self.updates(slot), RawJson::parse(event)) {
+            updates.event(event);
+        }
+    }
+
+    fn updates(&self, slot: SlotId) -> Option<Updates> {
+        match self.slots.borrow().get(&slot) {
             Some(Slot { kind: SlotKind::Once { updates, .. }, .. }) => updates.clone(),
             _ => None,
-        };
-        if let Some(updates) = updates {
-            updates.send(update);
         }
     }
 

@@ -366,6 +366,12 @@ pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
     at_desk(handle, |desk| desk.set_state(slot, key, value.as_deref()));
 }
 
+/// An agent that runs inside a tool tells an event, JSON.
+#[wasm_bindgen]
+pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
+    at_desk(handle, |desk| desk.subagent_event(slot, event));
+}
+
 /// The body of a request that is to be sent. To be taken once.
 #[wasm_bindgen]
 pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {

@@ -6,6 +6,7 @@ import { AgentError, infoOf, textOf } from "./errors.js";
 import { SETUP } from "./models.js";
 import { toDecision, toMessages, toResult, updateText } from "./messages.js";
 import { transformAnswer } from "./rules.js";
+import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
 
 /**
@@ -99,6 +100,7 @@ async function execute(run, slot, effect, signal) {
       toolCallId: callId, abortSignal: signal,
       messages: run.log,
       state: sessionState(run, slot),
+      [SUBAGENT_EVENT]: (/** @type {any} */ event) => run.subagentEvent(slot, JSON.stringify(event)),
       update(/** @type {unknown} */ partial) {
         if (!signal.aborted) run.update(slot, updateText(partial));
       },

@@ -464,6 +464,11 @@ export class Driver {
     this.#leave((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
   }
 
+  /** @param {number} slot @param {string} event */
+  subagentEvent(slot, event) {
+    if (this.slots.has(slot)) this.#leave((glue) => glue.subagent_event(this.handle, slot, event));
+  }
+
   /** @param {number} slot @param {string} update */
   update(slot, update) {
     if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update));
