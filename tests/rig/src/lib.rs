@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod dice;
 pub mod grammar;
+pub mod host;
 pub mod play;
 pub mod ports;
 pub mod scenario;

@@ -773,8 +773,10 @@ fn rules(dice: &Dice) -> Rules {
     rules.timeouts = Timeouts { first_chunk: some(100), chunk: some(50), tool: some(60), total: some(2_000) };
     rules.max_recoveries_per_turn = u32::try_from(dice.below(3)).unwrap_or(0);
     rules.include_requests = dice.chance(20);
-    rules.output =
-        dice.chance(15).then(|| raw(*dice.pick(&["{\"type\":\"object\"}", "{\"type\":\"number\"}"])));
+    rules.output = dice.chance(15).then(|| {
+        let schemas = ["object", "number"].map(|kind| raw(&format!("{{\"type\":\"{kind}\"}}")));
+        dice.pick(&schemas).clone()
+    });
     rules.output_retries = 1;
     rules.cache = dice.chance(20).then(|| CacheHints::new(500, 3, 2));
     rules.agent_name = "me".into();
