@@ -404,6 +404,12 @@ pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, J
     Ok(id)
 }
 
+/// Whether messages wait for an agent's next run.
+#[wasm_bindgen]
+pub fn has_waiting(agent: u32) -> bool {
+    agent_entry(agent).is_ok_and(|entry| entry.agent.has_waiting())
+}
+
 /// Empties an agent's queues.
 #[wasm_bindgen]
 pub fn clear_queues(agent: u32) -> Result<(), JsValue> {

@@ -124,7 +124,7 @@ fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &
     }
     let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
     if steering || follow_up {
-        config.set_message_provider(Rc::new(JsMessages { steering, follow_up }));
+        config.set_message_provider(Rc::new(JsMessages { host: host.clone(), steering, follow_up }));
     }
     if has("asyncTransformContext") {
         config.ports.transformer = Some(Rc::new(JsTransformer));

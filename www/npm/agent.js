@@ -76,6 +76,9 @@ class Core {
     /** The session state as the tools see it. @type {Map<string, any>} */
     this.state = new Map();
     this.resetState();
+    /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
+    this.promised = new Map();
+    this.nextPromise = 1;
     /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
     this.validated = new Map();
     /** @type {Map<number, Driver>} */
@@ -223,7 +226,7 @@ class Core {
   host() {
     const ref = new WeakRef(this);
     return {
-      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.poll(),
+      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.pollSoon(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
     };
@@ -243,7 +246,9 @@ class Core {
     const last = this.messages.at(-1);
     if (!this.driver) {
       if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
-      if (last.role === "assistant" && this.letters.size === 0) {
+      // Letters, or what a queue of the host's gave and no turn has taken.
+      const waiting = this.letters.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
+      if (last.role === "assistant" && !waiting) {
         throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
       }
     }
@@ -259,6 +264,7 @@ class Core {
     this.driver = undefined;
     this.asked.clear();
     this.validated.clear();
+    this.promised.clear();
     this.formerTools.clear();
   }
 

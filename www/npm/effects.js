@@ -4,7 +4,7 @@
 
 import { AgentError, infoOf, textOf } from "./errors.js";
 import { SETUP } from "./models.js";
-import { toDecision, toMessages, toResult, updateText } from "./messages.js";
+import { messagesOf, toDecision, toResult, updateText } from "./messages.js";
 import { transformAnswer } from "./rules.js";
 import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
@@ -65,8 +65,8 @@ const EFFECTS = {
     return { messages: answer?.replace, report: answer?.report };
   },
 
-  steering: async ({ core }) => list(await core.options.getSteeringMessages()),
-  followUp: async ({ core }) => list(await core.options.getFollowUpMessages()),
+  steering: promised,
+  followUp: promised,
 
   async sleep({ core }, slot, { ms }, signal) {
     await core.options.host.sleep(ms, signal);
@@ -74,9 +74,11 @@ const EFFECTS = {
   },
 };
 
-/** @param {any} inputs */
-function list(inputs) {
-  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+/** A queue of the host's that answers later: see `polled` in rules.js. @param {any} run @param {number} slot @param {any} effect */
+async function promised({ core }, slot, { promise }) {
+  const answer = core.promised.get(promise);
+  core.promised.delete(promise);
+  return messagesOf(await answer);
 }
 
 /**

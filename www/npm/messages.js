@@ -64,6 +64,11 @@ export function toMessages(input) {
   return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
 }
 
+/** What a queue of the host's gave. @param {any} inputs */
+export function messagesOf(inputs) {
+  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+}
+
 /** @param {any} block @param {string} where @param {string[]} types */
 function checkBlock(block, where, types) {
   const type = block?.type;

@@ -3,7 +3,7 @@
 // src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
 
 import { misuse, textOf } from "./errors.js";
-import { toMessage } from "./messages.js";
+import { messagesOf, toMessage } from "./messages.js";
 
 /**
  * Calls one rule.
@@ -61,6 +61,9 @@ const RULES = {
     return { ...(changed && { arguments: call.arguments }), ...(injected.length > 0 && { inject: injected }) };
   },
 
+  steering: (core) => polled(core, core.options.getSteeringMessages()),
+  followUp: (core) => polled(core, core.options.getFollowUpMessages()),
+
   dynamicSystemPrompt: (core) => core.options.dynamicSystemPrompt(),
 
   resultTexts: (core, { cause, call, detail }) => core.options.resultTexts[cause]?.(call, detail),
@@ -88,6 +91,19 @@ const RULES = {
 
 /** The AI SDK calls it needsApproval. @param {any} definition */
 const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
+
+/**
+ * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.
+ * @param {any} core @param {any} answer
+ */
+function polled(core, answer) {
+  if (typeof answer?.then !== "function") return messagesOf(answer);
+  const number = core.nextPromise++;
+  core.promised.set(number, answer);
+  // It may fail when nobody waits for it any more.
+  answer.then(undefined, () => {});
+  return number;
+}
 
 /**
  * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.

@@ -152,6 +152,15 @@ export class Driver {
     }
   }
 
+  /**
+   * Polls when the promises that are settling now have settled: a tool that steers or aborts and then returns has
+   * returned by then, and its answer counts.
+   */
+  async pollSoon() {
+    for (let turn = 0; turn < 8; turn++) await undefined;
+    this.poll();
+  }
+
   /** Goes on in the engine, as far as it goes. Whether there is something to tell. */
   #step() {
     const { core, engine } = this;
@@ -425,7 +434,7 @@ export class Driver {
     this.abortReason = reason;
     if (this.handle === 0) return;
     this.engine.glue.run_abort(this.handle, this.stopping);
-    queueMicrotask(() => this.poll());
+    this.pollSoon();
   }
 
   /**

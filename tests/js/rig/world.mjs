@@ -308,7 +308,9 @@ function slid({ normal_budget: normal, overflow_budget: less, anchor }, messages
 }
 
 /** @param {any} message */
-function estimate({ content = [] }) {
+function estimate({ content }) {
+  // A message of the host's own kind counts flat.
+  if (!content) return 100;
   const bytes = (/** @type {any} */ block) => Buffer.byteLength(block.text ?? block.thinking ?? JSON.stringify(block.arguments ?? ""));
   return Math.floor(content.reduce((/** @type {number} */ sum, /** @type {any} */ block) => sum + bytes(block), 0) / 4);
 }
