@@ -159,7 +159,7 @@ impl JsMessages {
         match rules::call(&self.host, kind, "null") {
             Ok(Value::Number(promise)) => {
                 let effect = effect(kind, |object| {
-                    object.field("promise", &promise);
+                    object.field("promise", &Value::Number(promise));
                 });
                 let answer = ask(effect, Vec::from_json);
                 Box::pin(async { answer.await.unwrap_or_default() })
