@@ -1,7 +1,12 @@
 //! Every await of a run can be interrupted: one place after the other never answers, and the run is aborted, timed
 //! out, dropped or steered there.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails here says where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails here says where"
+)]
 
 use std::cell::RefCell;
 use std::future::{pending, ready};

@@ -395,6 +395,11 @@ impl Stage {
         self.events.iter().map(AgentEvent::name).collect()
     }
 
+    /// The events in a few words each.
+    pub fn lines(&self) -> Vec<String> {
+        self.events.iter().filter_map(line).collect()
+    }
+
     /// How often an event of this kind was told.
     pub fn count(&self, name: &str) -> usize {
         self.events.iter().filter(|event| event.name() == name).count()
@@ -433,4 +438,45 @@ pub fn brief(message: &AgentMessage) -> String {
         }
         AgentMessage::Custom(custom) => format!("custom: {}", custom.data.as_str()),
     }
+}
+
+/// An event in a few words; nothing for those that most tests do not care for.
+pub fn line(event: &AgentEvent) -> Option<String> {
+    use AgentEvent as A;
+    Some(match event {
+        A::AgentStart => "run".to_owned(),
+        A::AgentEnd { stop_reason, error, .. } => {
+            let error = error.as_ref().map(|error| format!(": {}", error.message));
+            format!("run ends {}{}", stop_reason.as_str(), error.unwrap_or_default())
+        }
+        A::TurnStart { turn_index } => format!("turn {turn_index}"),
+        A::TurnEnd { reason, .. } => format!("turn ends {}", reason.as_str()),
+        A::MessageStart | A::ToolCallsProposed { .. } => return None,
+        A::MessageUpdate(delta) => format!("+{}", delta.text),
+        A::MessageReset { reason } => format!("reset: {reason}"),
+        A::MessageEnd { message } => brief(&AgentMessage::Assistant(message.clone())),
+        A::ToolApprovalRequested { call_id, .. } => format!("{call_id} asked about"),
+        A::ToolApprovalResolved { call_id, approved, by, .. } => {
+            format!("{call_id} {} by {}", if *approved { "approved" } else { "refused" }, by.as_str())
+        }
+        A::ToolExecutionStart { call_id, arguments, .. } => {
+            format!("{call_id} starts with {}", arguments.as_str())
+        }
+        A::ToolExecutionUpdate { call_id, update, .. } => format!("{call_id} says {}", update.as_str()),
+        A::ToolExecutionEnd { result } => brief(&AgentMessage::ToolResult(result.clone())),
+        A::ContextCompacted { report } => {
+            format!("compacted{}", if report.overflow { " (overflow)" } else { "" })
+        }
+        A::BeforeLlmCall { messages, .. } => format!("asks with {} messages", messages.len()),
+        A::RetryAttempt { attempt, delay_ms, .. } => format!("attempt {attempt} failed, wait {delay_ms}"),
+        A::ModelFallback { from, to } => format!("{to} for {from}"),
+        A::ModelSwitched { from, to } => format!("switched from {from} to {to}"),
+        A::CommandRefused { reason, .. } => format!("refused: {reason}"),
+        A::StateChanged { changes } => format!("state {}", changes.as_str()),
+        A::CacheAction { write, prefix_tokens } => {
+            format!("cache {} {prefix_tokens}", if *write { "write" } else { "read" })
+        }
+        A::TransferInitiated { to, .. } => format!("transfer to {to}"),
+        A::SubagentEvent { .. } | A::Custom { .. } => return None,
+    })
 }
