@@ -10,11 +10,12 @@ use std::rc::Rc;
 use futures::FutureExt;
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, answers, brief, calls, config, deaf, model, quick, slow, spec, text, tool,
+    Answer, Port, Stage, answers, brief, calls, config, deaf, failure, model, quick, slow, spec, stage, text,
+    tool,
 };
 use turnwheel::approval::{ApprovalMode, ToolDecision};
-use turnwheel::config::{AgentLoopConfig, CacheHints, Model, ToolExecutionPolicy};
-use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::config::{CacheHints, Model, ToolExecutionPolicy};
+use turnwheel::error::ErrorKind;
 use turnwheel::event::{AgentEvent, CompactionReport, TurnEndReason};
 use turnwheel::json::RawJson;
 use turnwheel::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason};
@@ -29,24 +30,8 @@ fn note(notes: &Notes, line: impl Into<String>) {
     notes.borrow_mut().push(line.into());
 }
 
-fn failure(kind: ErrorKind) -> Answer {
-    vec![E::Error(ErrorInfo::new(kind, "it failed"))]
-}
-
 fn two_calls() -> Answer {
     calls(&[("a", "t", "{\"n\":1}"), ("b", "t", "{\"n\":2}")])
-}
-
-fn with(
-    given: Vec<Answer>,
-    tools: Vec<Rc<dyn AgentTool>>,
-    change: impl FnOnce(&mut AgentLoopConfig),
-) -> Stage {
-    let clock = Clock::default();
-    let mut config = config(&clock, answers(given), tools);
-    config.rules.random = Rc::new(|| u32::MAX / 2);
-    change(&mut config);
-    Stage::new(clock, config)
 }
 
 /// A model that notes what it is asked with.
@@ -86,7 +71,7 @@ mod data_model {
 
     #[test]
     fn events_must_be_emitted_in_lifecycle_order() {
-        let mut stage = with(vec![calls(&[("a", "t", "{}")]), text("so")], vec![quick("t")], |_| {});
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")]), text("so")], vec![quick("t")], |_| {});
         stage.prompt("go").finish().check();
         assert_eq!(
             stage.names(),
@@ -123,7 +108,7 @@ mod data_model {
     #[test]
     fn overflow_signal_must_reset_after_transform_context() {
         let notes = Notes::default();
-        let mut stage = with(
+        let mut stage = stage(
             vec![failure(ErrorKind::ContextOverflow), calls(&[("a", "t", "{}")])],
             vec![quick("t")],
             |config| config.rules.transformers.push(Rc::new(shortens(&notes))),
@@ -140,7 +125,7 @@ mod data_model {
         let notes = Notes::default();
         let too_long = || failure(ErrorKind::ContextOverflow);
         let given = vec![too_long(), calls(&[("a", "t", "{}")]), too_long(), text("done")];
-        let mut stage = with(given, vec![quick("t")], |config| {
+        let mut stage = stage(given, vec![quick("t")], |config| {
             let shorten = shortens(&notes);
             config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
                 match shorten(messages, overflow)? {
@@ -161,7 +146,7 @@ mod data_model {
     fn emergency_overflow_recovery_must_not_occur_when_overflow_recovery_attempted_is_true() {
         let notes = Notes::default();
         let too_long = || failure(ErrorKind::ContextOverflow);
-        let mut stage = with(vec![too_long(), too_long(), text("never")], Vec::new(), |config| {
+        let mut stage = stage(vec![too_long(), too_long(), text("never")], Vec::new(), |config| {
             config.rules.transformers.push(Rc::new(shortens(&notes)));
         });
         stage.prompt("go").finish().check();
@@ -177,7 +162,7 @@ mod data_model {
         for kind in [ErrorKind::Auth, ErrorKind::Aborted] {
             let asked = Rc::new(Cell::new(0));
             let count = asked.clone();
-            let mut stage = with(vec![failure(kind)], Vec::new(), |config| {
+            let mut stage = stage(vec![failure(kind)], Vec::new(), |config| {
                 config.set_message_provider(Rc::new(Port(move |_| {
                     count.set(count.get() + 1);
                     ready(vec![AgentMessage::user("more")])
@@ -192,7 +177,7 @@ mod data_model {
     #[test]
     fn transform_must_run_before_convert_to_llm() {
         let notes = Notes::default();
-        let mut stage = with(Vec::new(), Vec::new(), |config| {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
             config.rules.transformers.push(Rc::new(shortens(&notes)));
             let notes = notes.clone();
             config.rules.convert_to_llm = Some(Rc::new(move |message| {
@@ -282,7 +267,7 @@ mod data_model {
     #[test]
     fn get_follow_up_messages_is_polled_when_the_agent_would_stop() {
         let left = Cell::new(2);
-        let mut stage = with(vec![text("one"), text("two"), text("three")], Vec::new(), |config| {
+        let mut stage = stage(vec![text("one"), text("two"), text("three")], Vec::new(), |config| {
             config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
                 let some = follow_up && left.get() > 0;
                 left.set(left.get() - i32::from(some));
@@ -303,10 +288,8 @@ mod data_model {
         let mut stage = Stage::over(clock, config, vec!["before".into()]);
         drop(stage.agent.follow_up("and?".into()));
         stage.prompt("go").finish().check();
-        let Some(AgentEvent::AgentEnd { messages, .. }) = stage.events.last() else { unreachable_end() };
-        let told: Vec<String> = messages.iter().map(brief).collect();
         assert_eq!(
-            told,
+            stage.end().0,
             [
                 "user: go",
                 "assistant: [a]",
@@ -320,7 +303,7 @@ mod data_model {
 
     #[test]
     fn pending_messages_are_steering_and_follow_up_messages_queued_for_the_next_turn() {
-        let mut stage = with(Vec::new(), Vec::new(), |_| {});
+        let mut stage = stage(Vec::new(), Vec::new(), |_| {});
         drop(stage.agent.follow_up("later".into()));
         drop(stage.agent.steer("sooner".into()));
         stage.prompt("go").finish().check();
@@ -338,29 +321,25 @@ mod data_model {
             });
             ends.collect()
         };
-        let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
-        stage.prompt("go").finish();
-        assert_eq!(reasons(&stage), [TurnEndReason::ToolsExecuted, TurnEndReason::Complete]);
-        let mut stage = with(vec![failure(ErrorKind::Auth)], Vec::new(), |_| {});
-        stage.prompt("go").finish();
-        assert_eq!(reasons(&stage), [TurnEndReason::Error]);
-        let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![deaf("t")], |_| {});
-        stage.prompt("go").until("tool_execution_start");
-        stage.cancel.cancel("stop");
-        stage.finish();
-        assert_eq!(reasons(&stage), [TurnEndReason::Aborted]);
+        let mut watched = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
+        watched.prompt("go").finish();
+        assert_eq!(reasons(&watched), [TurnEndReason::ToolsExecuted, TurnEndReason::Complete]);
+        let mut watched = stage(vec![failure(ErrorKind::Auth)], Vec::new(), |_| {});
+        watched.prompt("go").finish();
+        assert_eq!(reasons(&watched), [TurnEndReason::Error]);
+        let mut watched = stage(vec![calls(&[("a", "t", "{}")])], vec![deaf("t")], |_| {});
+        watched.prompt("go").until("tool_execution_start");
+        watched.cancel.cancel("stop");
+        watched.finish();
+        assert_eq!(reasons(&watched), [TurnEndReason::Aborted]);
         let clock = Clock::default();
         let tools = vec![slow("s", &clock, 10), deaf("d")];
         let given = vec![calls(&[("a", "s", "{}"), ("b", "d", "{}")])];
-        let mut stage = Stage::new(clock.clone(), config(&clock, answers(given), tools));
-        stage.prompt("go").until("tool_execution_start");
-        drop(stage.agent.steer("this".into()));
-        stage.finish();
-        assert_eq!(reasons(&stage), [TurnEndReason::SteeringInterrupt, TurnEndReason::Complete]);
-    }
-
-    fn unreachable_end() -> ! {
-        std::panic::resume_unwind(Box::new("the run has no end"))
+        let mut watched = Stage::new(clock.clone(), config(&clock, answers(given), tools));
+        watched.prompt("go").until("tool_execution_start");
+        drop(watched.agent.steer("this".into()));
+        watched.finish();
+        assert_eq!(reasons(&watched), [TurnEndReason::SteeringInterrupt, TurnEndReason::Complete]);
     }
 }
 
@@ -369,7 +348,7 @@ mod loop_document {
 
     #[test]
     fn every_event_of_a_two_turn_run_with_one_tool_call() {
-        let mut stage = with(vec![calls(&[("a", "t", "{}")]), text("so")], vec![quick("t")], |_| {});
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")]), text("so")], vec![quick("t")], |_| {});
         stage.prompt("go").finish().check();
         assert_eq!(
             stage.lines(),
@@ -423,7 +402,7 @@ mod loop_document {
     #[test]
     fn each_event_is_delivered_to_every_registered_subscriber_before_the_loop_proceeds() {
         let notes = Notes::default();
-        let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![noting_tool("t", &notes)], |_| {});
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![noting_tool("t", &notes)], |_| {});
         for name in ["one", "two"] {
             let notes = notes.clone();
             stage.agent.subscribe(move |event| {
@@ -438,7 +417,7 @@ mod loop_document {
 
     #[test]
     fn pre_turn_stop_ends_the_run_with_its_turn_told() {
-        let mut stage = with(Vec::new(), Vec::new(), |config| {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
             config
                 .rules
                 .pre_turn
@@ -456,7 +435,7 @@ mod lessons {
     fn tool_dispatch_order_is_pre_dispatch_policies_then_approval_then_schema_validation_then_execute() {
         let notes = Notes::default();
         let [policy, approver, schema] = [notes.clone(), notes.clone(), notes.clone()];
-        let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![noting_tool("t", &notes)], |config| {
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![noting_tool("t", &notes)], |config| {
             config.rules.approval.mode = ApprovalMode::Enabled;
             config.rules.pre_dispatch.push(Rc::new(move |_: &mut DispatchCall<'_>| {
                 note(&policy, "policy");
@@ -477,7 +456,7 @@ mod lessons {
 
     #[test]
     fn turn_index_advances_after_every_completed_turn_including_text_only() {
-        let mut stage = with(vec![text("one"), calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
+        let mut stage = stage(vec![text("one"), calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
         drop(stage.agent.follow_up("more".into()));
         stage.prompt("go").finish().check();
         let turns: Vec<String> = stage
@@ -492,7 +471,7 @@ mod lessons {
     fn pre_dispatch_is_batch_wide_and_approval_starts_only_after_the_entire_batch_clears() {
         let notes = Notes::default();
         let (policy, approver) = (notes.clone(), notes.clone());
-        let mut stage = with(vec![two_calls()], vec![quick("t")], |config| {
+        let mut stage = stage(vec![two_calls()], vec![quick("t")], |config| {
             config.rules.approval.mode = ApprovalMode::Enabled;
             config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
                 note(&policy, format!("policy {}", call.call_id));
@@ -511,7 +490,7 @@ mod lessons {
     fn pre_dispatch_stop_synthesizes_terminal_errors_for_all_unresolved_calls_and_is_terminal_for_the_turn() {
         let notes = Notes::default();
         let given = vec![calls(&[("a", "t", "{}"), ("b", "t", "{}"), ("c", "t", "{}")])];
-        let mut stage = with(given, vec![noting_tool("t", &notes)], |config| {
+        let mut stage = stage(given, vec![noting_tool("t", &notes)], |config| {
             config.rules.pre_dispatch.push(Rc::new(|call: &mut DispatchCall<'_>| {
                 Ok(match call.call_id {
                     "b" => DispatchVerdict::Stop("dangerous".to_owned()),
@@ -540,7 +519,7 @@ mod lessons {
         let notes = Notes::default();
         let policy = notes.clone();
         let mut stage =
-            with(vec![calls(&[("a", "t", "{\"n\":1}")])], vec![noting_tool("t", &notes)], |config| {
+            stage(vec![calls(&[("a", "t", "{\"n\":1}")])], vec![noting_tool("t", &notes)], |config| {
                 config.rules.approval.mode = ApprovalMode::Enabled;
                 config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
                     note(&policy, format!("policy {}", call.arguments.as_str()));
@@ -558,7 +537,7 @@ mod lessons {
     fn partition_indices_target_the_calls_left_after_preprocessing() {
         let notes = Notes::default();
         let given = vec![calls(&[("a", "ghost", "{}"), ("b", "t", "{}"), ("c", "t", "{}")])];
-        let mut stage = with(given, vec![noting_tool("t", &notes)], |config| {
+        let mut stage = stage(given, vec![noting_tool("t", &notes)], |config| {
             config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(|calls| {
                 assert_eq!(calls.iter().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
                 Ok(vec![vec![1], vec![0]])
@@ -576,7 +555,7 @@ mod lessons {
             }
             ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
         });
-        let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![chatty], |_| {});
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![chatty], |_| {});
         stage.prompt("go").finish().check();
         let mut told = Vec::new();
         for event in &stage.events {
@@ -593,7 +572,7 @@ mod lessons {
     #[test]
     fn post_turn_replacements_preserve_the_original_tool_call_blocks() {
         for keep in [true, false] {
-            let mut stage = with(vec![two_calls()], vec![quick("t")], |config| {
+            let mut stage = stage(vec![two_calls()], vec![quick("t")], |config| {
                 config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
                     let mut other: AssistantMessage = (**turn.message).clone();
                     if !keep {
@@ -623,7 +602,7 @@ mod lessons {
             context.state.set("by", (&*context.call_id).into());
             ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
         });
-        let mut stage = with(vec![two_calls(), calls(&[("c", "t", "{}")])], vec![writes], |config| {
+        let mut stage = stage(vec![two_calls(), calls(&[("c", "t", "{}")])], vec![writes], |config| {
             config.rules.tool_execution = ToolExecutionPolicy::Sequential;
             config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
                 let by = call.state.get("by").and_then(|by| by.as_str().map(str::to_owned));
@@ -638,7 +617,7 @@ mod lessons {
     #[test]
     fn cancellation_is_checked_in_preprocessing() {
         let notes = Notes::default();
-        let mut stage = with(vec![two_calls()], vec![noting_tool("t", &notes)], |_| {});
+        let mut stage = stage(vec![two_calls()], vec![noting_tool("t", &notes)], |_| {});
         let cancel = Rc::new(RefCell::new(None::<turnwheel::cancel::CancelToken>));
         let shared = cancel.clone();
         stage.agent.configure(|config| {
@@ -680,7 +659,7 @@ mod lessons {
 
     #[test]
     fn parent_cancellation_is_observed_while_the_tools_run() {
-        let mut stage = with(vec![two_calls()], vec![deaf("t")], |_| {});
+        let mut stage = stage(vec![two_calls()], vec![deaf("t")], |_| {});
         stage.prompt("go").until("tool_execution_start");
         stage.cancel.cancel("stop");
         stage.settle();
@@ -698,7 +677,7 @@ mod lessons {
         let later = tool(spec("t"), |_| async { std::panic::resume_unwind(Box::new("boom".to_owned())) });
         for bomb in [at_once, later] {
             let mut stage =
-                with(vec![calls(&[("a", "t", "{}"), ("b", "q", "{}")])], vec![bomb, quick("q")], |_| {});
+                stage(vec![calls(&[("a", "t", "{}"), ("b", "q", "{}")])], vec![bomb, quick("q")], |_| {});
             stage.prompt("go").finish().check();
             assert_eq!(stage.history()[2..4], ["a!: tool `t` failed: boom", "b: q is done"]);
         }
@@ -706,7 +685,7 @@ mod lessons {
 
     #[test]
     fn an_aborted_batch_terminates_the_turn_inline() {
-        let mut stage = with(vec![two_calls()], vec![deaf("t")], |_| {});
+        let mut stage = stage(vec![two_calls()], vec![deaf("t")], |_| {});
         stage.prompt("go").until("tool_execution_start");
         stage.cancel.cancel("stop");
         stage.finish().check();
@@ -718,7 +697,7 @@ mod lessons {
 
     #[test]
     fn an_abort_in_overflow_recovery_reuses_the_started_turn() {
-        let mut stage = with(vec![failure(ErrorKind::ContextOverflow)], Vec::new(), |config| {
+        let mut stage = stage(vec![failure(ErrorKind::ContextOverflow)], Vec::new(), |config| {
             config.ports.transformer = Some(Rc::new(Port(|_, overflow: bool| {
                 if overflow { pending().boxed_local() } else { ready(Ok(Transform::Unchanged)).boxed_local() }
             })));
@@ -735,9 +714,10 @@ mod lessons {
     #[test]
     fn an_overflow_emits_no_message_end() {
         let notes = Notes::default();
-        let mut stage = with(vec![failure(ErrorKind::ContextOverflow), text("fits")], Vec::new(), |config| {
-            config.rules.transformers.push(Rc::new(shortens(&notes)));
-        });
+        let mut stage =
+            stage(vec![failure(ErrorKind::ContextOverflow), text("fits")], Vec::new(), |config| {
+                config.rules.transformers.push(Rc::new(shortens(&notes)));
+            });
         stage.prompt("go").finish().check();
         assert_eq!((stage.count("message_start"), stage.count("message_end")), (1, 1));
     }
@@ -750,7 +730,7 @@ mod lessons {
             let mut answer = text("so far");
             answer.truncate(3);
             answer.extend(failure(kind));
-            let mut stage = with(vec![answer], Vec::new(), |config| {
+            let mut stage = stage(vec![answer], Vec::new(), |config| {
                 config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
                     note(&policy, brief(&AgentMessage::Assistant(turn.message.clone())));
                     Ok(Verdict::Continue)
@@ -781,7 +761,7 @@ mod lessons {
     #[test]
     fn text_only_turns_poll_steering_after_turn_end() {
         let notes = Notes::default();
-        let mut stage = with(Vec::new(), Vec::new(), |config| {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
             let notes = notes.clone();
             config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
                 note(&notes, if follow_up { "follow-up" } else { "steering" });
@@ -797,7 +777,7 @@ mod lessons {
 
     #[test]
     fn pending_messages_drain_before_the_inner_loop_is_left() {
-        let mut stage = with(vec![text("one"), text("two")], Vec::new(), |config| {
+        let mut stage = stage(vec![text("one"), text("two")], Vec::new(), |config| {
             let once = Cell::new(true);
             config.rules.post_turn.push(Rc::new(move |_: &PostTurn<'_>| {
                 Ok(if once.replace(false) {
@@ -816,7 +796,7 @@ mod lessons {
     fn the_context_of_turn_policies_is_always_a_committed_snapshot() {
         let notes = Notes::default();
         let seen = notes.clone();
-        let mut stage = with(vec![two_calls()], vec![quick("t")], |config| {
+        let mut stage = stage(vec![two_calls()], vec![quick("t")], |config| {
             config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
                 let messages: Vec<String> = turn.messages.iter().map(brief).collect();
                 note(&seen, messages.join(" | "));
@@ -832,7 +812,7 @@ mod lessons {
     fn pre_turn_policies_run_after_context_transformers() {
         let notes = Notes::default();
         let policy = notes.clone();
-        let mut stage = with(Vec::new(), Vec::new(), |config| {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
             config.rules.transformers.push(Rc::new(shortens(&notes)));
             config.rules.pre_turn.push(Rc::new(move |_: &PolicyContext<'_>| {
                 note(&policy, "policy");
@@ -878,7 +858,7 @@ mod lessons {
         let mut half = text("half an ans");
         half.truncate(3);
         half.extend(failure(ErrorKind::Network));
-        let mut stage = with(vec![half, failure(ErrorKind::Throttled), text("whole")], Vec::new(), |_| {});
+        let mut stage = stage(vec![half, failure(ErrorKind::Throttled), text("whole")], Vec::new(), |_| {});
         stage.prompt("go").finish().check();
         assert_eq!(
             stage.lines(),
@@ -902,7 +882,7 @@ mod lessons {
     fn cache_prefix_tracking_is_turn_to_turn() {
         let prompt = "p".repeat(80);
         let given = (0..4).map(|n| calls(&[(&format!("c{n}"), "t", "{}")])).collect();
-        let mut stage = with(given, vec![quick("t")], |config| {
+        let mut stage = stage(given, vec![quick("t")], |config| {
             config.rules.cache = Some(CacheHints::new(300_000, 10, 2));
         });
         stage.prompt(&prompt).finish().check();
@@ -923,7 +903,7 @@ mod lessons {
             std::panic::resume_unwind(Box::new("ui crashed".to_owned()))
         };
         let guarded = |approver: Rc<dyn turnwheel::ports::Approver>| {
-            let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
+            let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
                 config.rules.approval.mode = ApprovalMode::Enabled;
                 config.set_approver(approver);
             });
@@ -946,15 +926,13 @@ mod lessons {
         // The second call is never closed: the token limit cut it.
         cut.truncate(cut.len() - 2);
         cut.push(E::Done { stop_reason: MessageStopReason::Length, usage: None });
-        let mut stage = with(vec![cut], vec![quick("t")], |_| {});
+        let mut stage = stage(vec![cut], vec![quick("t")], |_| {});
         stage.prompt("go").finish().check();
         assert_eq!(
             stage.history()[2..4],
             ["a: t is done", "b!: error: tool call was incomplete due to max tokens reached"]
         );
-        let AgentMessage::Assistant(stored) = &stage.agent.messages()[1] else {
-            return assert!(stage.history().is_empty(), "no answer");
-        };
+        let stored = stage.answer(1);
         assert!(stored.tool_calls().all(|call| call.arguments.as_str() == "{}"));
     }
 
@@ -968,7 +946,7 @@ mod lessons {
             flag.set(true);
             ready(ToolOutcome::Completed(AgentToolResult::text("ran")))
         });
-        let mut stage = with(vec![calls(&[("a", "t", "{}")])], vec![asks], |_| {});
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![asks], |_| {});
         stage.prompt("go").settle();
         assert!(!ran.get() && !stage.is_over());
         assert_eq!(stage.agent.pending_approvals()[0].call_id, "a");

@@ -16,11 +16,11 @@ use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, model, quick, spec, text, tool,
+    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text, tool,
 };
 use turnwheel::agent::Delivery;
 use turnwheel::config::{AgentLoopConfig, SteeringTime};
-use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::error::ErrorKind;
 use turnwheel::event::{AgentEvent, RunStopReason};
 use turnwheel::message::AgentMessage;
 use turnwheel::policy::Transform;
@@ -131,10 +131,6 @@ fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
     }
 }
 
-fn failure(kind: ErrorKind) -> Answer {
-    vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
-}
-
 /// A run that waits for somebody who never answers.
 fn stuck(place: &str, change: impl Fn(&mut AgentLoopConfig)) -> Stage {
     let clock = Clock::default();
@@ -147,7 +143,7 @@ fn stuck(place: &str, change: impl Fn(&mut AgentLoopConfig)) -> Stage {
 }
 
 fn ending(stage: &Stage) -> (RunStopReason, Option<ErrorKind>) {
-    let result = stage.stream.as_ref().unwrap().result().unwrap();
+    let result = stage.result();
     (result.stop_reason, result.error.as_ref().map(|error| error.code()))
 }
 

@@ -14,10 +14,11 @@ use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, Model};
-use turnwheel::driver::AgentStream;
+use turnwheel::driver::{AgentLoopResult, AgentStream};
+use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;
-use turnwheel::message::{AgentMessage, MessageStopReason};
+use turnwheel::message::{AgentMessage, AssistantMessage, MessageStopReason};
 use turnwheel::policy::Transform;
 use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
@@ -410,6 +411,30 @@ impl Stage {
         self.agent.messages().iter().map(brief).collect()
     }
 
+    /// The answer at a place of the history.
+    pub fn answer(&self, place: usize) -> Rc<AssistantMessage> {
+        match self.agent.messages().get(place) {
+            Some(AgentMessage::Assistant(answer)) => answer.clone(),
+            other => panic!("no answer but {other:?}"),
+        }
+    }
+
+    /// What the end of the run said: all new messages, and how many turns asked the model.
+    pub fn end(&self) -> (Vec<String>, u32) {
+        match self.events.last() {
+            Some(AgentEvent::AgentEnd { messages, turns, .. }) => {
+                (messages.iter().map(brief).collect(), *turns)
+            }
+            other => panic!("no end but {other:?}"),
+        }
+    }
+
+    /// How the run ended.
+    pub fn result(&self) -> AgentLoopResult {
+        let result = self.stream.as_ref().and_then(AgentStream::result);
+        result.cloned().unwrap_or_else(|| panic!("no result after {:?}", self.names()))
+    }
+
     /// Checks the grammar of all that was told, and the history.
     pub fn check(&mut self) {
         let faults = std::mem::take(&mut self.grammar).finish(&self.agent.messages());
@@ -479,4 +504,21 @@ pub fn line(event: &AgentEvent) -> Option<String> {
         A::TransferInitiated { to, .. } => format!("transfer to {to}"),
         A::SubagentEvent { .. } | A::Custom { .. } => return None,
     })
+}
+
+/// An answer that fails.
+pub fn failure(kind: ErrorKind) -> Answer {
+    vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
+}
+
+/// A stage whose model gives these answers.
+pub fn stage(
+    given: Vec<Answer>,
+    tools: Vec<Rc<dyn AgentTool>>,
+    change: impl FnOnce(&mut AgentLoopConfig),
+) -> Stage {
+    let clock = Clock::default();
+    let mut config = config(&clock, answers(given), tools);
+    change(&mut config);
+    Stage::new(clock, config)
 }
