@@ -190,6 +190,12 @@ impl Value {
         self.as_object()?.get(key)
     }
 
+    /// A member of an object, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let Value::Object(map) = self else { return None };
+        map.0.iter_mut().rev().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+
     /// The value at a path of keys.
     pub fn path(&self, keys: &[&str]) -> Option<&Value> {
         keys.iter().try_fold(self, |value, key| value.get(key))

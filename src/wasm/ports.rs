@@ -157,7 +157,7 @@ impl JsMessages {
             return Box::pin(std::future::ready(Vec::new()));
         }
         match rules::call(&self.host, kind, "null") {
-            Ok(Value::Number(promise)) => {
+            Ok(promise @ Value::Number(_)) => {
                 let effect = effect(kind, |object| {
                     object.field("promise", &Value::Number(promise));
                 });

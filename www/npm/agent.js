@@ -33,6 +33,7 @@ const NESTED = {
   followUp: ["delivery"],
   timeouts: ["firstChunkMs", "chunkMs", "toolMs", "totalMs"],
   cache: ["ttlMs", "minTokens", "intervals"],
+  transfer: ["agentName", "chain", "maxDepth"],
   host: ["now", "sleep", "random", "id"],
 };
 /** What the options that are words may be. @type {Record<string, string[]>} */

@@ -18,7 +18,8 @@ export function begin(run, slot, effect) {
   run.slots.set(slot, controller);
   const work = EFFECTS[effect.kind](run, slot, effect, controller.signal);
   // What cannot be told as JSON is a failure like any other.
-  if (work) work.then((answer) => run.resolve(slot, answer)).catch((error) => run.reject(slot, error));
+  const wakes = effect.kind === "tool" ? "soon" : "now";
+  if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
 }
 
 /** @type {Record<string, (run: any, slot: number, effect: any, signal: AbortSignal) => Promise<any> | void>} */
@@ -82,13 +83,15 @@ async function promised({ core }, slot, { promise }) {
 }
 
 /**
- * One tool call: the engine gets a result in any case.
+ * One tool call: the engine gets a result in any case. It begins when all calls that start with it have been told.
  * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
  */
 async function execute(run, slot, effect, signal) {
   const { core } = run;
   const { name, callId } = effect;
   const prepared = core.toolOf(name);
+  await undefined;
+  if (signal.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
     let args = core.validated.has(callId) ? core.validated.get(callId) : JSON.parse(effect.arguments);

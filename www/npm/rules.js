@@ -41,7 +41,13 @@ const RULES = {
     /** @type {any[] | undefined} */
     let whole;
     Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...log.slice(0, known), ...rest]) });
-    return verdicts(core, core.options.policies.postTurn, turn);
+    const isCall = (/** @type {any} */ block) => block.type === "tool_call";
+    const calls = turn.message.content.filter(isCall).map(written);
+    const verdict = verdicts(core, core.options.policies.postTurn, turn);
+    // Calls of the turn are named by their number: the engine has them as the model wrote them.
+    const named = (/** @type {any} */ block) => (isCall(block) && calls.includes(written(block)) ? calls.indexOf(written(block)) : block);
+    const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(named) } : message));
+    return inject ? { inject } : verdict;
   },
 
   preDispatch(core, call) {
@@ -108,6 +114,7 @@ function polled(core, answer) {
 /**
  * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.
  * @param {any} core @param {any[]} policies @param {any} context
+ * @returns {{ stop?: string, inject?: any[] } | undefined}
  */
 function verdicts(core, policies, context) {
   const inject = [];
@@ -117,6 +124,11 @@ function verdicts(core, policies, context) {
     for (const message of verdict?.inject ?? []) inject.push(message?.role === "assistant" ? message : toMessage(message, "inject"));
   }
   return inject.length > 0 ? { inject } : undefined;
+}
+
+/** A call as text, to compare it. @param {any} call */
+function written({ callId, toolName, arguments: args }) {
+  return JSON.stringify([callId, toolName, args]);
 }
 
 /** @param {any} core @param {() => any} call */

@@ -106,7 +106,8 @@ export class World {
         this.log.executions.push({ id, name, arguments: sorted(args), t: this.t });
         this.fire({ tool: { id, when: "start" } });
         const output = await this.#behave(byCall?.[id] ?? behavior ?? {}, args, context);
-        this.fire({ tool: { id, when: "end" } });
+        // What a cancelled call still does counts for nothing.
+        if (!context.signal.aborted) this.fire({ tool: { id, when: "end" } });
         return output;
       },
     };
@@ -298,7 +299,7 @@ function slid({ normal_budget: normal, overflow_budget: less, anchor }, messages
   const isResult = (/** @type {number} */ at) => messages[at]?.role === "tool_result";
   let from = Math.min(anchor, messages.length);
   while (isResult(from)) from++;
-  const left = budget - sum(messages.slice(0, from));
+  const left = Math.max(0, budget - sum(messages.slice(0, from)));
   let to = messages.length;
   while (to > from && sum(messages.slice(to - 1)) <= left) to--;
   while (isResult(to)) to++;
