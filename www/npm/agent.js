@@ -80,8 +80,8 @@ class Core {
     /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
     this.promised = new Map();
     this.nextPromise = 1;
-    /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
-    this.validated = new Map();
+    /** What the schemas made of the arguments, by call, for the tools. @type {Map<string, any>} */
+    this.checked = new Map();
     /** @type {Map<number, Driver>} */
     this.byHandle = new Map();
     /** The run that is on. @type {Driver | undefined} */
@@ -142,7 +142,7 @@ class Core {
   /** @param {any} tools */
   setTools(tools) {
     for (const [name, made] of this.tools) this.formerTools.set(name, made);
-    this.offered = toTools(tools, this.namesMayRepeat).map((made) => ({ ...made, late: isLate(made) }));
+    this.offered = toTools(tools, this.namesMayRepeat);
     // Of two with the same name the first runs.
     this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
@@ -264,7 +264,7 @@ class Core {
     if (this.driver !== driver) return;
     this.driver = undefined;
     this.asked.clear();
-    this.validated.clear();
+    this.checked.clear();
     this.promised.clear();
     this.formerTools.clear();
   }
@@ -423,21 +423,10 @@ const registry =
   typeof FinalizationRegistry === "undefined"
     ? undefined
     : new FinalizationRegistry(({ engine, handle }) => {
-        if (engine === getEngine()) engine.glue.agent_drop(handle);
+        if (engine !== getEngine()) return;
+        engine.glue.agent_drop(handle);
+        for (const run of engine.runs) if (!run.deref()) engine.runs.delete(run);
       });
-
-/** A schema that may answer later is asked again when the tool starts. @param {any} made */
-function isLate(made) {
-  const standard = (made.definition.parameters ?? made.definition.inputSchema)?.["~standard"];
-  if (!standard) return false;
-  try {
-    const answer = standard.validate({});
-    if (answer instanceof Promise) answer.catch(() => {});
-    return answer instanceof Promise;
-  } catch {
-    return true;
-  }
-}
 
 /** @param {any} made */
 function toolSettings({ definition, schema }) {

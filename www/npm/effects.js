@@ -94,12 +94,11 @@ async function execute(run, slot, effect, signal) {
   if (signal.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
-    let args = core.validated.has(callId) ? core.validated.get(callId) : JSON.parse(effect.arguments);
-    core.validated.delete(callId);
-    const checked = prepared.late && (await prepared.check(args));
+    const check = core.checked.get(callId);
+    core.checked.delete(callId);
+    const checked = check instanceof Promise ? await check : check;
     if (checked?.error) return { invalid: checked.error };
-    if (checked) args = checked.value;
-    const output = await prepared.definition.execute(args, {
+    const output = await prepared.definition.execute(checked ? checked.value : JSON.parse(effect.arguments), {
       callId, toolName: name, runId: run.runId, sessionId: core.sessionId, signal,
       // The AI SDK's names for the same things.
       toolCallId: callId, abortSignal: signal,

@@ -24,6 +24,7 @@ export function openaiCompatible(id, options) {
 /** @param {string} provider @param {string} kind @param {string} id @param {any} options */
 function wire(provider, kind, id, options) {
   if (typeof id !== "string" || id === "") throw misuse(`a model needs an id, got ${kindOf(id)}`);
+  if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   for (const name of Object.keys(options)) {
     if (!OPTIONS.includes(name)) throw misuse(`model \`${id}\`: unknown option \`${name}\`${didYouMean(name, OPTIONS)}`);
   }

@@ -69,6 +69,7 @@ export class Driver {
    */
   constructor(core, prompts, { signal, runId }) {
     this.core = core;
+    this.ref = new WeakRef(this);
     this.runId = runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
@@ -127,7 +128,7 @@ export class Driver {
       const text = prompts === null ? undefined : JSON.stringify(prompts);
       this.handle = this.core.call(() => engine.glue.run_new(handle, text, this.runId, sessionId, this.now()));
       this.core.byHandle.set(this.handle, this);
-      engine.runs.add(this);
+      engine.runs.add(this.ref);
       if (this.stopping !== undefined) engine.glue.run_abort(this.handle, this.stopping);
       this.poll();
     } catch (error) {
@@ -603,7 +604,7 @@ export class Driver {
     this.unlisten();
     for (const slot of [...this.slots.keys()]) this.#cancel(slot);
     this.core.byHandle.delete(this.handle);
-    this.engine?.runs.delete(this);
+    this.engine?.runs.delete(this.ref);
     this.core.runEnded(this);
     this.#dismissWaiting();
     this.settle(result);
