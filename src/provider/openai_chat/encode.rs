@@ -76,7 +76,12 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let scribe = Scribe { provider: self.provider, model: &request.model, compat: &self.compat };
+        let scribe = Scribe {
+            provider: self.provider,
+            model: &request.model,
+            compat: &self.compat,
+            caches: request.options.cache != Some(false),
+        };
         // What is given back of thinking depends on the model.
         if self.model != request.model {
             self.history.clear();

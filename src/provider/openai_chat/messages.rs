@@ -15,6 +15,8 @@ pub(super) struct Scribe<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     pub(super) compat: &'a Compat,
+    /// Whether prompts may be cached.
+    pub(super) caches: bool,
 }
 
 /// What waits behind a message.
@@ -59,7 +61,7 @@ impl Scribe<'_> {
         let is_developer = self.compat.developer_role && is_reasoning_model(self.model);
         let mut object = ObjectWriter::new(out);
         object.field("role", if is_developer { "developer" } else { "system" });
-        if self.compat.cache_control && self.model.starts_with("anthropic/") {
+        if self.caches && self.compat.cache_control && self.model.starts_with("anthropic/") {
             let out = object.key("content");
             out.push('[');
             let mut part = ObjectWriter::new(out);
