@@ -1,6 +1,11 @@
 //! The recorded answers of providers in `tests/data/fixtures`, played by the code that `cargo xtask fixtures` runs.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a panic here is a test that fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic here is a test that fails"
+)]
 
 #[allow(dead_code, unreachable_pub, reason = "the file is a module of xtask, whose `run` prints")]
 #[path = "../xtask/src/fixtures.rs"]

@@ -1,7 +1,12 @@
 //! Requests to Chat Completions: each file of `tests/data/requests/openai_chat` holds a request and the body (address,
 //! headers) that must come of it.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a panic here is a test that fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic here is a test that fails"
+)]
 
 use std::fs;
 use std::path::Path;

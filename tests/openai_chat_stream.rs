@@ -1,6 +1,11 @@
 //! What the decoder of Chat Completions makes of streams that no recording in `tests/data/fixtures` shows.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a panic here is a test that fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic here is a test that fails"
+)]
 
 use turnwheel::error::ErrorKind;
 use turnwheel::json::Value;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{JsonError, Reader};
+use crate::json::{JsonError, RawJson, Reader};
 use crate::stream::AssistantMessageEvent as Event;
 
 /// A piece of text as it stands in a JSON string, with what UTF-8 cannot hold: a lone half of a character at its
@@ -141,6 +141,13 @@ impl Blocks {
         out.push(Event::ThinkingStart { index });
         out.push(Event::ThinkingEnd { index, signature: Some(data), redacted: true });
         index
+    }
+
+    /// A block that only its provider understands.
+    pub(super) fn raw(&mut self, data: RawJson, out: &mut Vec<Event>) {
+        self.close(out);
+        let index = self.number();
+        out.push(Event::Raw { index, data });
     }
 
     /// Begins a call. Gives its number.

@@ -8,6 +8,8 @@ use crate::message::{
     ToolResultMessage, UserMessage, text_of,
 };
 
+use crate::provider::request::{digest, fitting_id};
+
 use super::compat::{Compat, Replay, ToolIds};
 
 /// Writes messages for one model of one server.
@@ -248,7 +250,9 @@ fn write_part(block: &ContentBlock, out: &mut String) {
         ContentBlock::Image(image) => write_image_part(image, out),
         ContentBlock::File(file) => write_file_part(file, out),
         // No user message holds these.
-        ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) => write_text_part("", out),
+        ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
+            write_text_part("", out)
+        }
     }
 }
 
@@ -359,44 +363,14 @@ pub(super) fn wire_id(call_id: &str, rule: ToolIds) -> Cow<'_, str> {
             if call_id.len() == 9 && call_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                 Cow::Borrowed(call_id)
             } else {
-                Cow::Owned(in_digits(hash(call_id), &ALPHANUMERIC, 9))
+                Cow::Owned(digest(call_id, 9))
             }
         }
         ToolIds::Short => {
             let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
-            if call_id.len() <= 40 && call_id.chars().all(is_usual) {
-                return Cow::Borrowed(call_id);
-            }
-            let mut id: String =
-                call_id.chars().take(25).map(|c| if is_usual(c) { c } else { '_' }).collect();
-            id.push('_');
-            id.push_str(&in_digits(hash(call_id), &ALPHANUMERIC, 11));
-            Cow::Owned(id)
+            fitting_id(call_id, 40, is_usual)
         }
     }
-}
-
-const ALPHANUMERIC: [u8; 62] = *b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
-/// FNV-1a, stirred once more so that all digits depend on all bytes.
-fn hash(text: &str) -> u64 {
-    let mut state = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in text.bytes() {
-        state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    state ^= state >> 33;
-    state = state.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    state ^ (state >> 33)
-}
-
-fn in_digits(mut number: u64, digits: &[u8; 62], length: usize) -> String {
-    let mut text = String::with_capacity(length);
-    for _ in 0..length {
-        let at = usize::try_from(number % 62).unwrap_or(0);
-        text.push(digits.get(at).copied().map_or('0', char::from));
-        number /= 62;
-    }
-    text
 }
 
 #[cfg(test)]
