@@ -134,6 +134,13 @@ impl Blocks {
         }
     }
 
+    /// Sets the signature of the open block; an empty one is none.
+    pub(super) fn set_signature(&mut self, signature: &str) {
+        if let Some(open) = &mut self.open {
+            open.signature = if signature.is_empty() { None } else { Some(signature.to_owned()) };
+        }
+    }
+
     /// An opaque thinking block. Gives its number.
     pub(super) fn redacted(&mut self, data: String, out: &mut Vec<Event>) -> u32 {
         self.close(out);

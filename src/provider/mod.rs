@@ -6,6 +6,7 @@ mod blocks;
 pub mod error;
 mod history;
 pub mod openai_chat;
+pub mod openai_responses;
 mod progress;
 mod read;
 mod request;
@@ -78,6 +79,8 @@ pub struct Remarks {
     pub stop_sequence: Option<String>,
     /// What the provider tells of why it stopped: an object, or a text.
     pub stop_details: Option<RawJson>,
+    /// The provider's own ids of items that are calls, by the number of their block.
+    pub items: Vec<(u32, String)>,
     /// What is paid for, where the usage is that of the last of several steps that the provider ran.
     pub billed: Option<Usage>,
 }

@@ -5,7 +5,7 @@ mod compat;
 mod decode;
 mod encode;
 mod messages;
-mod strict;
+pub(super) mod strict;
 
 pub use compat::{Compat, ReasoningStyle, Replay, Strict, ToolIds, known};
 

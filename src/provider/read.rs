@@ -50,3 +50,8 @@ pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'
 pub(super) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> Read {
     reader.optional_u64().map(|number| *slot = number.or(*slot))
 }
+
+/// Reads a string into a slot; anything else empties the slot.
+pub(super) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> Read {
+    text(reader).map(|text| *slot = text.unwrap_or_default())
+}

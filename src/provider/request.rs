@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::json::{ObjectWriter, RawJson, ToJson};
-use crate::message::FileBlock;
+use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{Reasoning, StreamOptions, ToolSchema};
 
 /// The headers of a request: those of the wire, then those of the options, then those of the call. A later one wins.
@@ -161,6 +161,40 @@ fn in_digits(mut number: u64, digits: &[u8; 62], length: usize) -> String {
         number /= 62;
     }
     text
+}
+
+/// Models of OpenAI that think, and know the role `developer`.
+pub(super) fn is_reasoning_model(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
+        && !name.starts_with("o1-mini")
+}
+
+/// The text and the pictures of a tool's result, for wires that have no mark for errors.
+pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlock>) {
+    let (mut text, mut pictures) = (String::new(), Vec::new());
+    for block in &message.content {
+        match block {
+            ContentBlock::Text(block) => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&block.text);
+            }
+            ContentBlock::Image(image) => pictures.push(image),
+            _ => {}
+        }
+    }
+    let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    if message.is_error && !is_marked {
+        text.insert_str(0, "error: ");
+    }
+    (text, pictures)
+}
+
+/// A picture or file as an address.
+pub(super) fn data_url(mime_type: &str, data: &str) -> String {
+    ["data:", mime_type, ";base64,", data].concat()
 }
 
 /// The text of a file that is text; `None` for any other.

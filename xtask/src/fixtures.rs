@@ -12,6 +12,7 @@ use turnwheel::error::ErrorInfo;
 use turnwheel::message::{ContentBlock, MessageStopReason, ThinkingBlock, ToolCallBlock, Usage};
 use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
 use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
 use turnwheel::provider::{Remarks, Wire};
 use turnwheel::stream::{Assembler, AssistantMessageEvent};
 
@@ -50,6 +51,7 @@ const TOLD_IF_THERE: [&str; 11] = [
 fn wire(name: &str) -> Option<Box<dyn Wire>> {
     match name {
         "openai-chat" => Some(Box::new(OpenAiChat::new(OpenAiChatOptions::default()).ok()?)),
+        "openai-responses" => Some(Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default()))),
         "anthropic" => Some(Box::new(Anthropic::new(AnthropicOptions::default()))),
         _ => None,
     }
@@ -264,10 +266,16 @@ impl Seen {
         let assembled = assembler.finish(stop_reason);
         let mut told = Told::default();
         for (index, block) in (0_u32..).zip(&assembled.content) {
-            told.order.push(word_of(wire, block));
+            let word = word_of(wire, block);
+            let is_refusal = remarks.refusals.contains(&index);
+            // A text and a refusal are parts of one item.
+            let is_part = word == "message" && told.was_refusal.is_some_and(|was| was != is_refusal);
+            told.was_refusal = (word == "message").then_some(is_refusal);
+            if !is_part {
+                told.order.push(word);
+            }
             match block {
                 ContentBlock::Text(block) => {
-                    let is_refusal = remarks.refusals.contains(&index);
                     let text = if is_refusal { &mut told.refusal } else { &mut told.text };
                     text.push_str(&block.text);
                     told.take_signature(block.signature.as_deref());
@@ -278,7 +286,13 @@ impl Seen {
                     let is_broken = serde_json::from_str::<Value>(&raw).is_err() && !raw.is_empty();
                     let is_cut =
                         !closed.contains(&index) || (stop_reason == MessageStopReason::Length && is_broken);
-                    told.calls.push(call(block, if is_cut { Some(raw) } else { None }));
+                    let mut entry = call(block, if is_cut { Some(raw) } else { None });
+                    if let Some((_, id)) = remarks.items.iter().find(|(block, _)| *block == index)
+                        && is_cut
+                    {
+                        entry["item_id"] = json!(id);
+                    }
+                    told.calls.push(entry);
                 }
                 ContentBlock::Raw(data) => {
                     told.take_raw(serde_json::from_str(data.as_str()).unwrap_or_default());
@@ -287,10 +301,6 @@ impl Seen {
                     self.faults.push("an assistant message with a picture or a file".to_owned());
                 }
             }
-        }
-        // The parts of one item are one item.
-        if wire == "openai-responses" {
-            told.order.dedup_by(|a, b| a == "message" && b == "message" && told.messages < 2);
         }
         self.set("order", json!(told.order));
         self.set("text", json!(told.text));
@@ -331,8 +341,8 @@ struct Told {
     others: Vec<Value>,
     order: Vec<String>,
     phases: Vec<Value>,
-    /// Message items of Responses.
-    messages: usize,
+    /// The last block is a part of a message of Responses: whether it is a refusal.
+    was_refusal: Option<bool>,
     text_signature: Option<String>,
 }
 
@@ -343,10 +353,7 @@ impl Told {
             return;
         };
         match object(signature) {
-            Some(item) => {
-                self.messages += 1;
-                self.phases.extend(item.get("phase").cloned());
-            }
+            Some(item) => self.phases.extend(item.get("phase").cloned()),
             None => self.text_signature = Some(signature.to_owned()),
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::json::Reader;
 use crate::message::Usage;
 use crate::provider::blocks::Piece;
-use crate::provider::read::{Read, in_array, in_object, number, text};
+use crate::provider::read::{Read, in_array, in_object, number, string, text};
 
 /// What an event says.
 #[derive(Default)]
@@ -217,8 +217,4 @@ impl<'a> Start<'a> {
         });
         start
     }
-}
-
-fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> Read {
-    text(reader).map(|text| *slot = text.unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use crate::message::{
     ToolResultMessage, UserMessage, text_of,
 };
 
-use crate::provider::request::{digest, fitting_id};
+use crate::provider::request::{data_url, digest, fitting_id, is_reasoning_model, told_result};
 
 use super::compat::{Compat, Replay, ToolIds};
 
@@ -146,25 +146,7 @@ impl Scribe<'_> {
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-        let mut pictures = Vec::new();
-        let mut text = String::new();
-        for block in &message.content {
-            match block {
-                ContentBlock::Text(block) => {
-                    if !text.is_empty() {
-                        text.push('\n');
-                    }
-                    text.push_str(&block.text);
-                }
-                ContentBlock::Image(image) => pictures.push(image),
-                _ => {}
-            }
-        }
-        // This wire has no mark for errors.
-        let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
-        if message.is_error && !is_marked {
-            text.insert_str(0, "error: ");
-        }
+        let (mut text, pictures) = told_result(message);
         if text.is_empty() && !pictures.is_empty() {
             text.push_str("(see the attached image)");
         }
@@ -293,10 +275,6 @@ fn write_file_part(file: &FileBlock, out: &mut String) {
     part.end();
 }
 
-fn data_url(mime_type: &str, data: &str) -> String {
-    ["data:", mime_type, ";base64,", data].concat()
-}
-
 fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
     message.content.iter().filter_map(|block| match block {
         ContentBlock::Thinking(block) => Some(block),
@@ -346,13 +324,6 @@ fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
         details.push(Value::Object(entry));
     }
     if details.is_empty() { None } else { Some(details) }
-}
-
-/// Models that have the role `developer`.
-fn is_reasoning_model(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
-        && !name.starts_with("o1-mini")
 }
 
 /// An id that the server takes, made of ours alone, so that call and result always agree.
