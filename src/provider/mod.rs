@@ -4,6 +4,7 @@
 pub mod anthropic;
 mod blocks;
 pub mod error;
+pub mod gemini;
 mod history;
 pub mod openai_chat;
 pub mod openai_responses;

@@ -49,7 +49,12 @@ pub(super) struct Body<'a> {
 
 impl<'a> Body<'a> {
     pub(super) fn new(out: &'a mut String, options: &'a StreamOptions) -> Self {
-        Body { object: ObjectWriter::new(out), own: &options.body }
+        Body::of(out, &options.body)
+    }
+
+    /// An object with these fields of the user's.
+    pub(super) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
+        Body { object: ObjectWriter::new(out), own }
     }
 
     pub(super) fn key(&mut self, key: &str) -> Option<&mut String> {

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use turnwheel::error::ErrorInfo;
+use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::message::{ContentBlock, MessageStopReason, ThinkingBlock, ToolCallBlock, Usage};
 use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
+use turnwheel::provider::gemini::{Gemini, GeminiOptions};
 use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
 use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
 use turnwheel::provider::{Remarks, Wire};
@@ -52,6 +53,7 @@ fn wire(name: &str) -> Option<Box<dyn Wire>> {
     match name {
         "openai-chat" => Some(Box::new(OpenAiChat::new(OpenAiChatOptions::default()).ok()?)),
         "openai-responses" => Some(Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default()))),
+        "gemini" => Some(Box::new(Gemini::new(GeminiOptions::default()))),
         "anthropic" => Some(Box::new(Anthropic::new(AnthropicOptions::default()))),
         _ => None,
     }
@@ -226,12 +228,15 @@ impl Seen {
         let Some((stop_reason, error)) = end else {
             return self.faults.push("no end".to_owned());
         };
+        // A prompt that is refused is an error with a code of its own.
+        let is_filtered = error.as_ref().is_some_and(|error| error.code == ErrorKind::ContentFiltered);
+        let shown = if is_filtered { MessageStopReason::ContentFilter } else { stop_reason };
         if starts > 1 || (starts == 0 && error.is_none()) {
             self.faults.push(format!("{starts} starts"));
         }
         self.take_blocks(wire, assembler, stop_reason, (&raw_arguments, &closed), remarks);
         self.take_remarks(remarks);
-        self.set("stop_reason", json!(stop_reason.as_str()));
+        self.set("stop_reason", json!(shown.as_str()));
         self.set("raw_stop_reason", json!(remarks.raw_stop_reason));
         self.set("saw_done", json!(remarks.saw_done));
         self.set("usage", usage.as_ref().map_or(Value::Null, usage_fields));

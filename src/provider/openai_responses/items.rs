@@ -18,7 +18,7 @@ pub(super) struct Scribe<'a> {
     pub(super) model: &'a str,
 }
 
-/// The calls whose input is a text: their results have another name.
+/// The calls of the last answer whose input is a text: their results have another name.
 pub(super) type CustomCalls = Vec<String>;
 
 impl Scribe<'_> {
@@ -32,6 +32,7 @@ impl Scribe<'_> {
     }
 
     fn write_assistant(&self, message: &AssistantMessage, custom: &mut CustomCalls, out: &mut String) {
+        custom.clear();
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model && !message.is_cut();
         // Thinking that nothing came of is refused: it waits for what follows it.
