@@ -624,6 +624,18 @@ mod tests {
     }
 
     #[test]
+    fn a_second_start_voids_what_came_before() {
+        let mut assembler = Assembler::default();
+        for text in ["void", "new"] {
+            assembler.push(AssistantMessageEvent::Start).unwrap();
+            assembler.push(AssistantMessageEvent::TextStart { index: 0 }).unwrap();
+            assembler.push(AssistantMessageEvent::TextDelta { index: 0, delta: text.into() }).unwrap();
+        }
+        let assembled = assembler.finish(MessageStopReason::Stop);
+        assert_eq!(assembled.content, [ContentBlock::text("new")]);
+    }
+
+    #[test]
     fn a_gap_in_the_numbers_is_refused() {
         let mut assembler = Assembler::default();
         assert!(assembler.push(AssistantMessageEvent::TextStart { index: 1 }).is_err());

@@ -4,7 +4,7 @@ use turnwheel::provider::{Remarks, Wire};
 use turnwheel::stream::{Assembler, AssistantMessageEvent as Event};
 
 /// The events of a body in short words, and the remarks. Every cutting must give the same.
-pub fn play(wire: &dyn Wire, body: &str) -> (Vec<String>, Remarks) {
+pub(crate) fn play(wire: &dyn Wire, body: &str) -> (Vec<String>, Remarks) {
     let mut first = None;
     for piece in [body.len().max(1), 1, 2, 3, 11, 64] {
         let mut decoder = wire.decoder();
@@ -25,7 +25,7 @@ pub fn play(wire: &dyn Wire, body: &str) -> (Vec<String>, Remarks) {
 }
 
 /// An event in short words.
-pub fn in_words(event: &Event) -> String {
+pub(crate) fn in_words(event: &Event) -> String {
     match event {
         Event::Start => "start".into(),
         Event::TextStart { index } => format!("{index} text"),

@@ -76,10 +76,12 @@ impl Scribe<'_> {
                         write_text(&block.text, signature, false, &mut parts);
                     }
                 }
-                ContentBlock::Thinking(block) if is_same_model && !block.redacted => {
-                    if !block.thinking.is_empty() || block.signature.is_some() {
-                        write_text(&block.thinking, block.signature.as_deref(), true, &mut parts);
-                    }
+                ContentBlock::Thinking(block)
+                    if is_same_model
+                        && !block.redacted
+                        && (!block.thinking.is_empty() || block.signature.is_some()) =>
+                {
+                    write_text(&block.thinking, block.signature.as_deref(), true, &mut parts);
                 }
                 ContentBlock::ToolCall(call) => {
                     let metadata = call.metadata.as_ref().filter(|_| message.provider == self.provider);
