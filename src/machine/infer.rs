@@ -269,6 +269,9 @@ impl Step<'_> {
             }
             Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
             Reply::Stream(mut event) => {
+                if event == AssistantMessageEvent::Start {
+                    self.forget(&streaming.assembler, "the provider began the answer anew");
+                }
                 let original = self.claim_id(&mut event);
                 let pushed = streaming.assembler.push(event);
                 if let Some((index, original)) = original {
@@ -454,10 +457,15 @@ impl Step<'_> {
     /// What was shown of an attempt does not count.
     fn take_back(&mut self, streaming: Streaming, reason: &str) {
         self.s.usage.add(&streaming.assembler.usage.totalled());
-        if streaming.assembler.is_empty() {
+        self.forget(&streaming.assembler, reason);
+    }
+
+    /// What was shown does not count.
+    fn forget(&mut self, shown: &Assembler, reason: &str) {
+        if shown.is_empty() {
             return;
         }
-        for call_id in streaming.assembler.call_ids() {
+        for call_id in shown.call_ids() {
             self.s.history.call_ids.release(call_id);
         }
         self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });

@@ -159,7 +159,7 @@ impl JsMessages {
         match rules::call(&self.host, kind, "null") {
             Ok(promise @ Value::Number(_)) => {
                 let effect = effect(kind, |object| {
-                    object.field("promise", &Value::Number(promise));
+                    object.field("promise", &promise);
                 });
                 let answer = ask(effect, Vec::from_json);
                 Box::pin(async { answer.await.unwrap_or_default() })
