@@ -17,6 +17,7 @@ use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
+use crate::json::RawJson;
 use crate::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
 };
@@ -106,8 +107,10 @@ pub struct AgentLoopResult {
     pub run_id: Rc<str>,
     /// Everything appended since the start.
     pub messages: Vec<AgentMessage>,
-    /// The text of the last answer.
+    /// The text of the last answer; the JSON of a structured one.
     pub text: String,
+    /// The structured answer, where one was asked for and given.
+    pub output: Option<RawJson>,
     /// Everything it used.
     pub usage: Usage,
     /// Turns that called the model.
@@ -119,6 +122,7 @@ pub struct AgentLoopResult {
 }
 
 /// What [`AgentStream::poll_output`] gives.
+#[allow(clippy::large_enum_variant, reason = "handed on at once, never kept; a box would cost one per event")]
 pub enum Next {
     /// Tell the listeners.
     Event(AgentEvent),
@@ -253,6 +257,7 @@ impl AgentStream {
             run_id: self.context.run_id.clone(),
             messages: Vec::new(),
             text: String::new(),
+            output: None,
             usage: Usage::default(),
             turns: 0,
             stop_reason: RunStopReason::Error,
@@ -427,10 +432,12 @@ impl AgentStream {
                 AgentMessage::Assistant(answer) => Some(answer.text()),
                 _ => None,
             });
+            let output = self.state.output().cloned();
             self.result = Some(AgentLoopResult {
                 run_id: self.context.run_id.clone(),
                 messages: messages.clone(),
-                text: last.unwrap_or_default(),
+                text: output.as_ref().map(|json| json.as_str().to_owned()).or(last).unwrap_or_default(),
+                output,
                 usage: *usage,
                 turns: *turns,
                 stop_reason: *stop_reason,
@@ -525,7 +532,7 @@ impl AgentStream {
         config: &Rc<AgentLoopConfig>,
         tool: usize,
         call_id: Rc<str>,
-        arguments: crate::json::RawJson,
+        arguments: RawJson,
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();

@@ -4,6 +4,7 @@
 //! Written here because it is inside what this crate exists for: a chunk of a stream is read in one pass, numbers
 //! keep their text (no float code in the wasm file), and a lone surrogate becomes U+FFFD instead of losing a frame.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
@@ -603,27 +604,12 @@ impl<'a> Reader<'a> {
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         self.open(b'{', "an object")?;
-        if self.peek() == Some(b'}') {
-            return self.close();
+        let mut is_first = true;
+        while let Some(key) = self.next_key(is_first)? {
+            is_first = false;
+            member(self, &key)?;
         }
-        loop {
-            match self.plain_string() {
-                Some(key) => {
-                    self.colon()?;
-                    member(self, key)?;
-                }
-                None => {
-                    let key = self.key()?;
-                    self.colon()?;
-                    member(self, &key)?;
-                }
-            }
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => return self.close(),
-                _ => return Err(self.error("a comma or `}` was expected")),
-            }
-        }
+        Ok(())
     }
 
     /// Reads a list: `item` is called before each item with its index and must read exactly one value.
@@ -635,19 +621,45 @@ impl<'a> Reader<'a> {
         mut item: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         self.open(b'[', "a list")?;
-        if self.peek() == Some(b']') {
-            return self.close();
-        }
         let mut index = 0;
-        loop {
+        while self.next_item(index == 0)? {
             item(self, index)?;
             index += 1;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => return self.close(),
-                _ => return Err(self.error("a comma or `]` was expected")),
-            }
         }
+        Ok(())
+    }
+
+    /// The key of the next member, its colon read too; `None` behind the last one. One function for all objects: the
+    /// code of `object` stands in the wasm file once for each use.
+    #[inline(never)]
+    fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
+        match self.peek() {
+            Some(b'}') => return self.close().map(|()| None),
+            Some(b',') if !is_first => self.at += 1,
+            _ if is_first => {}
+            _ => return Err(self.error("a comma or `}` was expected")),
+        }
+        let key = match self.plain_string() {
+            Some(key) => Cow::Borrowed(key),
+            None => Cow::Owned(self.key()?),
+        };
+        if self.peek() != Some(b':') {
+            return Err(self.error("a colon was expected"));
+        }
+        self.at += 1;
+        Ok(Some(key))
+    }
+
+    /// Whether another item follows.
+    #[inline(never)]
+    fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
+        match self.peek() {
+            Some(b']') => return self.close().map(|()| false),
+            Some(b',') if !is_first => self.at += 1,
+            _ if is_first => {}
+            _ => return Err(self.error("a comma or `]` was expected")),
+        }
+        Ok(true)
     }
 
     /// Reads a string. It is borrowed from the text unless it holds an escape; then it is appended to `spare` and
@@ -818,16 +830,6 @@ impl<'a> Reader<'a> {
         } else {
             Err(self.error("a key in quotes was expected"))
         }
-    }
-
-    #[allow(clippy::inline_always, reason = "once for each key")]
-    #[inline(always)]
-    fn colon(&mut self) -> Result<(), JsonError> {
-        if self.peek() != Some(b':') {
-            return Err(self.error("a colon was expected"));
-        }
-        self.at += 1;
-        Ok(())
     }
 
     fn byte_at(&self, at: usize) -> Option<u8> {

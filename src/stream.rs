@@ -163,6 +163,8 @@ pub enum AssistantMessageEvent {
     },
     /// What was used so far; the last word wins.
     Usage(Usage),
+    /// A sign of life with nothing to show, such as a comment on the wire.
+    Ping,
     /// The answer is whole.
     Done {
         /// How it stopped.
@@ -274,7 +276,7 @@ impl Assembler {
         use AssistantMessageEvent as E;
         match event {
             E::Start => self.blocks.clear(),
-            E::Done { .. } | E::Error(_) => {}
+            E::Ping | E::Done { .. } | E::Error(_) => {}
             E::Raw { index, data } => self.open(index, Partial::Raw(data))?,
             E::Usage(usage) => self.usage = usage,
             E::TextStart { index } => self.open(index, Partial::Text(TextBlock::default()))?,
@@ -451,6 +453,7 @@ impl FromJson for AssistantMessageEvent {
         };
         Ok(match kind {
             "start" => E::Start,
+            "ping" => E::Ping,
             "text_start" => E::TextStart { index: index()? },
             "text_delta" => E::TextDelta { index: index()?, delta: text("delta")? },
             "text_end" => E::TextEnd { index: index()?, signature: optional("signature") },

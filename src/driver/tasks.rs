@@ -220,7 +220,7 @@ impl ToolWork {
             }
         }
         match self.updates.take() {
-            Some(update) => Some(Polled::More(Reply::Update(update))),
+            Some(update) => Some(Polled::More(Reply::Progress(update))),
             None => self.outcome.take().map(|outcome| Polled::Last(Reply::Executed(outcome))),
         }
     }

@@ -14,6 +14,7 @@ use crate::message::{
 use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use crate::ports::{Compaction, HookCall};
 
+use super::output::Answered;
 use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
 use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply, Step};
 
@@ -259,13 +260,26 @@ impl Step<'_> {
 
     /// The answer has no calls.
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
+        let missed = match self.judge_text(message) {
+            Answered::AsItIs => None,
+            Answered::Fits(output) => {
+                self.s.output = Some(output);
+                None
+            }
+            Answered::Misses(why) => Some(self.missed_output(&why)),
+        };
         let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
         self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
+        if let Some(Err(error)) = missed {
+            self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
+            return self.end_run(RunStopReason::Error, Some(*error));
+        }
         self.end_turn(Some(message), Vec::new(), TurnEndReason::Complete);
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
+        self.inject(missed.and_then(Result::ok).into_iter().collect());
         self.inject(decided.injected);
         let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
         self.poll(Queue::Steering, then);
@@ -498,9 +512,10 @@ impl Step<'_> {
 
     fn reply(&mut self, id: EffectId, reply: Reply) {
         let Some(reply) = self.stream_in_place(id, reply) else { return };
-        if let Some(queue) = self.s.polls.remove(&id) {
-            return self.polled_beside(queue, reply);
-        }
+        let reply = match (reply, self.s.polls.remove(&id)) {
+            (Reply::Polled(messages), Some(queue)) => return self.polled_beside(queue, messages),
+            (reply, _) => reply,
+        };
         if self.s.total_timer == Some(id) {
             self.s.total_timer = None;
             let text = "the run took longer than its time limit";
@@ -517,22 +532,24 @@ impl Step<'_> {
             },
             Phase::Asking(ask) => self.reply_to_ask(ask, id, reply),
             Phase::Dispatching(batch) => self.reply_to_batch(batch, id, reply),
-            Phase::Polling { effect, queue, then } if effect == id => {
-                if let Reply::Polled(messages) = reply {
+            Phase::Polling { effect, queue, then } if effect == id => match reply {
+                Reply::Polled(messages) => {
                     self.receive(queue, messages);
+                    self.polled(queue, then);
                 }
-                self.polled(queue, then);
-            }
-            Phase::Closing { effect, reason, error } if effect == id => self.close(reason, error),
+                _ => self.s.phase = Phase::Polling { effect, queue, then },
+            },
+            Phase::Closing { effect, reason, error } if effect == id => match reply {
+                Reply::Hook(_) => self.close(reason, error),
+                _ => self.s.phase = Phase::Closing { effect, reason, error },
+            },
             phase => self.s.phase = phase,
         }
     }
 
     /// A poll that nobody waits for is answered: its messages are mail like any other.
-    fn polled_beside(&mut self, queue: Queue, reply: Reply) {
-        if let Reply::Polled(messages) = reply {
-            self.receive(queue, messages);
-        }
+    fn polled_beside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
+        self.receive(queue, messages);
         if let Phase::Dispatching(_) = self.s.phase {
             self.steer_batch();
         }

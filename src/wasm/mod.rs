@@ -27,7 +27,7 @@ use wasm_bindgen::prelude::*;
 use crate::agent::{Agent, Delivery};
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
-use crate::driver::{AgentStream, Next};
+use crate::driver::{AgentStream, Next, Published};
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
 use crate::message::AgentMessage;
@@ -58,6 +58,8 @@ struct AgentEntry {
 struct RunEntry {
     agent: Rc<AgentEntry>,
     stream: RefCell<AgentStream>,
+    /// Its own board: the agent may be reset while the run comes to its end.
+    published: Rc<RefCell<Published>>,
     desk: Rc<Desk>,
     cancel: CancelToken,
     sent: RefCell<Sent>,
@@ -167,10 +169,17 @@ pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Lets go of an agent.
+/// Lets go of an agent, and of its run if it has one: nobody is left to whom it could tell its end.
 #[wasm_bindgen]
 pub fn agent_drop(handle: u32) {
-    let gone = INSTANCE.with(|instance| instance.borrow_mut().agents.remove(&handle));
+    let gone = INSTANCE.with(|instance| {
+        let mut instance = instance.borrow_mut();
+        let agent = instance.agents.remove(&handle)?;
+        let mut runs = std::mem::take(&mut instance.runs);
+        let kept = runs.extract_if(.., |_, run| !Rc::ptr_eq(&run.agent, &agent)).collect();
+        instance.runs = kept;
+        Some((agent, runs))
+    });
     drop(gone);
 }
 
@@ -196,9 +205,10 @@ pub fn run_new(
     let handle = next_handle();
     let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
+        published: entry.agent.published(),
         agent: entry,
+        desk: Rc::new(Desk::new(history, stream.state().session().clone())),
         stream: RefCell::new(stream),
-        desk: Rc::new(Desk::new(history)),
         cancel,
         sent: RefCell::default(),
         waker: woken.clone().into(),
@@ -223,7 +233,6 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
     outbox.clear();
     let mut sent = run.sent.borrow_mut();
     run.woken.polling.store(true, Ordering::Relaxed);
-    let published = run.agent.agent.published();
     let ended = desk::with(&run.desk, || {
         loop {
             run.woken.woken.store(false, Ordering::Relaxed);
@@ -231,7 +240,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
             match stream.poll_output(&mut cx, outbox.is_empty()) {
                 Poll::Ready(Next::Event(event)) => {
                     run.desk.flush(&mut outbox);
-                    outbox.history(&mut sent, &run.desk, &published.borrow());
+                    outbox.history(&mut sent, &run.desk, &run.published.borrow());
                     outbox.event(&mut sent, &run.desk, &event);
                 }
                 Poll::Ready(Next::Barrier) => break false,
@@ -241,7 +250,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
             }
         }
     });
-    outbox.history(&mut sent, &run.desk, &published.borrow());
+    outbox.history(&mut sent, &run.desk, &run.published.borrow());
     run.desk.flush(&mut outbox);
     run.woken.polling.store(false, Ordering::Relaxed);
     drop((sent, stream));
@@ -351,6 +360,18 @@ pub fn update(handle: u32, slot: SlotId, update: &str) {
     at_desk(handle, |desk| desk.update(slot, update));
 }
 
+/// A tool changes the session state: a key and its value, JSON. Without a value the key is deleted.
+#[wasm_bindgen]
+pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
+    at_desk(handle, |desk| desk.set_state(slot, key, value.as_deref()));
+}
+
+/// An agent that runs inside a tool tells an event, JSON.
+#[wasm_bindgen]
+pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
+    at_desk(handle, |desk| desk.subagent_event(slot, event));
+}
+
 /// The body of a request that is to be sent. To be taken once.
 #[wasm_bindgen]
 pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
@@ -381,6 +402,12 @@ pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, J
     let id = next_handle();
     entry.receipts.borrow_mut().push((id, receipt));
     Ok(id)
+}
+
+/// Whether messages wait for an agent's next run.
+#[wasm_bindgen]
+pub fn has_waiting(agent: u32) -> bool {
+    agent_entry(agent).is_ok_and(|entry| entry.agent.has_waiting())
 }
 
 /// Empties an agent's queues.

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use crate::approval::{ApprovalGate, ApprovalOptions};
 use crate::config::{
-    AgentLoopConfig, Delivery, InFlight, Model, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
+    AgentLoopConfig, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
+    ToolExecutionPolicy,
 };
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
@@ -31,8 +32,8 @@ pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, A
     let names: Vec<&str> = list(settings, "has").iter().filter_map(Value::as_str).collect();
     let has = |name: &str| names.contains(&name);
     let mut models = Vec::new();
-    for (index, told) in list(settings, "models").iter().enumerate() {
-        models.push(model(told, u32::try_from(index).unwrap_or(0))?);
+    for told in list(settings, "models") {
+        models.push(model(told)?);
     }
     let Some(first) = models.first().cloned() else {
         return Err(misuse("there is no model; set `model`, for example openai(\"gpt-5-mini\", { apiKey })"));
@@ -43,7 +44,8 @@ pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, A
     for told in list(settings, "tools") {
         tools.push(Rc::new(JsTool(tool(told, host)?)));
     }
-    config.set_tools(tools)?;
+    // The facade has looked at them.
+    config.offer_tools(tools);
     plain(&mut config, settings)?;
     functions(&mut config, settings, host, &has);
     Ok(config)
@@ -99,7 +101,19 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     if let Some(Value::Object(state)) = settings.get("sessionState") {
         rules.session_state = state.clone();
     }
+    if let Some(transfer) = settings.get("transfer") {
+        transfers(rules, transfer);
+    }
     Ok(())
+}
+
+/// `{ agentName?, chain?, maxDepth? }`
+fn transfers(rules: &mut Rules, told: &Value) {
+    rules.agent_name = told.get("agentName").and_then(Value::as_str).unwrap_or_default().into();
+    let names = list(told, "chain").iter().filter_map(Value::as_str);
+    rules.transfer_chain = names.map(str::to_owned).collect();
+    let depth = told.get("maxDepth").and_then(Value::as_u64).and_then(|most| usize::try_from(most).ok());
+    rules.max_transfer_depth = depth.unwrap_or(rules.max_transfer_depth);
 }
 
 fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &dyn Fn(&str) -> bool) {
@@ -113,8 +127,7 @@ fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &
     }
     let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
     if steering || follow_up {
-        config.set_message_provider(Rc::new(JsMessages { steering, follow_up }));
-        config.rules.has_message_provider = steering;
+        config.set_message_provider(Rc::new(JsMessages { host: host.clone(), steering, follow_up }));
     }
     if has("asyncTransformContext") {
         config.ports.transformer = Some(Rc::new(JsTransformer));
@@ -161,9 +174,11 @@ fn retry_config(told: &Value) -> RetryConfig {
     }
 }
 
-/// `{ wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools?, dangerouslyAllowBrowser? }`; without a
-/// wire the host streams.
-fn model(told: &Value, index: u32) -> Result<Model, AgentError> {
+/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools?, dangerouslyAllowBrowser? }`;
+/// without a wire the host streams.
+fn model(told: &Value) -> Result<Model, AgentError> {
+    let index = told.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
+    let index = index.unwrap_or_default();
     let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
     let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text("wire").is_empty() {
         (text("provider").into(), Rc::new(JsModel { index }))

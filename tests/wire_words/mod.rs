@@ -28,6 +28,7 @@ pub(crate) fn play(wire: &dyn Wire, body: &str) -> (Vec<String>, Remarks) {
 pub(crate) fn in_words(event: &Event) -> String {
     match event {
         Event::Start => "start".into(),
+        Event::Ping => "ping".into(),
         Event::TextStart { index } => format!("{index} text"),
         Event::TextDelta { index, delta } | Event::ThinkingDelta { index, delta } => {
             format!("{index} + {delta}")

@@ -204,6 +204,8 @@ fn without_machine_paths() -> Result<String> {
 fn bind(compiled: &Path, kind: Kind, folder: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
+    // An instance that panicked is thrown away: the facade begins anew with `__wbg_reset_state`.
+    bindgen.reset_state_function(true);
     bindgen.remove_name_section(kind == Kind::Release).remove_producers_section(true);
     bindgen.generate(folder).context("wasm-bindgen failed")?;
     // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.

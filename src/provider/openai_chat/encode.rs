@@ -5,7 +5,9 @@ use std::rc::Rc;
 use crate::json::{ObjectWriter, RawJson};
 use crate::provider::HttpRequest;
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, Written, effort, headers, join_query as join};
+use crate::provider::request::{
+    Body, Tools, Written, effort, headers, is_reasoning_model, join_query as join,
+};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 
 use super::compat::{Compat, ReasoningStyle, Strict};
@@ -162,6 +164,8 @@ impl Encoder {
         let kind = if is_off { "disabled" } else { "enabled" };
         match self.compat.reasoning {
             ReasoningStyle::None => {}
+            // A model that cannot think refuses to be told not to.
+            ReasoningStyle::Effort if is_off && self.names_efforts() && !is_reasoning_model(model) => {}
             ReasoningStyle::Effort => body.field("reasoning_effort", word),
             ReasoningStyle::OpenRouter => body.object("reasoning", |object| match budget {
                 Some(tokens) => _ = object.field("max_tokens", &tokens),
@@ -190,6 +194,9 @@ impl Encoder {
             }
             ReasoningStyle::TemplateKwargs => body.object("chat_template_kwargs", |object| {
                 object.field("enable_thinking", &!is_off);
+                if !is_off {
+                    object.field("reasoning_effort", word);
+                }
             }),
             ReasoningStyle::Mistral if model.starts_with("magistral") => {
                 if !is_off {
@@ -200,6 +207,11 @@ impl Encoder {
                 body.field("reasoning_effort", if is_off { "none" } else { "high" });
             }
         }
+    }
+
+    /// Whether the server checks the effort against what the model knows.
+    fn names_efforts(&self) -> bool {
+        matches!(self.provider, "openai" | "azure")
     }
 }
 
