@@ -6,8 +6,6 @@ mod decode;
 mod encode;
 mod partial;
 
-use crate::error::ErrorInfo;
-use crate::provider::error::Answer;
 use crate::provider::{Decoder, HttpRequest, Limits, Wire};
 use crate::stream::ModelRequest;
 
@@ -53,15 +51,5 @@ impl Wire for Gemini {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decoder(self.limits))
-    }
-
-    fn error(
-        &self,
-        status: u16,
-        header: &dyn Fn(&str) -> Option<String>,
-        body: &[u8],
-        now: u64,
-    ) -> ErrorInfo {
-        Answer { status, header, body, now }.error()
     }
 }

@@ -44,8 +44,15 @@ pub trait Wire {
 
     /// What an answer with another status means. `header` looks a response header up, by its name in lower case;
     /// `now` is milliseconds since 1970, for dates in headers.
-    fn error(&self, status: u16, header: &dyn Fn(&str) -> Option<String>, body: &[u8], now: u64)
-    -> ErrorInfo;
+    fn error(
+        &self,
+        status: u16,
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &[u8],
+        now: u64,
+    ) -> ErrorInfo {
+        error::Answer { status, header, body, now }.error()
+    }
 }
 
 /// Bytes in, events out. Bytes may be cut anywhere.

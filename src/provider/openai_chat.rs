@@ -9,10 +9,8 @@ pub(super) mod strict;
 
 pub use compat::{Compat, ReasoningStyle, Replay, Strict, ToolIds, known};
 
-use crate::error::ErrorInfo;
 use crate::json::Value;
 pub use crate::provider::Limits;
-use crate::provider::error::Answer;
 use crate::provider::{Decoder, HttpRequest, Wire};
 use crate::stream::ModelRequest;
 
@@ -72,15 +70,5 @@ impl Wire for OpenAiChat {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decoder(self.limits, self.compat.replay == Replay::Details))
-    }
-
-    fn error(
-        &self,
-        status: u16,
-        header: &dyn Fn(&str) -> Option<String>,
-        body: &[u8],
-        now: u64,
-    ) -> ErrorInfo {
-        Answer { status, header, body, now }.error()
     }
 }

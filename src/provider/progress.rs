@@ -38,8 +38,31 @@ pub(super) trait Frames {
     /// Takes a frame.
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>);
 
-    /// The body has ended and nothing said that the answer is whole. `stray` is what stood beside the frames.
-    fn end(&mut self, stray: &str, out: &mut Vec<Event>);
+    /// A document beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>);
+
+    /// Whether all came that an answer needs, though no frame ended it.
+    fn is_whole(&self) -> bool {
+        self.progress().remarks.raw_stop_reason.is_some()
+    }
+
+    /// The answer is whole.
+    fn done(&mut self, out: &mut Vec<Event>);
+
+    /// The body has ended and no frame said that the answer is whole. `stray` is what stood beside the frames.
+    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
+        if let Some(at) = stray.find(['{', '[']) {
+            self.document(stray.get(at..).unwrap_or_default(), out);
+        }
+        if self.progress().is_ended {
+            return;
+        }
+        if self.is_whole() {
+            self.done(out);
+        } else {
+            self.progress_mut().ended_early(stray, out);
+        }
+    }
 }
 
 /// The decoder of every wire.
@@ -118,12 +141,6 @@ impl Progress {
         out.push(Event::Start);
     }
 
-    /// The body has ended before the answer was whole. `stray` is what stood beside the frames.
-    pub(super) fn ended_early(&mut self, stray: &str, out: &mut Vec<Event>) {
-        let error = if self.is_started || stray.is_empty() { ended_early(stray) } else { no_stream(stray) };
-        self.fail(error, out);
-    }
-
     /// What was used so far.
     pub(super) fn tell_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
         if self.usage != Some(usage) {
@@ -174,6 +191,12 @@ impl Progress {
         }
     }
 
+    /// The body has ended and the answer is not whole. `stray` is what stood beside the frames.
+    pub(super) fn ended_early(&mut self, stray: &str, out: &mut Vec<Event>) {
+        let is_no_stream = !self.is_started && !stray.is_empty();
+        self.fail(if is_no_stream { no_stream(stray) } else { ended_early(stray) }, out);
+    }
+
     /// A frame is no JSON. The last one of a connection that was cut may be so, and the words that some proxies send
     /// to keep it alive.
     pub(super) fn broken(&mut self, data: &str, error: &JsonError, out: &mut Vec<Event>) {
@@ -192,9 +215,4 @@ impl Progress {
 /// A limit was broken: the same again would break it again.
 fn refusal(message: String) -> ErrorInfo {
     ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
-}
-
-/// The JSON document in what stood beside the frames, if there is one.
-pub(super) fn document_in(stray: &str) -> Option<&str> {
-    stray.find(['{', '[']).and_then(|at| stray.get(at..))
 }

@@ -7,7 +7,7 @@ use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
 use crate::provider::error::{in_stream, in_stream_text, is_error};
-use crate::provider::progress::{Frames, Progress, SseDecoder, document_in};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
 
@@ -82,18 +82,50 @@ impl Frames for Answer {
         }
     }
 
-    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
-        if let Some(document) = document_in(stray) {
-            self.document(document, out);
+    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        let mut message = WireEvent::default();
+        if message.read(text).is_err() || message.kind != "message" {
+            return match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            };
         }
-        if self.progress.is_ended {
-            return;
+        self.start(&message, out);
+        let mut index = 0;
+        let _ = Reader::new(message.content.unwrap_or("[]")).array(|reader, _| {
+            let block = Some(reader.skip()?).filter(|block| block.starts_with('{'));
+            let event = WireEvent { index: Some(index), block, ..WireEvent::default() };
+            self.begin(&event, out);
+            self.close_raw(out);
+            index += 1;
+            Ok(())
+        });
+        self.take_end(&message, out);
+    }
+
+    fn done(&mut self, out: &mut Vec<Event>) {
+        use MessageStopReason as Stop;
+        self.progress.start(out);
+        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        let word = match word {
+            "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+            "refusal" => Stop::Refusal,
+            "pause_turn" => Stop::Pause,
+            "tool_use" => Stop::ToolUse,
+            "error" => {
+                let text = "the provider ended the answer with `error`";
+                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
+            }
+            _ => Stop::Stop,
+        };
+        // What is open was cut, or refused.
+        if !matches!(word, Stop::Length | Stop::Refusal) {
+            self.close(out);
         }
-        if self.progress.remarks.raw_stop_reason.is_some() {
-            self.done(out);
-        } else {
-            self.progress.ended_early(stray, out);
-        }
+        self.progress.blocks.close(out);
+        let stop_reason = if word == Stop::Stop && self.has_calls { Stop::ToolUse } else { word };
+        self.progress.done(stop_reason, out);
     }
 }
 
@@ -281,52 +313,6 @@ impl Answer {
             out.push(Event::ToolCallEnd { index, metadata: None });
             self.has_calls = true;
         }
-    }
-
-    fn done(&mut self, out: &mut Vec<Event>) {
-        use MessageStopReason as Stop;
-        self.progress.start(out);
-        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
-        let word = match word {
-            "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-            "refusal" => Stop::Refusal,
-            "pause_turn" => Stop::Pause,
-            "tool_use" => Stop::ToolUse,
-            "error" => {
-                let text = "the provider ended the answer with `error`";
-                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
-            }
-            _ => Stop::Stop,
-        };
-        // What is open was cut, or refused.
-        if !matches!(word, Stop::Length | Stop::Refusal) {
-            self.close(out);
-        }
-        self.progress.blocks.close(out);
-        let stop_reason = if word == Stop::Stop && self.has_calls { Stop::ToolUse } else { word };
-        self.progress.done(stop_reason, out);
-    }
-
-    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
-    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        let mut message = WireEvent::default();
-        if message.read(text).is_err() || message.kind != "message" {
-            return match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            };
-        }
-        self.start(&message, out);
-        let mut index = 0;
-        let _ = Reader::new(message.content.unwrap_or("[]")).array(|reader, _| {
-            let block = Some(reader.skip()?).filter(|block| block.starts_with('{'));
-            let event = WireEvent { index: Some(index), block, ..WireEvent::default() };
-            self.begin(&event, out);
-            self.close_raw(out);
-            index += 1;
-            Ok(())
-        });
-        self.take_end(&message, out);
     }
 }
 

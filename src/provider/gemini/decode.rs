@@ -6,7 +6,7 @@ use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::Kind;
 use crate::provider::error::{in_stream, in_stream_text, is_error};
-use crate::provider::progress::{Frames, Progress, SseDecoder, document_in};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
 
@@ -61,18 +61,54 @@ impl Frames for Answer {
         }
     }
 
-    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
-        if let Some(document) = document_in(stray) {
-            self.document(document, out);
-        }
-        if self.progress.is_ended {
-            return;
-        }
-        if self.progress.remarks.raw_stop_reason.is_some() {
-            self.done(out);
+    /// Beside the frames, or in their place: an error, or the chunks as one list.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        if text.starts_with('[') {
+            let _ = Reader::new(text).array(|reader, _| {
+                self.document_item(reader.skip()?, out);
+                Ok(())
+            });
         } else {
-            self.progress.ended_early(stray, out);
+            self.document_item(text, out);
         }
+    }
+
+    fn done(&mut self, out: &mut Vec<Event>) {
+        use MessageStopReason as Stop;
+        self.progress.start(out);
+        if let Some(words) = self.blocked.take() {
+            let message = ["the provider refused the prompt: ", &words].concat();
+            return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
+        }
+        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        let stop_reason = match word {
+            "MAX_TOKENS" => Stop::Length,
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => Stop::ContentFilter,
+            // The model's own mistake: it may do better the next time.
+            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
+                let details = self.progress.remarks.stop_details.as_ref().map(RawJson::to_value);
+                let details =
+                    details.as_ref().and_then(Value::as_str).unwrap_or("the model called a tool wrongly");
+                let message = [word, ": ", details].concat();
+                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, message), out);
+            }
+            _ => Stop::Stop,
+        };
+        // Arguments that were still to come were cut.
+        if stop_reason == Stop::Stop {
+            self.finish_call(out);
+        }
+        self.progress.blocks.close(out);
+        let asks = stop_reason == Stop::Stop && self.has_calls;
+        self.progress.done(if asks { Stop::ToolUse } else { stop_reason }, out);
     }
 }
 
@@ -188,56 +224,6 @@ impl Answer {
         let metadata = RawJson::parse(&metadata).ok().filter(|metadata| metadata.as_str() != "{}");
         out.push(Event::ToolCallEnd { index: block, metadata });
         self.has_calls = true;
-    }
-
-    fn done(&mut self, out: &mut Vec<Event>) {
-        use MessageStopReason as Stop;
-        self.progress.start(out);
-        if let Some(words) = self.blocked.take() {
-            let message = ["the provider refused the prompt: ", &words].concat();
-            return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
-        }
-        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
-        let stop_reason = match word {
-            "MAX_TOKENS" => Stop::Length,
-            "SAFETY"
-            | "RECITATION"
-            | "LANGUAGE"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => Stop::ContentFilter,
-            // The model's own mistake: it may do better the next time.
-            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
-                let details = self.progress.remarks.stop_details.as_ref().map(RawJson::to_value);
-                let details =
-                    details.as_ref().and_then(Value::as_str).unwrap_or("the model called a tool wrongly");
-                let message = [word, ": ", details].concat();
-                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, message), out);
-            }
-            _ => Stop::Stop,
-        };
-        // Arguments that were still to come were cut.
-        if stop_reason == Stop::Stop {
-            self.finish_call(out);
-        }
-        self.progress.blocks.close(out);
-        let asks = stop_reason == Stop::Stop && self.has_calls;
-        self.progress.done(if asks { Stop::ToolUse } else { stop_reason }, out);
-    }
-
-    /// Beside the frames, or in their place: an error, or the chunks as one list.
-    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        if text.starts_with('[') {
-            let _ = Reader::new(text).array(|reader, _| {
-                self.document_item(reader.skip()?, out);
-                Ok(())
-            });
-        } else {
-            self.document_item(text, out);
-        }
     }
 
     fn document_item(&mut self, text: &str, out: &mut Vec<Event>) {

@@ -6,7 +6,7 @@ use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Blocks, Kind, Piece};
 use crate::provider::error::{in_stream, in_stream_text, is_error};
-use crate::provider::progress::{Frames, Progress, SseDecoder, document_in};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
 
@@ -77,20 +77,45 @@ impl Frames for Answer {
         }
     }
 
-    /// The body has ended without `[DONE]`.
-    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
-        // Beside the frames, or in their place: an error document, or the whole answer of a server that cannot stream.
-        if let Some(document) = document_in(stray) {
-            self.document(document, out);
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        let mut chunk = Chunk::default();
+        if chunk.read(text).is_err() {
+            return match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            };
         }
-        if self.progress.is_ended {
+        if chunk.is_failure() {
+            return self.fail_by(text, out);
+        }
+        if !chunk.is_answer() {
             return;
         }
-        if self.progress.remarks.raw_stop_reason.is_some() || self.has_trailer {
-            self.done(out);
-        } else {
-            self.progress.ended_early(stray, out);
+        let message = chunk.choice.as_ref().and_then(|choice| choice.message);
+        self.progress.start(out);
+        self.chunk(&mut chunk, text, out);
+        if let Some(Ok(mut choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
+            self.choice(&mut choice, out);
         }
+    }
+
+    /// `[DONE]`, or the end of a body that had all that an end needs.
+    fn done(&mut self, out: &mut Vec<Event>) {
+        self.progress.start(out);
+        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        if matches!(word, "error" | "insufficient_system_resource") {
+            let kind = if word == "error" { ErrorKind::Server } else { ErrorKind::Overloaded };
+            let message = ["the provider ended the answer with `", word, "`"].concat();
+            return self.progress.fail(ErrorInfo::new(kind, message), out);
+        }
+        let stop_reason = self.stop_reason();
+        self.progress.blocks.close(out);
+        self.end_calls(stop_reason, out);
+        self.progress.done(stop_reason, out);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.progress.remarks.raw_stop_reason.is_some() || self.has_trailer
     }
 }
 
@@ -250,21 +275,6 @@ impl Answer {
         if is_another { None } else { Some(at) }
     }
 
-    /// `[DONE]`, or the end of a body that had all that an end needs.
-    fn done(&mut self, out: &mut Vec<Event>) {
-        self.progress.start(out);
-        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
-        if matches!(word, "error" | "insufficient_system_resource") {
-            let kind = if word == "error" { ErrorKind::Server } else { ErrorKind::Overloaded };
-            let message = ["the provider ended the answer with `", word, "`"].concat();
-            return self.progress.fail(ErrorInfo::new(kind, message), out);
-        }
-        let stop_reason = self.stop_reason();
-        self.progress.blocks.close(out);
-        self.end_calls(stop_reason, out);
-        self.progress.done(stop_reason, out);
-    }
-
     fn stop_reason(&self) -> MessageStopReason {
         use MessageStopReason as Stop;
         if !self.progress.remarks.refusals.is_empty() {
@@ -294,28 +304,6 @@ impl Answer {
                 let metadata = metadata_of(details.take(), call.extra.as_ref());
                 out.push(Event::ToolCallEnd { index, metadata });
             }
-        }
-    }
-
-    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        let mut chunk = Chunk::default();
-        if chunk.read(text).is_err() {
-            return match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            };
-        }
-        if chunk.is_failure() {
-            return self.fail_by(text, out);
-        }
-        if !chunk.is_answer() {
-            return;
-        }
-        let message = chunk.choice.as_ref().and_then(|choice| choice.message);
-        self.progress.start(out);
-        self.chunk(&mut chunk, text, out);
-        if let Some(Ok(mut choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
-            self.choice(&mut choice, out);
         }
     }
 

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use crate::json::{ObjectWriter, RawJson};
 use crate::provider::HttpRequest;
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, Written, effort, headers, join_query as join};
+use crate::provider::request::{
+    Body, Tools, Written, effort, headers, is_reasoning_model, join_query as join,
+};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 
 use super::compat::{Compat, ReasoningStyle, Strict};

@@ -6,7 +6,7 @@ use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
 use crate::provider::error::{in_stream, in_stream_text, is_error};
-use crate::provider::progress::{Frames, Progress, SseDecoder, document_in};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
 
@@ -92,11 +92,27 @@ impl Frames for Answer {
         }
     }
 
-    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
-        if let Some(document) = document_in(stray) {
-            self.document(document, out);
+    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        match Response::alone(text) {
+            Ok(response) if response.object == "response" => {
+                self.progress.start(out);
+                self.finish(&response, out);
+            }
+            _ => match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            },
         }
-        self.progress.ended_early(stray, out);
+    }
+
+    /// Only a frame ends an answer.
+    fn done(&mut self, out: &mut Vec<Event>) {
+        self.progress.ended_early("", out);
+    }
+
+    fn is_whole(&self) -> bool {
+        false
     }
 }
 
@@ -134,7 +150,7 @@ impl Answer {
                 if response.status.is_empty() && kind != "done" {
                     response.status = kind.to_owned().into();
                 }
-                self.done(&response, out);
+                self.finish(&response, out);
             }
             _ => {}
         }
@@ -373,7 +389,7 @@ impl Answer {
         }
     }
 
-    fn done(&mut self, response: &Response<'_>, out: &mut Vec<Event>) {
+    fn finish(&mut self, response: &Response<'_>, out: &mut Vec<Event>) {
         if let Some(usage) = response.usage {
             self.progress.tell_usage(usage, out);
         }
@@ -433,20 +449,6 @@ impl Answer {
             }
         }
         has_calls
-    }
-
-    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
-    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        match Response::alone(text) {
-            Ok(response) if response.object == "response" => {
-                self.progress.start(out);
-                self.done(&response, out);
-            }
-            _ => match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            },
-        }
     }
 
     fn fail_by(&mut self, data: &str, out: &mut Vec<Event>) {
