@@ -184,14 +184,21 @@ impl Tasks {
         None
     }
 
-    /// Polls the other woken effects until one has something to say.
+    /// Polls the other woken effects, each once, until one has something to say.
     pub(super) fn poll_others(&mut self) -> Option<(EffectId, Polled)> {
-        while let Some(id) = self.woken.with(|queues| queues.others.pop_front()) {
+        let woken = self.woken.with(|queues| queues.others.len());
+        for _ in 0..woken {
+            let id = self.woken.with(|queues| queues.others.pop_front())?;
             if let Some(polled) = self.poll(id) {
                 return Some((id, polled));
             }
         }
         None
+    }
+
+    /// Whether some effect was woken since it was looked at.
+    pub(super) fn has_woken(&self) -> bool {
+        self.woken.with(|queues| !queues.tools.is_empty() || !queues.others.is_empty())
     }
 
     /// Polls one effect, woken or not.
