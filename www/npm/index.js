@@ -4,5 +4,4 @@
 export { Agent, agentLoop, agentLoopContinue } from "./agent.js";
 export { AgentError } from "./errors.js";
 export { custom, openai, openaiCompatible, scripted } from "./models.js";
-export { AgentRun } from "./run.js";
 export { CANCELLED, tool } from "./tools.js";
