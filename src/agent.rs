@@ -99,10 +99,9 @@ impl Agent {
         cancel: CancelToken,
     ) -> Result<AgentStream, AgentError> {
         let refusal = {
+            let waiting = self.has_waiting();
             let published = self.0.published.borrow();
             let published = published.borrow();
-            let waiting =
-                self.has_mail() || !published.steering.is_empty() || !published.follow_up.is_empty();
             match published.messages.last() {
                 None => Some("cannot continue with an empty message history"),
                 Some(AgentMessage::Assistant(_)) if !waiting => {
@@ -164,8 +163,12 @@ impl Agent {
         Ok(AgentStream::new(line, state, begin, context))
     }
 
-    fn has_mail(&self) -> bool {
-        self.0.inbox.borrow().has_messages()
+    /// Whether messages wait for the next run.
+    pub fn has_waiting(&self) -> bool {
+        let published = self.0.published.borrow();
+        let published = published.borrow();
+        let left = !published.steering.is_empty() || !published.follow_up.is_empty();
+        left || self.0.inbox.borrow().has_messages()
     }
 
     /// Calls `listener` with every event from now on, in order of subscription, before the loop goes on. One that

@@ -1,5 +1,6 @@
 //! The configuration of a run: [`Rules`] decide and are synchronous, [`Ports`] act and are not.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::approval::{ApprovalGate, ApprovalOptions};
@@ -28,6 +29,13 @@ pub struct Model {
     pub stream_fn: Rc<dyn StreamFn>,
 }
 
+impl Model {
+    /// A model that is offered tools.
+    pub fn new(provider: &str, id: &str, stream_fn: Rc<dyn StreamFn>) -> Self {
+        Model { provider: provider.into(), id: id.into(), supports_tools: true, stream_fn }
+    }
+}
+
 /// How the calls of a batch are put in order.
 #[derive(Clone, Default)]
 pub enum ToolExecutionPolicy {
@@ -39,8 +47,11 @@ pub enum ToolExecutionPolicy {
     /// By [`ToolSpec::priority`], higher first; equal ones together.
     Priority,
     /// Groups of indices into the calls left after preprocessing; each index exactly once.
-    Custom(Rc<dyn Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String>>),
+    Custom(Rc<Partition>),
 }
+
+/// Groups calls.
+pub type Partition = dyn Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String>;
 
 /// How many waiting messages a poll takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,8 +159,6 @@ pub struct Rules {
     pub max_concurrent_tools: Option<usize>,
     /// The stages that some hook wants.
     pub hooks: HookStages,
-    /// Whether there is a queue of the host's own to poll.
-    pub has_message_provider: bool,
     /// When a call may start.
     pub gate: ApprovalGate,
     /// How steering works.
@@ -170,6 +179,10 @@ pub struct Rules {
     pub include_requests: bool,
     /// JSON Schema of a structured answer.
     pub output: Option<RawJson>,
+    /// Answers that do not fit and are followed by another try.
+    pub output_retries: u32,
+    /// Whether and when `cache_action` comes out.
+    pub cache: Option<CacheHints>,
     /// The session state at the start.
     pub session_state: Map,
     /// Names this agent in a chain of hand-overs.
@@ -189,6 +202,39 @@ pub struct ModelName {
     pub id: Rc<str>,
     /// `false`: tools are not offered.
     pub supports_tools: bool,
+    /// See [`StreamFn::native_output`].
+    pub native_output: bool,
+}
+
+impl ModelName {
+    fn of(model: &Model) -> Self {
+        ModelName {
+            provider: model.provider.clone(),
+            id: model.id.clone(),
+            supports_tools: model.supports_tools,
+            native_output: model.stream_fn.native_output(),
+        }
+    }
+}
+
+/// When the provider's prompt cache is written, and when it is only read.
+#[derive(Clone, Debug)]
+pub struct CacheHints {
+    /// How long the provider keeps it, in milliseconds.
+    pub ttl_ms: u64,
+    /// Shorter conversations are not worth it.
+    pub min_tokens: u64,
+    /// It is written every so many turns.
+    pub intervals: u32,
+    /// How many of the first messages stand in it: set by the engine, for transformers that shall leave them alone.
+    pub prefix: Rc<Cell<usize>>,
+}
+
+impl CacheHints {
+    /// Hints for a cache that is kept so long.
+    pub fn new(ttl_ms: u64, min_tokens: u64, intervals: u32) -> Self {
+        CacheHints { ttl_ms, min_tokens, intervals, prefix: Rc::default() }
+    }
 }
 
 /// Everything that acts.
@@ -226,11 +272,7 @@ pub struct AgentLoopConfig {
 impl AgentLoopConfig {
     /// A configuration with one model and nothing else.
     pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
-        let name = ModelName {
-            provider: model.provider.clone(),
-            id: model.id.clone(),
-            supports_tools: model.supports_tools,
-        };
+        let name = ModelName::of(&model);
         AgentLoopConfig {
             rules: Rules {
                 models: vec![name],
@@ -252,7 +294,6 @@ impl AgentLoopConfig {
                 tool_execution: ToolExecutionPolicy::Concurrent,
                 max_concurrent_tools: None,
                 hooks: HookStages::default(),
-                has_message_provider: false,
                 gate: ApprovalGate::Batch,
                 steering: SteeringRules::default(),
                 follow_up: Delivery::All,
@@ -263,6 +304,8 @@ impl AgentLoopConfig {
                 max_recoveries_per_turn: 1,
                 include_requests: false,
                 output: None,
+                output_retries: 3,
+                cache: None,
                 session_state: Map::new(),
                 agent_name: "".into(),
                 transfer_chain: Vec::new(),
@@ -284,14 +327,7 @@ impl AgentLoopConfig {
 
     /// Puts the models in place: the first one, and the fallbacks in order.
     pub fn set_models(&mut self, models: Vec<Model>) {
-        self.rules.models = models
-            .iter()
-            .map(|m| ModelName {
-                provider: m.provider.clone(),
-                id: m.id.clone(),
-                supports_tools: m.supports_tools,
-            })
-            .collect();
+        self.rules.models = models.iter().map(ModelName::of).collect();
         self.ports.models = models;
     }
 
@@ -309,7 +345,6 @@ impl AgentLoopConfig {
 
     /// Puts the host's own queue in place.
     pub fn set_message_provider(&mut self, messages: Rc<dyn MessageProvider>) {
-        self.rules.has_message_provider = true;
         self.ports.messages = Some(messages);
     }
 
@@ -334,9 +369,16 @@ impl AgentLoopConfig {
                 return Err(AgentError::new(ErrorKind::Misuse, text));
             }
         }
+        self.offer_tools(tools);
+        Ok(())
+    }
+
+    /// Puts the tools in place as they are. Of two with the same name the first runs, and both are offered: a provider
+    /// may refuse that, so [`AgentLoopConfig::set_tools`] does.
+    pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
         self.rules.schemas = specs.iter().map(|spec| spec.schema.clone()).collect();
         self.rules.tools = specs.into();
         self.ports.tools = tools;
-        Ok(())
     }
 }

@@ -17,6 +17,7 @@ use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
+use crate::json::RawJson;
 use crate::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
 };
@@ -106,8 +107,10 @@ pub struct AgentLoopResult {
     pub run_id: Rc<str>,
     /// Everything appended since the start.
     pub messages: Vec<AgentMessage>,
-    /// The text of the last answer.
+    /// The text of the last answer; the JSON of a structured one.
     pub text: String,
+    /// The structured answer, where one was asked for and given.
+    pub output: Option<RawJson>,
     /// Everything it used.
     pub usage: Usage,
     /// Turns that called the model.
@@ -119,6 +122,7 @@ pub struct AgentLoopResult {
 }
 
 /// What [`AgentStream::poll_output`] gives.
+#[allow(clippy::large_enum_variant, reason = "handed on at once, never kept; a box would cost one per event")]
 pub enum Next {
     /// Tell the listeners.
     Event(AgentEvent),
@@ -253,6 +257,7 @@ impl AgentStream {
             run_id: self.context.run_id.clone(),
             messages: Vec::new(),
             text: String::new(),
+            output: None,
             usage: Usage::default(),
             turns: 0,
             stop_reason: RunStopReason::Error,
@@ -352,9 +357,17 @@ impl AgentStream {
         match polled {
             Polled::More(reply) => self.step(Input::Reply(id, reply)),
             Polled::Last(reply) => {
+                self.hear_progress();
                 self.tasks.remove(id);
                 self.step(Input::Reply(id, reply));
             }
+        }
+    }
+
+    /// Takes what the tools have shown. What may end them comes after it: nothing that was shown is lost.
+    fn hear_progress(&mut self) {
+        while let Some((id, polled)) = self.tasks.take_progress() {
+            self.take_polled(id, polled);
         }
     }
 
@@ -364,6 +377,7 @@ impl AgentStream {
         if !self.abort_heard && self.line.cancel.is_cancelled() {
             self.abort_heard = true;
             heard = true;
+            self.hear_progress();
             let reason = self.line.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
             self.step(Input::Abort(reason));
         }
@@ -374,6 +388,7 @@ impl AgentStream {
         let mut heard = false;
         while let Some(command) = self.line.inbox.take() {
             heard = true;
+            self.hear_progress();
             self.step(Input::Command(command));
         }
         heard
@@ -427,10 +442,12 @@ impl AgentStream {
                 AgentMessage::Assistant(answer) => Some(answer.text()),
                 _ => None,
             });
+            let output = self.state.output().cloned();
             self.result = Some(AgentLoopResult {
                 run_id: self.context.run_id.clone(),
                 messages: messages.clone(),
-                text: last.unwrap_or_default(),
+                text: output.as_ref().map(|json| json.as_str().to_owned()).or(last).unwrap_or_default(),
+                output,
                 usage: *usage,
                 turns: *turns,
                 stop_reason: *stop_reason,
@@ -525,7 +542,7 @@ impl AgentStream {
         config: &Rc<AgentLoopConfig>,
         tool: usize,
         call_id: Rc<str>,
-        arguments: crate::json::RawJson,
+        arguments: RawJson,
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();

@@ -172,7 +172,10 @@ serde_as_json!(ErrorInfo);
 
 /// The error type of the crate: an [`ErrorInfo`] and, where there is one, the error that caused it.
 #[derive(Clone, Debug)]
-pub struct AgentError {
+pub struct AgentError(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
     info: ErrorInfo,
     cause: Option<Rc<dyn std::error::Error>>,
 }
@@ -186,35 +189,35 @@ impl AgentError {
     /// The same error with the one that caused it.
     #[must_use]
     pub fn because(mut self, cause: impl std::error::Error + 'static) -> Self {
-        self.cause = Some(Rc::new(cause));
+        self.0.cause = Some(Rc::new(cause));
         self
     }
 
     /// What kind of error.
     pub fn code(&self) -> ErrorKind {
-        self.info.code
+        self.0.info.code
     }
 
     /// The plain form.
     pub fn info(&self) -> &ErrorInfo {
-        &self.info
+        &self.0.info
     }
 }
 
 impl From<ErrorInfo> for AgentError {
     fn from(info: ErrorInfo) -> Self {
-        AgentError { info, cause: None }
+        AgentError(Box::new(Inner { info, cause: None }))
     }
 }
 
 impl fmt::Display for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.info.message)
+        f.write_str(&self.0.info.message)
     }
 }
 
 impl std::error::Error for AgentError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_deref()
+        self.0.cause.as_deref()
     }
 }

@@ -26,6 +26,7 @@ pub mod retry;
 pub mod state;
 pub mod stream;
 pub mod stream_parts;
+pub mod subagent;
 pub mod tool;
 
 #[cfg(target_arch = "wasm32")]

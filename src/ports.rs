@@ -33,6 +33,11 @@ pub trait StreamFn {
         context: &AgentRunContext,
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent>;
+
+    /// Whether [`ModelRequest::output`] is heeded. Otherwise the model is offered a tool that takes the answer.
+    fn native_output(&self) -> bool {
+        false
+    }
 }
 
 /// Gives the key of a provider. Asked once per turn; retries use the same key.

@@ -156,6 +156,8 @@ pub enum AssistantMessageEvent {
     },
     /// What was used so far; the last word wins.
     Usage(Usage),
+    /// A sign of life with nothing to show, such as a comment on the wire.
+    Ping,
     /// The answer is whole.
     Done {
         /// How it stopped.
@@ -265,7 +267,7 @@ impl Assembler {
     pub fn push(&mut self, event: AssistantMessageEvent) -> Result<Option<Delta>, String> {
         use AssistantMessageEvent as E;
         match event {
-            E::Start | E::Done { .. } | E::Error(_) => {}
+            E::Start | E::Ping | E::Done { .. } | E::Error(_) => {}
             E::Usage(usage) => self.usage = usage,
             E::TextStart { index } => self.open(index, Partial::Text(TextBlock::default()))?,
             E::ThinkingStart { index } => self.open(index, Partial::Thinking(ThinkingBlock::default()))?,
@@ -440,6 +442,7 @@ impl FromJson for AssistantMessageEvent {
         };
         Ok(match kind {
             "start" => E::Start,
+            "ping" => E::Ping,
             "text_start" => E::TextStart { index: index()? },
             "text_delta" => E::TextDelta { index: index()?, delta: text("delta")? },
             "text_end" => E::TextEnd { index: index()?, signature: optional("signature") },

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 
 use crate::cancel::CancelToken;
-use crate::json::{RawJson, ToJson};
+use crate::json::{RawJson, Value};
 use crate::message::ContentBlock;
 use crate::state::SessionState;
 use crate::stream::ToolSchema;
@@ -19,8 +19,11 @@ pub enum ApprovalNeed {
     /// Always.
     Always,
     /// Depends on the arguments. One that fails counts as yes.
-    Depends(Rc<dyn Fn(&RawJson) -> Result<bool, String>>),
+    Depends(Rc<DependsOn>),
 }
+
+/// Whether a call with these arguments asks before it runs.
+pub type DependsOn = dyn Fn(&RawJson) -> Result<bool, String>;
 
 /// A tool as the loop must know it.
 #[derive(Clone)]
@@ -124,15 +127,30 @@ pub struct ToolContext {
     pub state: SessionState,
 }
 
+/// What a tool shows while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Whatever the tool says, as JSON: `tool_execution_update`.
+    Update(RawJson),
+    /// An event of an agent that runs inside the tool, as JSON: `subagent_event`.
+    Event(RawJson),
+}
+
 /// Shows the progress of one call. At most 128 updates wait; beyond that the two oldest are joined.
 #[derive(Clone, Default)]
 pub struct Updates(Rc<UpdateQueue>);
 
 #[derive(Default)]
 struct UpdateQueue {
-    waiting: std::cell::RefCell<std::collections::VecDeque<RawJson>>,
+    waiting: std::cell::RefCell<std::collections::VecDeque<Update>>,
     waker: std::cell::RefCell<Option<std::task::Waker>>,
     closed: std::cell::Cell<bool>,
+}
+
+enum Update {
+    Text(String),
+    Json(RawJson),
+    Event(RawJson),
 }
 
 const UPDATES_WAITING: usize = 128;
@@ -140,20 +158,32 @@ const UPDATES_WAITING: usize = 128;
 impl Updates {
     /// Shows a text.
     pub fn text(&self, text: &str) {
-        self.send(RawJson::string(text));
+        self.push(Update::Text(text.to_owned()));
     }
 
     /// Shows any JSON. After the call's end nothing is shown.
     pub fn send(&self, update: RawJson) {
+        let text = update.as_str().starts_with('"').then(|| update.to_value());
+        self.push(match text {
+            Some(Value::String(text)) => Update::Text(text),
+            _ => Update::Json(update),
+        });
+    }
+
+    /// Shows an event of an agent that runs inside the tool. Events are never joined: who sends many must let the
+    /// loop tell them in between.
+    pub fn event(&self, event: RawJson) {
+        self.push(Update::Event(event));
+    }
+
+    fn push(&self, update: Update) {
         if self.0.closed.get() {
             return;
         }
         let mut waiting = self.0.waiting.borrow_mut();
         waiting.push_back(update);
-        if waiting.len() > UPDATES_WAITING
-            && let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front())
-        {
-            waiting.push_front(join(&first, &second));
+        if waiting.len() > UPDATES_WAITING {
+            join_oldest(&mut waiting);
         }
         drop(waiting);
         if let Some(waker) = self.0.waker.take() {
@@ -161,8 +191,13 @@ impl Updates {
         }
     }
 
-    pub(crate) fn take(&self) -> Option<RawJson> {
-        self.0.waiting.borrow_mut().pop_front()
+    pub(crate) fn take(&self) -> Option<Progress> {
+        let update = self.0.waiting.borrow_mut().pop_front()?;
+        Some(match update {
+            Update::Text(text) => Progress::Update(RawJson::string(&text)),
+            Update::Json(update) => Progress::Update(update),
+            Update::Event(event) => Progress::Event(event),
+        })
     }
 
     pub(crate) fn wake_by(&self, waker: &std::task::Waker) {
@@ -174,11 +209,19 @@ impl Updates {
     }
 }
 
-/// Two texts become one; of anything else the later one stays.
-fn join(first: &RawJson, second: &RawJson) -> RawJson {
-    match (first.to_value().as_str(), second.to_value().as_str()) {
-        (Some(a), Some(b)) => [a, b].concat().to_raw(),
-        _ => second.clone(),
+/// Joins the two oldest updates: texts become one, of anything else the later one stays.
+fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
+    let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front()) else { return };
+    match (first, second) {
+        (Update::Text(mut first), Update::Text(second)) => {
+            first.push_str(&second);
+            waiting.push_front(Update::Text(first));
+        }
+        (first @ Update::Event(_), second) | (first, second @ Update::Event(_)) => {
+            waiting.push_front(second);
+            waiting.push_front(first);
+        }
+        (_, second) => waiting.push_front(second),
     }
 }
 

@@ -30,10 +30,11 @@ fn findings(route: Route) -> Vec<String> {
         match read(&std::fs::read_to_string(&file).unwrap()) {
             Err(need) => findings.push(format!("{name}: needs {need}")),
             Ok(scenario) => {
-                let problems = compare::compare(&golden_of(&file), &play(scenario, route), false);
-                findings.extend(
-                    problems.iter().filter(|p| is_failure(p)).map(|problem| format!("{name}: {problem}")),
-                );
+                let trace = play(scenario, route);
+                let problems = compare::compare(&golden_of(&file), &trace, false);
+                let problems = problems.into_iter().filter(|problem| is_failure(problem));
+                findings.extend(problems.map(|problem| format!("{name}: {problem}")));
+                findings.extend(trace.get("faults").map(|faults| format!("{name}: {faults}")));
             }
         }
     }

@@ -151,12 +151,26 @@ impl Tasks {
         });
     }
 
-    /// Begins a round: every tool that was woken by now is looked at once. Without rounds a tool that wakes itself
-    /// would keep everybody else from being heard.
+    /// Begins a round: every tool that was woken by now goes on once, before the answer of any of them counts; they
+    /// are heard in the order of the calls. Without rounds a tool that wakes itself would keep everybody else from
+    /// being heard.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
-        let woken = self.woken.with(|queues| std::mem::take(&mut queues.tools));
-        self.left.extend(woken);
+        self.left = self.woken.with(|queues| std::mem::take(&mut queues.tools));
+        self.left.make_contiguous().sort_unstable();
+        for id in &self.left {
+            if let Some(Task { work: Work::Tool(tool), waker, .. }) = self.tasks.get_mut(id) {
+                tool.advance(&mut Context::from_waker(waker), self.round);
+            }
+        }
+    }
+
+    /// What some tool has shown and nobody has heard of.
+    pub(super) fn take_progress(&mut self) -> Option<(EffectId, Polled)> {
+        self.tasks.iter_mut().find_map(|(id, task)| match &mut task.work {
+            Work::Tool(tool) => tool.progress().map(|polled| (*id, polled)),
+            _ => None,
+        })
     }
 
     /// Polls the tools of this round until one has something to say.
@@ -210,19 +224,27 @@ impl Tasks {
 
 impl ToolWork {
     fn poll(&mut self, cx: &mut Context<'_>, round: u64) -> Option<Polled> {
-        if self.outcome.is_none() && self.round != round {
-            self.round = round;
-            self.updates.wake_by(cx.waker());
-            match guard(|| Ok(self.future.as_mut().poll(cx))) {
-                Ok(Poll::Pending) => {}
-                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
-                Err(text) => self.outcome = Some(ToolOutcome::Failed(text)),
-            }
+        self.advance(cx, round);
+        let ended = |outcome| Polled::Last(Reply::Executed(outcome));
+        self.progress().or_else(|| self.outcome.take().map(ended))
+    }
+
+    /// Goes on, once in a round.
+    fn advance(&mut self, cx: &mut Context<'_>, round: u64) {
+        if self.outcome.is_some() || self.round == round {
+            return;
         }
-        match self.updates.take() {
-            Some(update) => Some(Polled::More(Reply::Update(update))),
-            None => self.outcome.take().map(|outcome| Polled::Last(Reply::Executed(outcome))),
+        self.round = round;
+        self.updates.wake_by(cx.waker());
+        match guard(|| Ok(self.future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
+            Err(text) => self.outcome = Some(ToolOutcome::Failed(text)),
         }
+    }
+
+    fn progress(&self) -> Option<Polled> {
+        self.updates.take().map(|update| Polled::More(Reply::Progress(update)))
     }
 }
 

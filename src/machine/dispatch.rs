@@ -19,7 +19,7 @@ use crate::message::{
 use crate::policy::{DispatchCall, DispatchVerdict};
 use crate::ports::{ApprovalRequest, HookCall};
 use crate::stream::CallFault;
-use crate::tool::{AgentToolResult, ApprovalNeed, ToolOutcome, ToolSpec, Transfer};
+use crate::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
 
 use super::infer::{command_of, with_arguments};
 use super::state::{AfterPoll, Answer, Batch, Call, CallStatus, Ending, Phase};
@@ -39,6 +39,7 @@ impl Step<'_> {
         let calls = batch.calls.iter().map(|call| call.block.clone()).collect();
         self.emit(AgentEvent::ToolCallsProposed { calls });
         self.answer_faults(&mut batch);
+        self.answer_output_calls(&mut batch);
         match self.clear_by_policies(&mut batch) {
             Err(reason) => self.stop_batch(&mut batch, &reason),
             Ok(()) => self.open_table(&mut batch),
@@ -475,7 +476,7 @@ impl Step<'_> {
         } else if let Some(place) = batch.effects.get(&id).copied() {
             match self.reply_to_call(&mut batch, place, id, reply) {
                 Ok(()) => {}
-                Err(error) => return self.fail_batch(batch, error),
+                Err(error) => return self.fail_batch(batch, *error),
             }
         }
         self.advance(batch);
@@ -487,7 +488,7 @@ impl Step<'_> {
         place: usize,
         id: EffectId,
         reply: Reply,
-    ) -> Result<(), ErrorInfo> {
+    ) -> Result<(), Box<ErrorInfo>> {
         let Some(call) = batch.calls.get(place) else { return Ok(()) };
         match (call.status, reply) {
             (CallStatus::Asked(effect), Reply::Approved(decision)) if effect == id => {
@@ -501,12 +502,17 @@ impl Step<'_> {
             }
             (CallStatus::BeforeHook(effect), Reply::Hook(result)) if effect == id => {
                 batch.effects.remove(&id);
-                result?;
+                result.map_err(Box::new)?;
                 self.execute(batch, place, None);
             }
-            (CallStatus::Running(effect, _), Reply::Update(update)) if effect == id => {
+            (CallStatus::Running(effect, _), Reply::Progress(progress)) if effect == id => {
                 let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-                self.emit(AgentEvent::ToolExecutionUpdate { call_id, tool_name, update });
+                self.emit(match progress {
+                    Progress::Update(update) => {
+                        AgentEvent::ToolExecutionUpdate { call_id, tool_name, update }
+                    }
+                    Progress::Event(event) => AgentEvent::SubagentEvent { call_id, event },
+                });
             }
             (CallStatus::Running(effect, _), Reply::Executed(outcome)) if effect == id => {
                 self.executed(batch, place, outcome)?;
@@ -523,7 +529,12 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn executed(&mut self, batch: &mut Batch, place: usize, outcome: ToolOutcome) -> Result<(), ErrorInfo> {
+    fn executed(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        outcome: ToolOutcome,
+    ) -> Result<(), Box<ErrorInfo>> {
         match outcome {
             ToolOutcome::Completed(result) => self.answered_by_tool(batch, place, result),
             ToolOutcome::Invalid(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
@@ -540,7 +551,7 @@ impl Step<'_> {
                 if fatal {
                     let name = batch.calls.get(place).map_or("", |call| call.block.tool_name.as_str());
                     let text = ["tool `", name, "` failed: ", &text].concat();
-                    return Err(ErrorInfo::new(ErrorKind::Tool, text).in_phase("tool"));
+                    return Err(Box::new(ErrorInfo::new(ErrorKind::Tool, text).in_phase("tool")));
                 }
             }
         }
@@ -573,7 +584,8 @@ impl Step<'_> {
         if chain.contains(&transfer.to) || *transfer.to == *self.rules.agent_name {
             return Err(["transfer refused: `", &transfer.to, "` already had this conversation"].concat());
         }
-        if chain.len() + 1 >= self.rules.max_transfer_depth {
+        let with_this_one = chain.len() + usize::from(!self.rules.agent_name.is_empty());
+        if with_this_one >= self.rules.max_transfer_depth {
             return Err("transfer refused: the chain of agents is too long".to_owned());
         }
         Ok(())
@@ -659,7 +671,7 @@ impl Step<'_> {
     }
 
     /// Gives a call a result that no tool wrote.
-    fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
+    pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
         let block = with_arguments(&call.block, &call.arguments);
         let text = self.text_of(cause, &block, detail);
@@ -674,7 +686,7 @@ impl Step<'_> {
 
     /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
     /// and the listeners are told.
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         batch: &mut Batch,
         place: usize,
@@ -742,6 +754,12 @@ impl Step<'_> {
 
     fn end_batch(&mut self, mut batch: Batch) {
         self.s.table.close();
+        if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
+            // Its result tells the model what is wrong with it.
+            if let Err(error) = self.missed_output("see the tool's result") {
+                batch.ending = Ending::Failed(*error);
+            }
+        }
         let reason = match &batch.ending {
             Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
             Ending::Interrupted => TurnEndReason::SteeringInterrupt,
@@ -774,7 +792,10 @@ impl Step<'_> {
             Ending::Normal => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
-                self.poll(Queue::Steering, AfterPoll::Turn);
+                // The answer was asked for as a call: with it the run may end as with a text.
+                let is_answer = batch.is_answer && self.s.output.is_some();
+                let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
+                self.poll(Queue::Steering, then);
             }
             Ending::Interrupted => {
                 self.inject(batch.injected);
@@ -841,7 +862,7 @@ impl Batch {
     }
 
     /// Whether the call has no result yet.
-    fn is_open(&self, place: usize) -> bool {
+    pub(super) fn is_open(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| call.status != CallStatus::Done)
     }
 }
@@ -875,6 +896,7 @@ fn new_batch(answer: Answer) -> Batch {
         told: 0,
         after_hook: None,
         injected: Vec::new(),
+        is_answer: false,
         ending: Ending::Normal,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::context::{SameRole, hygiene};
+use crate::context::{SameRole, estimate_tokens, hygiene};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
@@ -15,16 +15,37 @@ use crate::ports::HookCall;
 use crate::retry::RetryVerdict;
 use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
 
-use super::state::{Answer, Ask, AskStep, Phase, Streaming};
+use super::state::{Answer, Ask, AskStep, CacheState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
 
 impl Step<'_> {
     /// Asks the model, with fresh attempts.
     pub(super) fn ask(&mut self) {
         if let Err(error) = self.evaluate_dynamic_prompt() {
-            return self.cut_message(MessageStopReason::Error, error);
+            return self.cut_message(MessageStopReason::Error, *error);
         }
+        self.hint_cache();
         self.ask_again();
+    }
+
+    /// Tells whether the provider's cache is to be written or read: what stands in it changes at intervals only.
+    fn hint_cache(&mut self) {
+        let Some(hints) = &self.rules.cache else { return };
+        let view = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
+        let (tokens, messages) = (view.iter().map(estimate_tokens).sum::<u64>(), view.len());
+        if tokens < hints.min_tokens {
+            return;
+        }
+        let cache = &mut self.s.cache;
+        let expired = self.now.saturating_sub(cache.written) > hints.ttl_ms;
+        let write = cache.turns == 0 || cache.turns >= hints.intervals || expired;
+        if write {
+            hints.prefix.set(messages);
+            *cache = CacheState { turns: 0, written: self.now, prefix_tokens: tokens };
+        }
+        cache.turns += 1;
+        let prefix_tokens = cache.prefix_tokens;
+        self.emit(AgentEvent::CacheAction { write, prefix_tokens });
     }
 
     /// Asks again in the same turn after the context was shortened: the same dynamic prompt, fresh attempts.
@@ -37,10 +58,11 @@ impl Step<'_> {
                 return self.cut_message(MessageStopReason::Error, error);
             }
         };
-        let Some(request) = self.request(messages) else {
+        if self.rules.models.is_empty() {
             let error = ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`");
             return self.cut_message(MessageStopReason::Error, error);
-        };
+        }
+        let request = self.request(messages);
         if !self.s.turn.message_open {
             self.announce(&request);
         }
@@ -66,11 +88,11 @@ impl Step<'_> {
         self.emit(AgentEvent::MessageStart);
     }
 
-    fn evaluate_dynamic_prompt(&mut self) -> Result<(), ErrorInfo> {
+    fn evaluate_dynamic_prompt(&mut self) -> Result<(), Box<ErrorInfo>> {
         let Some(prompt) = &self.rules.dynamic_system_prompt else { return Ok(()) };
         let text = guard(|| prompt()).map_err(|text| {
             let text = ["the dynamic system prompt failed: ", &text].concat();
-            ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt")
+            Box::new(ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt"))
         })?;
         if !text.is_empty() {
             self.s.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
@@ -78,17 +100,18 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn request(&self, messages: Vec<LlmMessage>) -> Option<ModelRequest> {
-        let model = self.rules.models.first()?;
-        Some(ModelRequest {
-            model: model.id.clone(),
+    fn request(&mut self, messages: Vec<LlmMessage>) -> ModelRequest {
+        let mut request = ModelRequest {
+            model: "".into(),
             system_prompt: self.rules.system_prompt.clone(),
             messages,
-            tools: if model.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) },
+            tools: Rc::new([]),
             options: self.rules.stream_options.clone(),
             api_key: None,
-            output: self.rules.output.clone(),
-        })
+            output: None,
+        };
+        self.fit_request(&mut request, 0);
+        request
     }
 
     /// The turn's view of the history as the model gets it: converted, cleaned, the dynamic prompt in front.
@@ -420,9 +443,8 @@ impl Step<'_> {
         let Some(next) = self.rules.models.get(ask.model + 1) else { return };
         let own = self.rules.models.first().map_or("", |model| &model.id);
         let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
-        ask.request.model = next.id.clone();
-        ask.request.tools = if next.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
         ask.model += 1;
+        self.fit_request(&mut ask.request, ask.model);
         ask.attempt = 1;
         self.s.turn.asked = ask.model;
         self.emit(AgentEvent::ModelFallback { from, to });

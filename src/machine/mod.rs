@@ -9,6 +9,7 @@
 
 mod dispatch;
 mod infer;
+mod output;
 mod state;
 mod texts;
 mod turn;
@@ -24,8 +25,9 @@ use crate::message::AgentMessage;
 use crate::policy::Transform;
 use crate::ports::{ApprovalRequest, Compaction, HookCall};
 use crate::stream::{AssistantMessageEvent, ModelRequest};
-use crate::tool::ToolOutcome;
+use crate::tool::{Progress, ToolOutcome};
 
+pub use output::OUTPUT_TOOL;
 pub use state::{Letter, LoopState};
 
 /// Names an effect. Never used twice in a run.
@@ -138,8 +140,6 @@ pub enum Reply {
     Prepared(Result<Transform, String>),
     /// Of `Infer`, many times.
     Stream(AssistantMessageEvent),
-    /// Of `Infer`: something came, nothing to show. Only the watchdog cares.
-    Alive,
     /// Of `Infer`: the stream is over.
     StreamEnded,
     /// Of `Hook`.
@@ -147,7 +147,7 @@ pub enum Reply {
     /// Of `Approve`.
     Approved(Result<ToolDecision, String>),
     /// Of `Execute`, many times.
-    Update(RawJson),
+    Progress(Progress),
     /// Of `Execute`.
     Executed(ToolOutcome),
     /// Of `Poll`.

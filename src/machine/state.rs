@@ -11,7 +11,7 @@ use crate::json::RawJson;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
-use crate::stream::{Assembler, CallFault, ModelRequest};
+use crate::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
 use crate::tool::Transfer;
 
 use super::{EffectId, Queue};
@@ -52,8 +52,33 @@ pub struct LoopState {
     pub(crate) session: SessionState,
     /// The id of the model that the last turn asked.
     pub(crate) model: Option<Rc<str>>,
+    /// The tools on offer, where one is for the answer.
+    pub(crate) offered: Option<Offered>,
+    /// The structured answer.
+    pub(crate) output: Option<RawJson>,
+    /// Answers that did not fit.
+    pub(crate) output_tries: u32,
+    pub(crate) cache: CacheState,
     pub(crate) total_timer: Option<EffectId>,
     pub(crate) next_effect: EffectId,
+}
+
+/// A list of tools, and the same with the one for the answer.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) tools: Rc<[ToolSchema]>,
+    pub(crate) schema: RawJson,
+    pub(crate) all: Rc<[ToolSchema]>,
+}
+
+/// What is known of the provider's cache.
+#[derive(Debug, Default)]
+pub(crate) struct CacheState {
+    /// Turns since it was written, that one included; 0: it never was.
+    pub(crate) turns: u32,
+    /// When it was written.
+    pub(crate) written: u64,
+    pub(crate) prefix_tokens: u64,
 }
 
 /// Where a run is.
@@ -177,6 +202,8 @@ pub(crate) struct Batch {
     pub(crate) after_hook: Option<EffectId>,
     /// Messages of policies, for after the results.
     pub(crate) injected: Vec<AgentMessage>,
+    /// Whether it has a call of the tool for the answer.
+    pub(crate) is_answer: bool,
     pub(crate) ending: Ending,
 }
 
@@ -357,6 +384,10 @@ impl LoopState {
             usage: Usage::default(),
             session,
             model: None,
+            offered: None,
+            output: None,
+            output_tries: 0,
+            cache: CacheState::default(),
             total_timer: None,
             next_effect: 1,
         }
@@ -405,6 +436,11 @@ impl LoopState {
     /// Whether some call waits for somebody's decision.
     pub fn has_open_approvals(&self) -> bool {
         self.table.is_waiting_for_user()
+    }
+
+    /// The structured answer, once the model gave one that fits.
+    pub fn output(&self) -> Option<&RawJson> {
+        self.output.as_ref()
     }
 
     /// The session state.

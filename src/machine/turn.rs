@@ -9,11 +9,13 @@ use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::isolate::guard;
 use crate::json::{ToJson, Value};
 use crate::message::{
-    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolCallBlock, ToolResultMessage, Usage,
+    UserMessage,
 };
 use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use crate::ports::{Compaction, HookCall};
 
+use super::output::Answered;
 use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
 use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply, Step};
 
@@ -259,13 +261,26 @@ impl Step<'_> {
 
     /// The answer has no calls.
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
+        let missed = match self.judge_text(message) {
+            Answered::AsItIs => None,
+            Answered::Fits(output) => {
+                self.s.output = Some(output);
+                None
+            }
+            Answered::Misses(why) => Some(self.missed_output(&why)),
+        };
         let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
         self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
+        if let Some(Err(error)) = missed {
+            self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
+            return self.end_run(RunStopReason::Error, Some(*error));
+        }
         self.end_turn(Some(message), Vec::new(), TurnEndReason::Complete);
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
+        self.inject(missed.and_then(Result::ok).into_iter().collect());
         self.inject(decided.injected);
         let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
         self.poll(Queue::Steering, then);
@@ -291,9 +306,9 @@ impl Step<'_> {
         for candidate in std::mem::take(&mut decided.injected) {
             match candidate {
                 AgentMessage::Assistant(replacement) => {
-                    if replacement.tool_calls().eq(message.tool_calls()) {
-                        self.amend(place, &replacement);
-                        message = replacement;
+                    if let Some(replacement) = with_calls_of(&message, &replacement) {
+                        message = Rc::new(replacement);
+                        self.amend(place, &message);
                     }
                 }
                 other => injected.push(other),
@@ -498,9 +513,10 @@ impl Step<'_> {
 
     fn reply(&mut self, id: EffectId, reply: Reply) {
         let Some(reply) = self.stream_in_place(id, reply) else { return };
-        if let Some(queue) = self.s.polls.remove(&id) {
-            return self.polled_beside(queue, reply);
-        }
+        let reply = match (reply, self.s.polls.remove(&id)) {
+            (Reply::Polled(messages), Some(queue)) => return self.polled_beside(queue, messages),
+            (reply, _) => reply,
+        };
         if self.s.total_timer == Some(id) {
             self.s.total_timer = None;
             let text = "the run took longer than its time limit";
@@ -517,22 +533,24 @@ impl Step<'_> {
             },
             Phase::Asking(ask) => self.reply_to_ask(ask, id, reply),
             Phase::Dispatching(batch) => self.reply_to_batch(batch, id, reply),
-            Phase::Polling { effect, queue, then } if effect == id => {
-                if let Reply::Polled(messages) = reply {
+            Phase::Polling { effect, queue, then } if effect == id => match reply {
+                Reply::Polled(messages) => {
                     self.receive(queue, messages);
+                    self.polled(queue, then);
                 }
-                self.polled(queue, then);
-            }
-            Phase::Closing { effect, reason, error } if effect == id => self.close(reason, error),
+                _ => self.s.phase = Phase::Polling { effect, queue, then },
+            },
+            Phase::Closing { effect, reason, error } if effect == id => match reply {
+                Reply::Hook(_) => self.close(reason, error),
+                _ => self.s.phase = Phase::Closing { effect, reason, error },
+            },
             phase => self.s.phase = phase,
         }
     }
 
     /// A poll that nobody waits for is answered: its messages are mail like any other.
-    fn polled_beside(&mut self, queue: Queue, reply: Reply) {
-        if let Reply::Polled(messages) = reply {
-            self.receive(queue, messages);
-        }
+    fn polled_beside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
+        self.receive(queue, messages);
         if let Phase::Dispatching(_) = self.s.phase {
             self.steer_batch();
         }
@@ -613,6 +631,24 @@ fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
 }
 
 /// Empty texts are no messages.
+/// A replacement with the calls of the message that it replaces, if it has the same. Their arguments may be written
+/// with other spaces: the model's own text stays.
+fn with_calls_of(message: &AssistantMessage, replacement: &AssistantMessage) -> Option<AssistantMessage> {
+    let mut calls = message.tool_calls();
+    let mut content = replacement.content.clone();
+    for block in &mut content {
+        let ContentBlock::ToolCall(call) = block else { continue };
+        *call = calls.next().filter(|own| is_same_call(own, call))?.clone();
+    }
+    calls.next().is_none().then(|| AssistantMessage { content, ..replacement.clone() })
+}
+
+fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
+    own.call_id == other.call_id
+        && own.tool_name == other.tool_name
+        && (own.arguments == other.arguments || own.arguments.to_value() == other.arguments.to_value())
+}
+
 fn is_something(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();

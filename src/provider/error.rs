@@ -233,7 +233,7 @@ impl Words {
 
     fn is_overflow(&self, status: Option<u16>, text: &str) -> bool {
         // A quota for tokens per minute, and not the model's window, is what did not fit.
-        if text_has(text, "tokens per min") || text_has(text, "token per min") {
+        if text.contains("tokens per min") || text.contains("token per min") {
             return false;
         }
         let is_size = matches!(status, Some(400 | 413));
@@ -243,9 +243,9 @@ impl Words {
             || has_all(text, &["input token count", "exceeds the maximum number of tokens"])
             || has_all(text, &["too large for model with", "context length"])
             || has_all(text, &["prompt token count", "exceeds the limit of"])
-            || (status != Some(429) && text_has(text, "token limit reached"))
+            || (status != Some(429) && text.contains("token limit reached"))
             // These words also stand in texts about rates.
-            || (is_size && (text_has(text, "too many tokens") || exceeds_a_number(text)))
+            || (is_size && (text.contains("too many tokens") || exceeds_a_number(text)))
     }
 
     fn is_spent(&self, status: Option<u16>, text: &str) -> bool {
@@ -254,7 +254,7 @@ impl Words {
         status == Some(402)
             || self.is_any(&SPENT_TAGS)
             || has_any(text, &SPENT_TEXTS)
-            || (!is_told_to_wait && text_has(text, "exceeded your current quota"))
+            || (!is_told_to_wait && text.contains("exceeded your current quota"))
     }
 
     fn is_auth(&self, status: Option<u16>, text: &str) -> bool {
@@ -505,16 +505,11 @@ fn first_characters(text: &str, most: usize) -> String {
 }
 
 fn has_any(text: &str, needles: &[&str]) -> bool {
-    needles.iter().any(|needle| text_has(text, needle))
+    needles.iter().any(|needle| text.contains(needle))
 }
 
 fn has_all(text: &str, needles: &[&str]) -> bool {
-    needles.iter().all(|needle| text_has(text, needle))
-}
-
-/// Plain on purpose: the search of the standard library is larger and this is no hot path.
-fn text_has(text: &str, needle: &str) -> bool {
-    text.as_bytes().windows(needle.len()).any(|window| window == needle.as_bytes())
+    needles.iter().all(|needle| text.contains(needle))
 }
 
 /// `exceeds the limit of 123`
@@ -524,7 +519,7 @@ fn exceeds_a_number(text: &str) -> bool {
 
 /// A request that is larger than all that a minute allows: waiting does not help.
 fn never_passes(text: &str) -> bool {
-    if !text_has(text, "per min") {
+    if !text.contains("per min") {
         return false;
     }
     match (number_after(text, "limit"), number_after(text, "requested")) {

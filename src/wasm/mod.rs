@@ -207,8 +207,8 @@ pub fn run_new(
     let run = RunEntry {
         published: entry.agent.published(),
         agent: entry,
+        desk: Rc::new(Desk::new(history, stream.state().session().clone())),
         stream: RefCell::new(stream),
-        desk: Rc::new(Desk::new(history)),
         cancel,
         sent: RefCell::default(),
         waker: woken.clone().into(),
@@ -360,6 +360,18 @@ pub fn update(handle: u32, slot: SlotId, update: &str) {
     at_desk(handle, |desk| desk.update(slot, update));
 }
 
+/// A tool changes the session state: a key and its value, JSON. Without a value the key is deleted.
+#[wasm_bindgen]
+pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
+    at_desk(handle, |desk| desk.set_state(slot, key, value.as_deref()));
+}
+
+/// An agent that runs inside a tool tells an event, JSON.
+#[wasm_bindgen]
+pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
+    at_desk(handle, |desk| desk.subagent_event(slot, event));
+}
+
 /// The body of a request that is to be sent. To be taken once.
 #[wasm_bindgen]
 pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
@@ -390,6 +402,12 @@ pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, J
     let id = next_handle();
     entry.receipts.borrow_mut().push((id, receipt));
     Ok(id)
+}
+
+/// Whether messages wait for an agent's next run.
+#[wasm_bindgen]
+pub fn has_waiting(agent: u32) -> bool {
+    agent_entry(agent).is_ok_and(|entry| entry.agent.has_waiting())
 }
 
 /// Empties an agent's queues.

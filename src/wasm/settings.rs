@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use crate::approval::{ApprovalGate, ApprovalOptions};
 use crate::config::{
-    AgentLoopConfig, Delivery, InFlight, Model, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
+    AgentLoopConfig, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
+    ToolExecutionPolicy,
 };
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
@@ -40,7 +41,8 @@ pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, A
     for told in list(settings, "tools") {
         tools.push(Rc::new(JsTool(tool(told, host)?)));
     }
-    config.set_tools(tools)?;
+    // The facade has looked at them.
+    config.offer_tools(tools);
     plain(&mut config, settings)?;
     functions(&mut config, settings, host, &has);
     Ok(config)
@@ -96,7 +98,19 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     if let Some(Value::Object(state)) = settings.get("sessionState") {
         rules.session_state = state.clone();
     }
+    if let Some(transfer) = settings.get("transfer") {
+        transfers(rules, transfer);
+    }
     Ok(())
+}
+
+/// `{ agentName?, chain?, maxDepth? }`
+fn transfers(rules: &mut Rules, told: &Value) {
+    rules.agent_name = told.get("agentName").and_then(Value::as_str).unwrap_or_default().into();
+    let names = list(told, "chain").iter().filter_map(Value::as_str);
+    rules.transfer_chain = names.map(str::to_owned).collect();
+    let depth = told.get("maxDepth").and_then(Value::as_u64).and_then(|most| usize::try_from(most).ok());
+    rules.max_transfer_depth = depth.unwrap_or(rules.max_transfer_depth);
 }
 
 fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &dyn Fn(&str) -> bool) {
@@ -110,8 +124,7 @@ fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &
     }
     let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
     if steering || follow_up {
-        config.set_message_provider(Rc::new(JsMessages { steering, follow_up }));
-        config.rules.has_message_provider = steering;
+        config.set_message_provider(Rc::new(JsMessages { host: host.clone(), steering, follow_up }));
     }
     if has("asyncTransformContext") {
         config.ports.transformer = Some(Rc::new(JsTransformer));

@@ -14,7 +14,7 @@ const OPTIONS = [
   "asyncTransformContext", "compaction", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool",
   "approval", "policies", "hooks", "toolExecution", "maxConcurrentTools", "gate", "steering", "followUp", "timeouts",
   "dynamicSystemPrompt", "sessionState", "resultTexts", "coalesceMs", "includeRequests", "sessionId", "host",
-  "systemPrompt", "messages", "output", "cache",
+  "systemPrompt", "messages", "output", "cache", "transfer",
 ];
 const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
@@ -33,6 +33,7 @@ const NESTED = {
   followUp: ["delivery"],
   timeouts: ["firstChunkMs", "chunkMs", "toolMs", "totalMs"],
   cache: ["ttlMs", "minTokens", "intervals"],
+  transfer: ["agentName", "chain", "maxDepth"],
   host: ["now", "sleep", "random", "id"],
 };
 /** What the options that are words may be. @type {Record<string, string[]>} */
@@ -51,13 +52,16 @@ const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 
 
 /** What an agent does, behind the class that users hold. */
 class Core {
-  /** @param {any} options */
-  constructor(options) {
+  /** @param {any} options @param {boolean} namesMayRepeat */
+  constructor(options, namesMayRepeat) {
     this.options = { host: {}, ...options };
     checkOptions(options);
+    this.namesMayRepeat = namesMayRepeat;
     /** The history; a run appends to it. @type {any[]} */
     this.messages = checkHistory(options.messages ?? []);
-    /** @type {Map<string, any>} */
+    /** @type {any[]} */
+    this.offered = [];
+    /** The tools by name. @type {Map<string, any>} */
     this.tools = new Map();
     /** Tools that were taken away: a turn that is on may still call them. @type {Map<string, any>} */
     this.formerTools = new Map();
@@ -70,7 +74,12 @@ class Core {
     this.setModels(options.model);
     this.number = 0;
     this.sessionId = options.sessionId ?? this.newId();
-    this.state = { ...options.sessionState };
+    /** The session state as the tools see it. @type {Map<string, any>} */
+    this.state = new Map();
+    this.resetState();
+    /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
+    this.promised = new Map();
+    this.nextPromise = 1;
     /** What the schemas made of the arguments, by call, for the tools. @type {Map<string, any>} */
     this.checked = new Map();
     /** @type {Map<number, Driver>} */
@@ -103,6 +112,10 @@ class Core {
     this.settings();
   }
 
+  resetState() {
+    this.state = new Map(Object.entries(structuredClone(this.options.sessionState ?? {})));
+  }
+
   /** Its number in the engine; none before the first run, and none in an instance that died. */
   get handle() {
     return this.engine?.dead ? 0 : this.number;
@@ -129,7 +142,9 @@ class Core {
   /** @param {any} tools */
   setTools(tools) {
     for (const [name, made] of this.tools) this.formerTools.set(name, made);
-    this.tools = new Map(toTools(tools).map((made) => [made.definition.name, made]));
+    this.offered = toTools(tools, this.namesMayRepeat);
+    // Of two with the same name the first runs.
+    this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
 
   /** @param {string} name */
@@ -168,7 +183,7 @@ class Core {
     const settings = {
       has, hooks,
       models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
-      tools: [...this.tools.values()].map(toolSettings),
+      tools: this.offered.map(toolSettings),
       systemPrompt: this.systemPrompt,
       streamOptions: options.streamOptions,
       maxTurns: options.maxTurns === undefined ? 100 : options.maxTurns === Infinity ? undefined : options.maxTurns,
@@ -176,7 +191,7 @@ class Core {
       approval: options.approval, toolExecution: plain(options.toolExecution), maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
-      sessionState: options.sessionState, output: options.output, cache: options.cache,
+      sessionState: options.sessionState, output: options.output, cache: options.cache, transfer: options.transfer,
     };
     // Leaves undefined members out, and copies: what the user changes later changes nothing here.
     return JSON.parse(JSON.stringify(settings));
@@ -212,7 +227,7 @@ class Core {
   host() {
     const ref = new WeakRef(this);
     return {
-      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.poll(),
+      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.pollSoon(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
     };
@@ -227,6 +242,20 @@ class Core {
     return this.driver.run;
   }
 
+  /** A run without a prompt. @param {any} [options] */
+  goOn(options) {
+    const last = this.messages.at(-1);
+    if (!this.driver) {
+      if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
+      // Letters, or what a queue of the host's gave and no turn has taken.
+      const waiting = this.letters.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
+      if (last.role === "assistant" && !waiting) {
+        throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
+      }
+    }
+    return this.run(null, options);
+  }
+
   /**
    * The end of a run is about to be told: who hears of it may begin the next one.
    * @param {Driver} driver
@@ -236,6 +265,7 @@ class Core {
     this.driver = undefined;
     this.asked.clear();
     this.checked.clear();
+    this.promised.clear();
     this.formerTools.clear();
   }
 
@@ -307,7 +337,7 @@ class Core {
     this.asked.clear();
     this.settleAll({ delivered: false, reason: "cleared" });
     this.usage = { ...NO_USAGE };
-    this.state = { ...this.options.sessionState };
+    this.resetState();
     if (this.handle !== 0) this.engine.glue.agent_reset(this.handle);
     for (const waiting of this.idle.splice(0)) waiting();
   }
@@ -446,19 +476,22 @@ function checkOptions(options) {
  */
 let once;
 
+/** Marks the agent behind a single run: as the seeds' loop it takes two tools of one name, and the first one runs. */
+const ONCE = Symbol("once");
+
 /** An agent: one conversation, one run at a time. */
 export class Agent {
   /** @type {Core} */ #core;
 
-  /** @param {any} options */
-  constructor(options) {
-    this.#core = new Core(options);
+  /** @param {any} options @param {symbol} [mark] */
+  constructor(options, mark) {
+    this.#core = new Core(options, mark === ONCE);
     this.#core.owner = this;
   }
 
   static {
     once = (options, begin) => {
-      const agent = new Agent(options);
+      const agent = new Agent(options, ONCE);
       agent.#core.once = true;
       return begin(agent);
     };
@@ -471,14 +504,7 @@ export class Agent {
 
   /** @param {any} [options] */
   continue(options) {
-    const last = this.#core.messages.at(-1);
-    if (!this.#core.driver) {
-      if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
-      if (last.role === "assistant" && this.#core.letters.size === 0) {
-        throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
-      }
-    }
-    return this.#core.run(null, options);
+    return this.#core.goOn(options);
   }
 
   /** @param {(event: any) => void} listener */
@@ -569,7 +595,7 @@ export class Agent {
   }
 
   get tools() {
-    return [...this.#core.tools.values()].map((made) => made.definition);
+    return this.#core.offered.map((made) => made.definition);
   }
 
   set tools(tools) {

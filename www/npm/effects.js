@@ -4,8 +4,9 @@
 
 import { AgentError, infoOf, textOf } from "./errors.js";
 import { SETUP } from "./models.js";
-import { toDecision, toMessages, toResult, updateText } from "./messages.js";
+import { messagesOf, toDecision, toResult, updateText } from "./messages.js";
 import { transformAnswer } from "./rules.js";
+import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
 
 /**
@@ -17,7 +18,8 @@ export function begin(run, slot, effect) {
   run.slots.set(slot, controller);
   const work = EFFECTS[effect.kind](run, slot, effect, controller.signal);
   // What cannot be told as JSON is a failure like any other.
-  if (work) work.then((answer) => run.resolve(slot, answer)).catch((error) => run.reject(slot, error));
+  const wakes = effect.kind === "tool" ? "soon" : "now";
+  if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
 }
 
 /** @type {Record<string, (run: any, slot: number, effect: any, signal: AbortSignal) => Promise<any> | void>} */
@@ -64,8 +66,8 @@ const EFFECTS = {
     return { messages: answer?.replace, report: answer?.report };
   },
 
-  steering: async ({ core }) => list(await core.options.getSteeringMessages()),
-  followUp: async ({ core }) => list(await core.options.getFollowUpMessages()),
+  steering: promised,
+  followUp: promised,
 
   async sleep({ core }, slot, { ms }, signal) {
     await core.options.host.sleep(ms, signal);
@@ -73,22 +75,23 @@ const EFFECTS = {
   },
 };
 
-/** @param {any} inputs */
-function list(inputs) {
-  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+/** A queue of the host's that answers later: see `polled` in rules.js. @param {any} run @param {number} slot @param {any} effect */
+async function promised({ core }, slot, { promise }) {
+  const answer = core.promised.get(promise);
+  core.promised.delete(promise);
+  return messagesOf(await answer);
 }
 
 /**
- * One tool call: the engine gets a result in any case.
+ * One tool call: the engine gets a result in any case. It begins when all calls that start with it have been told.
  * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
  */
 async function execute(run, slot, effect, signal) {
   const { core } = run;
   const { name, callId } = effect;
   const prepared = core.toolOf(name);
-  /** @type {Record<string, any>} */
-  const state = {};
-  const changed = () => (Object.keys(state).length > 0 ? { state } : {});
+  await undefined;
+  if (signal.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
     const check = core.checked.get(callId);
@@ -100,31 +103,27 @@ async function execute(run, slot, effect, signal) {
       // The AI SDK's names for the same things.
       toolCallId: callId, abortSignal: signal,
       messages: run.log,
-      state: sessionState(core, state),
+      state: sessionState(run, slot),
+      [SUBAGENT_EVENT]: (/** @type {any} */ event) => run.subagentEvent(slot, JSON.stringify(event)),
       update(/** @type {unknown} */ partial) {
         if (!signal.aborted) run.update(slot, updateText(partial));
       },
     });
     if (output === CANCELLED) return { cancelled: true };
-    return { ...toResult(output), ...changed() };
+    return toResult(output);
   } catch (error) {
     core.noteThrown(error);
-    return { failed: textOf(error), ...changed() };
+    return { failed: textOf(error) };
   }
 }
 
-/** @param {any} core @param {Record<string, any>} changes */
-function sessionState(core, changes) {
+/** The session state, for one call: after its end it changes nothing. @param {any} run @param {number} slot */
+function sessionState(run, slot) {
+  const { core } = run;
   return {
-    get: (/** @type {string} */ key) => core.state[key],
-    set(/** @type {string} */ key, /** @type {any} */ value) {
-      core.state[key] = value;
-      changes[key] = value;
-    },
-    delete(/** @type {string} */ key) {
-      delete core.state[key];
-      changes[key] = null;
-    },
+    get: (/** @type {string} */ key) => core.state.get(key),
+    set: (/** @type {string} */ key, /** @type {any} */ value) => run.setState(slot, key, JSON.stringify(value)),
+    delete: (/** @type {string} */ key) => run.setState(slot, key, undefined),
   };
 }
 

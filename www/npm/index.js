@@ -4,4 +4,5 @@
 export { Agent, agentLoop, agentLoopContinue } from "./agent.js";
 export { AgentError } from "./errors.js";
 export { custom, openai, openaiCompatible, scripted } from "./models.js";
+export { subagent } from "./subagent.js";
 export { CANCELLED, tool } from "./tools.js";

@@ -64,6 +64,11 @@ export function toMessages(input) {
   return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
 }
 
+/** What a queue of the host's gave. @param {any} inputs */
+export function messagesOf(inputs) {
+  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+}
+
 /** @param {any} block @param {string} where @param {string[]} types */
 function checkBlock(block, where, types) {
   const type = block?.type;
@@ -84,12 +89,21 @@ export function toResult(output) {
   if (typeof output === "string") return { content: [{ type: "text", text: output }] };
   const flaw = flawOf(output, new Set(), "the result");
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
-  const { content, details, isError, transfer } = /** @type {any} */ (output) ?? {};
+  const { content, details, isError, transfer: told } = /** @type {any} */ (output) ?? {};
+  const transfer = isTransfer(output) ? told : undefined;
   if (Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
     return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
   }
-  if (transfer && typeof transfer.to === "string") return { content: [], transfer };
+  if (transfer) return { content: [], transfer };
   return { content: [{ type: "text", text: JSON.stringify(output) }] };
+}
+
+/** `{ transfer: { to, reason? } }` and nothing else hands the conversation over: other values only have such a member. @param {any} output */
+function isTransfer(output) {
+  const only = (/** @type {any} */ value, /** @type {string[]} */ names) => Object.keys(value).every((name) => names.includes(name));
+  const transfer = output?.transfer;
+  if (typeof transfer?.to !== "string" || !only(transfer, ["to", "reason"])) return false;
+  return only(output, ["transfer", "content", "details", "isError"]);
 }
 
 /**

@@ -38,10 +38,13 @@ function wire(provider, kind, id, options) {
   return hide({ provider, id }, { wire: kind, ...options });
 }
 
-/** A model that you stream yourself: an async generator of events. @param {string} id @param {any} streamFn */
-export function custom(id, streamFn) {
+/**
+ * A model that you stream yourself: an async generator of events.
+ * @param {string} id @param {any} streamFn @param {{ provider?: string, supportsTools?: boolean }} [options]
+ */
+export function custom(id, streamFn, { provider = "custom", supportsTools } = {}) {
   if (typeof streamFn !== "function") throw misuse(`custom("${id}") needs a streamFn, got ${kindOf(streamFn)}`);
-  return hide({ provider: "custom", id, streamFn }, {});
+  return hide({ provider, id, streamFn }, { supportsTools });
 }
 
 /** @param {any} model @param {any} setup */

@@ -3,7 +3,7 @@
 // src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
 
 import { misuse, textOf } from "./errors.js";
-import { toMessage } from "./messages.js";
+import { messagesOf, toMessage } from "./messages.js";
 
 /**
  * Calls one rule.
@@ -41,14 +41,21 @@ const RULES = {
     /** @type {any[] | undefined} */
     let whole;
     Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...log.slice(0, known), ...rest]) });
-    return verdicts(core, core.options.policies.postTurn, turn);
+    const isCall = (/** @type {any} */ block) => block.type === "tool_call";
+    const calls = turn.message.content.filter(isCall).map(written);
+    const verdict = verdicts(core, core.options.policies.postTurn, turn);
+    // Calls of the turn are named by their number: the engine has them as the model wrote them.
+    const named = (/** @type {any} */ block) => (isCall(block) && calls.includes(written(block)) ? calls.indexOf(written(block)) : block);
+    const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(named) } : message));
+    return inject ? { inject } : verdict;
   },
 
   preDispatch(core, call) {
     const injected = [];
     let changed = false;
     for (const policy of core.options.policies.preDispatch) {
-      const verdict = quietly(core, () => policy({ ...call }));
+      // A copy: only what a policy gives back counts.
+      const verdict = quietly(core, () => policy({ ...call, arguments: structuredClone(call.arguments) }));
       if (verdict?.arguments) {
         call.arguments = verdict.arguments;
         changed = true;
@@ -59,6 +66,9 @@ const RULES = {
     }
     return { ...(changed && { arguments: call.arguments }), ...(injected.length > 0 && { inject: injected }) };
   },
+
+  steering: (core) => polled(core, core.options.getSteeringMessages()),
+  followUp: (core) => polled(core, core.options.getFollowUpMessages()),
 
   dynamicSystemPrompt: (core) => core.options.dynamicSystemPrompt(),
 
@@ -86,8 +96,22 @@ const RULES = {
 const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
 
 /**
+ * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.
+ * @param {any} core @param {any} answer
+ */
+function polled(core, answer) {
+  if (typeof answer?.then !== "function") return messagesOf(answer);
+  const number = core.nextPromise++;
+  core.promised.set(number, answer);
+  // It may fail when nobody waits for it any more.
+  answer.then(undefined, () => {});
+  return number;
+}
+
+/**
  * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.
  * @param {any} core @param {any[]} policies @param {any} context
+ * @returns {{ stop?: string, inject?: any[] } | undefined}
  */
 function verdicts(core, policies, context) {
   const inject = [];
@@ -97,6 +121,11 @@ function verdicts(core, policies, context) {
     for (const message of verdict?.inject ?? []) inject.push(message?.role === "assistant" ? message : toMessage(message, "inject"));
   }
   return inject.length > 0 ? { inject } : undefined;
+}
+
+/** A call as text, to compare it. @param {any} call */
+function written({ callId, toolName, arguments: args }) {
+  return JSON.stringify([callId, toolName, args]);
 }
 
 /** @param {any} core @param {() => any} call */

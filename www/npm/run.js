@@ -9,6 +9,9 @@ import { PartialJson } from "./partial.js";
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
 
+/** Turns of the microtask queue in which a tool that is done gets to say so, through a few layers of promises. */
+const SOON = 8;
+
 /** A run: iterate it, await it, or both. */
 export class AgentRun {
   /** @type {any} */ #driver;
@@ -41,6 +44,11 @@ export class AgentRun {
         }
       },
     };
+  }
+
+  /** The whole conversation as it stands. */
+  get messages() {
+    return this.#driver.log;
   }
 
   /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
@@ -91,6 +99,8 @@ export class Driver {
     this.answer = undefined;
     /** @type {any} */
     this.before = undefined;
+    /** How many turns of the microtask queue until it polls; 0: it is not about to. */
+    this.waking = 0;
     /** Held back for `coalesceMs`. @type {any} */
     this.held = undefined;
     /** @type {any} */
@@ -148,6 +158,18 @@ export class Driver {
     }
   }
 
+  /**
+   * Polls when the promises that are settling now have settled. Tools that end at the same moment have all ended by
+   * then, also one that steers or aborts and then returns: what they answer counts.
+   */
+  async pollSoon() {
+    const isWaking = this.waking > 0;
+    this.waking = SOON;
+    if (isWaking) return;
+    for (; this.waking > 0; this.waking--) await undefined;
+    this.poll();
+  }
+
   /** Goes on in the engine, as far as it goes. Whether there is something to tell. */
   #step() {
     const { core, engine } = this;
@@ -166,16 +188,17 @@ export class Driver {
 
   /**
    * Leaves something at the run's desk, and goes on. A panic there ends every run: the instance is gone.
-   * @param {(glue: any) => any} leave
+   * @param {(glue: any) => any} leave @param {"now" | "soon"} [wakes]
    */
-  #leave(leave) {
+  #leave(leave, wakes) {
     if (this.ended) return;
     try {
       leave(this.engine.glue);
     } catch (error) {
       return this.core.crashed(error);
     }
-    this.poll();
+    if (wakes === "soon") this.pollSoon();
+    else this.poll();
   }
 
   /** One batch, entry by entry. @param {Uint32Array} table @param {string} text */
@@ -421,7 +444,7 @@ export class Driver {
     this.abortReason = reason;
     if (this.handle === 0) return;
     this.engine.glue.run_abort(this.handle, this.stopping);
-    queueMicrotask(() => this.poll());
+    this.pollSoon();
   }
 
   /**
@@ -438,12 +461,12 @@ export class Driver {
 
   // ---- answers of effects; what comes for a slot that is gone changes nothing
 
-  /** @param {number} slot @param {any} answer */
-  resolve(slot, answer) {
+  /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
+  resolve(slot, answer, wakes) {
     if (!this.slots.has(slot)) return;
     const text = JSON.stringify(answer ?? null);
     this.slots.delete(slot);
-    this.#leave((glue) => glue.resolve(this.handle, slot, text));
+    this.#leave((glue) => glue.resolve(this.handle, slot, text), wakes);
   }
 
   /** @param {number} slot @param {unknown} error */
@@ -460,9 +483,23 @@ export class Driver {
     this.#leave((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
   }
 
+  /** @param {number} slot @param {string} event */
+  subagentEvent(slot, event) {
+    if (this.slots.has(slot)) this.#leave((glue) => glue.subagent_event(this.handle, slot, event));
+  }
+
   /** @param {number} slot @param {string} update */
   update(slot, update) {
-    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update));
+    // What is about to be heard is heard together.
+    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update), this.waking > 0 ? "soon" : "now");
+  }
+
+  /** A tool changes the session state; without a value the key is deleted. @param {number} slot @param {string} key @param {string | undefined} value */
+  setState(slot, key, value) {
+    if (!this.slots.has(slot)) return;
+    if (value === undefined) this.core.state.delete(key);
+    else this.core.state.set(key, JSON.parse(value));
+    this.engine.glue.set_state(this.handle, slot, key, value);
   }
 
   /** @param {number} slot */

@@ -89,7 +89,7 @@ struct Call {
 
 impl Answer {
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
-        let data = frame.data.trim();
+        let data = frame.data.trim_ascii();
         if data == "[DONE]" {
             self.remarks.saw_done = true;
             if !self.is_ended {
@@ -100,11 +100,12 @@ impl Answer {
         if self.is_ended || data.is_empty() {
             return;
         }
-        match Chunk::read(data) {
-            Ok(_) if frame.event == "error" => self.fail_by(data, out),
-            Ok(chunk) => {
+        let mut chunk = Chunk::default();
+        match chunk.read(data) {
+            Ok(()) if frame.event == "error" => self.fail_by(data, out),
+            Ok(()) => {
                 self.start(out);
-                self.chunk(chunk, data, out);
+                self.chunk(&mut chunk, data, out);
             }
             Err(_) if frame.event == "error" => self.fail(in_stream_text(data), out),
             // The last frame of a connection that was cut; or a word that some proxy sends to keep it alive.
@@ -123,20 +124,21 @@ impl Answer {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Vec<Event>) {
+    fn chunk(&mut self, chunk: &mut Chunk<'_>, data: &str, out: &mut Vec<Event>) {
         let is_failure = chunk.is_failure();
         let has_content = chunk.choice.as_ref().is_some_and(Choice::has_content);
-        if let Some(usage) = chunk.usage {
+        let usage = chunk.usage();
+        if let Some(usage) = usage {
             self.usage = Some(usage);
             out.push(Event::Usage(usage));
         }
         if has_content {
             self.has_trailer = false;
-        } else if chunk.usage.is_some() {
+        } else if usage.is_some() {
             // A first chunk with a role and a usage is no trailer.
             self.has_trailer = chunk.is_without_choice || self.blocks.last().is_some() || self.has_trailer;
         }
-        if let Some(choice) = chunk.choice {
+        if let Some(choice) = &mut chunk.choice {
             self.saw_delta |= choice.has_delta;
             self.choice(choice, out);
         }
@@ -145,29 +147,29 @@ impl Answer {
         }
     }
 
-    fn choice(&mut self, choice: Choice<'_>, out: &mut Vec<Event>) {
+    fn choice(&mut self, choice: &mut Choice<'_>, out: &mut Vec<Event>) {
         let thinks_in_details =
             choice.details.iter().any(|d| d.text.as_ref().is_some_and(|text| !text.is_empty()));
-        if let Some(reasoning) = choice.reasoning.filter(|_| !thinks_in_details) {
+        if let Some(reasoning) = choice.reasoning.take().filter(|_| !thinks_in_details) {
             self.think(reasoning, out);
         }
-        for detail in choice.details {
+        for detail in choice.details.drain(..) {
             self.detail(detail, out);
         }
-        for (kind, piece) in choice.parts {
+        for (kind, piece) in choice.parts.drain(..) {
             if kind == Kind::Thinking { self.think(piece, out) } else { self.say(kind, piece, out) }
         }
-        if let Some(content) = choice.content {
+        if let Some(content) = choice.content.take() {
             self.say(Kind::Text, content, out);
         }
-        if let Some(refusal) = choice.refusal {
+        if let Some(refusal) = choice.refusal.take() {
             self.say(Kind::Refusal, refusal, out);
         }
         let count = choice.calls.len();
-        for (position, piece) in choice.calls.into_iter().enumerate() {
+        for (position, piece) in choice.calls.drain(..).enumerate() {
             self.call(piece, position, count, out);
         }
-        if let Some(word) = choice.finish_reason {
+        if let Some(word) = choice.finish_reason.take() {
             self.remarks.raw_stop_reason = Some(word.into_owned());
         }
     }
@@ -350,12 +352,13 @@ impl Answer {
     }
 
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        let Ok(chunk) = Chunk::read(text) else {
+        let mut chunk = Chunk::default();
+        if chunk.read(text).is_err() {
             return match Value::parse(text) {
                 Ok(value) if is_error(&value) => self.fail(in_stream(&value), out),
                 _ => {}
             };
-        };
+        }
         if chunk.is_failure() {
             return self.fail_by(text, out);
         }
@@ -364,9 +367,9 @@ impl Answer {
         }
         let message = chunk.choice.as_ref().and_then(|choice| choice.message);
         self.start(out);
-        self.chunk(chunk, text, out);
-        if let Some(Ok(choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
-            self.choice(choice, out);
+        self.chunk(&mut chunk, text, out);
+        if let Some(Ok(mut choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
+            self.choice(&mut choice, out);
         }
     }
 

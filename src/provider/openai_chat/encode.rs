@@ -8,7 +8,7 @@ use crate::provider::history::History;
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 
 use super::compat::{Compat, ReasoningStyle, Strict};
-use super::messages::{Carried, Scribe};
+use super::messages::{Carried, Scribe, is_reasoning_model};
 use super::strict::is_strict;
 
 /// The Azure API versions that are asked for where the address names none.
@@ -76,7 +76,12 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let scribe = Scribe { provider: self.provider, model: &request.model, compat: &self.compat };
+        let scribe = Scribe {
+            provider: self.provider,
+            model: &request.model,
+            compat: &self.compat,
+            caches: request.options.cache != Some(false),
+        };
         // What is given back of thinking depends on the model.
         if self.model != request.model {
             self.history.clear();
@@ -164,6 +169,8 @@ impl Encoder {
         let kind = if is_off { "disabled" } else { "enabled" };
         match self.compat.reasoning {
             ReasoningStyle::None => {}
+            // A model that cannot think refuses to be told not to.
+            ReasoningStyle::Effort if is_off && self.names_efforts() && !is_reasoning_model(model) => {}
             ReasoningStyle::Effort => body.field("reasoning_effort", word),
             ReasoningStyle::OpenRouter => body.object("reasoning", |object| match budget {
                 Some(tokens) => _ = object.field("max_tokens", &tokens),
@@ -192,6 +199,9 @@ impl Encoder {
             }
             ReasoningStyle::TemplateKwargs => body.object("chat_template_kwargs", |object| {
                 object.field("enable_thinking", &!is_off);
+                if !is_off {
+                    object.field("reasoning_effort", word);
+                }
             }),
             ReasoningStyle::Mistral if model.starts_with("magistral") => {
                 if !is_off {
@@ -202,6 +212,11 @@ impl Encoder {
                 body.field("reasoning_effort", if is_off { "none" } else { "high" });
             }
         }
+    }
+
+    /// Whether the server checks the effort against what the model knows.
+    fn names_efforts(&self) -> bool {
+        matches!(self.provider, "openai" | "azure")
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Scribe<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     pub(super) compat: &'a Compat,
+    /// Whether prompts may be cached.
+    pub(super) caches: bool,
 }
 
 /// What waits behind a message.
@@ -59,7 +61,7 @@ impl Scribe<'_> {
         let is_developer = self.compat.developer_role && is_reasoning_model(self.model);
         let mut object = ObjectWriter::new(out);
         object.field("role", if is_developer { "developer" } else { "system" });
-        if self.compat.cache_control && self.model.starts_with("anthropic/") {
+        if self.caches && self.compat.cache_control && self.model.starts_with("anthropic/") {
             let out = object.key("content");
             out.push('[');
             let mut part = ObjectWriter::new(out);
@@ -342,8 +344,8 @@ fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
     if details.is_empty() { None } else { Some(details) }
 }
 
-/// Models that have the role `developer`.
-fn is_reasoning_model(model: &str) -> bool {
+/// Models of OpenAI that reason. They have the role `developer`.
+pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
         && !name.starts_with("o1-mini")

@@ -2,8 +2,12 @@
 //! Scenarios are read from files ([`scenario`]), played ([`play`]) and written down ([`trace`]).
 
 pub mod clock;
+pub mod dice;
+pub mod grammar;
+pub mod host;
 pub mod play;
 pub mod ports;
 pub mod scenario;
 pub mod schema;
+pub mod sim;
 pub mod trace;

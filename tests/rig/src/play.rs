@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ApprovalMode;
 use turnwheel::cancel::CancelToken;
-use turnwheel::config::{AgentLoopConfig, Delivery, Model, ToolExecutionPolicy};
+use turnwheel::config::{AgentLoopConfig, CacheHints, Delivery, Model, ToolExecutionPolicy};
 use turnwheel::driver::{AgentStream, agent_loop, agent_loop_continue};
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::event::AgentEvent;
@@ -181,9 +181,9 @@ fn refused(world: &World, call: &str, error: &AgentError) {
 fn outcome(call: &str, stream: &AgentStream) -> Value {
     let Some(result) = stream.result() else { return json!({ "call": call, "error": "no result" }) };
     if call == "structured_output" {
-        return match serde_json::from_str::<Value>(&result.text) {
-            Ok(value) => json!({ "call": call, "ok": value }),
-            Err(_) => json!({ "call": call, "error": result.error.as_ref().map(ToString::to_string) }),
+        return match &result.output {
+            Some(output) => json!({ "call": call, "ok": trace::value_of(output) }),
+            None => json!({ "call": call, "error": result.error.as_ref().map(ToString::to_string) }),
         };
     }
     let new =
@@ -272,6 +272,11 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
     rules.transfer_chain = options.transfer_chain.clone();
     rules.max_transfer_depth = options.transfer_max_depth.unwrap_or(rules.max_transfer_depth);
     rules.output = scenario.structured_output.as_ref().map(raw);
+    rules.output_retries = options.structured_output_max_retries.unwrap_or(rules.output_retries);
+    rules.cache = options.cache.map(|hints| CacheHints {
+        prefix: world.cached.clone(),
+        ..CacheHints::new(hints.ttl_s * 1000, hints.min_tokens, hints.intervals)
+    });
     config
 }
 
@@ -300,10 +305,7 @@ fn set_tools(world: &Rc<World>, config: &mut AgentLoopConfig) {
             Rc::new(ScriptedTool::new(world, given, priority)) as Rc<dyn AgentTool>
         })
         .collect();
-    let specs: Vec<_> = tools.iter().map(|tool| tool.spec().clone()).collect();
-    config.rules.schemas = specs.iter().map(|spec| spec.schema.clone()).collect();
-    config.rules.tools = specs.into();
-    config.ports.tools = tools;
+    config.offer_tools(tools);
 }
 
 fn set_policies(world: &Rc<World>, config: &mut AgentLoopConfig) {

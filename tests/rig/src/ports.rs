@@ -62,6 +62,8 @@ pub struct World {
     pub log: RefCell<Log>,
     pub hands: RefCell<Option<Hands>>,
     pub route: Route,
+    /// How many messages the provider has cached.
+    pub cached: Rc<Cell<usize>>,
     /// Steering and follow-ups for [`Route::Provider`].
     queues: [RefCell<VecDeque<AgentMessage>>; 2],
     fired: RefCell<BTreeSet<Trigger>>,
@@ -79,6 +81,7 @@ impl World {
             log: RefCell::default(),
             hands: RefCell::default(),
             route,
+            cached: Rc::default(),
             queues: Default::default(),
             fired: RefCell::default(),
             calls: Cell::default(),
@@ -643,7 +646,9 @@ impl ScriptedTransform {
                     overflow_budget: *overflow_budget,
                     anchor: *anchor,
                 };
-                let Some(windowed) = window.apply(messages, overflow, 0) else { return Transform::Unchanged };
+                let Some(windowed) = window.apply(messages, overflow, self.world.cached.get()) else {
+                    return Transform::Unchanged;
+                };
                 let report = CompactionReport {
                     text: format!("{} messages dropped", windowed.dropped_count),
                     dropped_count: u64::try_from(windowed.dropped_count).unwrap_or_default(),

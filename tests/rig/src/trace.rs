@@ -8,8 +8,10 @@ use turnwheel::message::{
 };
 use turnwheel::stream::DeltaKind;
 
+use crate::grammar::Grammar;
+
 /// What the callbacks of a world saw.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Log {
     pub events: Vec<Value>,
     pub model_calls: Vec<Value>,
@@ -19,6 +21,7 @@ pub struct Log {
     pub transforms: Vec<Value>,
     pub metrics: Vec<Value>,
     pub outcomes: Vec<Value>,
+    pub grammar: Grammar,
     batch: u64,
     started: Vec<String>,
 }
@@ -26,6 +29,7 @@ pub struct Log {
 impl Log {
     /// Writes an event down, and the metrics that a host makes of the turn it ends.
     pub fn event(&mut self, event: &AgentEvent, t: Option<u64>, with_metrics: bool) {
+        self.grammar.take(event);
         let Some(mut shown) = shown(event) else { return };
         match event {
             AgentEvent::TurnStart { .. } => {
@@ -65,8 +69,9 @@ impl Log {
         self.metrics.push(json!({ "turn_index": turn_index, "tools": tools, "usage_total": usage_total }));
     }
 
-    /// The whole trace.
+    /// The whole trace. `faults` are added where the grammar is broken.
     pub fn trace(self, name: &str, divergences: &[String], history: &[AgentMessage]) -> Value {
+        let faults = if self.events.is_empty() { Vec::new() } else { self.grammar.finish(history) };
         let mut trace = Map::new();
         trace.insert("name".into(), name.into());
         trace.insert("divergences".into(), divergences.into());
@@ -74,6 +79,9 @@ impl Log {
         trace.insert("final_messages".into(), messages(history).into());
         trace.insert("model_calls".into(), self.model_calls.into());
         trace.insert("executions".into(), self.executions.into());
+        if !faults.is_empty() {
+            trace.insert("faults".into(), faults.into());
+        }
         for (key, entries) in [
             ("approvals", self.approvals),
             ("policy_log", self.policy_log),

@@ -1,0 +1,166 @@
+//! Structured output: the answer is JSON that fits a schema. Models that cannot be told the schema as such are offered
+//! a tool that takes the answer as its arguments; the engine itself is that tool.
+
+use std::rc::Rc;
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::event::AgentEvent;
+use crate::isolate::guard;
+use crate::json::{Map, RawJson, ToJson, Value};
+use crate::message::{AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
+use crate::stream::{ModelRequest, ToolSchema};
+use crate::tool::{AgentToolResult, ToolSpec};
+
+use super::Step;
+use super::state::{Batch, Offered};
+
+/// The tool whose arguments are the answer.
+pub const OUTPUT_TOOL: &str = "__structured_output";
+
+/// Where a schema is none of an object, the arguments have one member with the answer.
+const WRAPPED: &str = "value";
+
+const TOOL_TEXT: &str = "Gives the final answer. Call it exactly once, when everything else is done; its arguments are the answer.";
+
+/// What a text answer is worth where JSON is wanted.
+pub(super) enum Answered {
+    /// Nothing is wanted, or it is there already, or the model refuses.
+    AsItIs,
+    /// It is the JSON.
+    Fits(RawJson),
+    /// It is not; what is wrong with it.
+    Misses(String),
+}
+
+impl Step<'_> {
+    /// Puts into a request what a model is offered: its tools, and the schema of the answer or the tool for it.
+    pub(super) fn fit_request(&mut self, request: &mut ModelRequest, model: usize) {
+        let Some(model) = self.rules.models.get(model) else { return };
+        let schema = self.rules.output.clone();
+        let by_tool = model.supports_tools && !model.native_output;
+        request.model = model.id.clone();
+        request.tools = match &schema {
+            _ if !model.supports_tools => Rc::new([]),
+            Some(schema) if by_tool => self.offer(schema),
+            _ => self.rules.schemas.clone(),
+        };
+        request.output = schema.filter(|_| !by_tool);
+    }
+
+    /// The tools and the one for the answer: the same list as long as nothing changes.
+    fn offer(&mut self, schema: &RawJson) -> Rc<[ToolSchema]> {
+        if let Some(offered) = &self.s.offered
+            && Rc::ptr_eq(&offered.tools, &self.rules.schemas)
+            && offered.schema == *schema
+        {
+            return offered.all.clone();
+        }
+        let parameters = if is_wrapped(schema) { wrap(schema) } else { schema.clone() };
+        let tool = ToolSchema { name: OUTPUT_TOOL.into(), description: TOOL_TEXT.into(), parameters };
+        let all: Rc<[ToolSchema]> = self.rules.schemas.iter().cloned().chain([tool]).collect();
+        let offered = Offered { tools: self.rules.schemas.clone(), schema: schema.clone(), all };
+        self.s.offered.insert(offered).all.clone()
+    }
+
+    /// The calls of the tool for the answer are answered here: no policy, approver or tool has a say in them.
+    pub(super) fn answer_output_calls(&mut self, batch: &mut Batch) {
+        let Some(schema) = self.rules.output.clone() else { return };
+        for place in 0..batch.calls.len() {
+            let Some(call) = batch.calls.get(place).filter(|call| call.block.tool_name == OUTPUT_TOOL) else {
+                continue;
+            };
+            batch.is_answer = true;
+            if !batch.is_open(place) {
+                continue;
+            }
+            let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+            let arguments = call.arguments.clone();
+            match self.judge_output(&schema, unwrap(&schema, &arguments)) {
+                Ok(output) => {
+                    self.emit(AgentEvent::ToolExecutionStart { call_id, tool_name, arguments });
+                    self.resolve(batch, place, AgentToolResult::text(output.as_str()), None);
+                    self.s.output = Some(output);
+                }
+                Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
+            }
+        }
+    }
+
+    /// What an answer without calls is worth.
+    pub(super) fn judge_text(&self, message: &AssistantMessage) -> Answered {
+        use MessageStopReason as S;
+        let speaks = matches!(message.stop_reason, S::Stop | S::Length | S::ToolUse);
+        match &self.rules.output {
+            Some(schema) if speaks && self.s.output.is_none() => {
+                let parsed = RawJson::parse(without_fence(&message.text()));
+                let judged = parsed.map_err(|error| ["it is no JSON: ", &error.to_string()].concat());
+                match judged.and_then(|value| self.judge_output(schema, value.to_value())) {
+                    Ok(output) => Answered::Fits(output),
+                    Err(text) => Answered::Misses(text),
+                }
+            }
+            _ => Answered::AsItIs,
+        }
+    }
+
+    /// The host's validator sees the answer as the arguments of the tool for it.
+    fn judge_output(&self, schema: &RawJson, value: Value) -> Result<RawJson, String> {
+        let value = value.to_raw();
+        let Some(check) = &self.rules.validator else { return Ok(value) };
+        let spec = ToolSpec::new(OUTPUT_TOOL, TOOL_TEXT, schema.clone());
+        let call = ToolCallBlock {
+            call_id: String::new(),
+            tool_name: OUTPUT_TOOL.to_owned(),
+            arguments: value.clone(),
+            metadata: None,
+        };
+        guard(|| check(&spec, &call)).map(|()| value)
+    }
+
+    /// An answer was no good. Gives what the model is told, or the error that ends the run.
+    pub(super) fn missed_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
+        self.s.output_tries += 1;
+        if self.s.output_tries > self.rules.output_retries {
+            let tries = self.s.output_tries.to_string();
+            let text = ["the model gave no answer that fits the output schema in ", &tries, " tries: ", why];
+            return Err(Box::new(ErrorInfo::new(ErrorKind::Unknown, text.concat()).in_phase("output")));
+        }
+        let by_tool =
+            self.rules.models.first().is_some_and(|model| !model.native_output && model.supports_tools);
+        let how =
+            if by_tool { "Call the tool `__structured_output`." } else { "Answer with that JSON only." };
+        let text = ["The answer does not fit the wanted JSON (", why, "). ", how].concat();
+        Ok(AgentMessage::user(text))
+    }
+}
+
+fn is_wrapped(schema: &RawJson) -> bool {
+    let schema = schema.to_value();
+    let kind = schema.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != "object")
+}
+
+fn wrap(schema: &RawJson) -> RawJson {
+    let member = Map::from_iter([(WRAPPED.to_owned(), schema.to_value())]);
+    let wrapped = Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), member.into()),
+        ("required".to_owned(), Value::Array(vec![WRAPPED.into()])),
+        ("additionalProperties".to_owned(), false.into()),
+    ]);
+    Value::from(wrapped).to_raw()
+}
+
+fn unwrap(schema: &RawJson, arguments: &RawJson) -> Value {
+    let value = arguments.to_value();
+    if is_wrapped(schema) { value.get(WRAPPED).cloned().unwrap_or_default() } else { value }
+}
+
+/// The JSON of a text, which models like to put between fences.
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let Some(fenced) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {
+        return text;
+    };
+    fenced.split_once('\n').map_or(fenced, |(_, json)| json)
+}

@@ -1,0 +1,39 @@
+//! Random choices that a seed repeats.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A small generator (xorshift). Cloning it shares it.
+#[derive(Clone)]
+pub struct Dice(Rc<Cell<u64>>);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        // Neighbouring seeds shall not begin alike.
+        let mixed = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Dice(Rc::new(Cell::new(mixed | 1)))
+    }
+
+    pub fn next(&self) -> u64 {
+        let mut x = self.0.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.0.set(x);
+        x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
+    }
+
+    /// From 0, below `n`.
+    pub fn below(&self, n: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(n.max(1)).unwrap_or(1)).unwrap_or(0)
+    }
+
+    /// Whether something happens that does so in so many of a hundred cases.
+    pub fn chance(&self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+
+    pub fn pick<'a, T>(&self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
