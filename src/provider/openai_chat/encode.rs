@@ -13,7 +13,6 @@ use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSche
 use super::compat::{Compat, ReasoningStyle, Strict};
 use super::messages::{Carried, Scribe};
 use super::strict::is_strict;
-use crate::provider::request::is_reasoning_model;
 
 /// The Azure API versions that are asked for where the address names none.
 const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
