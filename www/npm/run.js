@@ -342,8 +342,8 @@ export class Driver {
       }
       this.#release();
       const timer = new AbortController();
-      const held = (this.held = { event, timer });
-      const due = () => void (this.held === held && this.#release());
+      const fresh = (this.held = { event, timer });
+      const due = () => void (this.held === fresh && this.#release());
       this.core.sleep(ms, timer.signal).then(due, due);
       return true;
     }

@@ -4,7 +4,7 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{Map, ObjectWriter, RawJson, Reader, Value};
 use crate::message::{MessageStopReason, Usage};
 use crate::provider::blocks::{Blocks, Kind, Piece};
-use crate::provider::error::{ended_early, in_stream, in_stream_text, is_error};
+use crate::provider::error::{ended_early, in_stream, in_stream_text, is_error, no_stream};
 use crate::provider::sse::{Frame, SseParser, TooLong};
 use crate::provider::{Decoder, Remarks};
 use crate::stream::AssistantMessageEvent as Event;
@@ -344,6 +344,8 @@ impl Answer {
         }
         if self.remarks.raw_stop_reason.is_some() || self.has_trailer {
             self.done(out);
+        } else if !self.is_started && !stray.is_empty() {
+            self.fail(no_stream(stray), out);
         } else {
             self.fail(ended_early(stray), out);
         }
