@@ -60,6 +60,7 @@ const helper = subagent({ name: "helper", description: "", agent: ({ prompt }) =
 function tell(event: AgentEvent): string {
   switch (event.type) {
     case "agent_start": case "message_start": return event.runId;
+    case "run_resumed": return String(event.pendingApprovals.length);
     case "agent_end": return event.stopReason + event.messages.length + (event.error?.code ?? "");
     case "turn_start": return String(event.turnIndex);
     case "turn_end": return event.reason + (event.message?.stopReason ?? "none") + event.toolResults.length;
