@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::id_map::IdMap;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -141,18 +142,17 @@ impl Map {
         if self.0.len() < 2 {
             return;
         }
-        let mut order: Vec<usize> = (0..self.0.len()).collect();
-        let key = |i: &usize| self.0.get(*i).map(|(k, _)| k.as_str());
-        order.sort_by(|a, b| key(a).cmp(&key(b)).then(a.cmp(b)));
-        let mut doomed: Vec<usize> = order
-            .iter()
-            .zip(order.iter().skip(1))
-            .filter(|(a, b)| key(a) == key(b))
-            .map(|(a, _)| *a)
-            .collect();
-        doomed.sort_unstable();
-        for at in doomed.into_iter().rev() {
-            self.0.remove(at);
+        let mut seen = IdMap::default();
+        let mut doomed = vec![false; self.0.len()];
+        for (at, (key, _)) in self.0.iter().enumerate() {
+            let before = seen.insert(key.as_str(), at).and_then(|before| doomed.get_mut(before));
+            if let Some(before) = before {
+                *before = true;
+            }
+        }
+        if doomed.contains(&true) {
+            let mut doomed = doomed.into_iter();
+            self.0.retain(|_| doomed.next() != Some(true));
         }
     }
 }
