@@ -14,6 +14,7 @@ use crate::overflow::is_context_overflow;
 use crate::ports::HookCall;
 use crate::retry::RetryVerdict;
 use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
+use crate::table::Table;
 
 use super::state::{Answer, Ask, AskStep, CacheState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
@@ -512,8 +513,8 @@ fn has_number(text: &str, number: &str) -> bool {
 fn without_faults(
     shown: &Rc<AssistantMessage>,
     faults: &[(String, CallFault)],
-) -> (Rc<AssistantMessage>, std::collections::BTreeMap<String, RawJson>) {
-    let mut own = std::collections::BTreeMap::new();
+) -> (Rc<AssistantMessage>, Table<String, RawJson>) {
+    let mut own = Table::new();
     if faults.is_empty() {
         return (shown.clone(), own);
     }

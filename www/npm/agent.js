@@ -166,7 +166,7 @@ class Core {
     return modelSettings(model).provider;
   }
 
-  /** Plain settings for the engine: values, and the names of the functions that there are. */
+  /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;
     const has = FUNCTIONS.filter((name) => typeof options[name] === "function");
@@ -193,8 +193,7 @@ class Core {
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
       sessionState: options.sessionState, output: options.output, cache: options.cache, transfer: options.transfer,
     };
-    // Leaves undefined members out, and copies: what the user changes later changes nothing here.
-    return JSON.parse(JSON.stringify(settings));
+    return JSON.stringify(settings);
   }
 
   /** The engine with this agent in it. */
