@@ -2,7 +2,7 @@
 //! slot; a future waits at it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -15,6 +15,7 @@ use crate::message::AgentMessage;
 use crate::provider::{Decoder, Wire};
 use crate::state::SessionState;
 use crate::stream::AssistantMessageEvent;
+use crate::table::Table;
 use crate::tool::Updates;
 
 use super::outbox::Outbox;
@@ -24,7 +25,7 @@ pub(super) type SlotId = u32;
 
 /// See the module.
 pub(super) struct Desk {
-    slots: RefCell<BTreeMap<SlotId, Slot>>,
+    slots: RefCell<Table<SlotId, Slot>>,
     next: Cell<SlotId>,
     /// What JavaScript is to be told, in order.
     leaving: RefCell<Vec<Leaving>>,
@@ -185,13 +186,21 @@ impl Desk {
     }
 
     pub(super) fn update(&self, slot: SlotId, update: &str) {
-        let update = RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update));
-        let updates = match self.slots.borrow().get(&slot) {
+        if let Some(updates) = self.updates(slot) {
+            updates.send(RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update)));
+        }
+    }
+
+    pub(super) fn subagent_event(&self, slot: SlotId, event: &str) {
+        if let (Some(updates), Ok(event)) = (self.updates(slot), RawJson::parse(event)) {
+            updates.event(event);
+        }
+    }
+
+    fn updates(&self, slot: SlotId) -> Option<Updates> {
+        match self.slots.borrow().get(&slot) {
             Some(Slot { kind: SlotKind::Once { updates, .. }, .. }) => updates.clone(),
             _ => None,
-        };
-        if let Some(updates) = updates {
-            updates.send(update);
         }
     }
 

@@ -12,8 +12,11 @@ use crate::config::{
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
 use crate::ports::{HookStages, StreamFn};
-use crate::provider::Wire;
+use crate::provider::anthropic::{Anthropic, AnthropicOptions};
+use crate::provider::gemini::{Gemini, GeminiOptions};
 use crate::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use crate::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
+use crate::provider::{Limits, Wire};
 use crate::retry::RetryConfig;
 use crate::stream::StreamOptions;
 use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
@@ -193,30 +196,49 @@ fn retry_config(told: &Value) -> RetryConfig {
     }
 }
 
-/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools? }`; without a wire the host streams.
+/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools?, dangerouslyAllowBrowser? }`;
+/// without a wire the host streams.
 fn model(told: &Value) -> Result<Model, AgentError> {
     let index = told.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
     let index = index.unwrap_or_default();
     let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = match text("wire") {
-        "" => (text("provider").into(), Rc::new(JsModel { index })),
-        "openai-chat" => {
-            let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
-            let wire = OpenAiChat::new(OpenAiChatOptions {
-                base_url: text("baseUrl").to_owned(),
-                headers: headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect(),
-                compat: told.get("compat").cloned().unwrap_or_default(),
-                ..OpenAiChatOptions::default()
-            })
-            .map_err(misuse)?;
-            let wire: Box<dyn Wire> = Box::new(wire);
-            let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
-            (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))
-        }
-        other => return Err(misuse(["the wire `", other, "` is not built yet"].concat())),
+    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text("wire").is_empty() {
+        (text("provider").into(), Rc::new(JsModel { index }))
+    } else {
+        let wire = wire(told, text("wire"))?;
+        let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
+        (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))
     };
     let supports_tools = told.get("supportsTools").and_then(Value::as_bool).unwrap_or(true);
     Ok(Model { provider, id: text("id").into(), supports_tools, stream_fn })
+}
+
+fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
+    let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
+    let headers = headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect();
+    let base_url = told.get("baseUrl").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let limits = Limits::default();
+    Ok(match name {
+        "openai-chat" => {
+            let compat = told.get("compat").cloned().unwrap_or_default();
+            let options = OpenAiChatOptions { base_url, headers, compat, limits };
+            Box::new(OpenAiChat::new(options).map_err(misuse)?)
+        }
+        "openai-responses" => {
+            Box::new(OpenAiResponses::new(OpenAiResponsesOptions { base_url, headers, limits }))
+        }
+        "anthropic" => {
+            let allowed = told.get("dangerouslyAllowBrowser").and_then(Value::as_bool).unwrap_or(false);
+            Box::new(Anthropic::new(AnthropicOptions {
+                base_url,
+                headers,
+                dangerously_allow_browser: allowed,
+                limits,
+            }))
+        }
+        "gemini" => Box::new(Gemini::new(GeminiOptions { base_url, headers, limits })),
+        other => return Err(misuse(["there is no wire `", other, "`"].concat())),
+    })
 }
 
 fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {

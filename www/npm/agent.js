@@ -85,8 +85,8 @@ class Core {
     /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
     this.promised = new Map();
     this.nextPromise = 1;
-    /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
-    this.validated = new Map();
+    /** What the schemas made of the arguments, by call, for the tools. @type {Map<string, any>} */
+    this.checked = new Map();
     /** @type {Map<number, Driver>} */
     this.byHandle = new Map();
     /** The run that is on. @type {Driver | undefined} */
@@ -147,7 +147,7 @@ class Core {
   /** @param {any} tools */
   setTools(tools) {
     for (const [name, made] of this.tools) this.formerTools.set(name, made);
-    this.offered = toTools(tools, this.namesMayRepeat).map((made) => ({ ...made, late: isLate(made) }));
+    this.offered = toTools(tools, this.namesMayRepeat);
     // Of two with the same name the first runs.
     this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
@@ -176,7 +176,7 @@ class Core {
     return modelSettings(model).provider;
   }
 
-  /** Plain settings for the engine: values, and the names of the functions that there are. */
+  /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;
     const has = FUNCTIONS.filter((name) => typeof options[name] === "function");
@@ -203,8 +203,7 @@ class Core {
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
       sessionState: options.sessionState, output: this.output?.schema, outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
     };
-    // Leaves undefined members out, and copies: what the user changes later changes nothing here.
-    return JSON.parse(JSON.stringify(settings));
+    return JSON.stringify(settings);
   }
 
   /** The engine with this agent in it. */
@@ -274,7 +273,7 @@ class Core {
     if (this.driver !== driver) return;
     this.driver = undefined;
     this.asked.clear();
-    this.validated.clear();
+    this.checked.clear();
     this.promised.clear();
     this.formerTools.clear();
   }
@@ -433,21 +432,10 @@ const registry =
   typeof FinalizationRegistry === "undefined"
     ? undefined
     : new FinalizationRegistry(({ engine, handle }) => {
-        if (engine === getEngine()) engine.glue.agent_drop(handle);
+        if (engine !== getEngine()) return;
+        engine.glue.agent_drop(handle);
+        for (const run of engine.runs) if (!run.deref()) engine.runs.delete(run);
       });
-
-/** A schema that may answer later is asked again when the tool starts. @param {any} made */
-function isLate(made) {
-  const standard = (made.definition.parameters ?? made.definition.inputSchema)?.["~standard"];
-  if (!standard) return false;
-  try {
-    const answer = standard.validate({});
-    if (answer instanceof Promise) answer.catch(() => {});
-    return answer instanceof Promise;
-  } catch {
-    return true;
-  }
-}
 
 /** @param {any} made */
 function toolSettings({ definition, schema }) {

@@ -6,6 +6,7 @@ import { AgentError, infoOf, textOf } from "./errors.js";
 import { SETUP } from "./models.js";
 import { messagesOf, toDecision, toResult, updateText } from "./messages.js";
 import { transformAnswer } from "./rules.js";
+import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
 
 /**
@@ -93,17 +94,17 @@ async function execute(run, slot, effect, signal) {
   if (signal.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
-    let args = core.validated.has(callId) ? core.validated.get(callId) : JSON.parse(effect.arguments);
-    core.validated.delete(callId);
-    const checked = prepared.late && (await prepared.check(args));
+    const check = core.checked.get(callId);
+    core.checked.delete(callId);
+    const checked = check instanceof Promise ? await check : check;
     if (checked?.error) return { invalid: checked.error };
-    if (checked) args = checked.value;
-    const output = await prepared.definition.execute(args, {
+    const output = await prepared.definition.execute(checked ? checked.value : JSON.parse(effect.arguments), {
       callId, toolName: name, runId: run.runId, sessionId: core.sessionId, signal,
       // The AI SDK's names for the same things.
       toolCallId: callId, abortSignal: signal,
       messages: run.log,
       state: sessionState(run, slot),
+      [SUBAGENT_EVENT]: (/** @type {any} */ event) => run.subagentEvent(slot, JSON.stringify(event)),
       update(/** @type {unknown} */ partial) {
         if (!signal.aborted) run.update(slot, updateText(partial));
       },

@@ -86,13 +86,10 @@ const RULES = {
   validate(core, { callId, toolName, arguments: args }) {
     if (toolName === OUTPUT_TOOL && !core.tools.has(toolName)) return checkOutput(core, args);
     const answer = core.toolOf(toolName).check(args);
-    // A schema that answers later is asked again when the tool starts.
-    if (answer instanceof Promise) {
-      answer.catch(() => {});
-      return;
-    }
     if ("error" in answer) return answer.error;
-    if (answer.value !== args) core.validated.set(callId, answer.value);
+    // A schema that answers later is waited for when the tool starts.
+    if (answer instanceof Promise) answer.catch(() => {});
+    core.checked.set(callId, answer);
   },
 };
 

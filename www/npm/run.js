@@ -69,6 +69,7 @@ export class Driver {
    */
   constructor(core, prompts, { signal, runId }) {
     this.core = core;
+    this.ref = new WeakRef(this);
     this.runId = runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
@@ -127,7 +128,7 @@ export class Driver {
       const text = prompts === null ? undefined : JSON.stringify(prompts);
       this.handle = this.core.call(() => engine.glue.run_new(handle, text, this.runId, sessionId, this.now()));
       this.core.byHandle.set(this.handle, this);
-      engine.runs.add(this);
+      engine.runs.add(this.ref);
       if (this.stopping !== undefined) engine.glue.run_abort(this.handle, this.stopping);
       this.poll();
     } catch (error) {
@@ -351,8 +352,8 @@ export class Driver {
       }
       this.#release();
       const timer = new AbortController();
-      const held = (this.held = { event, timer });
-      const due = () => void (this.held === held && this.#release());
+      const fresh = (this.held = { event, timer });
+      const due = () => void (this.held === fresh && this.#release());
       this.core.sleep(ms, timer.signal).then(due, due);
       return true;
     }
@@ -482,6 +483,11 @@ export class Driver {
     this.#leave((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
   }
 
+  /** @param {number} slot @param {string} event */
+  subagentEvent(slot, event) {
+    if (this.slots.has(slot)) this.#leave((glue) => glue.subagent_event(this.handle, slot, event));
+  }
+
   /** @param {number} slot @param {string} update */
   update(slot, update) {
     // What is about to be heard is heard together.
@@ -600,7 +606,7 @@ export class Driver {
     this.unlisten();
     for (const slot of [...this.slots.keys()]) this.#cancel(slot);
     this.core.byHandle.delete(this.handle);
-    this.engine?.runs.delete(this);
+    this.engine?.runs.delete(this.ref);
     this.core.runEnded(this);
     this.#dismissWaiting();
     this.settle(result);

@@ -84,12 +84,12 @@ const PARTS: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browser", files: "tests/js/browser/*.test.mjs", needs: Need::Browser, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "chromium", files: "tests/js/chromium.mjs", needs: Need::Browser, count: Count::Ours,
+    Part { name: "chromium", files: "tests/js/browser/package.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
-    Part { name: "packaging", files: "tests/packaging/*.test.mjs", needs: Need::Browser, count: Count::Node,
+    Part { name: "packaging", files: "tests/packaging/run.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "demo", files: "tests/demo/*.test.mjs", needs: Need::Browser, count: Count::Node,
-        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
+        command: &["node", "FILES"] },
 ];
 
 /// Longer than any part takes on a slow machine: what hangs shall not hang CI.

@@ -4,8 +4,10 @@
 pub mod clock;
 pub mod dice;
 pub mod grammar;
+pub mod host;
 pub mod play;
 pub mod ports;
+pub mod random;
 pub mod scenario;
 pub mod schema;
 pub mod sim;

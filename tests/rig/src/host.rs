@@ -1,0 +1,524 @@
+//! Ports made of closures, and a stage on which a run is watched step by step.
+
+use std::cell::RefCell;
+use std::future::{Future, pending, ready};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::future::LocalBoxFuture;
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
+use turnwheel::agent::Agent;
+use turnwheel::approval::ToolDecision;
+use turnwheel::cancel::CancelToken;
+use turnwheel::config::{AgentLoopConfig, Model};
+use turnwheel::driver::{AgentLoopResult, AgentStream};
+use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::event::AgentEvent;
+use turnwheel::json::RawJson;
+use turnwheel::message::{AgentMessage, AssistantMessage, MessageStopReason};
+use turnwheel::policy::Transform;
+use turnwheel::ports::{
+    AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
+    CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn,
+};
+use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
+
+use crate::clock::Clock;
+use crate::grammar::Grammar;
+
+/// What a scripted answer does, event by event.
+pub type Answer = Vec<AssistantMessageEvent>;
+
+type Asked = dyn Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent>;
+
+/// A model that answers by a closure.
+pub struct FnModel {
+    ask: Box<Asked>,
+    native_output: bool,
+}
+
+impl StreamFn for FnModel {
+    fn stream(
+        &self,
+        request: ModelRequest,
+        _: &AgentRunContext,
+        cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        (self.ask)(request, cancel)
+    }
+
+    fn native_output(&self) -> bool {
+        self.native_output
+    }
+}
+
+/// A model that answers by a closure.
+pub fn model(
+    id: &str,
+    ask: impl Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent> + 'static,
+) -> Model {
+    Model {
+        provider: format!("provider-of-{id}").into(),
+        id: id.into(),
+        supports_tools: true,
+        stream_fn: Rc::new(FnModel { ask: Box::new(ask), native_output: false }),
+    }
+}
+
+/// A model that can be told the schema of its answer.
+pub fn native_model(id: &str, answers: Vec<Answer>) -> Model {
+    let answers = RefCell::new(std::collections::VecDeque::from(answers));
+    let ask = move |_: ModelRequest, _: CancelToken| {
+        stream::iter(answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
+    };
+    let stream_fn = Rc::new(FnModel { ask: Box::new(ask), native_output: true });
+    Model { provider: "native".into(), id: id.into(), supports_tools: true, stream_fn }
+}
+
+/// A model that gives these answers, one after the other, and then "done" for ever.
+pub fn answers(answers: Vec<Answer>) -> Model {
+    let answers = RefCell::new(std::collections::VecDeque::from(answers));
+    model("m", move |_, _| {
+        let answer = answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"));
+        stream::iter(answer).boxed_local()
+    })
+}
+
+/// An answer of one text.
+pub fn text(text: &str) -> Answer {
+    use AssistantMessageEvent as E;
+    vec![
+        E::Start,
+        E::TextStart { index: 0 },
+        E::TextDelta { index: 0, delta: text.to_owned() },
+        E::TextEnd { index: 0, signature: None },
+        E::Done { stop_reason: MessageStopReason::Stop, usage: None },
+    ]
+}
+
+/// An answer of these calls: id, tool, arguments.
+pub fn calls(calls: &[(&str, &str, &str)]) -> Answer {
+    use AssistantMessageEvent as E;
+    let mut answer = vec![E::Start];
+    for (index, (call_id, tool_name, arguments)) in (0..).zip(calls) {
+        answer.push(E::ToolCallStart {
+            index,
+            call_id: (*call_id).to_owned(),
+            tool_name: (*tool_name).to_owned(),
+        });
+        answer.push(E::ToolCallDelta { index, delta: (*arguments).to_owned() });
+        answer.push(E::ToolCallEnd { index, metadata: None });
+    }
+    answer.push(E::Done { stop_reason: MessageStopReason::ToolUse, usage: None });
+    answer
+}
+
+type Run = dyn Fn(ToolContext) -> LocalBoxFuture<'static, ToolOutcome>;
+
+/// A tool that runs a closure.
+pub struct FnTool {
+    spec: ToolSpec,
+    run: Box<Run>,
+}
+
+impl AgentTool for FnTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
+        (self.run)(context)
+    }
+}
+
+/// What a tool is to the engine, with any object as arguments.
+pub fn spec(name: &str) -> ToolSpec {
+    ToolSpec::new(name, "", RawJson::parse("{\"type\":\"object\"}").expect("JSON"))
+}
+
+/// A tool that runs a closure.
+pub fn tool<F: Future<Output = ToolOutcome> + 'static>(
+    spec: ToolSpec,
+    run: impl Fn(ToolContext) -> F + 'static,
+) -> Rc<dyn AgentTool> {
+    Rc::new(FnTool { spec, run: Box::new(move |context| Box::pin(run(context))) })
+}
+
+/// A tool that answers at once.
+pub fn quick(name: &str) -> Rc<dyn AgentTool> {
+    let answer = format!("{name} is done");
+    tool(spec(name), move |_| ready(ToolOutcome::Completed(AgentToolResult::text(answer.as_str()))))
+}
+
+/// A tool that answers after a while.
+pub fn slow(name: &str, clock: &Clock, ms: u64) -> Rc<dyn AgentTool> {
+    let (answer, clock) = (format!("{name} is done"), clock.clone());
+    tool(spec(name), move |_| {
+        let (pause, answer) = (clock.pause(ms), answer.clone());
+        async move {
+            pause.await;
+            ToolOutcome::Completed(AgentToolResult::text(answer))
+        }
+    })
+}
+
+/// A tool that never answers.
+pub fn deaf(name: &str) -> Rc<dyn AgentTool> {
+    tool(spec(name), |_| pending())
+}
+
+/// Ports of all other kinds, made of one closure each.
+pub struct Port<F>(pub F);
+
+impl<F, T> Approver for Port<F>
+where
+    F: Fn(ApprovalRequest) -> T,
+    T: Future<Output = Result<ToolDecision, String>> + 'static,
+{
+    fn decide(
+        &self,
+        request: ApprovalRequest,
+        _: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+        Box::pin((self.0)(request))
+    }
+}
+
+impl<F, T> AgentHook for Port<F>
+where
+    F: Fn(HookCall) -> T,
+    T: Future<Output = Result<(), String>> + 'static,
+{
+    fn call(&self, _: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>> {
+        Box::pin((self.0)(call))
+    }
+}
+
+/// A hook that is told of some stages only.
+pub struct StagedHook<F>(pub HookStages, pub F);
+
+impl<F, T> AgentHook for StagedHook<F>
+where
+    F: Fn(HookCall) -> T,
+    T: Future<Output = Result<(), String>> + 'static,
+{
+    fn stages(&self) -> HookStages {
+        self.0
+    }
+
+    fn call(&self, _: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>> {
+        Box::pin((self.1)(call))
+    }
+}
+
+impl<F, T> KeySource for Port<F>
+where
+    F: Fn(&str) -> T,
+    T: Future<Output = Result<Option<Rc<str>>, String>> + 'static,
+{
+    fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+        Box::pin((self.0)(provider))
+    }
+}
+
+impl<F, T> AsyncContextTransformer for Port<F>
+where
+    F: Fn(Rc<[AgentMessage]>, bool) -> T,
+    T: Future<Output = Result<Transform, String>> + 'static,
+{
+    fn transform(
+        &self,
+        messages: Rc<[AgentMessage]>,
+        overflow_signal: bool,
+        _: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<Transform, String>> {
+        Box::pin((self.0)(messages, overflow_signal))
+    }
+}
+
+impl<F, T> CompactionEngine for Port<F>
+where
+    F: Fn(Rc<[AgentMessage]>) -> T,
+    T: Future<Output = Result<Compaction, String>> + 'static,
+{
+    fn compact(
+        &self,
+        messages: Rc<[AgentMessage]>,
+        _: Rc<str>,
+        _: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
+        Box::pin((self.0)(messages))
+    }
+}
+
+/// A provider whose two queues are closures; the flag says whether follow-ups are asked for.
+impl<F, T> MessageProvider for Port<F>
+where
+    F: Fn(bool) -> T,
+    T: Future<Output = Vec<AgentMessage>> + 'static,
+{
+    fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+        Box::pin((self.0)(false))
+    }
+
+    fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+        Box::pin((self.0)(true))
+    }
+}
+
+/// A configuration with tools.
+pub fn config(clock: &Clock, model: Model, tools: Vec<Rc<dyn AgentTool>>) -> AgentLoopConfig {
+    let mut config = AgentLoopConfig::new(model, Rc::new(clock.clone()));
+    config.set_tools(tools).expect("the tools have names of their own");
+    config
+}
+
+/// Names a run.
+pub fn context() -> AgentRunContext {
+    AgentRunContext { run_id: "run".into(), session_id: "session".into() }
+}
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where a run is watched: it goes on only when it is told to.
+pub struct Stage {
+    pub clock: Clock,
+    pub agent: Agent,
+    pub stream: Option<AgentStream>,
+    pub cancel: CancelToken,
+    /// What was told so far.
+    pub events: Vec<AgentEvent>,
+    grammar: Grammar,
+    flag: Arc<Flag>,
+}
+
+impl Stage {
+    /// An agent with a clock, and no run.
+    pub fn new(clock: Clock, config: AgentLoopConfig) -> Self {
+        Stage::over(clock, config, Vec::new())
+    }
+
+    /// The same, over a history.
+    pub fn over(clock: Clock, config: AgentLoopConfig, history: Vec<AgentMessage>) -> Self {
+        Stage {
+            clock,
+            agent: Agent::new(config, history),
+            stream: None,
+            cancel: CancelToken::new(),
+            events: Vec::new(),
+            grammar: Grammar::default(),
+            flag: Arc::new(Flag(AtomicBool::new(true))),
+        }
+    }
+
+    /// Begins a run.
+    pub fn prompt(&mut self, text: &str) -> &mut Self {
+        self.cancel = CancelToken::new();
+        let stream = self.agent.prompt(vec![AgentMessage::user(text)], context(), self.cancel.clone());
+        self.stream = Some(stream.expect("nothing runs"));
+        self.flag.0.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// Goes on from the history.
+    pub fn resume(&mut self) -> &mut Self {
+        self.cancel = CancelToken::new();
+        self.stream = Some(self.agent.continue_run(context(), self.cancel.clone()).expect("it can go on"));
+        self.flag.0.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// Lets everything happen that can happen without time going on.
+    pub fn settle(&mut self) -> &mut Self {
+        while self.poll_once().is_some() {}
+        self
+    }
+
+    /// Takes the next event, if there is one without time going on.
+    pub fn poll_once(&mut self) -> Option<AgentEvent> {
+        let stream = self.stream.as_mut()?;
+        let waker = Waker::from(self.flag.clone());
+        let mut cx = Context::from_waker(&waker);
+        loop {
+            self.flag.0.store(false, Ordering::Relaxed);
+            match pin!(&mut *stream).poll_next(&mut cx) {
+                Poll::Ready(Some(event)) => {
+                    self.grammar.take(&event);
+                    self.events.push(event.clone());
+                    return Some(event);
+                }
+                Poll::Ready(None) => return None,
+                Poll::Pending if self.flag.0.load(Ordering::Relaxed) => {}
+                Poll::Pending => return None,
+            }
+        }
+    }
+
+    /// Goes on until an event of this kind was told.
+    pub fn until(&mut self, name: &str) -> &mut Self {
+        loop {
+            match self.poll_once() {
+                Some(event) if event.name() == name => return self,
+                Some(_) => {}
+                None => assert!(self.clock.advance(), "no {name} in {:?}", self.names()),
+            }
+        }
+    }
+
+    /// Takes the run to its end; time goes on where it must.
+    pub fn finish(&mut self) -> &mut Self {
+        loop {
+            self.settle();
+            if self.is_over() {
+                return self;
+            }
+            assert!(self.clock.advance(), "it hangs after {:?}", self.names());
+        }
+    }
+
+    /// Whether the end was told.
+    pub fn is_over(&self) -> bool {
+        self.stream.as_ref().is_none_or(|stream| stream.result().is_some())
+    }
+
+    /// The words of all events.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.events.iter().map(AgentEvent::name).collect()
+    }
+
+    /// The events in a few words each.
+    pub fn lines(&self) -> Vec<String> {
+        self.events.iter().filter_map(line).collect()
+    }
+
+    /// How often an event of this kind was told.
+    pub fn count(&self, name: &str) -> usize {
+        self.events.iter().filter(|event| event.name() == name).count()
+    }
+
+    /// What the history says, one text a message.
+    pub fn history(&self) -> Vec<String> {
+        self.agent.messages().iter().map(brief).collect()
+    }
+
+    /// The answer at a place of the history.
+    pub fn answer(&self, place: usize) -> Rc<AssistantMessage> {
+        match self.agent.messages().get(place) {
+            Some(AgentMessage::Assistant(answer)) => answer.clone(),
+            other => panic!("no answer but {other:?}"),
+        }
+    }
+
+    /// What the end of the run said: all new messages, and how many turns asked the model.
+    pub fn end(&self) -> (Vec<String>, u32) {
+        match self.events.last() {
+            Some(AgentEvent::AgentEnd { messages, turns, .. }) => {
+                (messages.iter().map(brief).collect(), *turns)
+            }
+            other => panic!("no end but {other:?}"),
+        }
+    }
+
+    /// How the run ended.
+    pub fn result(&self) -> AgentLoopResult {
+        let result = self.stream.as_ref().and_then(AgentStream::result);
+        result.cloned().unwrap_or_else(|| panic!("no result after {:?}", self.names()))
+    }
+
+    /// Checks the grammar of all that was told, and the history.
+    pub fn check(&mut self) {
+        let faults = std::mem::take(&mut self.grammar).finish(&self.agent.messages());
+        assert!(faults.is_empty(), "{faults:?}\n{:?}", self.names());
+    }
+}
+
+/// A message in a few words.
+pub fn brief(message: &AgentMessage) -> String {
+    match message {
+        AgentMessage::User(user) => format!("user: {}", turnwheel::message::text_of(&user.content)),
+        AgentMessage::Assistant(message) => {
+            let calls: Vec<&str> = message.tool_calls().map(|call| call.call_id.as_str()).collect();
+            let mut said = format!("assistant: {}", message.text());
+            if !calls.is_empty() {
+                said += &format!("[{}]", calls.join(" "));
+            }
+            if message.is_cut() {
+                said += &format!(" ({})", message.stop_reason.as_str());
+            }
+            said
+        }
+        AgentMessage::ToolResult(result) => {
+            let mark = if result.is_error { "!" } else { "" };
+            format!("{}{mark}: {}", result.call_id, result.text())
+        }
+        AgentMessage::Custom(custom) => format!("custom: {}", custom.data.as_str()),
+    }
+}
+
+/// An event in a few words; nothing for those that most tests do not care for.
+pub fn line(event: &AgentEvent) -> Option<String> {
+    use AgentEvent as A;
+    Some(match event {
+        A::AgentStart => "run".to_owned(),
+        A::AgentEnd { stop_reason, error, .. } => {
+            let error = error.as_ref().map(|error| format!(": {}", error.message));
+            format!("run ends {}{}", stop_reason.as_str(), error.unwrap_or_default())
+        }
+        A::TurnStart { turn_index } => format!("turn {turn_index}"),
+        A::TurnEnd { reason, .. } => format!("turn ends {}", reason.as_str()),
+        A::MessageStart | A::ToolCallsProposed { .. } => return None,
+        A::MessageUpdate(delta) => format!("+{}", delta.text),
+        A::MessageReset { reason } => format!("reset: {reason}"),
+        A::MessageEnd { message } => brief(&AgentMessage::Assistant(message.clone())),
+        A::ToolApprovalRequested { call_id, .. } => format!("{call_id} asked about"),
+        A::ToolApprovalResolved { call_id, approved, by, .. } => {
+            format!("{call_id} {} by {}", if *approved { "approved" } else { "refused" }, by.as_str())
+        }
+        A::ToolExecutionStart { call_id, arguments, .. } => {
+            format!("{call_id} starts with {}", arguments.as_str())
+        }
+        A::ToolExecutionUpdate { call_id, update, .. } => format!("{call_id} says {}", update.as_str()),
+        A::ToolExecutionEnd { result } => brief(&AgentMessage::ToolResult(result.clone())),
+        A::ContextCompacted { report } => {
+            format!("compacted{}", if report.overflow { " (overflow)" } else { "" })
+        }
+        A::BeforeLlmCall { messages, .. } => format!("asks with {} messages", messages.len()),
+        A::RetryAttempt { attempt, delay_ms, .. } => format!("attempt {attempt} failed, wait {delay_ms}"),
+        A::ModelFallback { from, to } => format!("{to} for {from}"),
+        A::ModelSwitched { from, to } => format!("switched from {from} to {to}"),
+        A::CommandRefused { reason, .. } => format!("refused: {reason}"),
+        A::StateChanged { changes } => format!("state {}", changes.as_str()),
+        A::CacheAction { write, prefix_tokens } => {
+            format!("cache {} {prefix_tokens}", if *write { "write" } else { "read" })
+        }
+        A::TransferInitiated { to, .. } => format!("transfer to {to}"),
+        A::SubagentEvent { .. } | A::Custom { .. } => return None,
+    })
+}
+
+/// An answer that fails.
+pub fn failure(kind: ErrorKind) -> Answer {
+    vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
+}
+
+/// A stage whose model gives these answers.
+pub fn stage(
+    given: Vec<Answer>,
+    tools: Vec<Rc<dyn AgentTool>>,
+    change: impl FnOnce(&mut AgentLoopConfig),
+) -> Stage {
+    let clock = Clock::default();
+    let mut config = config(&clock, answers(given), tools);
+    change(&mut config);
+    Stage::new(clock, config)
+}
