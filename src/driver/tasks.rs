@@ -157,8 +157,10 @@ impl Tasks {
     /// being heard.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
-        self.left = self.woken.with(|queues| std::mem::take(&mut queues.tools));
-        self.left.make_contiguous().sort_unstable();
+        for id in self.woken.with(|queues| std::mem::take(&mut queues.tools)) {
+            let at = self.left.iter().position(|other| *other > id);
+            self.left.insert(at.unwrap_or(self.left.len()), id);
+        }
         for id in &self.left {
             if let Some(Task { work: Work::Tool(tool), waker, .. }) = self.tasks.get_mut(id) {
                 tool.advance(&mut Context::from_waker(waker), self.round);
@@ -167,8 +169,8 @@ impl Tasks {
     }
 
     /// What some tool has shown and nobody has heard of.
-    pub(super) fn take_progress(&mut self) -> Option<(EffectId, Polled)> {
-        self.tasks.iter_mut().find_map(|(id, task)| match &mut task.work {
+    pub(super) fn take_progress(&self) -> Option<(EffectId, Polled)> {
+        self.tasks.iter().find_map(|(id, task)| match &task.work {
             Work::Tool(tool) => tool.progress().map(|polled| (*id, polled)),
             _ => None,
         })
