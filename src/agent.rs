@@ -1,7 +1,6 @@
 //! The stateful agent: a history, an inbox and subscribers that outlive a run.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures::channel::oneshot;
@@ -17,6 +16,7 @@ use crate::machine::{AgentCommand, Input, Letter, LoopState, Receipt};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
+use crate::table::Table;
 
 /// Names a subscription. They are called in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +44,8 @@ struct Shared {
     published: RefCell<Rc<RefCell<Published>>>,
     cancel: RefCell<CancelToken>,
     session: RefCell<SessionState>,
-    subscribers: RefCell<BTreeMap<SubscriptionId, Rc<Subscriber>>>,
-    receipts: RefCell<BTreeMap<u64, oneshot::Sender<Delivery>>>,
+    subscribers: RefCell<Table<SubscriptionId, Rc<Subscriber>>>,
+    receipts: RefCell<Table<u64, oneshot::Sender<Delivery>>>,
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
     usage: Cell<Usage>,
@@ -99,10 +99,9 @@ impl Agent {
         cancel: CancelToken,
     ) -> Result<AgentStream, AgentError> {
         let refusal = {
+            let waiting = self.has_waiting();
             let published = self.0.published.borrow();
             let published = published.borrow();
-            let waiting =
-                self.has_mail() || !published.steering.is_empty() || !published.follow_up.is_empty();
             match published.messages.last() {
                 None => Some("cannot continue with an empty message history"),
                 Some(AgentMessage::Assistant(_)) if !waiting => {
@@ -164,8 +163,12 @@ impl Agent {
         Ok(AgentStream::new(line, state, begin, context))
     }
 
-    fn has_mail(&self) -> bool {
-        self.0.inbox.borrow().has_messages()
+    /// Whether messages wait for the next run.
+    pub fn has_waiting(&self) -> bool {
+        let published = self.0.published.borrow();
+        let published = published.borrow();
+        let left = !published.steering.is_empty() || !published.follow_up.is_empty();
+        left || self.0.inbox.borrow().has_messages()
     }
 
     /// Calls `listener` with every event from now on, in order of subscription, before the loop goes on. One that

@@ -29,6 +29,13 @@ pub struct Model {
     pub stream_fn: Rc<dyn StreamFn>,
 }
 
+impl Model {
+    /// A model that is offered tools.
+    pub fn new(provider: &str, id: &str, stream_fn: Rc<dyn StreamFn>) -> Self {
+        Model { provider: provider.into(), id: id.into(), supports_tools: true, stream_fn }
+    }
+}
+
 /// How the calls of a batch are put in order.
 #[derive(Clone, Default)]
 pub enum ToolExecutionPolicy {
@@ -347,13 +354,13 @@ impl AgentLoopConfig {
     /// Misuse, where two have the same name, one has none, or its parameters are no JSON Schema object.
     pub fn set_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) -> Result<(), AgentError> {
         let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = crate::table::Table::new();
         for spec in &specs {
             let name = spec.schema.name.as_ref();
             if name.is_empty() {
                 return Err(AgentError::new(ErrorKind::Misuse, "a tool needs a name"));
             }
-            if !names.insert(name) {
+            if names.insert(name, ()).is_some() {
                 let text = ["two tools are named `", name, "`; names must be unique"].concat();
                 return Err(AgentError::new(ErrorKind::Misuse, text));
             }
@@ -362,9 +369,16 @@ impl AgentLoopConfig {
                 return Err(AgentError::new(ErrorKind::Misuse, text));
             }
         }
+        self.offer_tools(tools);
+        Ok(())
+    }
+
+    /// Puts the tools in place as they are. Of two with the same name the first runs, and both are offered: a provider
+    /// may refuse that, so [`AgentLoopConfig::set_tools`] does.
+    pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
         self.rules.schemas = specs.iter().map(|spec| spec.schema.clone()).collect();
         self.rules.tools = specs.into();
         self.ports.tools = tools;
-        Ok(())
     }
 }

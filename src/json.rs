@@ -4,29 +4,39 @@
 //! Written here because it is inside what this crate exists for: a chunk of a stream is read in one pass, numbers
 //! keep their text (no float code in the wasm file), and a lone surrogate becomes U+FFFD instead of losing a frame.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::id_map::IdMap;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 /// How deep arrays and objects may stand inside one another.
 const MAX_DEPTH: u32 = 128;
 
-/// Why a text is not the JSON that was wanted: a message in lower case and the byte where reading stopped.
+/// Why a text is not the JSON that was wanted: a message in lower case and the byte where reading stopped. One pointer,
+/// because every function that reads hands it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonError {
+pub struct JsonError(Box<(&'static str, usize)>);
+
+impl JsonError {
     /// What was found, and what was wanted.
-    pub message: String,
+    pub fn message(&self) -> &str {
+        self.0.0
+    }
+
     /// Byte offset in the text.
-    pub offset: usize,
+    pub fn offset(&self) -> usize {
+        self.0.1
+    }
 }
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        f.write_str(" at byte ")?;
-        fmt::Display::fmt(&self.offset, f)
+        let mut offset = String::new();
+        write_u64(u64::try_from(self.offset()).unwrap_or(0), &mut offset);
+        [self.message(), " at byte ", &offset].iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -62,11 +72,19 @@ impl Number {
 
     /// The number, if it is a whole one that is not negative (`12`, `12.0`).
     pub fn as_u64(&self) -> Option<u64> {
-        let digits = self.0.split_once('.').map_or(&*self.0, |(whole, fraction)| {
-            if fraction.bytes().all(|b| b == b'0') { whole } else { "x" }
-        });
-        digits.parse().ok()
+        whole_number(&self.0)
     }
+}
+
+/// A whole number that is not negative (`12`, `12.0`).
+fn whole_number(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let mut number: u64 = 0;
+    for byte in whole.bytes() {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        number = number.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10)?;
+    }
+    if !whole.is_empty() && fraction.bytes().all(|byte| byte == b'0') { Some(number) } else { None }
 }
 
 impl From<u64> for Number {
@@ -132,18 +150,17 @@ impl Map {
         if self.0.len() < 2 {
             return;
         }
-        let mut order: Vec<usize> = (0..self.0.len()).collect();
-        let key = |i: &usize| self.0.get(*i).map(|(k, _)| k.as_str());
-        order.sort_by(|a, b| key(a).cmp(&key(b)).then(a.cmp(b)));
-        let mut doomed: Vec<usize> = order
-            .iter()
-            .zip(order.iter().skip(1))
-            .filter(|(a, b)| key(a) == key(b))
-            .map(|(a, _)| *a)
-            .collect();
-        doomed.sort_unstable();
-        for at in doomed.into_iter().rev() {
-            self.0.remove(at);
+        let mut seen = IdMap::default();
+        let mut doomed = vec![false; self.0.len()];
+        for (at, (key, _)) in self.0.iter().enumerate() {
+            let before = seen.insert(key.as_str(), at).and_then(|before| doomed.get_mut(before));
+            if let Some(before) = before {
+                *before = true;
+            }
+        }
+        if doomed.contains(&true) {
+            let mut doomed = doomed.into_iter();
+            self.0.retain(|_| doomed.next() != Some(true));
         }
     }
 }
@@ -179,6 +196,12 @@ impl Value {
     /// A member of an object; `None` for anything else.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
+    }
+
+    /// A member of an object, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let Value::Object(map) = self else { return None };
+        map.0.iter_mut().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
     /// The value at a path of keys.
@@ -547,8 +570,36 @@ impl<'a> Reader<'a> {
     }
 
     /// The first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`); `None` at the end.
+    #[inline]
     pub fn peek(&mut self) -> Option<u8> {
-        self.blanks();
+        // A plain number comes back in a register, an option would not.
+        match self.look() {
+            0 => None,
+            byte => Some(byte),
+        }
+    }
+
+    /// As `peek`, 0 at the end.
+    #[inline(never)]
+    fn look(&mut self) -> u8 {
+        self.ahead().unwrap_or(0)
+    }
+
+    // Inlined whatever the level of optimisation: most of a chunk is read by calls of this that find no blank.
+    #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
+    #[inline(always)]
+    fn ahead(&mut self) -> Option<u8> {
+        match self.byte() {
+            Some(byte) if byte > b' ' => Some(byte),
+            _ => self.peek_behind_blanks(),
+        }
+    }
+
+    #[cold]
+    fn peek_behind_blanks(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
+            self.at += 1;
+        }
         self.byte()
     }
 
@@ -567,7 +618,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where something is.
     pub fn end(&mut self) -> Result<(), JsonError> {
-        match self.peek() {
+        self.peek_behind_blanks();
+        match self.byte() {
             None => Ok(()),
             Some(_) => Err(self.error("more text after the JSON value")),
         }
@@ -581,27 +633,13 @@ impl<'a> Reader<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        self.open(b'{', "an object")?;
-        if self.peek() == Some(b'}') {
-            return self.close();
+        self.open(b'{', "an object was expected")?;
+        let mut is_first = true;
+        while let Some(key) = self.next_key(is_first)? {
+            is_first = false;
+            member(self, &key)?;
         }
-        loop {
-            if self.peek() != Some(b'"') {
-                return Err(self.error("a key in quotes was expected"));
-            }
-            let mut spare = String::new();
-            let key = self.text_into(&mut spare)?;
-            if self.peek() != Some(b':') {
-                return Err(self.error("a colon was expected"));
-            }
-            self.at += 1;
-            member(self, key.unwrap_or(&spare))?;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => return self.close(),
-                _ => return Err(self.error("a comma or `}` was expected")),
-            }
-        }
+        Ok(())
     }
 
     /// Reads a list: `item` is called before each item with its index and must read exactly one value.
@@ -612,20 +650,46 @@ impl<'a> Reader<'a> {
         &mut self,
         mut item: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        self.open(b'[', "a list")?;
-        if self.peek() == Some(b']') {
-            return self.close();
-        }
+        self.open(b'[', "a list was expected")?;
         let mut index = 0;
-        loop {
+        while self.next_item(index == 0)? {
             item(self, index)?;
             index += 1;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => return self.close(),
-                _ => return Err(self.error("a comma or `]` was expected")),
-            }
         }
+        Ok(())
+    }
+
+    /// The key of the next member, its colon read too; `None` behind the last one. One function for all objects: the
+    /// code of `object` stands in the wasm file once for each use.
+    #[inline(never)]
+    fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
+        match self.ahead() {
+            Some(b'}') => return self.close().map(|()| None),
+            Some(b',') if !is_first => self.at += 1,
+            _ if is_first => {}
+            _ => return Err(self.error("a comma or `}` was expected")),
+        }
+        let key = match self.plain_string() {
+            Some(key) => Cow::Borrowed(key),
+            None => Cow::Owned(self.key()?),
+        };
+        if self.ahead() != Some(b':') {
+            return Err(self.error("a colon was expected"));
+        }
+        self.at += 1;
+        Ok(Some(key))
+    }
+
+    /// Whether another item follows.
+    #[inline(never)]
+    fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
+        match self.ahead() {
+            Some(b']') => return self.close().map(|()| false),
+            Some(b',') if !is_first => self.at += 1,
+            _ if is_first => {}
+            _ => return Err(self.error("a comma or `]` was expected")),
+        }
+        Ok(true)
     }
 
     /// Reads a string. It is borrowed from the text unless it holds an escape; then it is appended to `spare` and
@@ -634,19 +698,16 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where there is no string or it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if self.peek() != Some(b'"') {
+        if let Some(plain) = self.plain_string() {
+            return Ok(Some(plain));
+        }
+        if self.ahead() != Some(b'"') {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
-        let start = self.at;
-        let end = self.plain_end();
-        if self.byte_at(end) == Some(b'"') {
-            self.at = end + 1;
-            return Ok(self.text.get(start..end));
-        }
         loop {
             let from = self.at;
-            let end = self.plain_end();
+            let end = self.plain_end(from);
             spare.push_str(self.text.get(from..end).unwrap_or_default());
             self.at = end;
             match self.byte() {
@@ -678,7 +739,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
-        if self.peek() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|_| None) }
+        if self.ahead() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Reads a whole number that is not negative; anything else is skipped and gives `None`.
@@ -686,8 +747,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn optional_u64(&mut self) -> Result<Option<u64>, JsonError> {
-        let raw = self.skip()?;
-        Ok(Number(raw.into()).as_u64())
+        self.skip().map(whole_number)
     }
 
     /// Skips one value and gives its text.
@@ -695,20 +755,28 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn skip(&mut self) -> Result<&'a str, JsonError> {
-        self.blanks();
+        self.ahead();
         let start = self.at;
-        match self.byte() {
-            Some(b'{') => self.object(|reader, _| reader.skip().map(|_| ()))?,
-            Some(b'[') => self.array(|reader, _| reader.skip().map(|_| ()))?,
-            Some(b'"') => self.skip_string()?,
-            Some(b't') => self.word("true")?,
-            Some(b'f') => self.word("false")?,
-            Some(b'n') => self.word("null")?,
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(_) => return Err(self.error("a JSON value was expected")),
-            None => return Err(self.error("the text ends where a JSON value was expected")),
+        self.pass_over()?;
+        Ok(self.since(start))
+    }
+
+    /// Skips one value.
+    ///
+    /// # Errors
+    /// Where the value is broken.
+    pub fn pass_over(&mut self) -> Result<(), JsonError> {
+        match self.ahead() {
+            Some(b'{') => self.object(|reader, _| reader.pass_over()),
+            Some(b'[') => self.array(|reader, _| reader.pass_over()),
+            Some(b'"') => self.skip_string(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(_) => Err(self.error("a JSON value was expected")),
+            None => Err(self.error("the text ends where a JSON value was expected")),
         }
-        Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
     /// Reads one value as a tree.
@@ -716,7 +784,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn value(&mut self) -> Result<Value, JsonError> {
-        match self.peek() {
+        match self.ahead() {
             Some(b'{') => {
                 let mut map = Map::new();
                 self.object(|reader, key| {
@@ -744,11 +812,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn open(&mut self, bracket: u8, what: &str) -> Result<(), JsonError> {
-        if self.peek() != Some(bracket) {
-            let mut message = String::from(what);
-            message.push_str(" was expected");
-            return Err(self.error(&message));
+    #[inline(never)]
+    fn open(&mut self, bracket: u8, otherwise: &'static str) -> Result<(), JsonError> {
+        if self.ahead() != Some(bracket) {
+            return Err(self.error(otherwise));
         }
         self.at += 1;
         self.depth += 1;
@@ -764,28 +831,48 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn blanks(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
-            self.at += 1;
-        }
+    #[allow(clippy::inline_always, reason = "one load and one comparison")]
+    #[inline(always)]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
     }
 
-    fn byte(&self) -> Option<u8> {
-        self.byte_at(self.at)
+    /// Reads a string without escapes; anything else is left where it is.
+    fn plain_string(&mut self) -> Option<&'a str> {
+        if self.ahead() != Some(b'"') {
+            return None;
+        }
+        let start = self.at + 1;
+        let end = self.plain_end(start);
+        if self.byte_at(end) != Some(b'"') {
+            return None;
+        }
+        self.at = end + 1;
+        self.text.get(start..end)
+    }
+
+    /// Reads a key that is no plain string.
+    #[cold]
+    fn key(&mut self) -> Result<String, JsonError> {
+        if self.ahead() == Some(b'"') {
+            self.string()
+        } else {
+            Err(self.error("a key in quotes was expected"))
+        }
     }
 
     fn byte_at(&self, at: usize) -> Option<u8> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// Where the run of plain characters ends that begins at `self.at`: a quote, a backslash, a control character or
-    /// the end of the text. Eight bytes at a time; all four are ASCII, so the place is a character boundary.
-    fn plain_end(&self) -> usize {
+    /// Where the run of plain characters ends that begins at a place: a quote, a backslash, a control character or the
+    /// end of the text. Eight bytes at a time; all four are ASCII, so the place is a character boundary.
+    fn plain_end(&self, start: usize) -> usize {
         const ONES: u64 = 0x0101_0101_0101_0101;
         const HIGH: u64 = 0x8080_8080_8080_8080;
-        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let (words, _) = bytes.as_chunks::<8>();
-        let mut at = self.at;
+        let bytes = self.text.as_bytes().get(start..).unwrap_or_default();
+        let (words, tail) = bytes.as_chunks::<8>();
+        let mut at = start;
         for word in words {
             let w = u64::from_le_bytes(*word);
             let quote = w ^ (ONES * u64::from(b'"'));
@@ -794,34 +881,23 @@ impl<'a> Reader<'a> {
                 | (quote.wrapping_sub(ONES) & !quote)
                 | (slash.wrapping_sub(ONES) & !slash);
             if hit & HIGH != 0 {
-                break;
+                // A borrow makes false hits above a true one only: the lowest is true.
+                return at + (hit & HIGH).trailing_zeros() as usize / 8;
             }
             at += 8;
         }
-        while self.byte_at(at).is_some_and(|b| b >= 0x20 && b != b'"' && b != b'\\') {
-            at += 1;
-        }
-        at
+        let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+        at + tail.iter().take_while(is_plain).count()
     }
 
     fn skip_string(&mut self) -> Result<(), JsonError> {
-        self.at += 1;
-        let mut spare = String::new();
-        loop {
-            self.at = self.plain_end();
-            match self.byte() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => {
-                    spare.clear();
-                    self.escape(&mut spare)?;
-                }
-                Some(_) => return Err(self.error("a raw control character in a string")),
-                None => return Err(self.error("the text ends inside a string")),
-            }
+        let end = self.plain_end(self.at + 1);
+        if self.byte_at(end) == Some(b'"') {
+            self.at = end + 1;
+            return Ok(());
         }
+        let mut spare = String::new();
+        self.text_into(&mut spare).map(|_| ())
     }
 
     fn escape(&mut self, out: &mut String) -> Result<(), JsonError> {
@@ -924,8 +1000,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn error(&self, message: &str) -> JsonError {
-        JsonError { message: message.to_owned(), offset: self.at }
+    #[inline(never)]
+    fn error(&self, message: &'static str) -> JsonError {
+        JsonError(Box::new((message, self.at)))
     }
 }
 

@@ -127,6 +127,15 @@ pub struct ToolContext {
     pub state: SessionState,
 }
 
+/// What a tool shows while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Whatever the tool says, as JSON: `tool_execution_update`.
+    Update(RawJson),
+    /// An event of an agent that runs inside the tool, as JSON: `subagent_event`.
+    Event(RawJson),
+}
+
 /// Shows the progress of one call. At most 128 updates wait; beyond that the two oldest are joined.
 #[derive(Clone, Default)]
 pub struct Updates(Rc<UpdateQueue>);
@@ -141,6 +150,7 @@ struct UpdateQueue {
 enum Update {
     Text(String),
     Json(RawJson),
+    Event(RawJson),
 }
 
 const UPDATES_WAITING: usize = 128;
@@ -160,16 +170,20 @@ impl Updates {
         });
     }
 
+    /// Shows an event of an agent that runs inside the tool. Events are never joined: who sends many must let the
+    /// loop tell them in between.
+    pub fn event(&self, event: RawJson) {
+        self.push(Update::Event(event));
+    }
+
     fn push(&self, update: Update) {
         if self.0.closed.get() {
             return;
         }
         let mut waiting = self.0.waiting.borrow_mut();
         waiting.push_back(update);
-        if waiting.len() > UPDATES_WAITING
-            && let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front())
-        {
-            waiting.push_front(join(first, second));
+        if waiting.len() > UPDATES_WAITING {
+            join_oldest(&mut waiting);
         }
         drop(waiting);
         if let Some(waker) = self.0.waker.take() {
@@ -177,11 +191,12 @@ impl Updates {
         }
     }
 
-    pub(crate) fn take(&self) -> Option<RawJson> {
+    pub(crate) fn take(&self) -> Option<Progress> {
         let update = self.0.waiting.borrow_mut().pop_front()?;
         Some(match update {
-            Update::Text(text) => RawJson::string(&text),
-            Update::Json(update) => update,
+            Update::Text(text) => Progress::Update(RawJson::string(&text)),
+            Update::Json(update) => Progress::Update(update),
+            Update::Event(event) => Progress::Event(event),
         })
     }
 
@@ -194,14 +209,19 @@ impl Updates {
     }
 }
 
-/// Two texts become one; of anything else the later one stays.
-fn join(first: Update, second: Update) -> Update {
+/// Joins the two oldest updates: texts become one, of anything else the later one stays.
+fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
+    let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front()) else { return };
     match (first, second) {
         (Update::Text(mut first), Update::Text(second)) => {
             first.push_str(&second);
-            Update::Text(first)
+            waiting.push_front(Update::Text(first));
         }
-        (_, second) => second,
+        (first @ Update::Event(_), second) | (first, second @ Update::Event(_)) => {
+            waiting.push_front(second);
+            waiting.push_front(first);
+        }
+        (_, second) => waiting.push_front(second),
     }
 }
 

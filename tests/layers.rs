@@ -39,7 +39,7 @@ const PORTS: &[&str] = &[
 #[rustfmt::skip] // A row per layer, read as a table.
 const LAYERS: &[Layer] = &[
     Layer { name: "words", never: &[JAVASCRIPT, CLOCK, ASYNC],
-        modules: &["error", "json", "message"] },
+        modules: &["error", "id_map", "json", "message", "table"] },
     Layer { name: "rules", never: &[JAVASCRIPT, CLOCK, ASYNC],
         modules: &["approval", "call_ids", "context", "event", "overflow", "policy", "retry", "stream", "stream_parts"] },
     Layer { name: "wires", never: &[JAVASCRIPT, CLOCK, ASYNC],
@@ -49,7 +49,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "machine", never: &[JAVASCRIPT, CLOCK, ASYNC, PORTS],
         modules: &["checkpoint", "machine"] },
     Layer { name: "skin", never: &[JAVASCRIPT],
-        modules: &["agent", "driver"] },
+        modules: &["agent", "driver", "subagent"] },
     Layer { name: "boundary", never: &[],
         modules: &["wasm"] },
 ];

@@ -25,7 +25,7 @@ use crate::message::AgentMessage;
 use crate::policy::Transform;
 use crate::ports::{ApprovalRequest, Compaction, HookCall};
 use crate::stream::{AssistantMessageEvent, ModelRequest};
-use crate::tool::ToolOutcome;
+use crate::tool::{Progress, ToolOutcome};
 
 pub use output::OUTPUT_TOOL;
 pub use state::{Letter, LoopState};
@@ -147,7 +147,7 @@ pub enum Reply {
     /// Of `Approve`.
     Approved(Result<ToolDecision, String>),
     /// Of `Execute`, many times.
-    Update(RawJson),
+    Progress(Progress),
     /// Of `Execute`.
     Executed(ToolOutcome),
     /// Of `Poll`.

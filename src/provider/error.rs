@@ -80,6 +80,17 @@ pub fn ended_early(rest: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Network, message)
 }
 
+/// The body was no stream of events at all: a web page, plain words. Asking again would bring the same; but not so
+/// where it was JSON that suffered on its way.
+pub fn no_stream(body: &str) -> ErrorInfo {
+    if body.starts_with(['{', '[']) && Value::parse(body).is_err() {
+        return ended_early(body);
+    }
+    let words = Words::of_text(&first_characters(body, 300)).message;
+    let message = ["the answer is no stream of events but: ", &words, "; is the address that of the API?"];
+    ErrorInfo::new(ErrorKind::InvalidRequest, message.concat())
+}
+
 /// The provider's words, whatever the form of the document they stood in.
 #[derive(Default)]
 struct Words {
@@ -226,7 +237,7 @@ impl Words {
 
     fn is_overflow(&self, status: Option<u16>, text: &str) -> bool {
         // A quota for tokens per minute, and not the model's window, is what did not fit.
-        if text_has(text, "tokens per min") || text_has(text, "token per min") {
+        if text.contains("tokens per min") || text.contains("token per min") {
             return false;
         }
         let is_size = matches!(status, Some(400 | 413));
@@ -236,9 +247,9 @@ impl Words {
             || has_all(text, &["input token count", "exceeds the maximum number of tokens"])
             || has_all(text, &["too large for model with", "context length"])
             || has_all(text, &["prompt token count", "exceeds the limit of"])
-            || (status != Some(429) && text_has(text, "token limit reached"))
+            || (status != Some(429) && text.contains("token limit reached"))
             // These words also stand in texts about rates.
-            || (is_size && (text_has(text, "too many tokens") || exceeds_a_number(text)))
+            || (is_size && (text.contains("too many tokens") || exceeds_a_number(text)))
     }
 
     fn is_spent(&self, status: Option<u16>, text: &str) -> bool {
@@ -247,7 +258,7 @@ impl Words {
         status == Some(402)
             || self.is_any(&SPENT_TAGS)
             || has_any(text, &SPENT_TEXTS)
-            || (!is_told_to_wait && text_has(text, "exceeded your current quota"))
+            || (!is_told_to_wait && text.contains("exceeded your current quota"))
     }
 
     fn is_auth(&self, status: Option<u16>, text: &str) -> bool {
@@ -498,16 +509,11 @@ fn first_characters(text: &str, most: usize) -> String {
 }
 
 fn has_any(text: &str, needles: &[&str]) -> bool {
-    needles.iter().any(|needle| text_has(text, needle))
+    needles.iter().any(|needle| text.contains(needle))
 }
 
 fn has_all(text: &str, needles: &[&str]) -> bool {
-    needles.iter().all(|needle| text_has(text, needle))
-}
-
-/// Plain on purpose: the search of the standard library is larger and this is no hot path.
-fn text_has(text: &str, needle: &str) -> bool {
-    text.as_bytes().windows(needle.len()).any(|window| window == needle.as_bytes())
+    needles.iter().all(|needle| text.contains(needle))
 }
 
 /// `exceeds the limit of 123`
@@ -517,7 +523,7 @@ fn exceeds_a_number(text: &str) -> bool {
 
 /// A request that is larger than all that a minute allows: waiting does not help.
 fn never_passes(text: &str) -> bool {
-    if !text_has(text, "per min") {
+    if !text.contains("per min") {
         return false;
     }
     match (number_after(text, "limit"), number_after(text, "requested")) {

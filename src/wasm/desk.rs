@@ -2,7 +2,7 @@
 //! slot; a future waits at it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -13,7 +13,9 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{FromJson, RawJson, Value};
 use crate::message::AgentMessage;
 use crate::provider::{Decoder, Wire};
+use crate::state::SessionState;
 use crate::stream::AssistantMessageEvent;
+use crate::table::Table;
 use crate::tool::Updates;
 
 use super::outbox::Outbox;
@@ -23,10 +25,12 @@ pub(super) type SlotId = u32;
 
 /// See the module.
 pub(super) struct Desk {
-    slots: RefCell<BTreeMap<SlotId, Slot>>,
+    slots: RefCell<Table<SlotId, Slot>>,
     next: Cell<SlotId>,
     /// What JavaScript is to be told, in order.
     leaving: RefCell<Vec<Leaving>>,
+    /// Shared with the run.
+    session: SessionState,
     /// The history as JavaScript has it.
     pub(super) mirror: RefCell<Vec<AgentMessage>>,
 }
@@ -104,8 +108,9 @@ fn events(effect: String, incoming: Incoming) -> Events {
 }
 
 impl Desk {
-    pub(super) fn new(history: Vec<AgentMessage>) -> Self {
+    pub(super) fn new(history: Vec<AgentMessage>, session: SessionState) -> Self {
         Desk {
+            session,
             slots: RefCell::default(),
             next: Cell::new(1),
             leaving: RefCell::default(),
@@ -181,13 +186,32 @@ impl Desk {
     }
 
     pub(super) fn update(&self, slot: SlotId, update: &str) {
-        let update = RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update));
-        let updates = match self.slots.borrow().get(&slot) {
+        if let Some(updates) = self.updates(slot) {
+            updates.send(RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update)));
+        }
+    }
+
+    pub(super) fn subagent_event(&self, slot: SlotId, event: &str) {
+        if let (Some(updates), Ok(event)) = (self.updates(slot), RawJson::parse(event)) {
+            updates.event(event);
+        }
+    }
+
+    fn updates(&self, slot: SlotId) -> Option<Updates> {
+        match self.slots.borrow().get(&slot) {
             Some(Slot { kind: SlotKind::Once { updates, .. }, .. }) => updates.clone(),
             _ => None,
-        };
-        if let Some(updates) = updates {
-            updates.send(update);
+        }
+    }
+
+    /// A tool changes the session state; without a value it deletes the key. After the call's end nothing changes.
+    pub(super) fn set_state(&self, slot: SlotId, key: &str, value: Option<&str>) {
+        if !self.slots.borrow().contains_key(&slot) {
+            return;
+        }
+        match value.and_then(|text| Value::parse(text).ok()) {
+            Some(value) => self.session.set(key, value),
+            None => self.session.delete(key),
         }
     }
 

@@ -31,6 +31,7 @@ impl StreamFn for HttpModel {
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         request.api_key = request.api_key.or_else(|| self.key.clone());
+        let key = request.api_key.clone();
         let http = self.wire.borrow_mut().encode(&request);
         let mut effect = String::new();
         let mut object = ObjectWriter::new(&mut effect);
@@ -41,6 +42,21 @@ impl StreamFn for HttpModel {
         }
         headers.end();
         object.end();
-        desk::ask_http(effect, self.wire.clone(), http.body).boxed_local()
+        let events = desk::ask_http(effect, self.wire.clone(), http.body);
+        events.map(move |event| without_key(event, key.as_deref())).boxed_local()
+    }
+}
+
+/// What is shorter is no secret but a word, such as `none` or `ollama`, and other words hold it.
+const SHORTEST_SECRET: usize = 8;
+
+/// Servers repeat the key that they refuse, and a host that cannot send it names it: an error must not hand it on.
+fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
+    match (event, key) {
+        (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {
+            error.message = error.message.replace(key, "[key]");
+            AssistantMessageEvent::Error(error)
+        }
+        (event, _) => event,
     }
 }

@@ -15,7 +15,6 @@ mod rules;
 mod settings;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,11 +26,12 @@ use wasm_bindgen::prelude::*;
 use crate::agent::{Agent, Delivery};
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
-use crate::driver::{AgentStream, Next};
+use crate::driver::{AgentStream, Next, Published};
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
+use crate::table::Table;
 
 use desk::{Desk, SlotId};
 use outbox::{Outbox, Sent};
@@ -40,8 +40,8 @@ use rules::Host;
 /// The state of one wasm instance.
 #[derive(Default)]
 struct Instance {
-    agents: BTreeMap<u32, Rc<AgentEntry>>,
-    runs: BTreeMap<u32, Rc<RunEntry>>,
+    agents: Table<u32, Rc<AgentEntry>>,
+    runs: Table<u32, Rc<RunEntry>>,
     handles: u32,
     /// What JavaScript writes response bytes into.
     input: Vec<u8>,
@@ -58,6 +58,8 @@ struct AgentEntry {
 struct RunEntry {
     agent: Rc<AgentEntry>,
     stream: RefCell<AgentStream>,
+    /// Its own board: the agent may be reset while the run comes to its end.
+    published: Rc<RefCell<Published>>,
     desk: Rc<Desk>,
     cancel: CancelToken,
     sent: RefCell<Sent>,
@@ -118,10 +120,6 @@ fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {
     Vec::<AgentMessage>::from_json(&parse(json)?).map_err(|text| misuse(["messages: ", &text].concat()))
 }
 
-fn read_settings(settings: JsValue) -> Result<Value, JsValue> {
-    serde_wasm_bindgen::from_value(settings).map_err(|error| misuse(error.to_string()))
-}
-
 fn run_entry(handle: u32) -> Option<Rc<RunEntry>> {
     INSTANCE.with(|instance| instance.borrow().runs.get(&handle).cloned())
 }
@@ -139,11 +137,11 @@ fn next_handle() -> u32 {
     })
 }
 
-/// Makes an agent. `settings` is a plain object (see `settings.rs`), `messages` the JSON of its history.
+/// Makes an agent. `settings` is the JSON of an object (see `settings.rs`), `messages` the JSON of its history.
 #[wasm_bindgen]
-pub fn agent_new(settings: JsValue, messages: &str, host: Host) -> Result<u32, JsValue> {
+pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
-    let config = settings::config(&read_settings(settings)?, &host).map_err(|error| thrown(&error))?;
+    let config = settings::config(&parse(settings)?, &host).map_err(|error| thrown(&error))?;
     let entry =
         Rc::new(AgentEntry { agent: Agent::new(config, messages), host, receipts: RefCell::default() });
     let handle = next_handle();
@@ -153,9 +151,9 @@ pub fn agent_new(settings: JsValue, messages: &str, host: Host) -> Result<u32, J
 
 /// Gives an agent other settings. A run that is on uses them from its next turn on.
 #[wasm_bindgen]
-pub fn agent_configure(handle: u32, settings: JsValue) -> Result<(), JsValue> {
+pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
-    let config = settings::config(&read_settings(settings)?, &entry.host).map_err(|error| thrown(&error))?;
+    let config = settings::config(&parse(settings)?, &entry.host).map_err(|error| thrown(&error))?;
     entry.agent.configure(|current| *current = config);
     Ok(())
 }
@@ -167,10 +165,18 @@ pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Lets go of an agent.
+/// Lets go of an agent, and of its run if it has one: nobody is left to whom it could tell its end.
 #[wasm_bindgen]
 pub fn agent_drop(handle: u32) {
-    let gone = INSTANCE.with(|instance| instance.borrow_mut().agents.remove(&handle));
+    let gone = INSTANCE.with(|instance| {
+        let mut instance = instance.borrow_mut();
+        let agent = instance.agents.remove(&handle)?;
+        let runs = std::mem::take(&mut instance.runs).into_iter();
+        let (kept, runs): (Table<_, _>, Table<_, _>) =
+            runs.partition(|(_, run)| !Rc::ptr_eq(&run.agent, &agent));
+        instance.runs = kept;
+        Some((agent, runs))
+    });
     drop(gone);
 }
 
@@ -196,9 +202,10 @@ pub fn run_new(
     let handle = next_handle();
     let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
+        published: entry.agent.published(),
         agent: entry,
+        desk: Rc::new(Desk::new(history, stream.state().session().clone())),
         stream: RefCell::new(stream),
-        desk: Rc::new(Desk::new(history)),
         cancel,
         sent: RefCell::default(),
         waker: woken.clone().into(),
@@ -223,7 +230,6 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
     outbox.clear();
     let mut sent = run.sent.borrow_mut();
     run.woken.polling.store(true, Ordering::Relaxed);
-    let published = run.agent.agent.published();
     let ended = desk::with(&run.desk, || {
         loop {
             run.woken.woken.store(false, Ordering::Relaxed);
@@ -231,7 +237,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
             match stream.poll_output(&mut cx, outbox.is_empty()) {
                 Poll::Ready(Next::Event(event)) => {
                     run.desk.flush(&mut outbox);
-                    outbox.history(&mut sent, &run.desk, &published.borrow());
+                    outbox.history(&mut sent, &run.desk, &run.published.borrow());
                     outbox.event(&mut sent, &run.desk, &event);
                 }
                 Poll::Ready(Next::Barrier) => break false,
@@ -241,7 +247,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
             }
         }
     });
-    outbox.history(&mut sent, &run.desk, &published.borrow());
+    outbox.history(&mut sent, &run.desk, &run.published.borrow());
     run.desk.flush(&mut outbox);
     run.woken.polling.store(false, Ordering::Relaxed);
     drop((sent, stream));
@@ -351,6 +357,18 @@ pub fn update(handle: u32, slot: SlotId, update: &str) {
     at_desk(handle, |desk| desk.update(slot, update));
 }
 
+/// A tool changes the session state: a key and its value, JSON. Without a value the key is deleted.
+#[wasm_bindgen]
+pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
+    at_desk(handle, |desk| desk.set_state(slot, key, value.as_deref()));
+}
+
+/// An agent that runs inside a tool tells an event, JSON.
+#[wasm_bindgen]
+pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
+    at_desk(handle, |desk| desk.subagent_event(slot, event));
+}
+
 /// The body of a request that is to be sent. To be taken once.
 #[wasm_bindgen]
 pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
@@ -381,6 +399,12 @@ pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, J
     let id = next_handle();
     entry.receipts.borrow_mut().push((id, receipt));
     Ok(id)
+}
+
+/// Whether messages wait for an agent's next run.
+#[wasm_bindgen]
+pub fn has_waiting(agent: u32) -> bool {
+    agent_entry(agent).is_ok_and(|entry| entry.agent.has_waiting())
 }
 
 /// Empties an agent's queues.

@@ -5,7 +5,6 @@
 //! length of the entry's text in UTF-16 units. JavaScript decodes the text once and cuts it. A message is sent once;
 //! later entries refer to it. `www/npm/engine.js` reads what is written here.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::driver::Published;
@@ -13,6 +12,7 @@ use crate::event::AgentEvent;
 use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_u64};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use crate::stream::{Delta, DeltaKind};
+use crate::table::Table;
 
 use super::desk::{Desk, SlotId};
 
@@ -67,9 +67,9 @@ pub(super) struct Sent {
     /// The last answer of the history.
     answer: Option<Rc<AssistantMessage>>,
     /// The arguments of its calls.
-    arguments: BTreeMap<String, RawJson>,
+    arguments: Table<String, RawJson>,
     /// The results of this turn.
-    results: BTreeMap<String, Rc<ToolResultMessage>>,
+    results: Table<String, Rc<ToolResultMessage>>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
 }

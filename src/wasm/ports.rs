@@ -21,7 +21,7 @@ use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec
 
 use super::desk;
 use super::outbox::write_refs;
-use super::rules::{read_refs, read_report, read_transform};
+use super::rules::{self, Host, read_refs, read_report, read_transform};
 
 /// Writes an effect.
 fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
@@ -66,23 +66,9 @@ impl AgentTool for JsTool {
             };
             match read {
                 Err(text) => ToolOutcome::Failed(text),
-                Ok(answer) => {
-                    change_state(&context, &answer);
-                    read_outcome(&answer)
-                }
+                Ok(answer) => read_outcome(&answer),
             }
         })
-    }
-}
-
-/// `state`: the keys that the tool set, and null for those that it deleted.
-fn change_state(context: &ToolContext, answer: &Value) {
-    let Some(changes) = answer.get("state").and_then(Value::as_object) else { return };
-    for (key, value) in changes.iter() {
-        match value {
-            Value::Null => context.state.delete(key),
-            value => context.state.set(key, value.clone()),
-        }
     }
 }
 
@@ -159,27 +145,40 @@ impl KeySource for JsKeys {
 
 /// `getSteeringMessages` and `getFollowUpMessages`.
 pub(super) struct JsMessages {
+    pub(super) host: Host,
     pub(super) steering: bool,
     pub(super) follow_up: bool,
 }
 
 impl JsMessages {
-    fn poll(kind: &str, wanted: bool) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+    /// Asks at once: what is there counts before another tool starts. Only a promise is waited for.
+    fn poll(&self, kind: &str, wanted: bool) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
         if !wanted {
             return Box::pin(std::future::ready(Vec::new()));
         }
-        let answer = ask(effect(kind, |_| {}), Vec::from_json);
-        Box::pin(async { answer.await.unwrap_or_default() })
+        match rules::call(&self.host, kind, "null") {
+            Ok(promise @ Value::Number(_)) => {
+                let effect = effect(kind, |object| {
+                    object.field("promise", &promise);
+                });
+                let answer = ask(effect, Vec::from_json);
+                Box::pin(async { answer.await.unwrap_or_default() })
+            }
+            answer => {
+                let messages = answer.and_then(|list| Vec::from_json(&list)).unwrap_or_default();
+                Box::pin(std::future::ready(messages))
+            }
+        }
     }
 }
 
 impl MessageProvider for JsMessages {
     fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
-        Self::poll("steering", self.steering)
+        self.poll("steering", self.steering)
     }
 
     fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
-        Self::poll("followUp", self.follow_up)
+        self.poll("followUp", self.follow_up)
     }
 }
 

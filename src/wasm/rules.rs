@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use crate::config::{ConvertToLlm, ResultTexts, Rules};
 use crate::event::CompactionReport;
 use crate::json::{FromJson, Map, ObjectWriter, RawJson, ToJson, Value, write_list};
-use crate::message::{AgentMessage, LlmMessage};
+use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
 use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use crate::retry::{RetryStrategy, RetryVerdict};
 
@@ -65,8 +65,11 @@ pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool
     }
     if has("postTurn") {
         let host = host.clone();
-        rules.post_turn =
-            vec![Rc::new(move |turn: &PostTurn<'_>| verdict(&call(&host, "postTurn", &told_of_turn(turn))?))];
+        rules.post_turn = vec![Rc::new(move |turn: &PostTurn<'_>| {
+            let mut answer = call(&host, "postTurn", &told_of_turn(turn))?;
+            put_calls_back(&mut answer, turn.message);
+            verdict(&answer)
+        })];
     }
     if has("preDispatch") {
         let host = host.clone();
@@ -185,6 +188,21 @@ fn told_of_turn(turn: &PostTurn<'_>) -> String {
     object.field("rest", turn.messages.get(known..).unwrap_or_default());
     object.end();
     told
+}
+
+/// A number among the blocks of a replacement is one of the turn's own calls, as the model wrote it: numbers that
+/// JavaScript cannot keep stay what they were.
+fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
+    let Some(Value::Array(injected)) = answer.get_mut("inject") else { return };
+    for message_of_host in injected {
+        let Some(Value::Array(blocks)) = message_of_host.get_mut("content") else { continue };
+        for block in blocks {
+            let call = block.as_u64().and_then(|n| message.tool_calls().nth(usize::try_from(n).ok()?));
+            if let Some(call) = call {
+                *block = Value::parse(&call.to_json()).unwrap_or_default();
+            }
+        }
+    }
 }
 
 impl ToJson for Map {

@@ -1,9 +1,9 @@
 // @ts-check
 // The agent: one conversation, one run at a time.
 
-import { getEngine } from "./engine.js";
-import { AgentError, didYouMean, fromEngine, kindOf, misuse } from "./errors.js";
-import { toDecision, toMessage, toMessages } from "./messages.js";
+import { bury, getEngine } from "./engine.js";
+import { AgentError, didYouMean, fromEngine, kindOf, misuse, textOf } from "./errors.js";
+import { checkHistory, toDecision, toMessage, toMessages } from "./messages.js";
 import { modelSettings, SETUP } from "./models.js";
 import { callRule } from "./rules.js";
 import { Driver } from "./run.js";
@@ -14,7 +14,7 @@ const OPTIONS = [
   "asyncTransformContext", "compaction", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool",
   "approval", "policies", "hooks", "toolExecution", "maxConcurrentTools", "gate", "steering", "followUp", "timeouts",
   "dynamicSystemPrompt", "sessionState", "resultTexts", "coalesceMs", "includeRequests", "sessionId", "host",
-  "systemPrompt", "messages", "output", "cache",
+  "systemPrompt", "messages", "output", "cache", "transfer",
 ];
 const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
@@ -22,37 +22,82 @@ const FUNCTIONS = [
 ];
 const STAGES = ["beforeInference", "afterInference", "beforeToolExecution", "afterToolExecution", "onError"];
 const SLOTS = ["preTurn", "preDispatch", "postTurn", "postLoop"];
+/** What the options that are objects may hold. @type {Record<string, string[]>} */
+const NESTED = {
+  retry: ["maxAttempts", "initialBackoffMs", "maxBackoffMs", "multiplier", "jitter", "retryUnknown", "maxRetryDelayMs"],
+  streamOptions: ["temperature", "topP", "maxTokens", "toolChoice", "parallelToolCalls", "reasoning", "cache", "stop", "headers", "body"],
+  compaction: ["engine", "maxRecoveriesPerTurn"],
+  approval: ["mode", "rules", "default"],
+  policies: SLOTS,
+  steering: ["when", "inFlight", "delivery", "atStart"],
+  followUp: ["delivery"],
+  timeouts: ["firstChunkMs", "chunkMs", "toolMs", "totalMs"],
+  cache: ["ttlMs", "minTokens", "intervals"],
+  transfer: ["agentName", "chain", "maxDepth"],
+  host: ["now", "sleep", "random", "id"],
+};
+/** What the options that are words may be. @type {Record<string, string[]>} */
+const WORDS = {
+  toolExecution: ["concurrent", "sequential", "priority"],
+  gate: ["batch", "prefix"],
+  "approval.mode": ["smart", "enabled", "bypassed"],
+  "approval.default": ["approve", "ask", "deny"],
+  "steering.when": ["after_tool", "immediate"],
+  "steering.inFlight": ["cancel", "finish"],
+  "steering.delivery": ["all", "one_at_a_time"],
+  "steering.atStart": ["after_first_turn", "before_first_call"],
+  "followUp.delivery": ["all", "one_at_a_time"],
+};
+const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 
 /** What an agent does, behind the class that users hold. */
 class Core {
-  /** @param {any} options */
-  constructor(options) {
+  /** @param {any} options @param {boolean} namesMayRepeat */
+  constructor(options, namesMayRepeat) {
     this.options = { host: {}, ...options };
     checkOptions(options);
+    this.namesMayRepeat = namesMayRepeat;
+    /** The history; a run appends to it. @type {any[]} */
+    this.messages = checkHistory(options.messages ?? []);
     /** @type {any[]} */
-    this.messages = [...(options.messages ?? [])];
-    /** @type {Map<string, any>} */
+    this.offered = [];
+    /** The tools by name. @type {Map<string, any>} */
     this.tools = new Map();
+    /** Tools that were taken away: a turn that is on may still call them. @type {Map<string, any>} */
+    this.formerTools = new Map();
     /** @type {any[]} */
     this.models = [];
+    /** All models that there ever were, by their number in the engine. @type {any[]} */
+    this.known = [];
     this.systemPrompt = options.systemPrompt ?? "";
     this.setTools(options.tools);
     this.setModels(options.model);
-    this.handle = 0;
+    this.number = 0;
     this.sessionId = options.sessionId ?? this.newId();
-    this.state = { ...options.sessionState };
-    /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
-    this.validated = new Map();
+    /** The session state as the tools see it. @type {Map<string, any>} */
+    this.state = new Map();
+    this.resetState();
+    /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
+    this.promised = new Map();
+    this.nextPromise = 1;
+    /** What the schemas made of the arguments, by call, for the tools. @type {Map<string, any>} */
+    this.checked = new Map();
     /** @type {Map<number, Driver>} */
     this.byHandle = new Map();
-    /** @type {Driver | undefined} */
+    /** The run that is on. @type {Driver | undefined} */
     this.driver = undefined;
+    /** The run that the engine is working at. @type {Driver | undefined} */
+    this.speaking = undefined;
     /** @type {Map<number, (event: any) => void>} */
     this.listeners = new Map();
     this.nextListener = 1;
+    /** The listeners in order, as long as they stay the same. @type {[number, (event: any) => void][] | undefined} */
+    this.listening = undefined;
     /** Mail that waits for the engine. @type {((glue: any) => void)[]} */
     this.mail = [];
-    /** @type {Map<number, (receipt: any) => void>} */
+    /** Letters whose fate is open. @type {Set<(receipt: any) => void>} */
+    this.letters = new Set();
+    /** The same, by their numbers in the engine. @type {Map<number, (receipt: any) => void>} */
     this.receipts = new Map();
     /** @type {Map<string, any>} */
     this.asked = new Map();
@@ -60,9 +105,20 @@ class Core {
     this.thrown = [];
     /** @type {(() => void)[]} */
     this.idle = [];
-    this.usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+    this.usage = { ...NO_USAGE };
     this.disposed = false;
+    /** Whether nobody can ask for a second run. */
+    this.once = false;
     this.settings();
+  }
+
+  resetState() {
+    this.state = new Map(Object.entries(structuredClone(this.options.sessionState ?? {})));
+  }
+
+  /** Its number in the engine; none before the first run, and none in an instance that died. */
+  get handle() {
+    return this.engine?.dead ? 0 : this.number;
   }
 
   newId() {
@@ -85,7 +141,15 @@ class Core {
 
   /** @param {any} tools */
   setTools(tools) {
-    this.tools = new Map(toTools(tools).map((made) => [made.definition.name, { ...made, late: isLate(made) }]));
+    for (const [name, made] of this.tools) this.formerTools.set(name, made);
+    this.offered = toTools(tools, this.namesMayRepeat);
+    // Of two with the same name the first runs.
+    this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
+  }
+
+  /** @param {string} name */
+  toolOf(name) {
+    return this.tools.get(name) ?? this.formerTools.get(name);
   }
 
   /** @param {any} model */
@@ -94,6 +158,7 @@ class Core {
     const models = [model, ...(this.options.fallback ?? [])];
     models.forEach(modelSettings);
     this.models = models;
+    for (const one of models) if (!this.known.includes(one)) this.known.push(one);
   }
 
   /** @param {any} model */
@@ -101,7 +166,7 @@ class Core {
     return modelSettings(model).provider;
   }
 
-  /** Plain settings for the engine: values, and the names of the functions that there are. */
+  /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;
     const has = FUNCTIONS.filter((name) => typeof options[name] === "function");
@@ -117,8 +182,8 @@ class Core {
     const { multiplier, ...retry } = plain(options.retry) ?? {};
     const settings = {
       has, hooks,
-      models: models.map(modelSettings),
-      tools: [...this.tools.values()].map(toolSettings),
+      models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
+      tools: this.offered.map(toolSettings),
       systemPrompt: this.systemPrompt,
       streamOptions: options.streamOptions,
       maxTurns: options.maxTurns === undefined ? 100 : options.maxTurns === Infinity ? undefined : options.maxTurns,
@@ -126,10 +191,9 @@ class Core {
       approval: options.approval, toolExecution: plain(options.toolExecution), maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
-      sessionState: options.sessionState, output: options.output, cache: options.cache,
+      sessionState: options.sessionState, output: options.output, cache: options.cache, transfer: options.transfer,
     };
-    // Leaves undefined members out, and copies: what the user changes later changes nothing here.
-    return JSON.parse(JSON.stringify(settings));
+    return JSON.stringify(settings);
   }
 
   /** The engine with this agent in it. */
@@ -141,19 +205,28 @@ class Core {
   /** @param {any} engine */
   enter(engine) {
     if (this.handle === 0) {
+      registry?.unregister(this);
       this.engine = engine;
-      this.handle = engine.glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host());
-      registry?.register(this.owner, this.handle, this);
+      this.number = engine.glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host());
+      registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
     for (const post of this.mail.splice(0)) post(engine.glue);
     return engine;
+  }
+
+  /** The engine forgets this agent; a later run would make it known again. */
+  leave() {
+    if (this.handle === 0) return;
+    registry?.unregister(this);
+    this.engine.glue.agent_drop(this.handle);
+    this.number = 0;
   }
 
   /** What the engine calls. It must not keep the agent alive: forgetting an agent lets go of it. */
   host() {
     const ref = new WeakRef(this);
     return {
-      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.poll(),
+      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.pollSoon(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
     };
@@ -168,12 +241,38 @@ class Core {
     return this.driver.run;
   }
 
-  /** @param {Driver} driver */
-  runEnded(driver) {
+  /** A run without a prompt. @param {any} [options] */
+  goOn(options) {
+    const last = this.messages.at(-1);
+    if (!this.driver) {
+      if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
+      // Letters, or what a queue of the host's gave and no turn has taken.
+      const waiting = this.letters.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
+      if (last.role === "assistant" && !waiting) {
+        throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
+      }
+    }
+    return this.run(null, options);
+  }
+
+  /**
+   * The end of a run is about to be told: who hears of it may begin the next one.
+   * @param {Driver} driver
+   */
+  runEnds(driver) {
     if (this.driver !== driver) return;
     this.driver = undefined;
     this.asked.clear();
-    this.validated.clear();
+    this.checked.clear();
+    this.promised.clear();
+    this.formerTools.clear();
+  }
+
+  /** @param {Driver} driver */
+  runEnded(driver) {
+    this.runEnds(driver);
+    if (this.driver) return;
+    if (this.disposed || this.once) this.leave();
     for (const waiting of this.idle.splice(0)) waiting();
   }
 
@@ -181,33 +280,86 @@ class Core {
   post(mail) {
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.handle === 0) this.mail.push(mail);
-    else mail(this.engine.glue);
+    else this.call(() => mail(this.engine.glue));
+  }
+
+  /** A call into the engine; what it throws is an AgentError. @param {() => any} work */
+  call(work) {
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof WebAssembly.RuntimeError) this.crashed(error);
+      throw fromEngine(error);
+    }
   }
 
   /** @param {any} input @param {boolean} followUp */
   letter(input, followUp) {
     const message = toMessage(input);
-    return new Promise((resolve, reject) => {
-      this.post((glue) => {
-        try {
-          this.receipts.set(glue.post_message(this.handle, followUp, JSON.stringify(message)), resolve);
-        } catch (error) {
-          reject(fromEngine(error));
-        }
-      });
-    });
+    /** @type {any} */
+    let settle;
+    const receipt = new Promise((resolve) => (settle = resolve));
+    this.post((glue) => this.receipts.set(glue.post_message(this.handle, followUp, JSON.stringify(message)), settle));
+    this.letters.add(settle);
+    return receipt;
   }
 
   /** @param {number} id @param {any} receipt */
   settleReceipt(id, receipt) {
-    this.receipts.get(id)?.(receipt);
+    const settle = this.receipts.get(id);
+    if (!settle) return;
     this.receipts.delete(id);
+    this.letters.delete(settle);
+    settle(receipt);
+  }
+
+  /** Tells all letters that are on their way the same. @param {any} receipt */
+  settleAll(receipt) {
+    for (const settle of this.letters) settle(receipt);
+    this.letters.clear();
+    this.receipts.clear();
+  }
+
+  /** Tells the engine of other settings. A run that is on uses them from its next turn on. */
+  configure() {
+    if (this.handle !== 0) this.call(() => this.engine.glue.agent_configure(this.handle, this.settings()));
+  }
+
+  reset() {
+    const { driver } = this;
+    // It goes on to its end on a history of its own.
+    driver?.abort("the agent was reset");
+    driver?.poll();
+    this.driver = undefined;
+    this.messages = [];
+    this.mail = [];
+    this.asked.clear();
+    this.settleAll({ delivered: false, reason: "cleared" });
+    this.usage = { ...NO_USAGE };
+    this.resetState();
+    if (this.handle !== 0) this.engine.glue.agent_reset(this.handle);
+    for (const waiting of this.idle.splice(0)) waiting();
+  }
+
+  /** @param {(event: any) => void} listener */
+  subscribe(listener) {
+    const id = this.nextListener++;
+    this.listeners.set(id, listener);
+    this.listening = undefined;
+    return () => this.unsubscribe(id);
+  }
+
+  /** @param {number} id */
+  unsubscribe(id) {
+    this.listeners.delete(id);
+    this.listening = undefined;
   }
 
   /** Tells one event to the subscribers. One that throws is removed and reported. @param {any} event */
   dispatch(event) {
     if (this.listeners.size === 0) return;
-    for (const [id, listener] of [...this.listeners]) {
+    this.listening ??= [...this.listeners];
+    for (const [id, listener] of this.listening) {
       try {
         const answer = /** @type {any} */ (listener(event));
         if (typeof answer?.then === "function") answer.then(undefined, (/** @type {unknown} */ error) => this.dismiss(id, error));
@@ -219,7 +371,7 @@ class Core {
 
   /** @param {number} id @param {unknown} error */
   dismiss(id, error) {
-    this.listeners.delete(id);
+    this.unsubscribe(id);
     console.error("turnwheel: a subscriber threw and was removed", error);
   }
 
@@ -238,11 +390,6 @@ class Core {
     this.usage = sum;
   }
 
-  /** A number is a place in the history. @param {any[]} refs */
-  resolveRefs(refs) {
-    return refs.map((ref) => (typeof ref === "number" ? this.messages[ref] : ref));
-  }
-
   /** @param {unknown} error */
   noteThrown(error) {
     if (this.thrown.length < 64) this.thrown.push(error);
@@ -251,54 +398,34 @@ class Core {
   /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */
   causeOf(info, reason) {
     if (info.code === "aborted") return reason;
-    const message = (/** @type {any} */ error) => (error instanceof Error ? error.message : String(error));
-    return this.thrown.findLast?.((error) => message(error) !== "" && info.message.includes(message(error)));
+    return this.thrown.findLast((error) => textOf(error) !== "" && info.message.includes(textOf(error)));
   }
 
-  /** The wasm instance died: every run of it is over. @param {unknown} error */
+  /** The wasm instance died. @param {unknown} error */
   crashed(error) {
-    const failure = new AgentError({ code: "internal", message: `the engine failed: ${error instanceof Error ? error.message : String(error)}`, retryable: false }, error);
-    for (const driver of [...this.byHandle.values()]) driver.crash(failure);
+    const { engine } = this;
+    bury(engine, new AgentError({ code: "internal", message: `the engine failed: ${textOf(error)}`, retryable: false }, error));
   }
 
   dispose() {
     if (this.disposed) return;
     this.driver?.abort("the agent was disposed of");
     this.disposed = true;
-    for (const settle of this.receipts.values()) settle({ delivered: false, reason: "disposed" });
-    this.receipts.clear();
-    if (this.handle !== 0) {
-      registry?.unregister(this);
-      const { glue } = /** @type {any} */ (this.engine);
-      // The run that was stopped still has its end to tell.
-      const drop = () => glue.agent_drop(this.handle);
-      if (this.driver) this.idle.push(drop);
-      else drop();
-    }
+    this.settleAll({ delivered: false, reason: "disposed" });
+    // A run that was stopped still has its end to tell.
+    if (!this.driver) this.leave();
   }
 }
 
-/** Agents that were forgotten. @type {FinalizationRegistry<number> | undefined} */
+/** Agents that were forgotten. @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined} */
 const registry =
   typeof FinalizationRegistry === "undefined"
     ? undefined
-    : new FinalizationRegistry((handle) => {
-        const engine = getEngine();
-        if (!(engine instanceof Promise)) engine.glue.agent_drop(handle);
+    : new FinalizationRegistry(({ engine, handle }) => {
+        if (engine !== getEngine()) return;
+        engine.glue.agent_drop(handle);
+        for (const run of engine.runs) if (!run.deref()) engine.runs.delete(run);
       });
-
-/** A schema that may answer later is asked again when the tool starts. @param {any} made */
-function isLate(made) {
-  const standard = (made.definition.parameters ?? made.definition.inputSchema)?.["~standard"];
-  if (!standard) return false;
-  try {
-    const answer = standard.validate({});
-    if (answer instanceof Promise) answer.catch(() => {});
-    return answer instanceof Promise;
-  } catch {
-    return true;
-  }
-}
 
 /** @param {any} made */
 function toolSettings({ definition, schema }) {
@@ -321,24 +448,52 @@ function checkOptions(options) {
   for (const name of FUNCTIONS) {
     if (options[name] !== undefined && typeof options[name] !== "function") throw misuse(`\`${name}\` must be a function, got ${kindOf(options[name])}`);
   }
+  for (const [name, known] of Object.entries(NESTED)) {
+    const given = options[name];
+    if (given === undefined || typeof given === "function" || (name === "compaction" && given === "summarize")) continue;
+    if (typeof given !== "object" || given === null) throw misuse(`\`${name}\` must be an object, got ${kindOf(given)}`);
+    for (const key of Object.keys(given)) {
+      if (!known.includes(key)) throw misuse(`unknown option \`${name}.${key}\`${didYouMean(key, known)}`);
+    }
+  }
+  for (const [path, words] of Object.entries(WORDS)) {
+    const given = path.split(".").reduce((value, key) => value?.[key], options);
+    if (given === undefined || typeof given === "function" || words.includes(given)) continue;
+    throw misuse(`\`${path}\` must be ${words.map((word) => JSON.stringify(word)).join(" or ")}, got ${typeof given === "string" ? JSON.stringify(given) : kindOf(given)}`);
+  }
   for (const [slot, policies] of Object.entries(options.policies ?? {})) {
-    if (!SLOTS.includes(slot)) throw misuse(`unknown policy slot \`${slot}\`${didYouMean(slot, SLOTS)}`);
     if (!Array.isArray(policies) || policies.some((policy) => typeof policy !== "function")) throw misuse(`\`policies.${slot}\` must be an array of functions`);
   }
-  if (options.messages !== undefined && !Array.isArray(options.messages)) throw misuse(`\`messages\` must be an array, got ${kindOf(options.messages)}`);
   if (options.systemPrompt !== undefined && typeof options.systemPrompt !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(options.systemPrompt)}`);
   const { maxTurns } = options;
   if (maxTurns !== undefined && !(maxTurns === Infinity || (Number.isInteger(maxTurns) && maxTurns >= 0))) throw misuse(`\`maxTurns\` must be a whole number or Infinity, got ${maxTurns}`);
 }
 
+/**
+ * An agent for one run: when that is over, the engine forgets it.
+ * @type {(options: any, begin: (agent: Agent) => any) => any}
+ */
+let once;
+
+/** Marks the agent behind a single run: as the seeds' loop it takes two tools of one name, and the first one runs. */
+const ONCE = Symbol("once");
+
 /** An agent: one conversation, one run at a time. */
 export class Agent {
-  #core;
+  /** @type {Core} */ #core;
 
-  /** @param {any} options */
-  constructor(options) {
-    this.#core = new Core(options);
+  /** @param {any} options @param {symbol} [mark] */
+  constructor(options, mark) {
+    this.#core = new Core(options, mark === ONCE);
     this.#core.owner = this;
+  }
+
+  static {
+    once = (options, begin) => {
+      const agent = new Agent(options, ONCE);
+      agent.#core.once = true;
+      return begin(agent);
+    };
   }
 
   /** @param {any} input @param {any} [options] */
@@ -348,24 +503,13 @@ export class Agent {
 
   /** @param {any} [options] */
   continue(options) {
-    const last = this.#core.messages.at(-1);
-    if (!this.#core.driver) {
-      if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
-      const waiting = this.#core.mail.length > 0 || this.#core.receipts.size > 0;
-      if (last.role === "assistant" && !waiting) {
-        throw misuse("cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)");
-      }
-    }
-    return this.#core.run(null, options);
+    return this.#core.goOn(options);
   }
 
   /** @param {(event: any) => void} listener */
   subscribe(listener) {
     if (typeof listener !== "function") throw misuse(`a subscriber must be a function, got ${kindOf(listener)}`);
-    const core = this.#core;
-    const id = core.nextListener++;
-    core.listeners.set(id, listener);
-    return () => void core.listeners.delete(id);
+    return this.#core.subscribe(listener);
   }
 
   /** @param {any} input */
@@ -381,10 +525,7 @@ export class Agent {
   clearQueues() {
     const core = this.#core;
     core.post((glue) => glue.clear_queues(core.handle));
-    if (!core.driver) {
-      for (const settle of core.receipts.values()) settle({ delivered: false, reason: "cleared" });
-      core.receipts.clear();
-    }
+    if (!core.driver) core.settleAll({ delivered: false, reason: "cleared" });
   }
 
   /** @param {string} callId @param {any} decision */
@@ -414,18 +555,7 @@ export class Agent {
   }
 
   reset() {
-    const core = this.#core;
-    core.driver?.abort("the agent was reset");
-    if (core.driver) core.byHandle.get(core.driver.handle)?.poll();
-    core.driver = undefined;
-    core.messages = [];
-    core.mail = [];
-    core.asked.clear();
-    for (const settle of core.receipts.values()) settle({ delivered: false, reason: "cleared" });
-    core.receipts.clear();
-    core.usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-    if (core.handle !== 0) core.engine?.glue.agent_reset(core.handle);
-    for (const waiting of core.idle.splice(0)) waiting();
+    this.#core.reset();
   }
 
   get messages() {
@@ -450,7 +580,7 @@ export class Agent {
 
   set model(model) {
     this.#core.setModels(model);
-    this.#configure();
+    this.#core.configure();
   }
 
   get systemPrompt() {
@@ -460,21 +590,16 @@ export class Agent {
   set systemPrompt(text) {
     if (typeof text !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(text)}`);
     this.#core.systemPrompt = text;
-    this.#configure();
+    this.#core.configure();
   }
 
   get tools() {
-    return [...this.#core.tools.values()].map((made) => made.definition);
+    return this.#core.offered.map((made) => made.definition);
   }
 
   set tools(tools) {
     this.#core.setTools(tools);
-    this.#configure();
-  }
-
-  #configure() {
-    const core = this.#core;
-    if (core.handle !== 0) core.engine?.glue.agent_configure(core.handle, core.settings());
+    this.#core.configure();
   }
 
   [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
@@ -485,11 +610,11 @@ export class Agent {
 /** @param {any[]} prompts @param {any} config @param {any} [options] */
 export function agentLoop(prompts, config, options) {
   if (!Array.isArray(prompts)) throw misuse(`agentLoop takes an array of inputs, got ${kindOf(prompts)}`);
-  return new Agent(config).prompt(prompts, options);
+  return once(config, (agent) => agent.prompt(prompts, options));
 }
 
 /** @param {any[]} messages @param {any} config @param {any} [options] */
 export function agentLoopContinue(messages, config, options) {
   if (!Array.isArray(messages)) throw misuse(`agentLoopContinue takes an array of messages, got ${kindOf(messages)}`);
-  return new Agent({ ...config, messages }).continue(options);
+  return once({ ...config, messages }, (agent) => agent.continue(options));
 }

@@ -4,8 +4,9 @@
 
 import { AgentError, infoOf, textOf } from "./errors.js";
 import { SETUP } from "./models.js";
-import { toDecision, toMessages, toResult, updateText } from "./messages.js";
+import { messagesOf, toDecision, toResult, updateText } from "./messages.js";
 import { transformAnswer } from "./rules.js";
+import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
 
 /**
@@ -16,28 +17,22 @@ export function begin(run, slot, effect) {
   const controller = new AbortController();
   run.slots.set(slot, controller);
   const work = EFFECTS[effect.kind](run, slot, effect, controller.signal);
-  if (work instanceof Promise) {
-    work.then(
-      (answer) => run.resolve(slot, answer),
-      (error) => run.reject(slot, error),
-    );
-  }
+  // What cannot be told as JSON is a failure like any other.
+  const wakes = effect.kind === "tool" ? "soon" : "now";
+  if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
 }
 
 /** @type {Record<string, (run: any, slot: number, effect: any, signal: AbortSignal) => Promise<any> | void>} */
 const EFFECTS = {
-  http(run, slot, effect, signal) {
+  http(run, slot, effect) {
     const controller = run.slots.get(slot);
     pump(run, slot, effect, controller)
-      .catch((error) => run.reject(slot, networkError(error, effect.url)))
+      .catch((error) => run.fail(slot, error, networkError(error, effect.url, controller.reading)))
       .finally(() => clearTimeout(controller.timer));
   },
 
   stream(run, slot, effect, signal) {
-    iterate(run, slot, effect, signal).catch((error) => {
-      run.core.noteThrown(error);
-      run.reject(slot, infoOf(error));
-    });
+    iterate(run, slot, effect, signal).catch((error) => run.fail(slot, error, infoOf(error)));
   },
 
   tool: (run, slot, effect, signal) => execute(run, slot, effect, signal),
@@ -56,23 +51,23 @@ const EFFECTS = {
 
   async hook(run, slot, { stage, kind, ...told }) {
     const context = { runId: run.runId, ...told };
-    if (context.messages) context.messages = run.core.resolveRefs(context.messages);
+    if (context.messages) context.messages = run.resolveRefs(context.messages);
     for (const hooks of [run.core.options.hooks].flat()) await hooks[stage]?.(context);
     return null;
   },
 
-  async transform({ core }, slot, { overflow }, signal) {
-    return transformAnswer(await core.options.asyncTransformContext(core.messages, overflow, signal), core.messages);
+  async transform({ core, log }, slot, { overflow }, signal) {
+    return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal), log);
   },
 
-  async compact({ core }, slot, effect, signal) {
-    const { messages, report } = await core.options.compaction.engine(core.messages, core.models[0], signal);
-    const answer = transformAnswer({ messages, report: report ?? {} }, core.messages);
+  async compact({ core, log }, slot, effect, signal) {
+    const { messages, report } = await core.options.compaction.engine(log, core.models[0], signal);
+    const answer = transformAnswer({ messages, report: report ?? {} }, log);
     return { messages: answer?.replace, report: answer?.report };
   },
 
-  steering: async ({ core }) => list(await core.options.getSteeringMessages()),
-  followUp: async ({ core }) => list(await core.options.getFollowUpMessages()),
+  steering: promised,
+  followUp: promised,
 
   async sleep({ core }, slot, { ms }, signal) {
     await core.options.host.sleep(ms, signal);
@@ -80,59 +75,55 @@ const EFFECTS = {
   },
 };
 
-/** @param {any} inputs */
-function list(inputs) {
-  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+/** A queue of the host's that answers later: see `polled` in rules.js. @param {any} run @param {number} slot @param {any} effect */
+async function promised({ core }, slot, { promise }) {
+  const answer = core.promised.get(promise);
+  core.promised.delete(promise);
+  return messagesOf(await answer);
 }
 
 /**
- * One tool call: the engine gets a result in any case.
+ * One tool call: the engine gets a result in any case. It begins when all calls that start with it have been told.
  * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
  */
 async function execute(run, slot, effect, signal) {
   const { core } = run;
   const { name, callId } = effect;
-  const prepared = core.tools.get(name);
-  /** @type {Record<string, any>} */
-  const state = {};
-  const changed = () => (Object.keys(state).length > 0 ? { state } : {});
+  const prepared = core.toolOf(name);
+  await undefined;
+  if (signal.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
-    let args = core.validated.get(callId) ?? JSON.parse(effect.arguments);
-    core.validated.delete(callId);
-    const checked = prepared.late && (await prepared.check(args));
+    const check = core.checked.get(callId);
+    core.checked.delete(callId);
+    const checked = check instanceof Promise ? await check : check;
     if (checked?.error) return { invalid: checked.error };
-    if (checked) args = checked.value;
-    const output = await prepared.definition.execute(args, {
+    const output = await prepared.definition.execute(checked ? checked.value : JSON.parse(effect.arguments), {
       callId, toolName: name, runId: run.runId, sessionId: core.sessionId, signal,
       // The AI SDK's names for the same things.
       toolCallId: callId, abortSignal: signal,
-      messages: core.messages,
-      state: sessionState(core, state),
+      messages: run.log,
+      state: sessionState(run, slot),
+      [SUBAGENT_EVENT]: (/** @type {any} */ event) => run.subagentEvent(slot, JSON.stringify(event)),
       update(/** @type {unknown} */ partial) {
         if (!signal.aborted) run.update(slot, updateText(partial));
       },
     });
     if (output === CANCELLED) return { cancelled: true };
-    return { ...toResult(output), ...changed() };
+    return toResult(output);
   } catch (error) {
     core.noteThrown(error);
-    return { failed: textOf(error), ...changed() };
+    return { failed: textOf(error) };
   }
 }
 
-/** @param {any} core @param {Record<string, any>} changes */
-function sessionState(core, changes) {
+/** The session state, for one call: after its end it changes nothing. @param {any} run @param {number} slot */
+function sessionState(run, slot) {
+  const { core } = run;
   return {
-    get: (/** @type {string} */ key) => core.state[key],
-    set(/** @type {string} */ key, /** @type {any} */ value) {
-      core.state[key] = value;
-      changes[key] = value;
-    },
-    delete(/** @type {string} */ key) {
-      delete core.state[key];
-      changes[key] = null;
-    },
+    get: (/** @type {string} */ key) => core.state.get(key),
+    set: (/** @type {string} */ key, /** @type {any} */ value) => run.setState(slot, key, JSON.stringify(value)),
+    delete: (/** @type {string} */ key) => run.setState(slot, key, undefined),
   };
 }
 
@@ -142,17 +133,17 @@ function sessionState(core, changes) {
  */
 async function iterate(run, slot, effect, signal) {
   const { core } = run;
-  const model = core.models[effect.model];
-  const request = { ...effect.request, messages: core.resolveRefs(effect.request.messages) };
+  const model = core.known[effect.model];
+  const request = { ...effect.request, messages: run.resolveRefs(effect.request.messages) };
   const context = { signal, runId: run.runId, sleep: (/** @type {number} */ ms) => core.sleep(ms, signal) };
   const events = await model.streamFn(request, context);
   const iterator = events[Symbol.asyncIterator]?.() ?? events[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model.id}\` must give an async iterable of events`);
-  signal.addEventListener("abort", () => quiet(iterator.return?.()), { once: true });
+  signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
   for (;;) {
     const { done, value } = await iterator.next();
     if (signal.aborted) return;
-    if (done) return run.streamEvent(slot, "null");
+    if (done) return run.streamEnd(slot);
     const kind = DELTAS[value?.type];
     if (kind && typeof value.delta === "string" && value.contentIndex >= 0) run.streamDelta(slot, kind, value.contentIndex, value.delta);
     else run.streamEvent(slot, JSON.stringify(value) ?? "0");
@@ -162,9 +153,13 @@ async function iterate(run, slot, effect, signal) {
 /** @type {Record<string, number>} */
 const DELTAS = { text_delta: 1, thinking_delta: 2, tool_call_delta: 3 };
 
-/** Nobody waits for it, and its failure must not end the process. @param {any} maybe */
-function quiet(maybe) {
-  if (typeof maybe?.then === "function") maybe.then(undefined, () => {});
+/** Nobody waits for it, and its failure must not end the process. @param {() => any} work */
+function quietly(work) {
+  try {
+    work()?.then?.(undefined, () => {});
+  } catch {
+    // As said.
+  }
 }
 
 /**
@@ -173,7 +168,7 @@ function quiet(maybe) {
  */
 async function pump(run, slot, { url, headers, model }, controller) {
   const { signal } = controller;
-  const fetchIt = run.core.models[model]?.[SETUP]?.fetch ?? globalThis.fetch;
+  const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
   const response = await fetchIt(url, { method: "POST", headers, body, signal });
   if (signal.aborted) return;
@@ -186,31 +181,42 @@ async function pump(run, slot, { url, headers, model }, controller) {
   controller.reading = true;
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return run.slots.has(slot) ? run.feedEnd(slot) : undefined;
+    if (done) return run.feedEnd(slot);
     // The answer was whole before this read: what is left of it is not worth more than one.
-    if (!run.slots.has(slot)) return quiet(reader.cancel());
+    if (!run.slots.has(slot)) return quietly(() => reader.cancel());
     run.feed(slot, value);
   }
 }
 
-/** The body of an error answer, at most 256 KiB. @param {Response} response */
+/** The body of an error answer: as much of it as comes, at most 256 KiB. @param {Response} response */
 async function bounded(response) {
+  const body = new Uint8Array(1 << 18);
+  let length = 0;
   try {
-    return new Uint8Array(await response.arrayBuffer()).subarray(0, 1 << 18);
+    const reader = response.body?.getReader();
+    while (reader && length < body.length) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      body.set(value.subarray(0, body.length - length), length);
+      length = Math.min(body.length, length + value.length);
+    }
+    if (length === body.length) quietly(() => reader?.cancel());
   } catch {
-    return new Uint8Array();
+    // The status tells enough.
   }
+  return body.subarray(0, length);
 }
 
 /**
  * fetch threw, or reading the body did: no answer, or one that was cut. In a browser nobody can tell a dead network
  * from a CORS refusal, so the text names both, and the switch for the servers that we know.
- * @param {any} error @param {string} url
+ * @param {any} error @param {string} url @param {boolean} [reading]
  */
-function networkError(error, url) {
+function networkError(error, url, reading) {
   if (AgentError.isInstance(error)) return error.info;
   const { host, hostname, origin } = new URL(url);
-  const own = `${textOf(error)}${error?.cause ? ` (${textOf(error.cause)})` : ""}`;
+  const own = `${textOf(error)}${error?.cause ? ` (${causeText(error.cause)})` : ""}`;
+  if (reading) return { code: "network", message: `the answer of ${host} was cut: ${own}`, retryable: true, phase: "model" };
   const page = /** @type {any} */ (globalThis).location?.origin;
   const local = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
   let message = `no answer from ${host}: ${own}`;
@@ -218,6 +224,11 @@ function networkError(error, url) {
     message += `. Either nothing is reachable there, or the server refuses calls from ${page} (CORS). ${corsHint(url, local, page)}`;
   } else if (local) message += ". Is the server running?";
   return { code: "network", message, retryable: true, phase: "model" };
+}
+
+/** Node hides what happened in the causes, several of them where a name has several addresses. @param {any} cause */
+function causeText(cause) {
+  return [cause.errors ?? cause].flat().map(textOf).join(", ");
 }
 
 /** @param {string} url @param {boolean} local @param {string} page */

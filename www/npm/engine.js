@@ -11,6 +11,8 @@ let loader;
 let engine;
 /** @type {Promise<Engine> | undefined} */
 let loading;
+/** Whether the instance of before died: its glue is to begin anew. */
+let dead = false;
 
 /** Says where the wasm file comes from. Nothing is loaded before the first run. @param {Loader} load */
 export function use(load) {
@@ -23,10 +25,25 @@ export function getEngine() {
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
   const source = loader();
-  if (!(source instanceof Promise)) return (engine = new Engine(source));
+  if (!("then" in source)) return (engine = new Engine(source));
   loading = source.then((bytes) => (engine = new Engine(bytes)));
-  loading.catch(() => (loading = undefined));
+  const loaded = () => void (loading = undefined);
+  loading.then(loaded, loaded);
   return loading;
+}
+
+/**
+ * An instance in which something panicked is of no use any more: every run of it is over, and the next run begins with
+ * a fresh one.
+ * @param {Engine} broken @param {unknown} error
+ */
+export function bury(broken, error) {
+  broken.dead = true;
+  if (engine === broken) {
+    engine = undefined;
+    dead = true;
+  }
+  for (const run of [...broken.runs]) run.deref()?.crash(error);
 }
 
 /** Entries of the outbox; see `mod kind` in src/wasm/outbox.rs. */
@@ -43,15 +60,22 @@ export class Engine {
   /** @param {BufferSource | WebAssembly.Module} source */
   constructor(source) {
     const module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+    if (dead) glue.__wbg_reset_state();
+    dead = false;
     const exports = glue.initSync({ module });
     this.glue = glue;
+    /** The runs that are on; those that wait for somebody may be forgotten. @type {Set<WeakRef<{ crash(error: unknown): void }>>} */
+    this.runs = new Set();
+    /** Whether something panicked in it. */
+    this.dead = false;
+    /** Whether it is working: a rule that it calls must not make it begin something else. */
+    this.busy = false;
     this.memory = exports.memory;
     this.control = glue.control() >>> 2;
     this.words = new Uint32Array(this.memory.buffer);
     this.bytes = new Uint8Array(this.memory.buffer);
     /** The numbers of the batch, copied out: whoever hears of it may call in and change the memory. */
-    this.table = new Uint32Array(256);
-    this.length = 0;
+    this.table = new Uint32Array(0);
     this.text = "";
   }
 
@@ -63,15 +87,12 @@ export class Engine {
     }
   }
 
-  /** Copies the outbox: `table[0 … length)`, three numbers per entry, and `text`. */
+  /** Copies the outbox: `table`, three numbers per entry, and `text`. */
   read() {
     this.refresh();
     const { words, control } = this;
     const at = words[control] >>> 2;
-    const length = words[control + 1];
-    if (this.table.length < length) this.table = new Uint32Array(length * 2);
-    this.table.set(words.subarray(at, at + length));
-    this.length = length;
+    this.table = words.slice(at, at + words[control + 1]);
     this.text = decode(this.bytes, words[control + 2], words[control + 3]);
   }
 

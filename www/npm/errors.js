@@ -37,9 +37,13 @@ export function fromEngine(thrown) {
 
 /** The words of whatever was thrown. @param {unknown} thrown @returns {string} */
 export function textOf(thrown) {
-  if (thrown instanceof Error) return thrown.message || thrown.name;
-  if (typeof thrown === "object" && thrown !== null && "message" in thrown) return String(thrown.message);
-  return String(thrown);
+  try {
+    if (thrown instanceof Error) return thrown.message || thrown.name;
+    if (typeof thrown !== "object" || thrown === null) return String(thrown);
+    return "message" in thrown ? String(thrown.message) : JSON.stringify(thrown);
+  } catch {
+    return `${kindOf(thrown)} was thrown`;
+  }
 }
 
 /** The plain form of whatever was thrown by a model's streamFn. @param {unknown} thrown */

@@ -13,12 +13,47 @@ import { kindOf, misuse } from "./errors.js";
 export function toMessage(input, where = "input") {
   if (typeof input === "string") return { role: "user", content: [{ type: "text", text: input }], timestamp: 0 };
   if (Array.isArray(input)) {
-    return { role: "user", content: input.map((block, i) => checkBlock(block, `${where}[${i}]`)), timestamp: 0 };
+    return { role: "user", content: input.map((block, i) => checkBlock(block, `${where}[${i}]`, ROLES.user)), timestamp: 0 };
   }
   const role = /** @type {any} */ (input)?.role;
-  if (role === "user" || role === "custom") return input;
+  if (role === "user" || role === "custom") return checkMessage(input, where);
   if (role) throw misuse(`${where}: a message with role \`${role}\` cannot be an input; only \`user\` and \`custom\` can`);
   throw misuse(`${where} must be a text, an array of blocks, or a message, got ${kindOf(input)}`);
+}
+
+/** What the roles may hold. @type {Record<string, string[]>} */
+const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call"], tool_result: ["text", "image"] };
+
+/** What the blocks must have. @type {Record<string, string[]>} */
+const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"] };
+
+/**
+ * A message as it is, if it is one.
+ * @param {any} message @param {string} where
+ */
+function checkMessage(message, where) {
+  const { role, content } = message;
+  if (role === "custom") {
+    if (typeof message.kind !== "string") throw misuse(`${where}: a custom message needs a \`kind\`, got ${kindOf(message.kind)}`);
+    return message;
+  }
+  if (typeof content === "string") return { ...message, content: [{ type: "text", text: content }] };
+  if (!Array.isArray(content)) throw misuse(`${where}: the content of a message must be an array of blocks, got ${kindOf(content)}`);
+  content.forEach((block, i) => checkBlock(block, `${where}.content[${i}]`, ROLES[role]));
+  return message;
+}
+
+/** A history that is given to an agent. @param {any} messages */
+export function checkHistory(messages) {
+  if (!Array.isArray(messages)) throw misuse(`\`messages\` must be an array, got ${kindOf(messages)}`);
+  return messages.map((message, i) => {
+    const role = message?.role;
+    if (role !== "custom" && !Object.hasOwn(ROLES, role)) {
+      throw misuse(`messages[${i}] must be a message with a role (user, assistant, tool_result or custom), got ${role ? `the role \`${role}\`` : kindOf(message)}`);
+    }
+    if (role === "tool_result" && typeof message.callId !== "string") throw misuse(`messages[${i}]: a tool result needs a \`callId\`, got ${kindOf(message.callId)}`);
+    return checkMessage(message, `messages[${i}]`);
+  });
 }
 
 /** One input or a list of them. A list of blocks is one message. @param {unknown} input */
@@ -29,12 +64,19 @@ export function toMessages(input) {
   return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
 }
 
-/** @param {any} block @param {string} where */
-function checkBlock(block, where) {
+/** What a queue of the host's gave. @param {any} inputs */
+export function messagesOf(inputs) {
+  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+}
+
+/** @param {any} block @param {string} where @param {string[]} types */
+function checkBlock(block, where, types) {
   const type = block?.type;
-  if (type === "text" && typeof block.text === "string") return block;
-  if ((type === "image" || type === "file") && typeof block.data === "string" && typeof block.mimeType === "string") return block;
-  throw misuse(`${where} must be a text, image or file block, got ${type ? `a broken \`${type}\` block` : kindOf(block)}`);
+  if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
+  for (const key of BLOCKS[type]) {
+    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
+  }
+  return block;
 }
 
 /**
@@ -47,12 +89,21 @@ export function toResult(output) {
   if (typeof output === "string") return { content: [{ type: "text", text: output }] };
   const flaw = flawOf(output, new Set(), "the result");
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
-  const { content, details, isError, transfer } = /** @type {any} */ (output) ?? {};
+  const { content, details, isError, transfer: told } = /** @type {any} */ (output) ?? {};
+  const transfer = isTransfer(output) ? told : undefined;
   if (Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
     return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
   }
-  if (transfer && typeof transfer.to === "string") return { content: [], transfer };
+  if (transfer) return { content: [], transfer };
   return { content: [{ type: "text", text: JSON.stringify(output) }] };
+}
+
+/** `{ transfer: { to, reason? } }` and nothing else hands the conversation over: other values only have such a member. @param {any} output */
+function isTransfer(output) {
+  const only = (/** @type {any} */ value, /** @type {string[]} */ names) => Object.keys(value).every((name) => names.includes(name));
+  const transfer = output?.transfer;
+  if (typeof transfer?.to !== "string" || !only(transfer, ["to", "reason"])) return false;
+  return only(output, ["transfer", "content", "details", "isError"]);
 }
 
 /**

@@ -3,7 +3,7 @@
 // src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
 
 import { misuse, textOf } from "./errors.js";
-import { toMessage } from "./messages.js";
+import { messagesOf, toMessage } from "./messages.js";
 
 /**
  * Calls one rule.
@@ -29,24 +29,33 @@ const RULES = {
   },
 
   transformContext(core, { overflow, messages }) {
-    const given = messages ?? core.messages;
-    return transformAnswer(core.options.transformContext(given, overflow), core.messages);
+    const { log } = core.speaking;
+    return transformAnswer(core.options.transformContext(messages ?? log, overflow), log);
   },
 
   preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
   postLoop: (core, context) => verdicts(core, core.options.policies.postLoop, context),
 
   postTurn(core, { known, rest, ...turn }) {
+    const { log } = core.speaking;
+    /** @type {any[] | undefined} */
     let whole;
-    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...core.messages.slice(0, known), ...rest]) });
-    return verdicts(core, core.options.policies.postTurn, turn);
+    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...log.slice(0, known), ...rest]) });
+    const isCall = (/** @type {any} */ block) => block.type === "tool_call";
+    const calls = turn.message.content.filter(isCall).map(written);
+    const verdict = verdicts(core, core.options.policies.postTurn, turn);
+    // Calls of the turn are named by their number: the engine has them as the model wrote them.
+    const named = (/** @type {any} */ block) => (isCall(block) && calls.includes(written(block)) ? calls.indexOf(written(block)) : block);
+    const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(named) } : message));
+    return inject ? { inject } : verdict;
   },
 
   preDispatch(core, call) {
     const injected = [];
     let changed = false;
     for (const policy of core.options.policies.preDispatch) {
-      const verdict = quietly(core, () => policy({ ...call }));
+      // A copy: only what a policy gives back counts.
+      const verdict = quietly(core, () => policy({ ...call, arguments: structuredClone(call.arguments) }));
       if (verdict?.arguments) {
         call.arguments = verdict.arguments;
         changed = true;
@@ -57,6 +66,9 @@ const RULES = {
     }
     return { ...(changed && { arguments: call.arguments }), ...(injected.length > 0 && { inject: injected }) };
   },
+
+  steering: (core) => polled(core, core.options.getSteeringMessages()),
+  followUp: (core) => polled(core, core.options.getFollowUpMessages()),
 
   dynamicSystemPrompt: (core) => core.options.dynamicSystemPrompt(),
 
@@ -69,23 +81,37 @@ const RULES = {
 
   toolExecution: (core, calls) => core.options.toolExecution(calls),
 
-  requiresApproval: (core, { tool, arguments: args }) => core.tools.get(tool).definition.requiresApproval(args) !== false,
+  requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
 
   validate(core, { callId, toolName, arguments: args }) {
-    const answer = core.tools.get(toolName).check(args);
-    // A schema that answers later is asked again when the tool starts.
-    if (answer instanceof Promise) {
-      answer.catch(() => {});
-      return;
-    }
+    const answer = core.toolOf(toolName).check(args);
     if ("error" in answer) return answer.error;
-    if (answer.value !== args) core.validated.set(callId, answer.value);
+    // A schema that answers later is waited for when the tool starts.
+    if (answer instanceof Promise) answer.catch(() => {});
+    core.checked.set(callId, answer);
   },
 };
+
+/** The AI SDK calls it needsApproval. @param {any} definition */
+const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
+
+/**
+ * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.
+ * @param {any} core @param {any} answer
+ */
+function polled(core, answer) {
+  if (typeof answer?.then !== "function") return messagesOf(answer);
+  const number = core.nextPromise++;
+  core.promised.set(number, answer);
+  // It may fail when nobody waits for it any more.
+  answer.then(undefined, () => {});
+  return number;
+}
 
 /**
  * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.
  * @param {any} core @param {any[]} policies @param {any} context
+ * @returns {{ stop?: string, inject?: any[] } | undefined}
  */
 function verdicts(core, policies, context) {
   const inject = [];
@@ -95,6 +121,11 @@ function verdicts(core, policies, context) {
     for (const message of verdict?.inject ?? []) inject.push(message?.role === "assistant" ? message : toMessage(message, "inject"));
   }
   return inject.length > 0 ? { inject } : undefined;
+}
+
+/** A call as text, to compare it. @param {any} call */
+function written({ callId, toolName, arguments: args }) {
+  return JSON.stringify([callId, toolName, args]);
 }
 
 /** @param {any} core @param {() => any} call */

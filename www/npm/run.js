@@ -3,11 +3,14 @@
 
 import { begin } from "./effects.js";
 import { KIND } from "./engine.js";
-import { AgentError, fromEngine, infoOf, misuse, textOf } from "./errors.js";
+import { AgentError, fromEngine, misuse, textOf } from "./errors.js";
 import { PartialJson } from "./partial.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
+
+/** Turns of the microtask queue in which a tool that is done gets to say so, through a few layers of promises. */
+const SOON = 8;
 
 /** A run: iterate it, await it, or both. */
 export class AgentRun {
@@ -43,6 +46,11 @@ export class AgentRun {
     };
   }
 
+  /** The whole conversation as it stands. */
+  get messages() {
+    return this.#driver.log;
+  }
+
   /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
   partialArguments(callId) {
     return this.#driver.partialArguments(callId);
@@ -61,16 +69,26 @@ export class Driver {
    */
   constructor(core, prompts, { signal, runId }) {
     this.core = core;
+    this.ref = new WeakRef(this);
     this.runId = runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
+    /** The history: the agent's own, as long as the agent is not reset. @type {any[]} */
+    this.log = core.messages;
+    /** How long the history was before it. */
+    this.begun = this.log.length;
+    /** The turn that is open, as far as a crash would have to end it. @type {{ turnIndex: number, message: boolean, answered: boolean } | undefined} */
+    this.turn = undefined;
+    /** Whether somebody iterates, or has. */
+    this.iterated = false;
     /** @type {Map<number, AbortController>} */
     this.slots = new Map();
     /** Events for the iterator, while there is one. @type {any[] | undefined} */
     this.queue = undefined;
-    /** @type {(() => void) | undefined} */
-    this.wakeIterator = undefined;
-    this.messages = [];
+    /** Where the queue begins: what is before it was taken. */
+    this.head = 0;
+    /** Who asked for an event that was not there yet. @type {((step: { done: boolean, value: any }) => void)[]} */
+    this.waiting = [];
     /** Results of this turn, by call. @type {Map<string, any>} */
     this.results = new Map();
     /** The calls that stream, by block. @type {Map<number, [string, string]>} */
@@ -81,6 +99,8 @@ export class Driver {
     this.answer = undefined;
     /** @type {any} */
     this.before = undefined;
+    /** How many turns of the microtask queue until it polls; 0: it is not about to. */
+    this.waking = 0;
     /** Held back for `coalesceMs`. @type {any} */
     this.held = undefined;
     /** @type {any} */
@@ -104,9 +124,11 @@ export class Driver {
       const ready = this.core.ready();
       const engine = ready instanceof Promise ? await ready : ready;
       this.engine = engine;
+      const { handle, sessionId } = this.core;
       const text = prompts === null ? undefined : JSON.stringify(prompts);
-      this.handle = engine.glue.run_new(this.core.handle, text, this.runId, this.core.sessionId, this.now());
+      this.handle = this.core.call(() => engine.glue.run_new(handle, text, this.runId, sessionId, this.now()));
       this.core.byHandle.set(this.handle, this);
+      engine.runs.add(this.ref);
       if (this.stopping !== undefined) engine.glue.run_abort(this.handle, this.stopping);
       this.poll();
     } catch (error) {
@@ -122,32 +144,61 @@ export class Driver {
   poll() {
     // Whoever calls in while a batch is told is heard as soon as it is told: the loop below asks again.
     if (this.draining || this.ended || this.handle === 0) return;
+    const { engine } = this;
+    // A rule called: the engine is at work, for this run or another.
+    if (engine.busy) return queueMicrotask(() => this.poll());
     this.draining = true;
     try {
-      while (!this.ended && this.#call((glue) => glue.run_poll(this.handle, this.now()))) {
-        this.engine.read();
-        this.#tell(this.engine.table.slice(0, this.engine.length), this.engine.text);
+      while (!this.ended && this.#step()) {
+        engine.read();
+        this.#tell(engine.table, engine.text);
       }
     } finally {
       this.draining = false;
     }
   }
 
-  /** A call into the engine. A panic there ends every run: the instance is gone. @param {(glue: any) => any} work */
-  #call(work) {
+  /**
+   * Polls when the promises that are settling now have settled. Tools that end at the same moment have all ended by
+   * then, also one that steers or aborts and then returns: what they answer counts.
+   */
+  async pollSoon() {
+    const isWaking = this.waking > 0;
+    this.waking = SOON;
+    if (isWaking) return;
+    for (; this.waking > 0; this.waking--) await undefined;
+    this.poll();
+  }
+
+  /** Goes on in the engine, as far as it goes. Whether there is something to tell. */
+  #step() {
+    const { core, engine } = this;
+    engine.busy = true;
+    core.speaking = this;
     try {
-      return work(this.engine.glue);
+      return engine.glue.run_poll(this.handle, this.now());
     } catch (error) {
-      this.core.crashed(error);
+      core.crashed(error);
       return false;
+    } finally {
+      engine.busy = false;
+      core.speaking = undefined;
     }
   }
 
-  /** Leaves something at the run's desk, and goes on. @param {(glue: any) => any} leave */
-  #leave(leave) {
+  /**
+   * Leaves something at the run's desk, and goes on. A panic there ends every run: the instance is gone.
+   * @param {(glue: any) => any} leave @param {"now" | "soon"} [wakes]
+   */
+  #leave(leave, wakes) {
     if (this.ended) return;
-    this.#call(leave);
-    this.poll();
+    try {
+      leave(this.engine.glue);
+    } catch (error) {
+      return this.core.crashed(error);
+    }
+    if (wakes === "soon") this.pollSoon();
+    else this.poll();
   }
 
   /** One batch, entry by entry. @param {Uint32Array} table @param {string} text */
@@ -194,8 +245,8 @@ export class Driver {
       case KIND.EVENT: {
         const event = JSON.parse(piece);
         event.runId = runId;
-        if (number === 1) event.messages = core.resolveRefs(event.messages);
-        if (event.type === "tool_execution_end") this.results.set(event.callId, event.result);
+        if (number === 1) event.messages = this.resolveRefs(event.messages);
+        this.#note(event);
         core.note(event);
         return this.emit(event);
       }
@@ -203,17 +254,20 @@ export class Driver {
         const message = JSON.parse(piece);
         if (message.role === "assistant") this.answer = message;
         if (message.role === "tool_result") this.results.set(message.callId, message);
-        return void core.messages.push(message);
+        return void this.log.push(message);
       }
       case KIND.APPEND_ANSWER:
-        return void core.messages.push(this.answer);
+        return void this.log.push(this.answer);
       case KIND.APPEND_RESULT:
-        return void core.messages.push(this.results.get(piece));
-      case KIND.TRUNCATE:
-        this.before = core.messages;
-        return void (core.messages = core.messages.slice(0, number));
+        return void this.log.push(this.results.get(piece));
+      case KIND.TRUNCATE: {
+        const before = (this.before = this.log);
+        this.log = before.slice(0, number);
+        if (core.messages === before) core.messages = this.log;
+        return;
+      }
       case KIND.COPY:
-        return void core.messages.push(this.before[number]);
+        return void this.log.push(this.before[number]);
       case KIND.EFFECT:
         return begin(this, number, JSON.parse(piece));
       case KIND.CANCEL:
@@ -221,6 +275,7 @@ export class Driver {
       case KIND.RECEIPT:
         return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
       case KIND.MESSAGE_END:
+        if (this.turn) this.turn.answered = true;
         return this.emit({ type: "message_end", runId, message: this.answer });
       case KIND.PROPOSED:
         return this.emit({ type: "tool_calls_proposed", runId, calls: callsOf(this.answer) });
@@ -236,19 +291,48 @@ export class Driver {
         const { turnIndex, reason, message, results } = JSON.parse(piece);
         const toolResults = results.map((/** @type {string} */ id) => this.results.get(id));
         this.results.clear();
-        this.streaming.clear();
-        this.arguments.clear();
+        this.#forgetCalls();
+        this.turn = undefined;
         return this.emit({ type: "turn_end", runId, turnIndex, message: number === 1 ? this.answer : message, toolResults, reason });
       }
       case KIND.AGENT_END: {
         const { messages, ...end } = JSON.parse(piece);
-        this.end = { type: "agent_end", runId, messages: [...messages, ...core.messages.slice(core.messages.length - number)], ...end };
+        this.end = { type: "agent_end", runId, messages: [...messages, ...this.log.slice(this.log.length - number)], ...end };
         core.addUsage(end.usage);
+        this.#release();
+        core.runEnds(this);
         return this.emit(this.end);
       }
       case KIND.END:
         return this.#finish();
     }
+  }
+
+  /** @param {any} event */
+  #note(event) {
+    switch (event.type) {
+      case "turn_start":
+        return void (this.turn = { turnIndex: event.turnIndex, message: false, answered: false });
+      case "message_start":
+        return void (this.turn && (this.turn.message = true));
+      case "message_end":
+        return void (this.turn && (this.turn.answered = true));
+      case "message_reset":
+        // The next attempt begins its calls anew.
+        return this.#forgetCalls();
+      case "tool_execution_end":
+        return void this.results.set(event.callId, event.result);
+    }
+  }
+
+  #forgetCalls() {
+    this.streaming.clear();
+    this.arguments.clear();
+  }
+
+  /** A number is a place in the history. @param {any[]} refs */
+  resolveRefs(refs) {
+    return refs.map((ref) => (typeof ref === "number" ? this.log[ref] : ref));
   }
 
   /** Tells one event to everybody. @param {any} event */
@@ -267,8 +351,10 @@ export class Driver {
         return true;
       }
       this.#release();
-      const timer = setTimeout(() => this.#release(), ms);
-      this.held = { event, timer };
+      const timer = new AbortController();
+      const fresh = (this.held = { event, timer });
+      const due = () => void (this.held === fresh && this.#release());
+      this.core.sleep(ms, timer.signal).then(due, due);
       return true;
     }
     this.#release();
@@ -279,49 +365,61 @@ export class Driver {
     const held = this.held;
     if (!held) return;
     this.held = undefined;
-    clearTimeout(held.timer);
+    held.timer.abort();
     this.#send(held.event);
   }
 
   /** @param {any} event */
   #send(event) {
     this.core.dispatch(event);
-    const queue = this.queue;
+    const { queue } = this;
     if (queue === undefined) return;
-    const last = queue.length > WAITING ? queue[queue.length - 1] : undefined;
+    const next = this.waiting.shift();
+    if (next) return next({ done: false, value: event });
+    const last = queue.length - this.head > WAITING ? queue[queue.length - 1] : undefined;
     if (last?.type === "message_update" && event.type === "message_update" && sameBlock(last.delta, event.delta)) {
       queue[queue.length - 1] = { ...last, delta: { ...last.delta, delta: last.delta.delta + event.delta.delta } };
     } else queue.push(event);
-    this.wakeIterator?.();
   }
 
   /** The one iterator of the run. Leaving it early stops the run. */
   iterate() {
-    if (this.queue !== undefined) throw misuse("a run can be iterated once; use agent.subscribe for more listeners");
-    const queue = (this.queue = /** @type {any[]} */ ([]));
-    let head = 0;
-    const next = async () => {
-      for (;;) {
-        if (head < queue.length) {
-          const value = queue[head];
-          queue[head++] = undefined;
-          if (head > 512 && head * 2 > queue.length) head = queue.splice(0, head).length * 0;
-          return { done: false, value };
-        }
-        if (this.ended) return { done: true, value: undefined };
-        await new Promise((resolve) => (this.wakeIterator = () => resolve(undefined)));
-      }
+    if (this.iterated) throw misuse("a run can be iterated once; use agent.subscribe for more listeners");
+    this.iterated = true;
+    this.queue = [];
+    const leave = (/** @type {unknown} */ value) => {
+      this.queue = undefined;
+      this.#dismissWaiting();
+      this.abort("the iteration was left");
+      return Promise.resolve({ done: true, value });
     };
     return {
-      next,
-      return: async () => {
-        if (!this.ended) this.abort("the iteration was left");
-        return { done: true, value: undefined };
-      },
+      next: () => this.#next(),
+      return: leave,
       [Symbol.asyncIterator]() {
         return this;
       },
     };
+  }
+
+  /** @returns {Promise<{ done: boolean, value: any }>} */
+  #next() {
+    const { queue } = this;
+    if (queue && this.head < queue.length) {
+      const value = queue[this.head];
+      queue[this.head++] = undefined;
+      if (this.head > 512 && this.head * 2 > queue.length) {
+        queue.splice(0, this.head);
+        this.head = 0;
+      }
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.ended || !queue) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  #dismissWaiting() {
+    for (const next of this.waiting.splice(0)) next({ done: true, value: undefined });
   }
 
   /** @param {string} callId */
@@ -344,10 +442,9 @@ export class Driver {
     if (this.ended || this.stopping !== undefined) return;
     this.stopping = reason === undefined ? "the run was aborted" : textOf(reason);
     this.abortReason = reason;
-    if (this.handle) {
-      this.engine.glue.run_abort(this.handle, this.stopping);
-      queueMicrotask(() => this.poll());
-    }
+    if (this.handle === 0) return;
+    this.engine.glue.run_abort(this.handle, this.stopping);
+    this.pollSoon();
   }
 
   /**
@@ -364,23 +461,45 @@ export class Driver {
 
   // ---- answers of effects; what comes for a slot that is gone changes nothing
 
-  /** @param {number} slot @param {any} answer */
-  resolve(slot, answer) {
-    if (!this.slots.delete(slot)) return;
-    this.#leave((glue) => glue.resolve(this.handle, slot, JSON.stringify(answer ?? null)));
+  /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
+  resolve(slot, answer, wakes) {
+    if (!this.slots.has(slot)) return;
+    const text = JSON.stringify(answer ?? null);
+    this.slots.delete(slot);
+    this.#leave((glue) => glue.resolve(this.handle, slot, text), wakes);
   }
 
-  /** @param {number} slot @param {any} error */
+  /** @param {number} slot @param {unknown} error */
   reject(slot, error) {
     if (!this.slots.delete(slot)) return;
     this.core.noteThrown(error);
-    const plain = error !== null && typeof error === "object" && !(error instanceof Error) ? JSON.stringify(error) : textOf(error);
-    this.#leave((glue) => glue.reject(this.handle, slot, plain));
+    this.#leave((glue) => glue.reject(this.handle, slot, textOf(error)));
+  }
+
+  /** A model call failed. @param {number} slot @param {unknown} error @param {any} info its plain form */
+  fail(slot, error, info) {
+    if (!this.slots.delete(slot)) return;
+    this.core.noteThrown(error);
+    this.#leave((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
+  }
+
+  /** @param {number} slot @param {string} event */
+  subagentEvent(slot, event) {
+    if (this.slots.has(slot)) this.#leave((glue) => glue.subagent_event(this.handle, slot, event));
   }
 
   /** @param {number} slot @param {string} update */
   update(slot, update) {
-    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update));
+    // What is about to be heard is heard together.
+    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update), this.waking > 0 ? "soon" : "now");
+  }
+
+  /** A tool changes the session state; without a value the key is deleted. @param {number} slot @param {string} key @param {string | undefined} value */
+  setState(slot, key, value) {
+    if (!this.slots.has(slot)) return;
+    if (value === undefined) this.core.state.delete(key);
+    else this.core.state.set(key, JSON.parse(value));
+    this.engine.glue.set_state(this.handle, slot, key, value);
   }
 
   /** @param {number} slot */
@@ -390,23 +509,30 @@ export class Driver {
 
   /** @param {number} slot @param {Uint8Array} bytes */
   feed(slot, bytes) {
+    if (this.ended) return;
     this.engine.write(bytes);
     this.#leave((glue) => glue.feed(this.handle, slot, bytes.length));
   }
 
   /** @param {number} slot */
   feedEnd(slot) {
-    this.#leave((glue) => glue.feed_end(this.handle, slot));
+    if (this.slots.delete(slot)) this.#leave((glue) => glue.feed_end(this.handle, slot));
   }
 
   /** @param {number} slot @param {number} status @param {Record<string, string>} headers @param {Uint8Array} body */
   refuse(slot, status, headers, body) {
+    if (!this.slots.delete(slot)) return;
     this.#leave((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.now()));
   }
 
   /** @param {number} slot @param {string} event */
   streamEvent(slot, event) {
     if (this.slots.has(slot)) this.#leave((glue) => glue.stream_event(this.handle, slot, event));
+  }
+
+  /** @param {number} slot */
+  streamEnd(slot) {
+    if (this.slots.delete(slot)) this.#leave((glue) => glue.stream_event(this.handle, slot, "null"));
   }
 
   /** @param {number} slot @param {number} kind @param {number} index @param {string} delta */
@@ -418,29 +544,57 @@ export class Driver {
 
   #finish() {
     const { messages, stopReason, usage, turns, error } = this.end;
-    const answers = messages.filter((/** @type {any} */ message) => message.role === "assistant");
-    const text = textOfMessage(answers.at(-1));
     this.#close({
-      runId: this.runId, text, messages, usage, turns, stopReason,
+      runId: this.runId, text: textOfLast(messages), messages, usage, turns, stopReason,
       ...(error && { error: new AgentError(error, this.core.causeOf(error, this.abortReason)) }),
     });
   }
 
-  /** The run never began, or the instance died. @param {AgentError} error */
+  /** The run never began, or the instance died: what is open is ended here. @param {AgentError} error */
   #fail(error) {
+    const { runId, core } = this;
     const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-    const { info } = error;
     if (!this.end) {
-      this.end = { type: "agent_end", runId: this.runId, messages: [], stopReason: "error", usage, turns: 0, error: info };
-      if (this.handle === 0) this.#send({ type: "agent_start", runId: this.runId });
-      this.#send(this.end);
+      if (this.handle === 0) this.emit({ type: "agent_start", runId });
+      if (this.turn !== undefined) this.#endTurn(error.info, usage);
+      const messages = this.log.slice(this.begun);
+      this.end = { type: "agent_end", runId, messages, stopReason: "error", usage, turns: 0, error: error.info };
+      core.runEnds(this);
+      this.emit(this.end);
     }
-    this.#close({ runId: this.runId, text: "", messages: [], usage, turns: 0, stopReason: "error", error });
+    const { messages, turns } = this.end;
+    this.#close({ runId, text: textOfLast(messages), messages, usage, turns, stopReason: "error", error });
+  }
+
+  /** @param {any} info @param {any} usage */
+  #endTurn(info, usage) {
+    const { runId, core, turn } = this;
+    const timestamp = this.now();
+    if (!turn.answered) {
+      const { provider, id } = core.models[0];
+      this.answer = { role: "assistant", content: [], provider, model: id, usage, stopReason: "error", error: info, timestamp };
+      this.log.push(this.answer);
+      if (!turn.message) this.emit({ type: "message_start", runId });
+      this.emit({ type: "message_end", runId, message: this.answer });
+    }
+    const toolResults = callsOf(this.answer).map(({ callId, toolName }) => {
+      let result = this.results.get(callId);
+      if (!result) {
+        const content = [{ type: "text", text: info.message }];
+        result = { role: "tool_result", callId, toolName, content, isError: true, cause: "aborted", timestamp };
+        this.emit({ type: "tool_execution_end", runId, callId, toolName, result, isError: true });
+      }
+      if (!this.log.includes(result)) this.log.push(result);
+      return result;
+    });
+    this.emit({ type: "turn_end", runId, turnIndex: turn.turnIndex, message: this.answer, toolResults, reason: "error" });
   }
 
   /** @param {AgentError} error */
   crash(error) {
-    if (!this.ended) this.#fail(error);
+    if (this.ended) return;
+    this.core.settleAll({ delivered: false, reason: "run_ended" });
+    this.#fail(error);
   }
 
   /** @param {any} result */
@@ -450,8 +604,9 @@ export class Driver {
     this.unlisten();
     for (const slot of [...this.slots.keys()]) this.#cancel(slot);
     this.core.byHandle.delete(this.handle);
+    this.engine?.runs.delete(this.ref);
     this.core.runEnded(this);
-    this.wakeIterator?.();
+    this.#dismissWaiting();
     this.settle(result);
   }
 }
@@ -473,7 +628,8 @@ function callsOf(message) {
   return (message?.content ?? []).filter((/** @type {any} */ block) => block.type === "tool_call");
 }
 
-/** @param {any} message */
-function textOfMessage(message) {
-  return (message?.content ?? []).filter((/** @type {any} */ block) => block.type === "text").map((/** @type {any} */ block) => block.text).join("");
+/** The text of the last answer. @param {any[]} messages */
+function textOfLast(messages) {
+  const answer = messages.findLast((message) => message.role === "assistant");
+  return (answer?.content ?? []).filter((/** @type {any} */ block) => block.type === "text").map((/** @type {any} */ block) => block.text).join("");
 }

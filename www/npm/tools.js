@@ -112,14 +112,14 @@ function fromJsonSchema(name, given) {
   };
 }
 
-/** A list or a record of tools. @param {unknown} tools @returns {Prepared[]} */
-export function toTools(tools) {
+/** A list or a record of tools. @param {unknown} tools @param {boolean} namesMayRepeat @returns {Prepared[]} */
+export function toTools(tools, namesMayRepeat) {
   if (tools === undefined || tools === null) return [];
   if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);
   const list = Array.isArray(tools) ? tools.map((t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
   const names = new Set();
   for (const { definition } of list) {
-    if (names.has(definition.name)) throw misuse(`two tools are named \`${definition.name}\`; names must be unique`);
+    if (names.has(definition.name) && !namesMayRepeat) throw misuse(`two tools are named \`${definition.name}\`; names must be unique`);
     names.add(definition.name);
   }
   return list;

@@ -64,12 +64,12 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider]",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider] [--judge GOLDEN_DIR]",
         about: "plays every scenario of a directory in virtual time and writes one trace each",
         run: conformance::run,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
-    // (conformance, fixtures, vectors); what CI shall run of it is a row in test.rs.
+    // (conformance); what CI shall run of it is a row in test.rs.
 ];
 
 const EXAMPLES: &str = "\

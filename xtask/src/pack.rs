@@ -22,6 +22,10 @@ use crate::setup;
 const TARGET: &str = "wasm32-unknown-unknown";
 const MANIFEST: &str = "wasm-pack.toml";
 
+/// What wasm-bindgen calls its two files.
+const BOUND_JS: &str = "turnwheel.js";
+const BOUND_WASM: &str = "turnwheel_bg.wasm";
+
 /// `cargo xtask build [--dev]`
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &["--dev"], &[])?;
@@ -68,10 +72,10 @@ pub fn build(kind: Kind) -> Result<Built> {
     // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
     let bound = workshop.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, kind, folder))?;
-    let loader = fs::read(bound.join("turnwheel.js"))?;
+    let loader = fs::read(bound.join(BOUND_JS))?;
     let glue =
         workshop.make("glue", (loader, &lock), |folder| strip_loader(&bound, &folder.join("glue.js")))?;
-    let mut wasm = bound.join("turnwheel_bg.wasm");
+    let mut wasm = bound.join(BOUND_WASM);
     if kind == Kind::Release {
         let flags = &manifest.wasm_opt.flags;
         let inputs = (fs::read(&wasm)?, flags, &lock);
@@ -200,6 +204,8 @@ fn without_machine_paths() -> Result<String> {
 fn bind(compiled: &Path, kind: Kind, folder: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
+    // An instance that panicked is thrown away: the facade begins anew with `__wbg_reset_state`.
+    bindgen.reset_state_function(true);
     bindgen.remove_name_section(kind == Kind::Release).remove_producers_section(true);
     bindgen.generate(folder).context("wasm-bindgen failed")?;
     // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
@@ -219,10 +225,11 @@ fn bind(compiled: &Path, kind: Kind, folder: &Path) -> Result<()> {
 /// used falls to tree shaking.
 fn strip_loader(bound: &Path, out: &Path) -> Result<()> {
     let flags = ["--bundle", "--format=esm", "--target=es2022", "--legal-comments=none"];
-    let glue = esbuild(bound, r#"export * from "./turnwheel.js";"#, &flags)?;
+    let glue = esbuild(bound, &format!("export * from \"./{BOUND_JS}\";"), &flags)?;
     check_glue(&glue)?;
     // esbuild names its input in a comment.
-    let glue = glue.replacen("// turnwheel.js\n", "// Written by wasm-bindgen, without its loader.\n", 1);
+    let glue =
+        glue.replacen(&format!("// {BOUND_JS}\n"), "// Written by wasm-bindgen, without its loader.\n", 1);
     fs::write(out, glue).with_context(|| format!("cannot write {}", out.display()))
 }
 
@@ -263,10 +270,15 @@ fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
 }
 
 /// Runs esbuild on a piece of code that may import what can be imported from a folder.
+///
+/// The program itself, not the script in its package that starts it: that one adds a page of stack to every error.
 fn esbuild(folder: &Path, code: &str, flags: &[&str]) -> Result<String> {
-    let mut node = command("node");
-    node.current_dir(folder).arg(root().join("node_modules/esbuild/bin/esbuild")).arg("--log-level=warning");
-    feed(node.args(flags), code)
+    let platforms = fs::read_dir(root().join("node_modules/@esbuild")).context("esbuild is not installed")?;
+    let mut programs = platforms.filter_map(|entry| Some(entry.ok()?.path().join("bin/esbuild")));
+    let program =
+        programs.find(|program| program.is_file()).context("npm installed no esbuild for this machine")?;
+    let mut esbuild = command(&program.to_string_lossy());
+    feed(esbuild.current_dir(folder).arg("--log-level=warning").args(flags), code)
 }
 
 /// The files as they stand in the sources, with the version filled in.

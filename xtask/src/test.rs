@@ -40,7 +40,8 @@ enum Count {
     Cargo,
     /// Node's test runner, `# pass 3`.
     Node,
-    /// `3 passed, 0 failed` as a line of its own, the last one (lines before it with a name in front are its sums).
+    /// `3 passed, 0 failed` as a line of its own, the last one; without such a line the sum of those with a name in
+    /// front, `retry: 3 passed, 0 failed`.
     Ours,
 }
 
@@ -66,8 +67,15 @@ const PARTS: &[Part] = &[
         command: &["cargo", "test", "--workspace", "--all-features", "--doc"] },
     Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "doc", "--workspace", "--all-features", "--no-deps", "--config", RUSTDOC] },
+    Part { name: "vectors", files: "tests/data/vectors", needs: Need::Nothing, count: Count::Ours,
+        command: &["xtask", "vectors", "FILES"] },
+    Part { name: "fixtures", files: "tests/data/fixtures", needs: Need::Nothing, count: Count::Ours,
+        command: &["xtask", "fixtures", "FILES"] },
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
+    Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
+            "--judge", "tests/data/oracle/golden"] },
     Part { name: "types", files: "tests/types/tsconfig.json", needs: Need::Package, count: Count::Whole,
         command: &["node", "node_modules/typescript/bin/tsc", "--noEmit", "--project", "FILES"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
@@ -76,12 +84,12 @@ const PARTS: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browser", files: "tests/js/browser/*.test.mjs", needs: Need::Browser, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "chromium", files: "tests/js/chromium.mjs", needs: Need::Browser, count: Count::Ours,
+    Part { name: "chromium", files: "tests/js/browser/package.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
-    Part { name: "packaging", files: "tests/packaging/*.test.mjs", needs: Need::Browser, count: Count::Node,
+    Part { name: "packaging", files: "tests/packaging/run.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "demo", files: "tests/demo/*.test.mjs", needs: Need::Browser, count: Count::Node,
-        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
+        command: &["node", "FILES"] },
 ];
 
 /// Longer than any part takes on a slow machine: what hangs shall not hang CI.
@@ -180,10 +188,8 @@ impl Tally {
 fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     setup::for_build()?;
     let this = std::env::current_exe().context("cannot tell which program this is")?;
-    let browser = match parts.iter().any(|part| part.needs == Need::Browser) {
-        true => Some(setup::chromium()?),
-        false => None,
-    };
+    let wants_browser = parts.iter().any(|part| part.needs == Need::Browser);
+    let browser = if wants_browser { setup::chromium() } else { Ok(PathBuf::new()) };
     let logs = target().join("xtask/test");
     fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
     let mut package = true;
@@ -191,10 +197,20 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     for (index, part) in parts.iter().enumerate() {
         println!("[{}/{}] {}: {}", index + 1, parts.len(), part.name, part.command.join(" "));
         let start = Instant::now();
-        let (tally, trouble) = if part.needs != Need::Nothing && !package {
-            (Tally { failed: 1, ..Tally::default() }, "not run: there is no package to test".to_owned())
-        } else {
-            run_part(part, &this, browser.as_deref(), &logs.join(format!("{}.log", part.name)))?
+        let not_run =
+            |why: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {why}"));
+        let (tally, trouble) = match (part.needs, &browser) {
+            (Need::Package | Need::Browser, _) if !package => {
+                not_run("there is no package to test".to_owned())
+            }
+            (Need::Browser, Err(error)) => not_run(format!("{error:#}")),
+            (_, browser) => {
+                let mut command = command_of(part, &this);
+                if let (Need::Browser, Ok(path)) = (part.needs, browser) {
+                    command.env("CHROMIUM", path);
+                }
+                run_part(part, &mut command, &logs.join(format!("{}.log", part.name)))?
+            }
         };
         let time = start.elapsed();
         if tally.failed > 0 {
@@ -214,21 +230,17 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
 }
 
 /// Runs a part with its output in a file; hands back what it counted and, for a failure, what to show of it.
-fn run_part(part: &Part, this: &Path, browser: Option<&Path>, log: &Path) -> Result<(Tally, String)> {
-    let mut command = command_of(part, this);
-    if let Some(browser) = browser {
-        command.env("CHROMIUM", browser);
-    }
+fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdout(file.try_clone()?).stderr(file);
-    let ended = wait(&mut command)?;
+    let ended = wait(command)?;
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     let success = ended.is_some_and(|status| status.success());
     let (tally, why) = judge(part.count, &output, success);
     let why = if ended.is_none() { "it took too long" } else { why };
     let lines: Vec<&str> = output.lines().collect();
     let tail = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
-    let trouble = format!("{tail}\n      {}: {why}; all of its output: {}", shown(&command), log.display());
+    let trouble = format!("{tail}\n      {}: {why}; all of its output: {}", shown(command), log.display());
     Ok((tally, trouble))
 }
 
@@ -305,9 +317,17 @@ fn count_node(output: &str) -> Option<Tally> {
 }
 
 fn count_ours(output: &str) -> Option<Tally> {
-    output.lines().rev().find_map(|line| {
-        let (passed, failed) = line.trim().strip_suffix(" failed")?.split_once(" passed, ")?;
+    let count = |text: &str| -> Option<Tally> {
+        let (passed, failed) = text.strip_suffix(" failed")?.split_once(" passed, ")?;
         Some(Tally { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped: 0 })
+    };
+    let total = output.lines().rev().find_map(|line| count(line.trim()));
+    total.or_else(|| {
+        let sets = output.lines().filter_map(|line| count(line.trim().rsplit_once(": ")?.1));
+        sets.reduce(|mut sum, set| {
+            sum.add(set);
+            sum
+        })
     })
 }
 
@@ -349,9 +369,11 @@ mod tests {
     }
 
     #[test]
-    fn of_our_own_lines_the_last_one_counts() {
+    fn of_our_own_lines_the_total_counts_and_without_one_the_sum() {
         let output = "retry: 3 passed, 1 failed\n3 passed, 1 failed\nnoise\n12 passed, 1 failed\n";
         assert_eq!(judge(Count::Ours, output, false).0, tally(12, 1, 0));
+        let output = "retry: 3 passed, 0 failed\nstream: 4 passed, 2 failed\n";
+        assert_eq!(judge(Count::Ours, output, false).0, tally(7, 2, 0));
     }
 
     #[test]

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use crate::json::{JsonError, Reader};
 use crate::message::Usage;
 use crate::provider::blocks::{Kind, Piece};
-
-type Read = Result<(), JsonError>;
+use crate::provider::read::{Read, in_array, in_object, number, text, text_or_json};
 
 /// What a chunk says.
 #[derive(Default)]
@@ -17,7 +16,9 @@ pub(super) struct Chunk<'a> {
     pub(super) choice: Option<Choice<'a>>,
     /// `choices` is there, and empty.
     pub(super) is_without_choice: bool,
-    pub(super) usage: Option<Usage>,
+    usage: Option<Usage>,
+    /// What was used, told beside a choice or in `x_groq`.
+    usage_elsewhere: Option<Usage>,
     is_error: bool,
     /// It has fields that belong to an answer.
     is_answer: bool,
@@ -78,61 +79,57 @@ pub(super) struct CallPiece<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads a chunk.
-    pub(super) fn read(text: &'a str) -> Result<Chunk<'a>, JsonError> {
-        let mut chunk = Chunk::default();
-        let mut native = Choice::default();
-        let mut usage_elsewhere = None;
+    /// Reads a chunk into an empty one: moving it would cost as much as reading it.
+    pub(super) fn read(&mut self, text: &'a str) -> Read {
         let mut reader = Reader::new(text);
-        reader.object(|reader, key| match key {
-            "choices" => chunk.read_choices(reader, &mut usage_elsewhere),
-            "usage" => {
-                if let Some(usage) = read_usage(reader)? {
-                    chunk.usage = Some(usage);
-                }
+        // The length first: most keys are nobody's, and this tells them apart by one comparison.
+        reader.object(|reader, key| match (key.len(), key) {
+            (7, "choices") => self.read_choices(reader),
+            (6, "object") => {
+                self.is_error |= reader.skip()? == "\"error\"";
                 Ok(())
             }
-            "x_groq" => in_object(reader, |reader, key| match key {
-                "usage" => read_usage(reader).map(|usage| usage_elsewhere = usage.or(usage_elsewhere)),
-                _ => skip(reader),
+            (5, "usage") => self.read_usage(reader),
+            (6, "x_groq") => in_object(reader, |reader, key| match key {
+                "usage" => self.read_usage_elsewhere(reader),
+                _ => reader.pass_over(),
             }),
-            "error" => {
+            (5, "error") => {
                 let is_nothing = matches!(reader.skip()?, "null" | "\"\"" | "{}" | "false");
-                chunk.is_error |= !is_nothing;
+                self.is_error |= !is_nothing;
                 Ok(())
             }
-            "object" => {
-                chunk.is_error |= reader.skip()? == "\"error\"";
-                Ok(())
-            }
-            "message" | "detail" | "errors" => {
-                chunk.has_message = true;
-                skip(reader)
+            (7, "message") | (6, "detail") | (6, "errors") => {
+                self.has_message = true;
+                reader.pass_over()
             }
             // Workers AI, native form: the answer stands at the top.
-            "response" => {
-                chunk.is_answer = true;
-                native.content = text_or_json(reader)?;
+            (8, "response") => {
+                self.is_answer = true;
+                let choice = self.choice.get_or_insert_default();
+                choice.has_delta = true;
+                choice.content = text_or_json(reader)?;
                 Ok(())
             }
-            "tool_calls" => {
-                chunk.is_answer = true;
-                native.read_calls(reader)
+            (10, "tool_calls") => {
+                self.is_answer = true;
+                let choice = self.choice.get_or_insert_default();
+                choice.has_delta = true;
+                choice.read_calls(reader)
             }
-            _ => skip(reader),
+            _ => reader.pass_over(),
         })?;
-        reader.end()?;
-        chunk.usage = chunk.usage.or(usage_elsewhere);
-        if chunk.choice.is_none() && (native.content.is_some() || !native.calls.is_empty()) {
-            native.has_delta = true;
-            chunk.choice = Some(native);
-        }
-        Ok(chunk)
+        reader.end()
     }
 
     /// Whether it has a field that belongs to an answer.
     pub(super) fn is_answer(&self) -> bool {
-        self.is_answer || self.usage.is_some()
+        self.is_answer || self.usage().is_some()
+    }
+
+    /// What was used.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage.or(self.usage_elsewhere)
     }
 
     /// Whether it says that the call failed. The chunk itself is the document to look into.
@@ -140,56 +137,67 @@ impl<'a> Chunk<'a> {
         self.is_error || (self.has_message && !self.is_answer())
     }
 
-    fn read_choices(&mut self, reader: &mut Reader<'a>, usage_elsewhere: &mut Option<Usage>) -> Read {
+    fn read_choices(&mut self, reader: &mut Reader<'a>) -> Read {
         self.is_answer = true;
         if reader.peek() != Some(b'[') {
-            return skip(reader);
+            return reader.pass_over();
         }
-        let mut count = 0;
+        self.is_without_choice = true;
         reader.array(|reader, _| {
-            count += 1;
+            self.is_without_choice = false;
             if reader.peek() != Some(b'{') {
-                return skip(reader);
+                return reader.pass_over();
             }
-            let (choice, index) = self.read_choice(reader, usage_elsewhere)?;
-            if index == 0 && self.choice.is_none() {
-                self.choice = Some(choice);
+            let known = self.choice.take();
+            let index = self.read_choice(reader)?;
+            if known.is_some() {
+                self.choice = known;
+            } else if index != 0 {
+                self.choice = None;
             }
             Ok(())
-        })?;
-        self.is_without_choice = count == 0;
-        Ok(())
+        })
     }
 
-    fn read_choice(
-        &mut self,
-        reader: &mut Reader<'a>,
-        usage_elsewhere: &mut Option<Usage>,
-    ) -> Result<(Choice<'a>, u64), JsonError> {
-        let mut choice = Choice::default();
+    /// Reads a choice. Gives its index.
+    fn read_choice(&mut self, reader: &mut Reader<'a>) -> Result<u64, JsonError> {
         let mut index = 0;
-        reader.object(|reader, key| match key {
-            "delta" => choice.read_delta(reader),
-            "finish_reason" => {
-                choice.finish_reason = text(reader)?.filter(|word| !word.is_empty());
-                Ok(())
-            }
-            "index" => {
+        let choice = self.choice.get_or_insert_default();
+        reader.object(|reader, key| match (key.len(), key) {
+            (5, "delta") => choice.read_delta(reader),
+            (5, "index") => {
                 index = reader.optional_u64()?.unwrap_or(0);
                 Ok(())
             }
-            "message" => {
+            (13, "finish_reason") => {
+                choice.finish_reason = text(reader)?.filter(|word| !word.is_empty());
+                Ok(())
+            }
+            (7, "message") => {
                 choice.message = Some(reader.skip()?);
                 Ok(())
             }
-            "usage" => read_usage(reader).map(|usage| *usage_elsewhere = usage.or(*usage_elsewhere)),
-            "error" => {
+            (5, "usage") => {
+                self.usage_elsewhere = read_usage(reader)?.or(self.usage_elsewhere);
+                Ok(())
+            }
+            (5, "error") => {
                 self.is_error |= reader.skip()? != "null";
                 Ok(())
             }
-            _ => skip(reader),
+            _ => reader.pass_over(),
         })?;
-        Ok((choice, index))
+        Ok(index)
+    }
+
+    fn read_usage(&mut self, reader: &mut Reader<'a>) -> Read {
+        self.usage = read_usage(reader)?.or(self.usage);
+        Ok(())
+    }
+
+    fn read_usage_elsewhere(&mut self, reader: &mut Reader<'a>) -> Read {
+        self.usage_elsewhere = read_usage(reader)?.or(self.usage_elsewhere);
+        Ok(())
     }
 }
 
@@ -215,23 +223,23 @@ impl<'a> Choice<'a> {
     fn read_delta(&mut self, reader: &mut Reader<'a>) -> Read {
         in_object(reader, |reader, key| {
             self.has_delta = true;
-            match key {
-                "content" => self.read_content(reader),
-                "reasoning_content" | "reasoning" | "reasoning_text" => {
+            match (key.len(), key) {
+                (7, "content") => self.read_content(reader),
+                (17, "reasoning_content") | (9, "reasoning") | (14, "reasoning_text") => {
                     // Some servers send the same text in both.
                     let piece = Piece::read(reader)?.filter(|piece| !piece.is_empty());
                     self.reasoning = self.reasoning.take().or(piece);
                     Ok(())
                 }
-                "reasoning_details" => in_array(reader, |reader, _| {
+                (17, "reasoning_details") => in_array(reader, |reader, _| {
                     let detail = Detail::read(reader)?;
                     self.details.extend(detail);
                     Ok(())
                 }),
-                "refusal" => Piece::read(reader).map(|piece| self.refusal = piece),
-                "tool_calls" => self.read_calls(reader),
-                "function_call" => self.read_call(reader),
-                _ => skip(reader),
+                (7, "refusal") => Piece::read(reader).map(|piece| self.refusal = piece),
+                (10, "tool_calls") => self.read_calls(reader),
+                (13, "function_call") => self.read_call(reader),
+                _ => reader.pass_over(),
             }
         })
     }
@@ -256,7 +264,7 @@ impl<'a> Choice<'a> {
                     Ok(())
                 }
                 "thinking" => self.read_thinking(reader),
-                _ => skip(reader),
+                _ => reader.pass_over(),
             })
         })
     }
@@ -270,7 +278,7 @@ impl<'a> Choice<'a> {
         reader.array(|reader, _| {
             in_object(reader, |reader, key| {
                 if key != "text" {
-                    return skip(reader);
+                    return reader.pass_over();
                 }
                 self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Thinking, piece)));
                 Ok(())
@@ -294,11 +302,11 @@ impl<'a> Choice<'a> {
             "function" => in_object(reader, |reader, key| match key {
                 "name" => call.read_name(reader),
                 "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
-                _ => skip(reader),
+                _ => reader.pass_over(),
             }),
             "name" => call.read_name(reader),
             "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
-            _ => skip(reader),
+            _ => reader.pass_over(),
         })?;
         self.calls.push(call);
         Ok(())
@@ -322,7 +330,7 @@ impl<'a> CallPiece<'a> {
 impl<'a> Detail<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Option<Detail<'a>>, JsonError> {
         if reader.peek() != Some(b'{') {
-            return reader.skip().map(|_| None);
+            return reader.pass_over().map(|()| None);
         }
         let start = reader.position();
         let mut detail = Detail::default();
@@ -340,7 +348,7 @@ impl<'a> Detail<'a> {
             "text" | "summary" => Piece::read(reader).map(|text| detail.text = text.or(detail.text.take())),
             "data" => Piece::read(reader).map(|data| detail.data = data),
             "signature" => Piece::read(reader).map(|signature| detail.signature = signature),
-            _ => skip(reader),
+            _ => reader.pass_over(),
         })?;
         detail.raw = reader.since(start);
         let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
@@ -353,41 +361,6 @@ impl<'a> Detail<'a> {
     }
 }
 
-fn skip(reader: &mut Reader<'_>) -> Read {
-    reader.skip().map(|_| ())
-}
-
-/// Reads an object; anything else is skipped.
-fn in_object<'a>(reader: &mut Reader<'a>, member: impl FnMut(&mut Reader<'a>, &str) -> Read) -> Read {
-    if reader.peek() == Some(b'{') { reader.object(member) } else { skip(reader) }
-}
-
-/// Reads a list; anything else is skipped.
-fn in_array<'a>(reader: &mut Reader<'a>, item: impl FnMut(&mut Reader<'a>, usize) -> Read) -> Read {
-    if reader.peek() == Some(b'[') { reader.array(item) } else { skip(reader) }
-}
-
-/// Reads a string; anything else is skipped.
-fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
-    if reader.peek() != Some(b'"') {
-        return reader.skip().map(|_| None);
-    }
-    let mut spare = String::new();
-    Ok(Some(match reader.text_into(&mut spare)? {
-        Some(plain) => Cow::Borrowed(plain),
-        None => Cow::Owned(spare),
-    }))
-}
-
-/// Reads a string, or takes the JSON text of anything else but `null`.
-fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonError> {
-    match reader.peek() {
-        Some(b'"') => Piece::read(reader),
-        Some(b'n') => skip(reader).map(|()| None),
-        _ => reader.skip().map(|raw| Some(raw.into())),
-    }
-}
-
 /// Reads what was used. Cached tokens are part of the prompt, reasoning is part of the completion, except where the
 /// total tells otherwise (xAI).
 fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
@@ -395,9 +368,6 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
     let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);
     let (mut reasoning, mut reasoning_elsewhere) = (None, None);
     in_object(reader, |reader, key| {
-        let number = |reader: &mut Reader<'_>, slot: &mut Option<u64>| {
-            reader.optional_u64().map(|tokens| *slot = tokens.or(*slot))
-        };
         match key {
             "prompt_tokens" => number(reader, &mut prompt),
             "completion_tokens" => number(reader, &mut completion),
@@ -405,11 +375,11 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
             "prompt_tokens_details" => in_object(reader, |reader, key| match key {
                 "cached_tokens" => number(reader, &mut cached),
                 "cache_write_tokens" => number(reader, &mut written),
-                _ => skip(reader),
+                _ => reader.pass_over(),
             }),
             "completion_tokens_details" => in_object(reader, |reader, key| match key {
                 "reasoning_tokens" => number(reader, &mut reasoning),
-                _ => skip(reader),
+                _ => reader.pass_over(),
             }),
             // Copilot.
             "reasoning_tokens" => number(reader, &mut reasoning_elsewhere),
@@ -418,7 +388,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
                 number(reader, &mut cached_elsewhere)
             }
             "cache_creation_input_tokens" => number(reader, &mut written_elsewhere),
-            _ => skip(reader),
+            _ => reader.pass_over(),
         }
     })?;
     if prompt.is_none() && completion.is_none() {

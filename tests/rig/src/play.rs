@@ -319,10 +319,7 @@ fn set_tools(world: &Rc<World>, config: &mut AgentLoopConfig) {
             Rc::new(ScriptedTool::new(world, given, priority)) as Rc<dyn AgentTool>
         })
         .collect();
-    let specs: Vec<_> = tools.iter().map(|tool| tool.spec().clone()).collect();
-    config.rules.schemas = specs.iter().map(|spec| spec.schema.clone()).collect();
-    config.rules.tools = specs.into();
-    config.ports.tools = tools;
+    config.offer_tools(tools);
 }
 
 fn set_policies(world: &Rc<World>, config: &mut AgentLoopConfig) {

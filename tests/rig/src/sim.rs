@@ -24,7 +24,7 @@ use turnwheel::ports::{AgentRunContext, Compaction, HookCall, HookStages, Stream
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
-use turnwheel::tool::{AgentToolResult, ApprovalNeed, ToolOutcome, ToolSpec, Transfer};
+use turnwheel::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
 
 use crate::clock::{BEGINNING, Clock};
 use crate::dice::Dice;
@@ -335,7 +335,9 @@ impl Sim {
                 let decided = if dice.chance(8) { Err("no".to_owned()) } else { Ok(decision(&dice)) };
                 (Reply::Approved(decided), false)
             }
-            Running::Execute if dice.chance(20) => (Reply::Update(RawJson::string("working")), true),
+            Running::Execute if dice.chance(20) => {
+                (Reply::Progress(Progress::Update(RawJson::string("working"))), true)
+            }
             Running::Execute => (Reply::Executed(outcome(&dice)), false),
             Running::Poll(queue) => (Reply::Polled(self.polled(*queue)), false),
             Running::Compact => (Reply::Compacted(compaction(&dice, self.state.messages())), false),
@@ -758,7 +760,7 @@ fn rules(dice: &Dice) -> Rules {
         ("t0".to_owned(), *dice.pick(&[A::Approve, A::Ask])),
     ]);
     rules.approval.policy = Some(ToolApprovalPolicy::Custom {
-        rules: denied,
+        rules: denied.into_iter().collect(),
         default: *dice.pick(&[A::Approve, A::Ask, A::Deny]),
     });
     if dice.chance(50) {

@@ -1,0 +1,91 @@
+//! An agent as a tool of another: a fresh run per call, its events told as `subagent_event`, its last answer the result.
+
+use std::rc::Rc;
+use std::task::Poll;
+
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
+
+use crate::config::AgentLoopConfig;
+use crate::driver::{AgentStream, agent_loop};
+use crate::event::{AgentEvent, RunStopReason};
+use crate::json::{ObjectWriter, RawJson, Value};
+use crate::message::AgentMessage;
+use crate::ports::AgentRunContext;
+use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Updates};
+
+/// What the parent's model gives: one text.
+const PARAMETERS: &str = r#"{"type":"object","properties":{"prompt":{"type":"string","description":"What the agent is to do, with all it needs to know"}},"required":["prompt"]}"#;
+
+/// A tool that runs an agent. The run's id is the parent's with the call's behind a slash; its session is the
+/// parent's. When the call is cancelled the run is dropped, which stops it.
+pub struct SubAgent {
+    spec: ToolSpec,
+    configure: Rc<dyn Fn() -> AgentLoopConfig>,
+}
+
+impl SubAgent {
+    /// A tool of this name. `configure` is called for every call: nothing is shared between two runs but what it
+    /// shares.
+    pub fn new(name: &str, description: &str, configure: impl Fn() -> AgentLoopConfig + 'static) -> Self {
+        let parameters = RawJson::parse(PARAMETERS).unwrap_or_else(|_| RawJson::empty_object());
+        SubAgent { spec: ToolSpec::new(name, description, parameters), configure: Rc::new(configure) }
+    }
+}
+
+impl AgentTool for SubAgent {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
+        let arguments = context.arguments.to_value();
+        let prompt = arguments.get("prompt").and_then(Value::as_str).unwrap_or_default();
+        let run_id: Rc<str> = [&context.run_id, "/", &context.call_id].concat().into();
+        let child = AgentRunContext { run_id, session_id: context.session_id.clone() };
+        let prompts = vec![AgentMessage::user(prompt)];
+        let stream = agent_loop(prompts, (self.configure)(), child, context.cancel.clone());
+        Box::pin(run(stream, context.updates))
+    }
+}
+
+async fn run(mut stream: AgentStream, updates: Updates) -> ToolOutcome {
+    let run_id = stream.context().run_id.clone();
+    while let Some(event) = stream.next().await {
+        updates.event(told(&run_id, &event));
+        // The parent tells each event before the next is made: nothing piles up.
+        step_aside().await;
+    }
+    let Some(result) = stream.result() else {
+        return ToolOutcome::Failed("the sub-agent ended in silence".to_owned());
+    };
+    match (result.stop_reason, &result.error) {
+        (RunStopReason::Aborted, _) => ToolOutcome::Completed(AgentToolResult::error("Sub-agent cancelled.")),
+        (RunStopReason::Error, error) => {
+            let words = error.as_ref().map_or("", |error| error.info().message.as_str());
+            ToolOutcome::Completed(AgentToolResult::error(["Sub-agent error: ", words].concat()))
+        }
+        _ => ToolOutcome::Completed(AgentToolResult::text(result.text.as_str())),
+    }
+}
+
+fn told(run_id: &str, event: &AgentEvent) -> RawJson {
+    let mut text = String::new();
+    let mut object = ObjectWriter::new(&mut text);
+    event.write_members(&mut object);
+    object.field("runId", run_id);
+    object.end();
+    RawJson::parse(&text).unwrap_or_else(|_| RawJson::null())
+}
+
+/// Lets whoever polls do something else first.
+fn step_aside() -> impl Future<Output = ()> {
+    let mut stepped = false;
+    std::future::poll_fn(move |cx| {
+        if std::mem::replace(&mut stepped, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+}

@@ -1,0 +1,54 @@
+// @ts-check
+// node tests/js/conformance.mjs [--queues inbox|provider] SCENARIO_DIR TRACE_DIR
+//
+// Plays every scenario of a folder on the built package in pkg/ (the wasm engine behind its public API), in virtual
+// time, and writes one trace each, in the format of tests/data/oracle/README.md, for a judge to compare. What cannot
+// be played is listed by what it needs. `cargo xtask conformance --engine wasm` runs it.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { play } from "./rig/play.mjs";
+import { unmetNeed } from "./rig/scenario.mjs";
+
+const QUEUES = ["natural", "inbox", "provider"];
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { queues: { type: "string", default: "natural" } } });
+const [scenarios, traces] = positionals;
+const queues = /** @type {any} */ (values.queues);
+if (positionals.length !== 2 || !QUEUES.includes(queues)) {
+  console.error("usage: node tests/js/conformance.mjs [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR");
+  process.exit(2);
+}
+
+// That the package reports a policy or a subscriber that threw is expected here.
+const report = console.error;
+console.error = (/** @type {any[]} */ ...words) => {
+  if (!/^turnwheel: a (policy|subscriber) threw/.test(words[0])) report(...words);
+};
+
+mkdirSync(traces, { recursive: true });
+let written = 0;
+/** Files by what they need. @type {Map<string, string[]>} */
+const skipped = new Map();
+const skip = (/** @type {string} */ need, /** @type {string} */ file) => skipped.set(need, [...(skipped.get(need) ?? []), file]);
+
+for (const file of readdirSync(scenarios).filter((name) => name.endsWith(".json")).sort()) {
+  const scenario = JSON.parse(readFileSync(join(scenarios, file), "utf8"));
+  const need = unmetNeed(scenario);
+  if (need !== undefined) {
+    skip(need, file);
+    continue;
+  }
+  try {
+    writeFileSync(join(traces, file), `${JSON.stringify(await play(scenario, queues), null, 2)}\n`);
+    written++;
+  } catch (/** @type {any} */ error) {
+    skip(`something that the API refuses: ${error.message}`, file);
+  }
+}
+
+for (const [need, files] of skipped) console.log(`skipped ${files.length}, which need ${need}: ${files.join(", ")}`);
+const without = [...skipped.values()].flat().length;
+console.log(`${written} traces written, ${without} skipped`);
+process.exit(written > 0 ? 0 : 1);

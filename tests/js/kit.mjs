@@ -1,0 +1,98 @@
+// @ts-check
+// What the tests of the package share. They run against the built package in pkg/.
+
+import assert from "node:assert/strict";
+import { checkTrace } from "./grammar.mjs";
+
+export * from "../../pkg/entry/node.js";
+
+/** Hears a run to its end, checks its trace, and gives everything that can be known of it. @param {any} run */
+export async function hear(run) {
+  /** @type {any[]} */
+  const events = [];
+  for await (const event of run) events.push(event);
+  return told(events, await run.result);
+}
+
+/** A trace and its result, checked. @param {any[]} events @param {any} result */
+export function told(events, result) {
+  checkTrace(events);
+  const end = events.at(-1);
+  assert.equal(result.stopReason, end.stopReason);
+  assert.deepEqual(result.messages, end.messages);
+  assert.deepEqual(result.usage, end.usage);
+  assert.equal(result.turns, end.turns);
+  assert.equal(result.error?.message, end.error?.message);
+  return {
+    events, result, end,
+    /** The names of the events, deltas of one block joined. */
+    names: events.map((event) => event.type).filter((name, i, all) => name !== "message_update" || all[i - 1] !== name),
+    /** @param {string} type @returns {any[]} */
+    all: (type) => events.filter((event) => event.type === type),
+    text: events.filter((event) => event.type === "message_update" && event.delta.type === "text").map((event) => event.delta.delta).join(""),
+  };
+}
+
+/** A tool that says what it is told to. @param {string} name @param {any} execute @param {any} [more] */
+export const say = (name, execute, more = {}) => ({
+  name, description: `says ${name}`, parameters: { type: "object", properties: {} }, execute, ...more,
+});
+
+/** Calls of a scripted model: the names of the tools, or [name, arguments]. @param {...(string | [string, any])} tools */
+export const call = (...tools) => ({
+  toolCalls: tools.map((tool, i) => {
+    const [toolName, args] = typeof tool === "string" ? [tool, {}] : tool;
+    return { callId: `c${i + 1}`, toolName, arguments: args };
+  }),
+});
+
+/** A promise and the means to settle it. @template [T=any] */
+export function later() {
+  /** @type {(value?: any) => void} */
+  let resolve = () => {};
+  /** @type {(error: any) => void} */
+  let reject = () => {};
+  const promise = new Promise((done, failed) => ([resolve, reject] = [done, failed]));
+  return { promise, resolve, reject };
+}
+
+/** Lets everything happen that waits for nothing. */
+export const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Whether a promise is still open after everything happened that waits for nothing. @param {Promise<any>} promise */
+export async function isOpen(promise) {
+  const open = Symbol();
+  await settle();
+  return (await Promise.race([promise, settle().then(() => open)])) === open;
+}
+
+/** A host whose time stands still until it is asked to sleep, and which sleeps at once; it notes for how long. */
+export function clock() {
+  const slept = /** @type {number[]} */ ([]);
+  let now = 1_700_000_000_000;
+  return {
+    slept,
+    host: {
+      now: () => now,
+      random: () => 0.5,
+      /** @param {number} ms */
+      sleep: async (ms) => {
+        slept.push(ms);
+        now += ms;
+      },
+    },
+  };
+}
+
+/** The text of a message. @param {any} message */
+export const textOf = (message) => message.content.filter((/** @type {any} */ block) => block.type === "text").map((/** @type {any} */ block) => block.text).join("");
+
+/** Misuse: thrown at the call, with a code and a text that helps. @param {() => unknown} act @param {RegExp} text */
+export function misused(act, text) {
+  assert.throws(act, (/** @type {any} */ error) => {
+    assert.equal(error.name, "AgentError");
+    assert.equal(error.code, "misuse", error.message);
+    assert.match(error.message, text);
+    return true;
+  });
+}

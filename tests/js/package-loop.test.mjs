@@ -1,0 +1,647 @@
+// @ts-check
+// The loop, over scripted models: text, tools, steering, follow-ups, the functions of the host, subscribers, limits.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, CANCELLED, agentLoop, agentLoopContinue, call, clock, hear, isOpen, later, misused, say, scripted, settle, textOf, told } from "./kit.mjs";
+
+const user = (/** @type {string} */ text) => ({ role: "user", content: [{ type: "text", text }], timestamp: 1 });
+
+/** Roles and texts of messages. @param {readonly any[]} messages */
+const outline = (messages) => messages.map((message) => (message.role === "custom" ? `custom ${message.kind}` : `${message.role} ${textOf(message)}`.trim()));
+
+test("a text turn: every event in its order, and the result", async () => {
+  const heard = await hear(new Agent({ model: scripted([{ text: ["Hel", "lo"], usage: { input: 3, output: 2 } }]) }).prompt("Hi"));
+  assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+  assert.equal(heard.text, "Hello");
+  assert.equal(heard.result.text, "Hello");
+  assert.equal(heard.result.stopReason, "completed");
+  assert.equal(heard.result.turns, 1);
+  assert.deepEqual(heard.result.usage, { input: 3, output: 2, cacheRead: 0, cacheWrite: 0, total: 5 });
+  assert.deepEqual(outline(heard.result.messages), ["user Hi", "assistant Hello"]);
+  assert.equal("error" in heard.result, false);
+});
+
+test("tools run at the same time, their results stand in the order of the calls", async () => {
+  const gates = [later(), later(), later()];
+  let running = 0;
+  let most = 0;
+  const tools = ["a", "b", "c"].map((name, i) => say(name, async () => {
+    most = Math.max(most, ++running);
+    await gates[i]?.promise;
+    running -= 1;
+    return name;
+  }));
+  const agent = new Agent({ model: scripted([call("a", "b", "c"), "done"]), tools });
+  const run = agent.prompt("Go");
+  agent.subscribe((event) => {
+    if (event.type === "tool_execution_start" && event.toolName === "c") queueMicrotask(async () => {
+      for (const i of [2, 0, 1]) { gates[i]?.resolve(); await settle(); }
+    });
+  });
+  const heard = await hear(run);
+  assert.equal(most, 3);
+  assert.deepEqual(heard.all("tool_execution_end").map((event) => event.toolName), ["c", "a", "b"]);
+  assert.deepEqual(heard.all("turn_end")[0].toolResults.map(textOf), ["a", "b", "c"]);
+  assert.deepEqual(outline(agent.messages), ["user Go", "assistant", "tool_result a", "tool_result b", "tool_result c", "assistant done"]);
+});
+
+test("with one tool at a time the second starts when the first is done", async () => {
+  for (const options of [{ toolExecution: "sequential" }, { maxConcurrentTools: 1 }]) {
+    const heard = await hear(new Agent({ model: scripted([call("a", "b"), "done"]), tools: [say("a", async () => settle()), say("b", () => "b")], .../** @type {any} */ (options) }).prompt("Go"));
+    assert.deepEqual(heard.events.filter((event) => event.type.startsWith("tool_execution")).map((event) => `${event.toolName} ${event.type.slice(15)}`), ["a start", "a end", "b start", "b end"]);
+  }
+});
+
+test("groups of the host's own making, and an impossible one", async () => {
+  const tools = ["a", "b", "c"].map((name) => say(name, async () => { await settle(); return name; }));
+  const order = async (/** @type {any} */ toolExecution) => hear(new Agent({ model: scripted([call("a", "b", "c"), "done"]), tools, toolExecution }).prompt("Go"));
+  const heard = await order((/** @type {any[]} */ calls) => [calls.flatMap((c, i) => (c.toolName === "c" ? [i] : [])), [0, 1]]);
+  assert.deepEqual(heard.all("tool_execution_start").map((event) => event.toolName), ["c", "a", "b"]);
+  const broken = await order(() => [[0], [0, 7]]);
+  assert.equal(broken.all("tool_execution_start").length, 0);
+  assert.match(textOf(broken.all("turn_end")[0].toolResults[0]), /invalid partition/);
+});
+
+test("updates come before the end of their tool, and what is no JSON says so", async () => {
+  const tool = say("count", async (/** @type {any} */ _, /** @type {any} */ context) => {
+    context.update("one");
+    context.update({ n: 2 });
+    await settle();
+    context.update(undefined);
+    context.update(new Map());
+    return "counted";
+  });
+  const heard = await hear(new Agent({ model: scripted([call("count"), "done"]), tools: [tool] }).prompt("Go"));
+  assert.deepEqual(heard.all("tool_execution_update").map((event) => event.update), ["one", { n: 2 }, "", "the tool's update is no JSON: the update is an object (Map)"]);
+});
+
+test("an update after the end of the tool is nothing", async () => {
+  let late = () => {};
+  const tool = say("go", (/** @type {any} */ _, /** @type {any} */ { update }) => { late = () => update("too late"); return "gone"; });
+  const agent = new Agent({ model: scripted([call("go"), () => (late(), "done")]), tools: [tool] });
+  assert.equal((await hear(agent.prompt("Go"))).all("tool_execution_update").length, 0);
+});
+
+test("steering cancels the tools that run, keeps those that are done, and is in the next call", async () => {
+  /** @type {any} */
+  let request;
+  const never = later();
+  /** @type {any} */
+  let signal;
+  const model = scripted([call("quick", "stuck", "deaf"), (asked) => ((request = asked), "as you wish")]);
+  const tools = [
+    say("quick", async () => { await settle(); return "quick done"; }),
+    say("stuck", (/** @type {any} */ _, /** @type {any} */ context) => { signal = context.signal; return never.promise; }),
+    say("deaf", () => never.promise),
+  ];
+  const agent = new Agent({ model, tools });
+  const run = agent.prompt("Go");
+  const receipt = later();
+  agent.subscribe((event) => {
+    if (event.type === "tool_execution_start" && event.toolName === "deaf") agent.steer("Stop that").then(receipt.resolve);
+  });
+  const heard = await hear(run);
+  const [first] = heard.all("turn_end");
+  assert.equal(first.reason, "steering_interrupt");
+  assert.deepEqual(first.toolResults.map((/** @type {any} */ result) => [textOf(result), result.cause]), [
+    ["quick done", undefined],
+    ["tool call cancelled: user requested steering interrupt", "steering"],
+    ["tool call cancelled: user requested steering interrupt", "steering"],
+  ]);
+  assert.equal(signal.aborted, true);
+  assert.deepEqual(await receipt.promise, { delivered: true, turnIndex: 1 });
+  assert.deepEqual(outline(request.messages).at(-1), "user Stop that");
+  assert.equal(heard.result.text, "as you wish");
+});
+
+test("with `immediate` steering does not wait for a tool", async () => {
+  const agent = new Agent({ model: scripted([call("stuck"), "fine"]), tools: [say("stuck", () => new Promise(() => {}))], steering: { when: "immediate" } });
+  const run = agent.prompt("Go");
+  agent.subscribe((event) => { if (event.type === "tool_execution_start") agent.steer("Enough"); });
+  const heard = await hear(run);
+  assert.equal(heard.all("turn_end")[0].reason, "steering_interrupt");
+});
+
+test("steering after a text turn, then a follow-up, each with its receipt", async () => {
+  const agent = new Agent({ model: scripted(["one", "two", "three"]) });
+  const run = agent.prompt("Go");
+  const follow = agent.followUp("And then?");
+  const steer = later();
+  agent.subscribe((event) => {
+    if (event.type === "message_end" && event.message.content[0]?.type === "text" && textOf(event.message) === "one") agent.steer("Wait").then(steer.resolve);
+  });
+  const heard = await hear(run);
+  assert.deepEqual(outline(heard.result.messages), ["user Go", "assistant one", "user Wait", "assistant two", "user And then?", "assistant three"]);
+  assert.deepEqual(await steer.promise, { delivered: true, turnIndex: 1 });
+  assert.deepEqual(await follow, { delivered: true, turnIndex: 2 });
+});
+
+test("a letter that nobody awaits and a letter of nothing", async () => {
+  const agent = new Agent({ model: scripted(["one"]) });
+  const empty = agent.steer("  ");
+  await hear(agent.prompt("Go"));
+  assert.deepEqual(outline(agent.messages), ["user Go", "assistant one"]);
+  assert.equal((await empty).delivered, false);
+});
+
+test("cleared queues, also before the first run", async () => {
+  const agent = new Agent({ model: scripted(["one", "two"]) });
+  const before = agent.steer("never");
+  agent.clearQueues();
+  assert.deepEqual(await before, { delivered: false, reason: "cleared" });
+  const run = agent.prompt("Go");
+  const follow = agent.followUp("never either");
+  agent.subscribe((event) => { if (event.type === "message_end") agent.clearQueues(); });
+  await hear(run);
+  assert.deepEqual(await follow, { delivered: false, reason: "cleared" });
+  assert.equal(agent.messages.length, 2);
+});
+
+test("one letter at a time, or all at once", async () => {
+  for (const [delivery, turns] of /** @type {const} */ ([["all", 2], ["one_at_a_time", 3]])) {
+    const agent = new Agent({ model: scripted(["a", "b", "c"]), followUp: { delivery } });
+    const run = agent.prompt("Go");
+    agent.followUp("x");
+    agent.followUp("y");
+    assert.equal((await hear(run)).result.turns, turns);
+  }
+});
+
+test("continue takes what waits in the queues, steering first", async () => {
+  const agent = new Agent({ model: scripted(["a", "b"]) });
+  await hear(agent.prompt("Go"));
+  misused(() => agent.continue(), /cannot continue when the last message is an assistant message/);
+  agent.followUp("second");
+  agent.steer("first");
+  await hear(agent.continue());
+  assert.deepEqual(outline(agent.messages).slice(2), ["user first", "user second", "assistant b"]);
+});
+
+test("the host's own queues are asked", async () => {
+  const steering = ["look here"];
+  const agent = new Agent({
+    model: scripted(["a", "b", "c"]),
+    getSteeringMessages: async () => steering.splice(0),
+    getFollowUpMessages: () => (agent.messages.length < 5 ? [{ role: "user", content: [{ type: "text", text: "more" }], timestamp: 5 }] : []),
+  });
+  await hear(agent.prompt("Go"));
+  assert.deepEqual(outline(agent.messages), ["user Go", "assistant a", "user look here", "assistant b", "user more", "assistant c"].slice(0, agent.messages.length));
+});
+
+test("an unknown tool, invalid arguments, a tool that throws, one that rejects: errors for the model, siblings go on", async () => {
+  const thrown = new Error("it broke");
+  const tools = [
+    say("throws", () => { throw thrown; }),
+    say("rejects", async () => { throw "no reason"; }),
+    { name: "checks", description: "", parameters: { type: "object", properties: { n: { type: "integer", minimum: 3 } }, required: ["n"] }, execute: () => "never" },
+    say("works", () => "worked"),
+  ];
+  const agent = new Agent({ model: scripted([call("nope", ["checks", { n: 1 }], ["checks", {}], "throws", "rejects", "works"), "done"]), tools });
+  const heard = await hear(agent.prompt("Go"));
+  const results = heard.all("turn_end")[0].toolResults;
+  assert.deepEqual(results.map((/** @type {any} */ result) => [result.cause, result.isError]), [["unknown_tool", true], ["invalid_arguments", true], ["invalid_arguments", true], ["threw", true], ["threw", true], [undefined, false]]);
+  const texts = results.map(textOf);
+  assert.match(texts[0], /nope.*throws.*works/s);
+  assert.match(texts[1], /n.*3/);
+  assert.match(texts[2], /"n"|`n`/);
+  assert.match(texts[3], /it broke/);
+  assert.match(texts[4], /no reason/);
+  assert.deepEqual(heard.all("tool_execution_start").map((event) => event.toolName), ["throws", "rejects", "works"]);
+  assert.equal(heard.result.stopReason, "completed");
+});
+
+test("a fatal tool ends the run with what it threw", async () => {
+  const thrown = new Error("the disk is full");
+  const heard = await hear(new Agent({ model: scripted([call("save"), "never"]), tools: [say("save", () => { throw thrown; }, { fatal: true })] }).prompt("Go"));
+  assert.equal(heard.result.stopReason, "error");
+  assert.equal(heard.result.error.code, "tool");
+  assert.equal(heard.result.error.cause, thrown);
+});
+
+test("CANCELLED ends the run as by abort", async () => {
+  const heard = await hear(new Agent({ model: scripted([call("stop", "other"), "never"]), tools: [say("stop", () => CANCELLED), say("other", () => new Promise(() => {}))] }).prompt("Go"));
+  assert.equal(heard.result.stopReason, "aborted");
+  assert.equal(heard.all("turn_end")[0].reason, "aborted");
+});
+
+test("a tool's time limit is an error result", async () => {
+  const { host } = clock();
+  const heard = await hear(new Agent({ model: scripted([call("slow"), "done"]), host, tools: [say("slow", () => new Promise(() => {}), { timeoutMs: 50 })] }).prompt("Go"));
+  assert.equal(heard.all("turn_end")[0].toolResults[0].cause, "timeout");
+  assert.equal(heard.result.stopReason, "completed");
+});
+
+test("maxTurns: 0 calls nobody, 1 stops before the second call, Infinity does not stop", async () => {
+  const make = (/** @type {number} */ maxTurns) => new Agent({ model: scripted([...Array.from({ length: 120 }, () => call("go")), "done"]), tools: [say("go", () => "gone")], maxTurns });
+  const none = await hear(make(0).prompt("Go"));
+  assert.deepEqual([none.result.stopReason, none.result.turns], ["max_turns", 0]);
+  assert.equal(none.all("turn_end")[0].message, null);
+  const one = await hear(make(1).prompt("Go"));
+  assert.deepEqual([one.result.stopReason, one.result.turns, one.result.error], ["max_turns", 1, undefined]);
+  assert.equal((await make(Infinity).prompt("Go")).turns, 121);
+  assert.equal((await new Agent({ model: scripted([...Array.from({ length: 120 }, () => call("go"))]), tools: [say("go", () => "gone")] }).prompt("Go")).turns, 100);
+});
+
+test("convertToLlm is asked once per message; custom messages are kept and not sent", async () => {
+  /** @type {any[]} */
+  const requests = [];
+  /** @type {string[]} */
+  const seen = [];
+  const agent = new Agent({
+    model: scripted([(r) => (requests.push(r), call("go")), (r) => (requests.push(r), "done")]),
+    tools: [say("go", () => "gone")],
+    convertToLlm(message) {
+      seen.push(message.role);
+      if (message.role === "custom") return message.kind === "note" ? { role: "user", content: [{ type: "text", text: `note: ${message.data}` }], timestamp: 0 } : null;
+      return message;
+    },
+  });
+  const heard = await hear(agent.prompt([user("Go"), { role: "custom", kind: "note", data: "x", timestamp: 0 }, { role: "custom", kind: "hidden", data: null, timestamp: 0 }]));
+  assert.deepEqual(outline(heard.result.messages).slice(0, 3), ["user Go", "custom note", "custom hidden"]);
+  assert.deepEqual(requests.map((request) => request.messages.map(textOf).filter(Boolean).join("|")), ["Go\nnote: x", "Go\nnote: x|gone"].map((text, i) => requests[i].messages.length === (i === 0 ? 1 : 3) ? text : text.replace("\n", "|")));
+  assert.deepEqual(seen, ["user", "custom", "custom", "assistant", "tool_result"]);
+});
+
+test("transformContext: a view is for one request, an object replaces the history", async () => {
+  /** @type {number[]} */
+  const sizes = [];
+  const model = scripted([1, 2, 3].map((n) => (/** @type {any} */ request) => (sizes.push(request.messages.length), `answer ${n}`)));
+  /** @type {any} */
+  let answer = (/** @type {readonly any[]} */ messages) => messages.slice(-1);
+  const agent = new Agent({ model, transformContext: (messages) => answer(messages) });
+  await hear(agent.prompt("one"));
+  const view = await hear(agent.prompt("two"));
+  assert.deepEqual(sizes, [1, 1]);
+  assert.equal(agent.messages.length, 4);
+  assert.equal(view.all("context_compacted").length, 0);
+  answer = (/** @type {readonly any[]} */ messages) => ({ messages: [user("summary"), ...messages.slice(-1)], report: { text: "shorter", tokensBefore: 9, tokensAfter: 4 } });
+  const replaced = await hear(agent.prompt("three"));
+  assert.deepEqual(outline(agent.messages), ["user summary", "user three", "assistant answer 3"]);
+  assert.deepEqual(replaced.all("context_compacted")[0].report, { text: "shorter", droppedCount: 3, tokensBefore: 9, tokensAfter: 4, overflow: false });
+  assert.deepEqual(outline(replaced.result.messages), ["user three", "assistant answer 3"]);
+});
+
+test("asyncTransformContext goes first, and may fail", async () => {
+  /** @type {string[]} */
+  const order = [];
+  const agent = new Agent({
+    model: scripted(["fine", "never"]),
+    asyncTransformContext: async (messages) => { order.push(`async ${messages.length}`); await settle(); if (messages.length > 2) throw new Error("no summary today"); },
+    transformContext: (messages) => void order.push(`sync ${messages.length}`),
+  });
+  await hear(agent.prompt("one"));
+  assert.deepEqual(order, ["async 1", "sync 1"]);
+  const heard = await hear(agent.prompt("two"));
+  assert.equal(heard.result.error.code, "hook");
+  assert.match(heard.result.error.message, /no summary today/);
+});
+
+test("a transformer that gives nonsense ends the run with a text that helps", async () => {
+  for (const transformContext of [() => 7, () => ({ message: [] }), async () => []]) {
+    const heard = await hear(new Agent({ model: scripted(["never"]), transformContext: /** @type {any} */ (transformContext) }).prompt("one"));
+    assert.match(heard.result.error.message, /context transformer .*must give/);
+  }
+});
+
+test("the dynamic prompt is asked once per turn and is not kept", async () => {
+  /** @type {any[]} */
+  const first = [];
+  let n = 0;
+  const agent = new Agent({
+    model: scripted([(r) => (first.push(textOf(r.messages[0])), call("go")), (r) => (first.push(textOf(r.messages[0])), "done")]),
+    tools: [say("go", () => "gone")], dynamicSystemPrompt: () => `it is ${++n} o'clock`,
+  });
+  await hear(agent.prompt("Go"));
+  assert.match(first[0], /^it is 1 o'clock/);
+  assert.match(first[1], /^it is 2 o'clock/);
+  assert.equal(agent.messages.length, 4);
+});
+
+test("subscribers are told in order; one that throws or rejects is removed, the others hear on", async (t) => {
+  const reported = t.mock.method(console, "error", () => {});
+  const agent = new Agent({ model: scripted(["one", "two"]) });
+  /** @type {string[]} */
+  const heard = [];
+  agent.subscribe(() => { heard.push("throws"); throw new Error("broken listener"); });
+  agent.subscribe(/** @type {any} */ (async (/** @type {any} */ event) => { if (event.type === "turn_start") throw new Error("broken later"); }));
+  agent.subscribe((event) => void heard.push(event.type));
+  const result = await agent.prompt("Go");
+  assert.equal(result.stopReason, "completed");
+  assert.deepEqual(heard, ["throws", "agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+  assert.equal(reported.mock.callCount(), 2);
+});
+
+test("subscribing and unsubscribing inside a dispatch", async () => {
+  const agent = new Agent({ model: scripted(["one"]) });
+  /** @type {string[]} */
+  const heard = [];
+  const stopFirst = agent.subscribe((event) => {
+    heard.push(`first ${event.type}`);
+    if (event.type === "turn_start") {
+      stopSecond();
+      agent.subscribe((event) => void heard.push(`third ${event.type}`));
+      stopFirst();
+    }
+  });
+  const stopSecond = agent.subscribe((event) => void heard.push(`second ${event.type}`));
+  await agent.prompt("Go");
+  assert.deepEqual(heard.slice(0, 5), ["first agent_start", "second agent_start", "first turn_start", "second turn_start", "third message_start"]);
+  assert.deepEqual([...new Set(heard.slice(4).map((line) => line.split(" ")[0]))], ["third"]);
+});
+
+test("what a subscriber does at turn_start counts before the model is called", async () => {
+  const agent = new Agent({ model: scripted(["never"]) });
+  const run = agent.prompt("Go");
+  let called = false;
+  agent.model = scripted([() => ((called = true), "never")]);
+  agent.subscribe((event) => { if (event.type === "turn_start") run.abort(); });
+  const heard = await hear(run);
+  assert.equal(heard.result.stopReason, "aborted");
+  assert.equal(called, false);
+});
+
+test("who hears of the end may begin the next run at once", async () => {
+  const agent = new Agent({ model: scripted(["one", "two"]) });
+  const next = later();
+  const stop = agent.subscribe((event) => {
+    if (event.type !== "agent_end") return;
+    stop();
+    assert.equal(agent.isRunning, false);
+    next.resolve({ run: agent.prompt("And?") });
+  });
+  await hear(agent.prompt("Go"));
+  const { run } = await next.promise;
+  assert.equal((await run).text, "two");
+  assert.deepEqual(outline(agent.messages), ["user Go", "assistant one", "user And?", "assistant two"]);
+});
+
+test("for await and await, in either order, both at once, or neither", async () => {
+  const agent = new Agent({ model: scripted(["a", "b", "c", "d"]) });
+  assert.equal((await agent.prompt("1")).text, "a");
+  const both = agent.prompt("2");
+  const [events, result] = await Promise.all([Array.fromAsync ? collect(both) : collect(both), both]);
+  told(events, result);
+  const run = agent.prompt("3");
+  await run.result;
+  agent.prompt("4");
+  await agent.waitForIdle();
+  assert.equal(agent.messages.length, 8);
+});
+
+/** @param {any} run */
+async function collect(run) {
+  const events = [];
+  for await (const event of run) events.push(event);
+  return events;
+}
+
+test("a run has one iterator, and textStream is one", async () => {
+  const agent = new Agent({ model: scripted([{ text: ["a", "b", "c"] }, "x", { text: ["d", "e"] }]) });
+  let text = "";
+  const run = agent.prompt("1");
+  for await (const piece of run.textStream) text += piece;
+  assert.equal(text, "abc");
+  misused(() => run[Symbol.asyncIterator](), /iterated once/);
+  const twice = agent.prompt("2");
+  twice[Symbol.asyncIterator]();
+  await assert.rejects(async () => { for await (const _ of twice.textStream); }, /iterated once/);
+  await twice;
+  const left = agent.prompt("3");
+  for await (const piece of left.textStream) if (piece === "d") break;
+  assert.equal((await left).stopReason, "aborted");
+});
+
+test("an iterator may be asked ahead of the events, and is done when it was left", async () => {
+  const run = new Agent({ model: scripted(["a"]) }).prompt("1");
+  const iterator = run[Symbol.asyncIterator]();
+  const asked = await Promise.all(Array.from({ length: 9 }, () => iterator.next()));
+  assert.deepEqual(asked.map((step) => step.value?.type ?? "done"), ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end", "done", "done"]);
+  const other = new Agent({ model: scripted(["a"]) }).prompt("1");
+  const leaving = other[Symbol.asyncIterator]();
+  const waiting = leaving.next();
+  await leaving.return?.();
+  assert.equal((await waiting).done || (await waiting).value.type === "agent_start", true);
+  assert.deepEqual(await leaving.next(), { done: true, value: undefined });
+  assert.equal((await other).stopReason, "aborted");
+});
+
+test("a slow iterator gets every event, pieces of one block joined", async () => {
+  const pieces = Array.from({ length: 5000 }, (_, i) => `${i} `);
+  const run = new Agent({ model: scripted([{ text: pieces }]) }).prompt("Go");
+  const iterator = run[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  await run;
+  const events = [first.value];
+  for (let step = await iterator.next(); !step.done; step = await iterator.next()) events.push(step.value);
+  const heard = told(events, await run);
+  assert.equal(heard.text, pieces.join(""));
+  assert.ok(events.length < 1100, `${events.length} events waited`);
+});
+
+test("partialArguments is one live value that grows", async () => {
+  const agent = new Agent({ model: scripted([{ toolCalls: [{ toolName: "go", callId: "c1", chunks: ['{"text":"ab', 'c\\u00e9","list":[1,', '{"x":tr', 'ue}]', "}"] }] }, "done"]), tools: [say("go", () => "gone")] });
+  const run = agent.prompt("Go");
+  /** @type {any[]} */
+  const seen = [];
+  /** @type {Set<any>} */
+  const objects = new Set();
+  agent.subscribe((event) => {
+    if (event.type !== "message_update" || event.delta.type !== "tool_call") return;
+    const value = run.partialArguments("c1");
+    objects.add(value);
+    seen.push(JSON.stringify(value));
+  });
+  await hear(run);
+  assert.equal(objects.size, 1);
+  assert.deepEqual(seen, ['{"text":"ab"}', '{"text":"abcé","list":[1]}', '{"text":"abcé","list":[1,{}]}', '{"text":"abcé","list":[1,{"x":true}]}', '{"text":"abcé","list":[1,{"x":true}]}']);
+  assert.equal(run.partialArguments("nobody"), undefined);
+});
+
+test("partialArguments costs as much as the text is long", async () => {
+  const time = async (/** @type {number} */ n) => {
+    const chunks = ['{"text":"', ...Array.from({ length: n }, () => "0123456789"), '"}'];
+    const agent = new Agent({ model: scripted([{ toolCalls: [{ toolName: "go", callId: "c1", chunks }] }, "done"]), tools: [say("go", () => "gone")] });
+    const run = agent.prompt("Go");
+    let read = 0;
+    let spent = 0n;
+    agent.subscribe((event) => {
+      if (event.type !== "message_update" || event.delta.type !== "tool_call") return;
+      const from = process.hrtime.bigint();
+      if (run.partialArguments("c1")) read += 1;
+      spent += process.hrtime.bigint() - from;
+    });
+    await run;
+    assert.ok(read >= n);
+    return Number(spent) / n;
+  };
+  await time(2000);
+  const [few, many] = [await time(1000), await time(16_000)];
+  assert.ok(many < few * 8 + 20_000, `${few} ns a piece for few, ${many} ns for many`);
+});
+
+test("agentLoop and agentLoopContinue", async () => {
+  const heard = await hear(agentLoop(["Hi", user("there")], { model: scripted([(r) => `${r.systemPrompt} ${r.messages.length}`]), systemPrompt: "Be brief." }));
+  assert.match(heard.result.text, /^Be brief. [12]$/);
+  const more = await hear(agentLoopContinue([user("Hi")], { model: scripted(["Hello"]) }));
+  assert.deepEqual(outline(more.result.messages), ["assistant Hello"]);
+  misused(() => agentLoop(/** @type {any} */ ("Hi"), { model: scripted([]) }), /agentLoop takes an array of inputs, got a string/);
+  misused(() => agentLoopContinue([], { model: scripted([]) }), /empty message history/);
+  misused(() => agentLoopContinue(heard.result.messages, { model: scripted([]) }), /last message is an assistant message/);
+});
+
+test("model, tools and system prompt changed in mid-run count from the next turn on", async () => {
+  /** @type {any[]} */
+  const requests = [];
+  const note = (/** @type {any} */ answer) => (/** @type {any} */ request) => (requests.push(request), answer);
+  const agent = new Agent({ model: scripted([note(call("old"))]), tools: [say("old", () => "old result")], systemPrompt: "first" });
+  const run = agent.prompt("Go");
+  agent.subscribe((event) => {
+    if (event.type !== "message_start" || event.runId !== run.runId || requests.length > 1) return;
+    agent.model = scripted([note("new")]);
+    agent.tools = [say("fresh", () => "")];
+    agent.systemPrompt = "second";
+  });
+  const heard = await hear(run);
+  assert.deepEqual(requests.map((request) => [request.systemPrompt, request.tools.map((/** @type {any} */ tool) => tool.name)]), [["first", ["old"]], ["second", ["fresh"]]]);
+  assert.equal(textOf(heard.all("turn_end")[0].toolResults[0]), "old result");
+  assert.equal(heard.result.text, "new");
+  assert.deepEqual(agent.tools.map((tool) => tool.name), ["fresh"]);
+});
+
+test("reset forgets history and queues, also from inside a run", async () => {
+  const agent = new Agent({ model: scripted(["one", { text: ["two", "more"] }, "three"]) });
+  await hear(agent.prompt("Go"));
+  const letter = agent.steer("later");
+  agent.reset();
+  assert.deepEqual(agent.messages, []);
+  assert.equal(agent.usage.total, 0);
+  assert.deepEqual(await letter, { delivered: false, reason: "cleared" });
+  const run = agent.prompt("Again");
+  const stop = agent.subscribe((event) => {
+    if (event.type !== "message_update") return;
+    stop();
+    agent.reset();
+    assert.equal(agent.isRunning, false);
+    agent.prompt("Anew");
+  });
+  const heard = await hear(run);
+  assert.equal(heard.result.stopReason, "aborted");
+  await agent.waitForIdle();
+  assert.deepEqual(outline(agent.messages), ["user Anew", "assistant three"]);
+});
+
+test("dispose ends a run, settles the letters and refuses what comes after", async () => {
+  const agent = new Agent({ model: scripted([call("stuck")]), tools: [say("stuck", () => new Promise(() => {}))] });
+  const run = agent.prompt("Go");
+  const letter = agent.followUp("never");
+  agent.subscribe((event) => { if (event.type === "tool_execution_start") agent[Symbol.dispose](); });
+  const heard = await hear(run);
+  assert.equal(heard.result.stopReason, "aborted");
+  assert.deepEqual(await letter, { delivered: false, reason: "disposed" });
+  misused(() => agent.prompt("Again"), /disposed of/);
+  misused(() => agent.steer("Again"), /disposed of/);
+  agent[Symbol.dispose]();
+});
+
+test("waitForIdle waits for the run, and not without one", async () => {
+  const gate = later();
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  await agent.waitForIdle();
+  const run = agent.prompt("Go");
+  const idle = agent.waitForIdle();
+  assert.equal(await isOpen(idle), true);
+  assert.equal(agent.isRunning, true);
+  gate.resolve("ok");
+  await idle;
+  assert.equal(agent.isRunning, false);
+  await run;
+});
+
+test("agent.usage is what all runs used", async () => {
+  const agent = new Agent({ model: scripted([{ text: "a", usage: { input: 1, output: 2 } }, { text: "b", usage: { input: 10, output: 20, cacheRead: 5 } }]) });
+  await agent.prompt("1");
+  await agent.prompt("2");
+  assert.deepEqual(agent.usage, { input: 11, output: 22, cacheRead: 5, cacheWrite: 0, total: 38 });
+});
+
+test("coalesceMs joins pieces; a held piece comes before any other event", async () => {
+  const due = later();
+  const host = { sleep: () => due.promise };
+  const agent = new Agent({ model: scripted([{ thinking: "hm", text: ["a", "b", "c"], toolCalls: [{ toolName: "go" }] }, { text: ["d", "e"] }]), tools: [say("go", () => "gone")], coalesceMs: 20, host });
+  const heard = await hear(agent.prompt("Go"));
+  assert.deepEqual(heard.all("message_update").map((event) => event.delta.delta), ["hm", "abc", "{}", "de"]);
+});
+
+test("coalesceMs lets a piece go when its time has come", async () => {
+  const due = later();
+  const gate = later();
+  const model = { provider: "own", id: "m", async *streamFn() {
+    yield { type: "start" };
+    yield { type: "text_start", contentIndex: 0 };
+    yield { type: "text_delta", contentIndex: 0, delta: "early" };
+    await gate.promise;
+    yield { type: "text_delta", contentIndex: 0, delta: " late" };
+    yield { type: "done", stopReason: "stop" };
+  } };
+  const agent = new Agent({ model: /** @type {any} */ (model), coalesceMs: 20, host: { sleep: () => due.promise } });
+  /** @type {string[]} */
+  const pieces = [];
+  agent.subscribe((event) => { if (event.type === "message_update") pieces.push(event.delta.delta); });
+  const run = agent.prompt("Go");
+  await settle();
+  assert.deepEqual(pieces, []);
+  due.resolve();
+  await settle();
+  assert.deepEqual(pieces, ["early"]);
+  gate.resolve();
+  await run;
+  assert.deepEqual(pieces, ["early", " late"]);
+});
+
+test("includeRequests tells what the model is sent, and only then", async () => {
+  for (const includeRequests of [true, false]) {
+    const heard = await hear(new Agent({ model: scripted([call("go"), "done"]), tools: [say("go", () => "gone")], systemPrompt: "Be brief.", includeRequests }).prompt("Go"));
+    const told = heard.all("before_llm_call");
+    assert.equal(told.length, includeRequests ? 2 : 0);
+    if (includeRequests) assert.deepEqual(told.map((event) => [event.systemPrompt, event.model, outline(event.messages)]), [["Be brief.", "scripted", ["user Go"]], ["Be brief.", "scripted", ["user Go", "assistant", "tool_result gone"]]]);
+  }
+});
+
+test("ids and time come from the host", async () => {
+  let n = 0;
+  const agent = new Agent({ model: scripted(["a", "b"]), host: { id: () => `id-${++n}`, now: () => 42 }, sessionId: "s" });
+  const run = agent.prompt("Go");
+  assert.equal(run.runId, "id-1");
+  const heard = await hear(run);
+  assert.deepEqual(heard.result.messages.map((/** @type {any} */ message) => message.timestamp), [42, 42]);
+  assert.equal((await agent.prompt("Go", { runId: "mine" })).runId, "mine");
+});
+
+test("a history that is given is gone on from", async () => {
+  const messages = [user("Hi"), { role: "assistant", content: [{ type: "text", text: "Hello" }], provider: "x", model: "y", usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, total: 2 }, stopReason: "stop", timestamp: 2 }];
+  const agent = new Agent({ model: scripted([(r) => String(r.messages.length)]), messages: /** @type {any} */ (messages) });
+  const heard = await hear(agent.prompt("And you?"));
+  assert.equal(heard.result.text, "3");
+  assert.deepEqual(outline(heard.result.messages), ["user And you?", "assistant 3"]);
+  assert.equal(agent.messages.length, 4);
+  assert.equal(messages.length, 2);
+});
+
+test("many agents at once do not disturb each other, also when one calls another from a rule", async () => {
+  const inner = new Agent({ model: scripted(Array.from({ length: 9 }, (_, i) => `inner ${i}`)) });
+  /** @type {Promise<any>[]} */
+  const asked = [];
+  const agents = Array.from({ length: 20 }, (_, i) =>
+    new Agent({
+      model: scripted([call("go"), `done ${i}`]), tools: [say("go", async () => { await settle(); return `r${i}`; })],
+      transformContext() {
+        inner.steer(`from ${i}`);
+        if (!inner.isRunning) asked.push(inner.prompt("Go").result);
+        else inner.abort("another one wants it");
+      },
+    }));
+  const results = await Promise.all(agents.map((agent) => hear(agent.prompt("Go"))));
+  assert.deepEqual(results.map((heard) => heard.result.text), agents.map((_, i) => `done ${i}`));
+  await Promise.all(asked);
+});

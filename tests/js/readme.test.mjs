@@ -1,0 +1,47 @@
+// The event tree of the README is what a run really tells: checked against a trace of every event it names.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { Agent, scripted } from "../../pkg/entry/node.js";
+
+const OPENS = { agent_start: "agent_end", turn_start: "turn_end", message_start: "message_end", tool_execution_start: "tool_execution_end" };
+const CLOSES = new Set(Object.values(OPENS));
+
+/** The tree as lines of [depth, event]. */
+function treeOfReadme() {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const block = /```text\n(agent_start[\s\S]*?)```/.exec(readme)[1];
+  return block.trim().split("\n").map((line) => {
+    const [, indent, event] = /^([│├└─ ]*)([a-z_]+)\*?/.exec(line);
+    return [Math.round(indent.length / 3), event];
+  });
+}
+
+/** The trace of a run with one tool, as lines of [depth, event], each once. */
+async function treeOfRun() {
+  const tools = [{ name: "t", description: "", parameters: { type: "object" }, execute: (_, { update }) => (update("half"), "whole") }];
+  const agent = new Agent({ model: scripted([{ toolCalls: [{ toolName: "t" }] }, "Done."]), tools });
+  const lines = new Map();
+  let depth = 0;
+  agent.subscribe(({ type }) => {
+    // An end stands beside the events inside, as the last branch; so does what is told in between.
+    if (!lines.has(type) && type !== "tool_calls_proposed") lines.set(type, type === "agent_start" ? 0 : depth);
+    if (OPENS[type]) depth++;
+    if (CLOSES.has(type)) depth--;
+  });
+  await agent.prompt("Go.");
+  return [...lines].map(([event, at]) => [at, event]);
+}
+
+test("the event tree of the README is the tree of a real run", async () => {
+  assert.deepEqual(treeOfReadme(), await treeOfRun());
+});
+
+test("the ends that the README names are those of the types", () => {
+  const types = readFileSync(new URL("../../www/npm/index.d.ts", import.meta.url), "utf8");
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const words = (text) => text.match(/[a-z_]+/g);
+  const union = (name) => words(new RegExp(`type ${name} = ([^;]*);`).exec(types)[1]);
+  assert.deepEqual(words(/turn_end +([a-z_ |]+)/.exec(readme)[1]), union("TurnEndReason"));
+  assert.deepEqual(words(/agent_end +([a-z_ |]+)/.exec(readme)[1]), union("RunStopReason"));
+});

@@ -1,0 +1,227 @@
+// @ts-check
+// Plays a scenario on the built package in virtual time and gives its trace.
+
+import { Agent, agentLoop, agentLoopContinue } from "../../../pkg/entry/node.js";
+import { listOf } from "./scenario.mjs";
+import { textOf } from "./trace.mjs";
+import { kindOf, World } from "./world.mjs";
+
+/**
+ * Plays a scenario.
+ * @param {any} scenario @param {"natural" | "inbox" | "provider"} queues How queued messages reach the run: posted to
+ * an agent, polled, or (natural) polled by a loop and posted to an agent.
+ */
+export async function play(scenario, queues) {
+  const world = new World(scenario);
+  const isAgent = scenario.driver === "agent";
+  const polled = queues === "natural" ? !isAgent : queues === "provider";
+  const history = await (isAgent ? playAgent(world, polled) : playLoop(world, polled));
+  return world.log.trace(scenario, history);
+}
+
+/** One run of the loop. @param {World} world @param {boolean} polled */
+async function playLoop(world, polled) {
+  const { scenario } = world;
+  const config = options(world, polled);
+  const messages = initialMessages(scenario);
+  const prompts = listOf(scenario.prompt);
+  const continues = scenario.mode === "continue";
+  // An agent where somebody posts messages, or where there is a history to begin with; else the entry points that take one run.
+  const agent = !polled || (!continues && messages.length > 0) ? new Agent({ ...config, messages }) : undefined;
+  let run;
+  try {
+    if (agent) run = continues ? agent.continue() : agent.prompt(prompts);
+    else run = continues ? agentLoopContinue(messages, config) : agentLoop(prompts, config);
+  } catch (error) {
+    refused(world, continues ? "continue" : "prompt", error);
+    return messages;
+  }
+  const abort = () => run.abort("the user stopped it");
+  world.hands = agent && !polled ? { abort, ...mail(agent) } : { abort };
+  world.fire("before_start");
+  await watch(world, listen(run, (event) => writeDown(world, event, true)));
+  return run.messages;
+}
+
+/** @param {AsyncIterable<any>} run @param {(event: any) => void} hear */
+async function listen(run, hear) {
+  for await (const event of run) hear(event);
+}
+
+/** Runs of an agent. @param {World} world @param {boolean} polled */
+async function playAgent(world, polled) {
+  const { scenario } = world;
+  const config = options(world, polled);
+  let agent = new Agent({ ...config, messages: initialMessages(scenario), ...(scenario.structured_output && { output: scenario.structured_output }) });
+  subscribe(world, agent);
+  const take = () => {
+    world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && mail(agent)) };
+  };
+  take();
+  world.fire("before_start");
+  const run = (/** @type {string} */ call, /** @type {() => any} */ begin) => settle(world, call, begin);
+  const prompts = listOf(scenario.prompt);
+  if (scenario.structured_output && prompts.length > 0) await run("structured_output", () => agent.prompt(prompts));
+  else if (scenario.mode === "continue") await run("continue", () => agent.continue());
+  else if (prompts.length > 0) await run("prompt", () => agent.prompt(prompts));
+  const steps = listOf(scenario.then);
+  if (scenario.structured_output && steps.length > 0) {
+    // The other requests want no structured answer.
+    agent = new Agent({ ...config, messages: agent.messages });
+    subscribe(world, agent);
+    take();
+  }
+  for (const step of steps) {
+    if (step === "continue") await run("continue", () => agent.continue());
+    else if (step === "reset") {
+      agent.reset();
+      world.log.outcomes.push({ call: "reset" });
+    } else if (step.steer !== undefined) {
+      world.steer(step.steer);
+      world.log.outcomes.push({ call: "steer" });
+    } else if (step.follow_up !== undefined) {
+      world.followUp(step.follow_up);
+      world.log.outcomes.push({ call: "follow_up" });
+    } else await run("prompt", () => agent.prompt(listOf(step.prompt)));
+  }
+  return agent.messages;
+}
+
+/** @param {World} world @param {Agent} agent */
+function subscribe(world, agent) {
+  agent.subscribe((event) => writeDown(world, event, false));
+  const failsOn = world.scenario.panicking_subscriber;
+  let heard = 0;
+  if (failsOn === undefined || failsOn === null) return;
+  agent.subscribe(() => {
+    if (++heard === failsOn) throw new Error("the subscriber crashed");
+  });
+}
+
+/** @param {Agent} agent */
+function mail(agent) {
+  return { steer: (/** @type {string} */ text) => void agent.steer(text), followUp: (/** @type {string} */ text) => void agent.followUp(text) };
+}
+
+/** One run of an agent, and what came of it. @param {World} world @param {string} call @param {() => any} begin */
+async function settle(world, call, begin) {
+  let run;
+  try {
+    run = begin();
+  } catch (error) {
+    return refused(world, call, error);
+  }
+  if (await watch(world, run.result)) world.log.outcomes.push(outcome(call, await run.result));
+}
+
+/** @param {World} world @param {PromiseLike<any>} work */
+async function watch(world, work) {
+  const over = await world.clock.watch(work);
+  if (!over) world.log.events.push({ type: "oracle_hang" });
+  return over;
+}
+
+/** @param {World} world @param {any} event @param {boolean} withTime */
+function writeDown(world, event, withTime) {
+  world.log.event(event, withTime ? world.t : undefined, world.scenario.options?.metrics === true);
+}
+
+/** @param {World} world @param {string} call @param {any} error */
+function refused(world, call, error) {
+  world.log.outcomes.push({ call, error: error.message });
+}
+
+/** @param {string} call @param {any} result */
+function outcome(call, { text, output, messages, usage, error }) {
+  if (call === "structured_output") {
+    const value = output ?? jsonOf(text);
+    return value === undefined ? { call, error: error?.message ?? "no answer of this shape" } : { call, ok: value };
+  }
+  const isNew = (/** @type {any} */ { role }) => role === "assistant" || role === "tool_result";
+  const last = messages.findLast((/** @type {any} */ message) => message.role === "assistant");
+  return {
+    call, new_message_count: messages.filter(isNew).length,
+    assistant_text: last ? textOf(last) : null, stop_reason: last?.stopReason ?? null, run_error: error?.message ?? null,
+    usage: { input: usage.input, output: usage.output, total: usage.total },
+  };
+}
+
+/** @param {string} text */
+function jsonOf(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The options that a scenario asks for. @param {World} world @param {boolean} polled @returns {any} */
+function options(world, polled) {
+  const { scenario, clock } = world;
+  const { approval, policies, transform, async_transform: asyncTransform } = scenario;
+  const given = scenario.options ?? {};
+  const usual = scenario.driver === "agent" ? "one_at_a_time" : "all";
+  const { tool_execution: execution } = given;
+  const prompts = listOf(given.dynamic_system_prompts);
+  const keys = listOf(given.api_keys);
+  const nextKey = world.each(keys);
+  const transformLater = world.transform(asyncTransform, "async");
+  let ids = 0;
+  return {
+    host: { now: () => clock.now(), sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => clock.pause(ms, signal), random: () => 0.5, id: () => `id-${++ids}` },
+    model: world.model("primary", listOf(scenario.model)),
+    fallback: (scenario.fallback ?? []).map((/** @type {any} */ script, /** @type {number} */ n) => world.model(`fallback-${n + 1}`, script)),
+    systemPrompt: scenario.system_prompt ?? "",
+    tools: listOf(scenario.tools).map((tool) => world.tool(tool, execution?.priority ?? {})),
+    maxTurns: Infinity,
+    includeRequests: true,
+    retry: retry(given.retry ?? {}),
+    ...(approval && { approveTool: world.approveTool }),
+    // Without an approver nobody is asked.
+    approval: { mode: approval ? (given.approval_mode ?? "smart") : "bypassed" },
+    policies: slots(listOf(policies), world),
+    ...(transform && { transformContext: world.transform(transform, "sync") }),
+    ...(asyncTransform && { asyncTransformContext: async (/** @type {any} */ messages, /** @type {boolean} */ overflow) => transformLater(messages, overflow) }),
+    ...(polled && { getSteeringMessages: () => world.poll("steering"), getFollowUpMessages: () => world.poll("followUp") }),
+    steering: { delivery: given.steering_mode ?? usual },
+    followUp: { delivery: given.follow_up_mode ?? usual },
+    toolExecution: execution?.groups ? () => execution.groups : execution?.priority ? "priority" : (execution ?? "concurrent"),
+    ...(prompts.length > 0 && { dynamicSystemPrompt: world.each(prompts) }),
+    ...(keys.length > 0 && { getApiKey: () => nextKey() }),
+    ...(given.session_state && { sessionState: given.session_state }),
+    ...(given.cache && { cache: { ttlMs: given.cache.ttl_s * 1000, minTokens: given.cache.min_tokens, intervals: given.cache.intervals } }),
+    transfer: { agentName: given.agent_name ?? undefined, chain: given.transfer_chain ?? undefined, maxDepth: given.transfer_max_depth ?? undefined },
+  };
+}
+
+/** @param {any[]} policies @param {World} world */
+function slots(policies, world) {
+  const of = (/** @type {string} */ slot) => policies.filter((policy) => policy.slot === slot).map((policy) => world.policy(policy));
+  return { preTurn: of("pre_turn"), preDispatch: of("pre_dispatch"), postTurn: of("post_turn"), postLoop: of("post_loop") };
+}
+
+/** @param {any} given */
+function retry({ max_attempts: maxAttempts = 3, base_delay_ms: initialBackoffMs = 1000, multiplier = 2, max_delay_ms: maxBackoffMs = 60_000, only = [] }) {
+  if (only.length === 0) return { maxAttempts, initialBackoffMs, multiplier, maxBackoffMs, jitter: false };
+  return (/** @type {any} */ error, /** @type {number} */ attempt) => attempt < maxAttempts && only.includes(kindOf(error)) && initialBackoffMs;
+}
+
+/** @param {any} scenario @returns {any[]} */
+function initialMessages(scenario) {
+  /** @type {Map<string, string>} */
+  const names = new Map();
+  return listOf(scenario.initial_messages).map(({ role, text = "", tool_calls: calls, tool_call_id: callId = "", is_error: isError = false }) => {
+    const block = { type: "text", text };
+    if (role === "custom") return { role, kind: "scenario", data: text, timestamp: 1 };
+    if (role === "user") return { role, content: [block], timestamp: 1 };
+    if (role === "tool_result") return { role, callId, toolName: names.get(callId) ?? "", content: [block], isError, timestamp: 1 };
+    const blocks = listOf(calls).map((call) => {
+      names.set(call.id, call.name);
+      return { type: "tool_call", callId: call.id, toolName: call.name, arguments: call.arguments ?? {} };
+    });
+    return {
+      role, content: [...(text === "" ? [] : [block]), ...blocks], provider: "scripted", model: "primary",
+      usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, stopReason: blocks.length > 0 ? "tool_use" : "stop", timestamp: 1,
+    };
+  });
+}

@@ -1,0 +1,126 @@
+// @ts-check
+// What a scenario may say; its format is described in tests/data/oracle/README.md. A word that is not known here is a
+// need that cannot be met: such a scenario is not played.
+
+/** @typedef {(value: any) => string | undefined} Check What a value needs that nobody has. */
+
+/** @type {Check} */
+const anything = () => undefined;
+
+/** An object with some of these members. @param {string} what @param {Record<string, Check>} members @returns {Check} */
+const record = (what, members) => (value) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return `${what} that is ${JSON.stringify(value)}`;
+  for (const [key, member] of Object.entries(value)) {
+    if (!Object.hasOwn(members, key)) return `\`${key}\` of ${what}`;
+    // Null is the same as nothing.
+    const need = member === null ? undefined : members[key](member);
+    if (need !== undefined) return need;
+  }
+};
+
+/** One of these words, or an object with exactly one of these members. @param {string} what @param {string[]} words @param {Record<string, Check>} [members] @returns {Check} */
+const choice = (what, words, members = {}) => (value) => {
+  if (words.includes(value)) return;
+  const keys = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  if (keys.length !== 1 || !Object.hasOwn(members, keys[0])) return `${what} ${JSON.stringify(keys.length === 1 ? keys[0] : value)}`;
+  return members[keys[0]](value[keys[0]]);
+};
+
+/** @param {Check} item @returns {Check} */
+const list = (item) => (values) => values.map(item).find((/** @type {any} */ need) => need !== undefined);
+
+/** @param {Check} item @returns {Check} */
+const map = (item) => (values) => list(item)(Object.values(values));
+
+const trigger = choice("the trigger", ["before_start"], {
+  model_call: record("the trigger `model_call`", { n: anything, before_item: anything }),
+  tool: record("the trigger `tool`", { id: anything, when: choice("the moment", ["start", "end"]) }),
+  approval: anything, transform: anything, ms: anything,
+});
+
+const call = record("a tool call", { id: anything, name: anything, arguments: anything, arguments_chunks: anything, incomplete: anything });
+
+const errorKinds = ["throttled", "network", "overflow", "auth", "content_filtered", "aborted", "none"];
+
+const modelCall = record("a model call", {
+  events: list(choice("the event", [], { text: anything, thinking: anything, tool_call: call, delay_ms: anything })),
+  stop: choice("the stop reason", ["stop", "tool_use", "length"]),
+  usage: record("usage", { input: anything, output: anything, cache_read: anything, cache_write: anything }),
+  error: record("an error", { kind: choice("the error kind", errorKinds), message: anything }),
+  no_terminal: anything,
+});
+
+const behavior = record("a behaviour", {
+  updates: anything, update_gap_ms: anything, delay_ms: anything, set_state: anything, forever: anything,
+  until_cancelled: anything, panic: anything, transfer_to: anything, error: anything, echo: anything, result: anything,
+});
+
+/** @type {Check} */
+const decision = (value) =>
+  choice("the decision", ["approve", "reject", "forever"], {
+    approve_with: anything, panic: anything, panic_sync: anything,
+    after: record("the decision `after`", { ms: anything, then: decision }),
+  })(value);
+
+const transform = choice("the transform", ["noop"], {
+  keep_last: record("the transform `keep_last`", { n: anything, only_on_overflow: anything }),
+  prepend: anything,
+  sliding_window: record("the transform `sliding_window`", { normal_budget: anything, overflow_budget: anything, anchor: anything }),
+});
+
+const queued = record("a queued message", { text: anything, at: trigger });
+
+const queueMode = choice("the queue mode", ["all", "one_at_a_time"]);
+
+const scenario = record("a scenario", {
+  name: anything, area: anything, why: anything, expect_note: anything, divergences: anything,
+  driver: choice("the driver", ["loop", "agent"]),
+  system_prompt: anything,
+  mode: choice("the mode", ["prompt", "continue"]),
+  initial_messages: list(
+    record("a message", {
+      role: choice("the role", ["user", "assistant", "tool_result", "custom"]),
+      text: anything, tool_calls: list(call), tool_call_id: anything, is_error: anything,
+    }),
+  ),
+  prompt: anything,
+  model: list(modelCall),
+  fallback: list(list(modelCall)),
+  tools: list(record("a tool", { name: anything, schema: anything, requires_approval: anything, behavior, by_call: map(behavior) })),
+  steering: list(queued), follow_up: list(queued),
+  approval: record("approval", { default: decision, by_call: map(decision) }),
+  policies: list(
+    record("a policy", {
+      slot: choice("the policy slot", ["pre_turn", "pre_dispatch", "post_turn", "post_loop"]),
+      name: anything, on_calls: anything, tools: anything,
+      verdict: choice("the verdict", ["continue"], {
+        stop: anything, inject: anything, skip: anything, set_arguments: anything, panic: anything,
+        set_arguments_then_panic: anything, replace_text: anything, replace_dropping_calls: anything,
+      }),
+    }),
+  ),
+  transform, async_transform: transform,
+  abort: record("abort", { at: trigger }),
+  then: list(choice("the step", ["continue", "reset"], { prompt: anything, steer: anything, follow_up: anything })),
+  panicking_subscriber: anything,
+  structured_output: anything,
+  options: record("the options", {
+    retry: record("the retry option", {
+      max_attempts: anything, base_delay_ms: anything, multiplier: anything, max_delay_ms: anything,
+      only: list(choice("the error kind", [...errorKinds, "stream"])),
+    }),
+    steering_mode: queueMode, follow_up_mode: queueMode,
+    tool_execution: choice("the tool execution", ["concurrent", "sequential"], { priority: anything, groups: anything }),
+    approval_mode: choice("the approval mode", ["smart", "enabled", "bypassed"]),
+    dynamic_system_prompts: anything, api_keys: anything, model_supports_tools: anything, agent_name: anything,
+    transfer_chain: anything, transfer_max_depth: anything, session_state: anything, metrics: anything,
+    cache: record("the cache option", { ttl_s: anything, min_tokens: anything, intervals: anything }),
+    structured_output_max_retries: anything,
+  }),
+});
+
+/** What a scenario needs that cannot be played; nothing if it can. @type {Check} */
+export const unmetNeed = scenario;
+
+/** @param {any} oneOrMany */
+export const listOf = (oneOrMany) => (oneOrMany === undefined || oneOrMany === null ? [] : [oneOrMany].flat());

@@ -1,0 +1,317 @@
+// @ts-check
+// The other side of a run: model, tools, approver, policies, transformers, keys and the user. Each does what the
+// scenario says and writes down what it saw.
+
+import { custom } from "../../../pkg/entry/node.js";
+import { Clock } from "./clock.mjs";
+import { listOf } from "./scenario.mjs";
+import { Log, shownMessage, sorted, textOf } from "./trace.mjs";
+
+/** @typedef {{ abort(): void, steer?(text: string): void, followUp?(text: string): void }} Hands What the user can do. */
+
+/** What all scripted things share. */
+export class World {
+  clock = new Clock();
+  log = new Log();
+  /** @type {Hands | undefined} */ hands;
+  /** Steering and follow-ups that wait to be polled, where they are not posted. @type {{ steering: string[], followUp: string[] }} */
+  queues = { steering: [], followUp: [] };
+  modelCalls = 0;
+  #fired = new Set();
+  #transforms = 0;
+
+  /** @param {any} scenario */
+  constructor(scenario) {
+    this.scenario = scenario;
+    const { steering, follow_up, abort } = scenario;
+    for (const { at } of [...listOf(steering), ...listOf(follow_up), ...listOf(abort)]) {
+      if (at.ms !== undefined) this.clock.at(at.ms, () => this.fire(at));
+    }
+  }
+
+  /** Virtual time as traces show it. */
+  get t() {
+    return Math.floor(this.clock.elapsed / 10) * 10;
+  }
+
+  /** What is due at a point of the run happens now, once. @param {any} trigger */
+  fire(trigger) {
+    const point = JSON.stringify(sorted(trigger));
+    if (this.#fired.has(point)) return;
+    this.#fired.add(point);
+    const due = (/** @type {any} */ list) => listOf(list).filter(({ at }) => JSON.stringify(sorted(at)) === point);
+    const { steering, follow_up, abort } = this.scenario;
+    for (const { text } of due(steering)) this.steer(text);
+    for (const { text } of due(follow_up)) this.followUp(text);
+    if (due(abort).length > 0) this.hands?.abort();
+  }
+
+  /** @param {string} text */
+  steer(text) {
+    if (this.hands?.steer) this.hands.steer(text);
+    else this.queues.steering.push(text);
+  }
+
+  /** @param {string} text */
+  followUp(text) {
+    if (this.hands?.followUp) this.hands.followUp(text);
+    else this.queues.followUp.push(text);
+  }
+
+  // ---- the model
+
+  /** A model that answers its n-th call with the n-th item of a script. @param {string} id @param {any[]} script */
+  model(id, script) {
+    const left = [...script];
+    const { model_supports_tools: supportsTools = true } = this.scenario.options ?? {};
+    return custom(
+      id,
+      (/** @type {any} */ request, /** @type {any} */ { signal }) => {
+        const n = ++this.modelCalls;
+        const { model, systemPrompt, messages, tools, apiKey } = request;
+        this.log.model_calls.push({
+          n, t: this.t, model, system_prompt: systemPrompt, messages: messages.map(shownMessage),
+          tools: tools.map((/** @type {any} */ tool) => tool.name), ...(apiKey !== undefined && { api_key: apiKey }),
+        });
+        return this.#speak(n, left.shift(), signal);
+      },
+      { provider: "scripted", supportsTools: supportsTools !== false },
+    );
+  }
+
+  /** @param {number} n @param {any} call @param {AbortSignal} signal */
+  async *#speak(n, call, signal) {
+    if (!call) return yield { type: "error", error: { message: "script exhausted" } };
+    yield { type: "start" };
+    let contentIndex = 0;
+    for (const [before_item, item] of call.events.entries()) {
+      this.fire({ model_call: { n, before_item } });
+      if (item.delay_ms !== undefined) await this.clock.pause(item.delay_ms, signal);
+      else yield* block(item, contentIndex++);
+    }
+    this.fire({ model_call: { n, before_item: call.events.length } });
+    if (call.error) yield { type: "error", error: failure(call.error) };
+    else if (!call.no_terminal) yield { type: "done", stopReason: call.stop ?? "stop", ...(call.usage && { usage: tokens(call.usage) }) };
+  }
+
+  // ---- the tools
+
+  /** @param {any} given @param {Record<string, number>} priorities */
+  tool({ name, schema, requires_approval: requiresApproval, behavior = {}, by_call: byCall = {} }, priorities) {
+    return {
+      name, description: "scripted", parameters: schema ?? { type: "object" },
+      requiresApproval: requiresApproval === true, priority: priorities[name] ?? 0,
+      execute: async (/** @type {any} */ args, /** @type {any} */ context) => {
+        const id = context.callId;
+        this.log.executions.push({ id, name, arguments: sorted(args), t: this.t });
+        this.fire({ tool: { id, when: "start" } });
+        const output = await this.#behave(byCall?.[id] ?? behavior ?? {}, args, context);
+        // What a cancelled call still does counts for nothing.
+        if (!context.signal.aborted) this.fire({ tool: { id, when: "end" } });
+        return output;
+      },
+    };
+  }
+
+  /** @param {any} behavior @param {any} args @param {any} context */
+  async #behave(behavior, args, { signal, update, state }) {
+    const { clock } = this;
+    for (const [n, text] of (behavior.updates ?? []).entries()) {
+      if (n > 0 && behavior.update_gap_ms > 0) await clock.pause(behavior.update_gap_ms, signal);
+      update(text);
+    }
+    if (behavior.delay_ms > 0) await clock.pause(behavior.delay_ms, signal);
+    for (const [key, value] of Object.entries(behavior.set_state ?? {})) state.set(key, value);
+    if (behavior.forever) await forever();
+    if (behavior.until_cancelled) {
+      await cancelled(signal);
+      return failed("cancelled");
+    }
+    if (typeof behavior.panic === "string") throw new Error(behavior.panic);
+    if (typeof behavior.transfer_to === "string") return { transfer: { to: behavior.transfer_to } };
+    if (typeof behavior.error === "string") return failed(behavior.error);
+    if (behavior.echo) return JSON.stringify(sorted(args));
+    return behavior.result ?? "ok";
+  }
+
+  // ---- the user
+
+  approveTool = (/** @type {any} */ { callId, toolName, arguments: args, requiresApproval }) => {
+    this.log.approvals.push({ id: callId, name: toolName, arguments: args, requires_approval: requiresApproval });
+    this.fire({ approval: callId });
+    const { default: usual, by_call: byCall } = this.scenario.approval;
+    const decision = byCall?.[callId] ?? usual ?? "approve";
+    if (decision.panic_sync !== undefined) throw new Error(decision.panic_sync);
+    return this.#decide(decision);
+  };
+
+  /** @param {any} decision @returns {Promise<any>} */
+  async #decide(decision) {
+    if (decision.after) {
+      await this.clock.pause(decision.after.ms);
+      return this.#decide(decision.after.then);
+    }
+    if (decision === "forever") await forever();
+    const crash = decision.panic ?? decision.panic_sync;
+    if (crash !== undefined) throw new Error(crash);
+    return decision.approve_with === undefined ? decision : { action: "approve", arguments: decision.approve_with };
+  }
+
+  poll = (/** @type {"steering" | "followUp"} */ queue) => this.queues[queue].splice(0);
+
+  // ---- rules
+
+  /** A policy, as a function of its slot. @param {any} given */
+  policy({ slot, name, on_calls: onCalls, tools, verdict }) {
+    let evaluations = 0;
+    const due = () => {
+      evaluations++;
+      return listOf(onCalls).length === 0 || onCalls.includes(evaluations) ? verdict : "continue";
+    };
+    const note = (/** @type {any} */ seen) => this.log.policy_log.push({ ...seen, policy: name, slot });
+    if (slot === "pre_dispatch") {
+      return (/** @type {any} */ call) => {
+        const { callId, toolName, arguments: args } = call;
+        if (listOf(tools).length > 0 && !tools.includes(toolName)) return;
+        note({ tool: toolName, id: callId, arguments: structuredClone(args) });
+        const given = due();
+        const more = given.set_arguments ?? given.set_arguments_then_panic;
+        // Also where a callback changes what it was given: what it threw over must not count.
+        if (more) Object.assign(args, more);
+        if (given.set_arguments_then_panic) throw new Error("half-way");
+        return more ? { arguments: args } : judge(given);
+      };
+    }
+    return (/** @type {any} */ context) => {
+      const { turnIndex, messageCount, usage, newMessages, message, toolResults, messages } = context;
+      const seen = { turn_index: turnIndex, message_count: messageCount, usage_total: usage.total, new_messages: newMessages.map(shownMessage) };
+      const turn = slot === "post_turn" && {
+        text: textOf(message), stop_reason: message.stopReason, tool_result_count: toolResults.length, context_count: messages.length,
+      };
+      note({ ...seen, ...turn });
+      const given = due();
+      const text = given.replace_text ?? given.replace_dropping_calls;
+      if (text === undefined) return judge(given);
+      const calls = given.replace_text === undefined ? [] : message.content.filter((/** @type {any} */ block) => block.type === "tool_call");
+      return { inject: [{ ...message, content: [{ type: "text", text }, ...calls] }] };
+    };
+  }
+
+  /** The n-th of some answers, the last one again when they are used up. @param {string[]} answers */
+  each(answers) {
+    let n = 0;
+    return () => answers[Math.min(n++, answers.length - 1)];
+  }
+
+  /** A context transformer. @param {any} given @param {"sync" | "async"} kind */
+  transform(given, kind) {
+    return (/** @type {readonly any[]} */ messages, /** @type {boolean} */ overflow) => {
+      if (kind === "sync") this.fire({ transform: ++this.#transforms });
+      const answer = transformed(given, messages, overflow);
+      this.log.transforms.push({ kind, overflow, before: messages.length, after: (answer?.messages ?? messages).length });
+      return answer;
+    };
+  }
+}
+
+/** The events of one block of an answer. @param {any} item @param {number} contentIndex */
+function* block({ text, thinking, tool_call: call }, contentIndex) {
+  const kind = text !== undefined ? "text" : "thinking";
+  if (!call) {
+    yield { type: `${kind}_start`, contentIndex };
+    for (const delta of [text ?? thinking].flat()) yield { type: `${kind}_delta`, contentIndex, delta };
+    return yield { type: `${kind}_end`, contentIndex };
+  }
+  const whole = call.arguments === undefined || call.arguments === null ? [] : [JSON.stringify(sorted(call.arguments))];
+  yield { type: "tool_call_start", contentIndex, callId: call.id, toolName: call.name };
+  for (const delta of call.arguments_chunks ?? whole) yield { type: "tool_call_delta", contentIndex, delta };
+  if (!call.incomplete) yield { type: "tool_call_end", contentIndex };
+}
+
+/** @type {Record<string, string>} */
+const CODES = {
+  throttled: "throttled", network: "network", overflow: "context_overflow", auth: "auth", content_filtered: "content_filtered", aborted: "aborted",
+};
+
+/** @param {any} error */
+function failure({ kind, message = "" }) {
+  return { message, ...(CODES[kind] && { code: CODES[kind] }) };
+}
+
+/** The kind of an error, in the words of scenarios; what has no kind counts as a failed stream. @param {any} error */
+export function kindOf({ code }) {
+  return Object.keys(CODES).find((kind) => CODES[kind] === code) ?? "stream";
+}
+
+/** @param {any} usage */
+function tokens({ input = 0, output = 0, cache_read: cacheRead = 0, cache_write: cacheWrite = 0 }) {
+  return { input, output, cacheRead, cacheWrite };
+}
+
+/** @param {string} text */
+function failed(text) {
+  return { content: [{ type: "text", text }], isError: true };
+}
+
+function forever() {
+  return new Promise(() => {});
+}
+
+/** @param {AbortSignal} signal */
+function cancelled(signal) {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", resolve, { once: true });
+  });
+}
+
+/** @param {any} verdict */
+function judge(verdict) {
+  if (verdict.panic !== undefined) throw new Error(verdict.panic);
+  return verdict;
+}
+
+/** @param {any} given @param {readonly any[]} messages @param {boolean} overflow */
+function transformed({ keep_last: keep, prepend, sliding_window: window }, messages, overflow) {
+  if (keep) {
+    if (messages.length <= keep.n || (keep.only_on_overflow && !overflow)) return;
+    return shortened(messages, 0, messages.length - keep.n);
+  }
+  if (prepend !== undefined) {
+    const [first] = messages;
+    if (first?.role === "user" && textOf(first) === prepend) return;
+    return { messages: [{ role: "user", content: [{ type: "text", text: prepend }], timestamp: 1 }, ...messages] };
+  }
+  if (window) return slid(window, messages, overflow);
+}
+
+/** Leaves the messages from one place to another out. @param {readonly any[]} messages @param {number} from @param {number} to */
+function shortened(messages, from, to) {
+  const report = { text: `${to - from} messages dropped`, droppedCount: to - from };
+  return { messages: [...messages.slice(0, from), ...messages.slice(to)], report };
+}
+
+/** The first messages and the newest ones that fit; never a result without its call. @param {any} window @param {readonly any[]} messages @param {boolean} overflow */
+function slid({ normal_budget: normal, overflow_budget: less, anchor }, messages, overflow) {
+  const sum = (/** @type {readonly any[]} */ some) => some.reduce((tokens, message) => tokens + estimate(message), 0);
+  const budget = overflow ? less : normal;
+  if (sum(messages) <= budget) return;
+  const isResult = (/** @type {number} */ at) => messages[at]?.role === "tool_result";
+  let from = Math.min(anchor, messages.length);
+  while (isResult(from)) from++;
+  const left = Math.max(0, budget - sum(messages.slice(0, from)));
+  let to = messages.length;
+  while (to > from && sum(messages.slice(to - 1)) <= left) to--;
+  while (isResult(to)) to++;
+  // The newest exchange stays even if it does not fit.
+  if (to >= messages.length) for (to = messages.length - 1; isResult(to); ) to--;
+  return to > from ? shortened(messages, from, to) : undefined;
+}
+
+/** @param {any} message */
+function estimate({ content }) {
+  // A message of the host's own kind counts flat.
+  if (!content) return 100;
+  const bytes = (/** @type {any} */ block) => Buffer.byteLength(block.text ?? block.thinking ?? JSON.stringify(block.arguments ?? ""));
+  return Math.floor(content.reduce((/** @type {number} */ sum, /** @type {any} */ block) => sum + bytes(block), 0) / 4);
+}

@@ -1,0 +1,119 @@
+// @ts-check
+// A model server for tests, on loopback: it answers the n-th request with the n-th answer, records what it was asked,
+// and misbehaves when told to.
+
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+
+const FIXTURES = new URL("../data/fixtures/openai-chat/", import.meta.url);
+
+/** A recorded stream, as it stood on the wire. @param {string} name without `.sse` */
+export const recorded = (name) => readFileSync(new URL(`${name}.sse`, FIXTURES));
+
+/** A recorded refusal, as an answer of this server. @param {string} name without `.http.json` */
+export function refusal(name) {
+  const { status, headers, body } = JSON.parse(readFileSync(new URL(`${name}.http.json`, FIXTURES), "utf8"));
+  return { status, headers, body: typeof body === "string" ? body : JSON.stringify(body) };
+}
+
+/** Chunks of Chat Completions as a stream. @param {any[]} chunks */
+export const sse = (...chunks) => [...chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`), "data: [DONE]\n\n"].join("");
+
+/** A text answer. @param {string | string[]} text @param {any} [usage] */
+export const says = (text, usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }) =>
+  sse(
+    ...[text].flat().map((content) => ({ choices: [{ index: 0, delta: { content } }] })),
+    { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage },
+  );
+
+/** An answer that calls tools: [name, arguments as text, id?]. @param {[string, string, string?][]} calls */
+export const calls = (...calls) =>
+  sse(
+    ...calls.map(([name, args, id], index) => ({
+      choices: [{ index: 0, delta: { tool_calls: [{ index, id: id ?? `call_${index}`, type: "function", function: { name, arguments: args } }] } }],
+    })),
+    { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }], usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 } },
+  );
+
+/**
+ * @typedef {object} Answer
+ * @property {number} [status]
+ * @property {Record<string, string>} [headers]
+ * @property {string | Uint8Array} [body]
+ * @property {number} [cut] so many bytes at a time, each written on its own
+ * @property {number} [after] the connection dies after so many bytes
+ * @property {number} [silent] nothing more comes after so many bytes, and the connection stays open
+ * @property {() => Promise<unknown>} [hold] before the first byte of the body
+ */
+
+/**
+ * Starts a server. It ends with the test.
+ *
+ * @param {{ after(end: () => Promise<void>): void }} test
+ * @param {(Answer | string | Uint8Array | ((request: any, n: number) => Answer | string | Uint8Array))[] | ((request: any, n: number) => Answer | string | Uint8Array)} answers
+ * @param {{ cors?: boolean }} [options] with `cors` pages of any origin may ask
+ */
+export async function serve(test, answers, { cors = false } = {}) {
+  /** What was asked, in order. @type {{ method: string, path: string, headers: any, body: any, text: string, closed: Promise<"answered" | "left">, connection: number }[]} */
+  const requests = [];
+  /** @type {Map<import("node:net").Socket, number>} */
+  const connections = new Map();
+  const allowed = cors ? { "access-control-allow-origin": "*", "access-control-allow-headers": "*", "access-control-expose-headers": "retry-after, retry-after-ms" } : {};
+
+  const server = createServer(async (request, response) => {
+    if (request.method === "OPTIONS") return void response.writeHead(cors ? 204 : 403, allowed).end();
+    let text = "";
+    for await (const piece of request.setEncoding("utf8")) text += piece;
+    const n = requests.length;
+    const closed = new Promise((resolve) => response.on("close", () => resolve(response.writableFinished ? "answered" : "left")));
+    if (!connections.has(request.socket)) connections.set(request.socket, connections.size);
+    const asked = { method: request.method ?? "", path: request.url ?? "", headers: request.headers, body: parse(text), text, closed: /** @type {any} */ (closed), connection: connections.get(request.socket) ?? 0 };
+    requests.push(asked);
+    const made = typeof answers === "function" ? answers(asked, n) : answers[n];
+    const answer = typeof made === "function" ? made(asked, n) : made;
+    if (answer === undefined) return void response.writeHead(500, { ...allowed, "content-type": "application/json" }).end('{"error":{"message":"the test has no answer for this request"}}');
+    await send(response, typeof answer === "string" || answer instanceof Uint8Array ? { body: answer } : answer, allowed);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  test.after(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(() => resolve()));
+  });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    /** What `baseUrl` wants. */
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    requests,
+    /** How many connections were opened. */
+    get connections() {
+      return connections.size;
+    },
+  };
+}
+
+/** @param {import("node:http").ServerResponse} response @param {Answer} answer @param {Record<string, string>} allowed */
+async function send(response, { status = 200, headers = {}, body = "", cut, after, silent, hold }, allowed) {
+  const bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body);
+  response.writeHead(status, { "content-type": status === 200 ? "text/event-stream" : "application/json", ...allowed, ...headers });
+  response.flushHeaders();
+  await hold?.();
+  const end = after ?? silent ?? bytes.length;
+  const step = cut ?? Math.max(1, end);
+  for (let at = 0; at < end && !response.destroyed; at += step) {
+    response.write(bytes.subarray(at, Math.min(end, at + step)));
+    // One write, one packet: the reader gets the pieces as they were cut, or close to it.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (after !== undefined) return void response.destroy();
+  if (silent === undefined) response.end();
+}
+
+/** @param {string} text */
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+// @ts-check
+// An agent as a tool of another: a fresh agent per call, its events told by the parent as `subagent_event`.
+
+import { kindOf, misuse } from "./errors.js";
+import { tool } from "./tools.js";
+
+/** Where a tool's context has the way to tell them. */
+export const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
+
+const PARAMETERS = {
+  type: "object",
+  properties: { prompt: { type: "string", description: "What the agent is to do, with all it needs to know" } },
+  required: ["prompt"],
+};
+
+/**
+ * A tool that runs an agent. `agent` gives a new one for every call; its last answer is the result.
+ * @param {any} definition
+ */
+export function subagent(definition) {
+  const { agent, toPrompt = (/** @type {any} */ args) => args.prompt, ...rest } = definition ?? {};
+  if (typeof agent !== "function") throw misuse(`subagent needs a function \`agent\` that gives a new Agent, got ${kindOf(agent)}`);
+  return tool({
+    parameters: PARAMETERS,
+    ...rest,
+    /** @param {any} args @param {any} context */
+    async execute(args, context) {
+      const child = await agent(args, context);
+      const unsubscribe = child.subscribe((/** @type {any} */ event) => context[SUBAGENT_EVENT]?.(event));
+      try {
+        const run = child.prompt(toPrompt(args), { signal: context.signal, runId: `${context.runId}/${context.callId}` });
+        const { stopReason, text, error } = await run.result;
+        if (stopReason === "aborted") return failure("Sub-agent cancelled.");
+        return error ? failure(`Sub-agent error: ${error.message}`) : text;
+      } finally {
+        unsubscribe();
+      }
+    },
+  });
+}
+
+/** @param {string} text */
+function failure(text) {
+  return { content: [{ type: "text", text }], isError: true };
+}
