@@ -35,7 +35,7 @@ use crate::table::Table;
 
 use desk::{Desk, SlotId};
 use outbox::{Outbox, Sent};
-use rules::Host;
+use rules::{Cached, Host};
 
 /// The state of one wasm instance.
 #[derive(Default)]
@@ -51,6 +51,7 @@ struct Instance {
 struct AgentEntry {
     agent: Agent,
     host: Host,
+    cached: Cached,
     /// Posted messages whose fate is open.
     receipts: RefCell<Vec<(u32, oneshot::Receiver<Delivery>)>>,
 }
@@ -141,9 +142,10 @@ fn next_handle() -> u32 {
 #[wasm_bindgen]
 pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
-    let config = settings::config(&parse(settings)?, &host).map_err(|error| thrown(&error))?;
-    let entry =
-        Rc::new(AgentEntry { agent: Agent::new(config, messages), host, receipts: RefCell::default() });
+    let cached = Cached::default();
+    let config = settings::config(&parse(settings)?, &host, &cached);
+    let agent = Agent::new(config.map_err(|error| thrown(&error))?, messages);
+    let entry = Rc::new(AgentEntry { agent, host, cached, receipts: RefCell::default() });
     let handle = next_handle();
     INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
     Ok(handle)
@@ -153,7 +155,8 @@ pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsVa
 #[wasm_bindgen]
 pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
-    let config = settings::config(&parse(settings)?, &entry.host).map_err(|error| thrown(&error))?;
+    let config = settings::config(&parse(settings)?, &entry.host, &entry.cached);
+    let config = config.map_err(|error| thrown(&error))?;
     entry.agent.configure(|current| *current = config);
     Ok(())
 }
@@ -161,7 +164,9 @@ pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
 /// Stops an agent's run and forgets its history and queues.
 #[wasm_bindgen]
 pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
-    agent_entry(handle)?.agent.reset();
+    let entry = agent_entry(handle)?;
+    entry.cached.set(0);
+    entry.agent.reset();
     Ok(())
 }
 
@@ -253,7 +258,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
     drop((sent, stream));
     settle_receipts(&run.agent, &mut outbox);
     if ended {
-        outbox.end();
+        outbox.end(run.stream.borrow().state().output());
     }
     let anything = !outbox.is_empty();
     outbox.publish();

@@ -44,7 +44,7 @@ mod kind {
     pub(super) const CANCEL: u32 = 12;
     /// What became of posted mail: the turn, or nothing where it was not delivered; the receipt.
     pub(super) const RECEIPT: u32 = 13;
-    /// The run is over; nothing follows.
+    /// The run is over; nothing follows. The text is the structured answer, where there is one.
     pub(super) const END: u32 = 14;
     /// `message_end` with the last answer of the history.
     pub(super) const MESSAGE_END: u32 = 15;
@@ -121,8 +121,8 @@ impl Outbox {
         self.table.extend([kind, number, u32::try_from(units).unwrap_or(u32::MAX)]);
     }
 
-    pub(super) fn end(&mut self) {
-        self.entry(kind::END, 0, |_| {});
+    pub(super) fn end(&mut self, output: Option<&RawJson>) {
+        self.entry(kind::END, 0, |text| text.push_str(output.map_or("", RawJson::as_str)));
     }
 
     pub(super) fn receipt(&mut self, id: u32, turn_index: Option<u32>) {

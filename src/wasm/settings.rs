@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::approval::{ApprovalGate, ApprovalOptions};
 use crate::config::{
-    AgentLoopConfig, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
+    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
 use crate::error::{AgentError, ErrorKind};
@@ -25,10 +25,10 @@ use super::http::HttpModel;
 use super::ports::{
     JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer,
 };
-use super::rules::{self, Host};
+use super::rules::{self, Cached, Host};
 
 /// Makes the configuration. `settings.has` names the functions of the host.
-pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, AgentError> {
+pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<AgentLoopConfig, AgentError> {
     let names: Vec<&str> = list(settings, "has").iter().filter_map(Value::as_str).collect();
     let has = |name: &str| names.contains(&name);
     let mut models = Vec::new();
@@ -47,7 +47,8 @@ pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, A
     // The facade has looked at them.
     config.offer_tools(tools);
     plain(&mut config, settings)?;
-    functions(&mut config, settings, host, &has);
+    config.rules.cache = settings.get("cache").map(|told| cache_hints(told, cached));
+    functions(&mut config, settings, host, cached, &has);
     Ok(config)
 }
 
@@ -101,10 +102,25 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     if let Some(Value::Object(state)) = settings.get("sessionState") {
         rules.session_state = state.clone();
     }
+    if let Some(tries) = whole("outputRetries") {
+        rules.output_retries = u32::try_from(tries).unwrap_or(u32::MAX);
+    }
     if let Some(transfer) = settings.get("transfer") {
         transfers(rules, transfer);
     }
     Ok(())
+}
+
+/// `{ ttlMs?, minTokens?, intervals? }`; without them what providers commonly do: five minutes, 1,024 tokens.
+fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
+    let whole = |key: &str| told.get(key).and_then(Value::as_u64);
+    let intervals = whole("intervals").map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+    CacheHints {
+        ttl_ms: whole("ttlMs").unwrap_or(300_000),
+        min_tokens: whole("minTokens").unwrap_or(1_024),
+        intervals: intervals.unwrap_or(1),
+        prefix: cached.clone(),
+    }
 }
 
 /// `{ agentName?, chain?, maxDepth? }`
@@ -116,8 +132,14 @@ fn transfers(rules: &mut Rules, told: &Value) {
     rules.max_transfer_depth = depth.unwrap_or(rules.max_transfer_depth);
 }
 
-fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &dyn Fn(&str) -> bool) {
-    rules::install(&mut config.rules, host, has);
+fn functions(
+    config: &mut AgentLoopConfig,
+    settings: &Value,
+    host: &Host,
+    cached: &Cached,
+    has: &dyn Fn(&str) -> bool,
+) {
+    rules::install(&mut config.rules, host, cached, has);
     config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
     if has("toolExecution") {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
@@ -130,7 +152,7 @@ fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &
         config.set_message_provider(Rc::new(JsMessages { host: host.clone(), steering, follow_up }));
     }
     if has("asyncTransformContext") {
-        config.ports.transformer = Some(Rc::new(JsTransformer));
+        config.ports.transformer = Some(Rc::new(JsTransformer { cached: cached.clone() }));
     }
     if has("compaction") {
         config.ports.compaction = Some(Rc::new(JsCompaction));
