@@ -96,9 +96,19 @@ impl<K: Ord, V> Table<K, V> {
         self.0.clear();
     }
 
+    /// All entries in the order of the keys, their values to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.0.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
     /// All of them, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, (K, V)> {
         self.0.iter()
+    }
+
+    /// All of them, in order, their values to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.0.iter_mut().map(|(key, value)| (&*key, value))
     }
 
     /// Where a key is, or would be.

@@ -595,7 +595,7 @@ fn a_tool_that_never_rests_starves_nobody() {
             stage.cancel.cancel("stop");
         }
         stage.until("turn_end");
-        assert_eq!(receipt.try_recv().unwrap().is_some(), false);
+        assert_eq!(receipt.try_recv().unwrap(), None);
         stage.finish().check();
     }
 }

@@ -35,7 +35,8 @@ const OPTIONS = [
 for (const [name, options, words] of OPTIONS) {
   test(`options are checked when the agent is made: ${name}`, () => {
     misused(() => new Agent(options), words);
-    if (options && !options.messages) misused(() => agentLoop(["Hi"], options), words);
+    // A single loop takes two tools of one name: the first of them runs.
+    if (options && !options.messages && !/two tools/.test(name)) misused(() => agentLoop(["Hi"], options), words);
   });
 }
 

@@ -127,7 +127,7 @@ class Core {
   }
 
   newId() {
-    return this.options.host.id?.() ?? crypto.randomUUID();
+    return this.options.host.id?.() ?? uuid();
   }
 
   now() {
@@ -425,6 +425,16 @@ class Core {
     // A run that was stopped still has its end to tell.
     if (!this.driver) this.leave();
   }
+}
+
+/** A random UUID. Pages that came over plain HTTP have no `randomUUID`. */
+function uuid() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 15) | 64;
+  bytes[8] = (bytes[8] & 63) | 128;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** Agents that were forgotten. @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined} */

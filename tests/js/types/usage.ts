@@ -1,15 +1,16 @@
 // Every export, used as a user would. It is compiled, never run.
 
 import {
-  Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, custom, openai, openaiCompatible, scripted, tool,
+  Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, custom, openai, openaiCompatible, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type CompactionReport,
-  type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock,
+  type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
   type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
-  type ToolResultMessage, type TransformResult, type TurnEndReason, type Usage, type UserMessage, type Verdict,
+  type ToolResultMessage, type Transfer, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
+  type Verdict,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
@@ -50,6 +51,9 @@ const plain = tool({
 });
 const typed = tool<{ a: string }>({ name: "typed", description: "", parameters: { type: "object" }, execute: ({ a }) => a.length });
 const silent: ToolDefinition = { name: "silent", description: "", parameters: {}, execute() {} };
+const over = tool({ name: "over", description: "", parameters: {}, execute: (): Transfer => ({ transfer: { to: "sales", reason: "a sale" } }) });
+const research = subagent({ name: "research", description: "", agent: () => new Agent({ model: models[0]! }) });
+const deep = subagent({ name: "deep", description: "", parameters: z.object({ topic: z.string() }), agent: async ({ topic }, { signal }) => new Agent({ model: models[0]!, systemPrompt: `${topic} ${signal.aborted}` }), toPrompt: ({ topic }) => topic });
 // @ts-expect-error a Map is no output
 tool({ name: "bad", description: "", parameters: {}, execute: () => new Map() });
 // @ts-expect-error a tool needs to do something
@@ -96,7 +100,7 @@ const hooks: Hooks = {
 };
 const config: AgentLoopConfig = {
   model: models[0]!, fallback: models.slice(1), streamOptions: { temperature: 0, reasoning: { budgetTokens: 5 }, toolChoice: { toolName: "a" } },
-  tools: [weather, count, plain, typed, silent], maxTurns: Infinity, retry: { maxAttempts: 2, jitter: false },
+  tools: [weather, count, plain, typed, silent, over, research, deep], transfer: { agentName: "a", chain: [], maxDepth: 3 }, maxTurns: Infinity, retry: { maxAttempts: 2, jitter: false },
   convertToLlm: (message) => (message.role === "custom" ? null : message),
   transformContext: (messages, overflow): TransformResult => (overflow ? { messages: messages.slice(-3), report: { text: "cut" } } : messages.slice(-9)),
   asyncTransformContext: async (messages, _overflow, signal) => void [messages, signal.aborted],
@@ -129,6 +133,7 @@ export async function live(): Promise<AgentResult> {
   if (said.delivered) is<number>(said.turnIndex);
   else is<"cleared" | "aborted" | "run_ended" | "disposed">(said.reason);
   void agent.followUp({ role: "custom", kind: "k", data: null, timestamp: 0 });
+  is<readonly AgentMessage[]>(run.messages);
   agent.clearQueues();
   agent.resolveTool("c", "approve");
   agent.resolveTools({ c: { action: "reject", reason: "no" }, d: { action: "approve", arguments: { a: 1 } } });
@@ -190,6 +195,8 @@ function piece(delta: Delta, run: AgentRun) {
 
 // ---- the plain shapes
 
+const raw: RawBlock = { type: "raw", data: { kind: "server_tool_use" } };
+void raw;
 const blocks: [TextBlock, ThinkingBlock, ImageBlock, FileBlock] = [
   { type: "text", text: "" }, { type: "thinking", thinking: "", redacted: true }, { type: "image", mimeType: "", data: "" }, { type: "file", mimeType: "", data: "", name: "" },
 ];
