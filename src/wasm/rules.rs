@@ -10,7 +10,9 @@ use crate::config::{ConvertToLlm, ResultTexts, Rules};
 use crate::event::CompactionReport;
 use crate::json::{FromJson, Map, ObjectWriter, RawJson, ToJson, Value, write_list};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
-use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use crate::policy::{
+    DispatchCall, DispatchVerdict, PolicyContext, PostTurn, PreDispatchPolicy, Transform, Verdict,
+};
 use crate::retry::{RetryStrategy, RetryVerdict};
 
 use super::desk;
@@ -78,10 +80,6 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
             put_calls_back(&mut answer, turn.message);
             verdict(&answer)
         })];
-    }
-    if has("preDispatch") {
-        let host = host.clone();
-        rules.pre_dispatch = vec![Rc::new(move |seen: &mut DispatchCall<'_>| pre_dispatch(&host, seen))];
     }
     if has("dynamicSystemPrompt") {
         let host = host.clone();
@@ -234,11 +232,21 @@ fn verdict(answer: &Value) -> Result<Verdict, String> {
     }
 }
 
-/// As [`verdict`], or `{ "skip": text }`, or any of them with `arguments`: all policies of the host answer as one.
-fn pre_dispatch(host: &Host, seen: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String> {
+/// The policies that see every call: so many. Each is a rule of its own, for the engine joins what they decide.
+pub(super) fn install_pre_dispatch(rules: &mut Rules, host: &Host, policies: u64) {
+    let policy = |index: u64| -> Rc<dyn PreDispatchPolicy> {
+        let host = host.clone();
+        Rc::new(move |seen: &mut DispatchCall<'_>| pre_dispatch(&host, index, seen))
+    };
+    rules.pre_dispatch = (0..policies).map(policy).collect();
+}
+
+/// As [`verdict`], or `{ "skip": text }`, or any of them with `arguments`.
+fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String> {
     let mut told = String::new();
     let mut object = ObjectWriter::new(&mut told);
     object
+        .field("policy", &index)
         .field("callId", seen.call_id)
         .field("toolName", seen.tool_name)
         .field("arguments", &seen.arguments);

@@ -140,6 +140,8 @@ fn functions(
     has: &dyn Fn(&str) -> bool,
 ) {
     rules::install(&mut config.rules, host, cached, has);
+    let pre_dispatch = settings.get("preDispatch").and_then(Value::as_u64);
+    rules::install_pre_dispatch(&mut config.rules, host, pre_dispatch.unwrap_or(0));
     config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
     if has("toolExecution") {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));

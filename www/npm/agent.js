@@ -187,11 +187,12 @@ class Core {
     if (options.resultTexts) has.push("resultTexts");
     if (options.host.sleep) has.push("sleep");
     for (const slot of SLOTS) if (options.policies?.[slot]?.length > 0) has.push(slot);
+    const preDispatch = options.policies?.preDispatch?.length;
     const hooks = STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function"));
     const plain = (/** @type {any} */ value) => (typeof value === "function" ? undefined : value);
     const { multiplier, ...retry } = plain(options.retry) ?? {};
     const settings = {
-      has, hooks,
+      has, hooks, preDispatch,
       models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
       tools: this.offered.map(toolSettings),
       systemPrompt: this.systemPrompt,

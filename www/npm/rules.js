@@ -50,21 +50,12 @@ const RULES = {
     return inject ? { inject } : verdict;
   },
 
-  preDispatch(core, call) {
-    const injected = [];
-    let changed = false;
-    for (const policy of core.options.policies.preDispatch) {
-      // A copy: only what a policy gives back counts.
-      const verdict = quietly(core, () => policy({ ...call, arguments: structuredClone(call.arguments) }));
-      if (verdict?.arguments) {
-        call.arguments = verdict.arguments;
-        changed = true;
-      }
-      if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
-      if (verdict?.skip !== undefined) return { skip: String(verdict.skip), ...(changed && { arguments: call.arguments }) };
-      if (verdict?.inject) injected.push(...verdict.inject.map((/** @type {any} */ m) => toMessage(m, "inject")));
-    }
-    return { ...(changed && { arguments: call.arguments }), ...(injected.length > 0 && { inject: injected }) };
+  preDispatch(core, { policy, ...call }) {
+    const verdict = quietly(core, () => core.options.policies.preDispatch[policy](call));
+    const { stop, skip, inject, arguments: args } = typeof verdict === "object" ? verdict ?? {} : {};
+    if (stop !== undefined) return { stop: String(stop) };
+    if (skip !== undefined) return { skip: String(skip) };
+    return { ...(args && { arguments: args }), ...(inject && { inject: inject.map((/** @type {any} */ m) => toMessage(m, "inject")) }) };
   },
 
   steering: (core) => polled(core, core.options.getSteeringMessages()),

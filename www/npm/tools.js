@@ -28,14 +28,14 @@ export function prepare(definition, name) {
   if (typeof whole.execute !== "function") throw misuse(`tool \`${whole.name}\` needs an \`execute\` function, got ${kindOf(whole.execute)}`);
   // The AI SDK calls it inputSchema.
   const parameters = whole.parameters ?? whole.inputSchema ?? { type: "object", properties: {} };
-  const made = { definition: whole, ...prepareSchema(`the parameters of tool \`${whole.name}\``, parameters) };
+  const made = { definition: whole, ...prepareSchema(`tool \`${whole.name}\``, parameters) };
   prepared.set(definition, made);
   return made;
 }
 
-/** A schema as the model is shown it, and its check. @param {string} where @param {any} schema @returns {{ schema: any, check: Prepared["check"] }} */
-export function prepareSchema(where, schema) {
-  return standardOf(schema) ? fromStandard(where, schema) : fromJsonSchema(where, schema);
+/** A schema as the model is shown it, and its check. @param {string} owner @param {any} schema @returns {{ schema: any, check: Prepared["check"] }} */
+export function prepareSchema(owner, schema) {
+  return standardOf(schema) ? fromStandard(owner, schema) : fromJsonSchema(owner, schema);
 }
 
 /** @param {any} schema */
@@ -43,13 +43,13 @@ function standardOf(schema) {
   return schema !== null && (typeof schema === "object" || typeof schema === "function") && schema["~standard"];
 }
 
-/** @param {string} where @param {any} schema */
-function fromStandard(where, schema) {
+/** @param {string} owner @param {any} schema */
+function fromStandard(owner, schema) {
   const standard = schema["~standard"];
   const shown = jsonSchemaOf(schema, standard);
   if (!shown) {
     throw misuse(
-      `${where}: the schema (${standard.vendor}) cannot give its JSON Schema, which the model needs; ` +
+      `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ` +
         "update the schema library to one with Standard JSON Schema, or pass plain JSON Schema",
     );
   }
@@ -80,8 +80,9 @@ function issueText(issue) {
 
 const TYPES = new Set(["null", "boolean", "object", "array", "number", "string", "integer"]);
 
-/** @param {string} where @param {any} given */
-function fromJsonSchema(where, given) {
+/** @param {string} owner @param {any} given */
+function fromJsonSchema(owner, given) {
+  const where = `the parameters of ${owner}`;
   // The AI SDK wraps JSON Schema: { jsonSchema, validate? }.
   const schema = given?.jsonSchema ?? given;
   if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
