@@ -106,11 +106,6 @@ impl<K: Ord, V> Table<K, V> {
         self.0.iter()
     }
 
-    /// All of them, in order, their values to be changed.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
-        self.0.iter_mut().map(|(key, value)| (&*key, value))
-    }
-
     /// Where a key is, or would be.
     fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
     where
