@@ -16,7 +16,7 @@ import { Miniflare, Response } from "miniflare";
 import { chromium } from "playwright-core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
-import { build as vite } from "vite";
+import { build as vite, createServer as viteServer } from "vite";
 import { says } from "../js/server.mjs";
 
 const run = promisify(execFile);
@@ -77,12 +77,27 @@ const installed = (/** @type {string} */ path) => join(project, "node_modules/tu
 /** @type {import("playwright-core").Browser | undefined} */
 let browser;
 
+/** Opens a page in Chromium; gives what the app in it said. @param {string} address */
+async function open(address) {
+  browser ??= await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: FLAGS });
+  const page = await browser.newPage();
+  /** @type {string[]} */
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  try {
+    await page.goto(address);
+    const said = await page.waitForFunction(() => /** @type {any} */ (globalThis).said, undefined, { timeout: 15_000 }).then((handle) => handle.jsonValue(), (error) => `${error.message}; ${complaints}`);
+    return { said };
+  } finally {
+    await page.close();
+  }
+}
+
 /**
- * Serves a folder and opens its page in Chromium; gives what the app in it said, and what was fetched.
+ * Serves a folder and opens its page; gives what the app in it said, and what was fetched.
  * @param {string} root @param {string} [path]
  */
 async function inBrowser(root, path = "/") {
-  browser ??= await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: FLAGS });
   /** @type {string[]} */
   const asked = [];
   const site = createServer(async (request, response) => {
@@ -94,16 +109,9 @@ async function inBrowser(root, path = "/") {
     response.setHeader("content-type", /** @type {any} */ (TYPES)[extname(file)] ?? "text/plain").end(bytes);
   });
   await new Promise((resolve) => site.listen(0, "127.0.0.1", () => resolve(undefined)));
-  const page = await browser.newPage();
-  /** @type {string[]} */
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(error.message));
   try {
-    await page.goto(`http://127.0.0.1:${/** @type {any} */ (site.address()).port}${path}`);
-    const said = await page.waitForFunction(() => /** @type {any} */ (globalThis).said, undefined, { timeout: 15_000 }).then((handle) => handle.jsonValue(), (error) => `${error.message}; ${complaints}; ${asked}`);
-    return { said, asked };
+    return { ...(await open(`http://127.0.0.1:${/** @type {any} */ (site.address()).port}${path}`)), asked };
   } finally {
-    await page.close();
     site.closeAllConnections();
     site.close();
   }
@@ -206,6 +214,17 @@ try {
     const { said, asked } = await inBrowser(out);
     assert.equal(said, SAID);
     assert.equal(asked.filter((path) => path.endsWith(".wasm")).length, 1);
+  });
+
+  await check("Vite serves it while it is written", async () => {
+    const server = await viteServer({ root: join(project, "vite"), configFile: false, logLevel: "silent", server: { port: 0, host: "127.0.0.1" } });
+    try {
+      await server.listen();
+      const { port } = /** @type {any} */ (server.httpServer?.address());
+      assert.equal((await open(`http://127.0.0.1:${port}/`)).said, SAID);
+    } finally {
+      await server.close();
+    }
   });
 
   await check("a Worker of Cloudflare's runs it: scripted, and over a fetch that goes out", async () => {
