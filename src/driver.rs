@@ -334,7 +334,13 @@ impl AgentStream {
             }
         }
         match self.held.take() {
-            None => Poll::Pending,
+            None => {
+                if self.tasks.has_woken() {
+                    // What woke itself meanwhile has its turn when the others of the executor had theirs.
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
             Some((id, Polled::More(reply))) if !told && ends_answer(&reply) => {
                 self.held = Some((id, Polled::More(reply)));
                 Poll::Ready(false)

@@ -440,7 +440,7 @@ fn every_error_end_is_announced_and_told_to_the_error_hook() {
         }),
         ("convert_to_llm failed: crash", |config| config.rules.convert_to_llm = Some(Rc::new(|_| crash()))),
         ("the dynamic system prompt failed: crash", |config| {
-            config.rules.dynamic_system_prompt = Some(Rc::new(|| crash()));
+            config.rules.dynamic_system_prompt = Some(Rc::new(crash));
         }),
         ("the key could not be had: crash", |config| {
             config.ports.keys = Some(Rc::new(Port(|_: &str| -> std::future::Ready<_> { crash() })));

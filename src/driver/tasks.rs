@@ -1,6 +1,6 @@
 //! The running effects: each is polled only when it was woken, tools ahead of the rest.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,6 +14,7 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::isolate::guard;
 use crate::machine::{EffectId, Reply};
 use crate::stream::AssistantMessageEvent;
+use crate::table::Table;
 use crate::tool::{ToolOutcome, Updates};
 
 /// What an effect does.
@@ -70,7 +71,7 @@ pub(super) enum Polled {
 /// The running effects.
 #[derive(Default)]
 pub(super) struct Tasks {
-    tasks: BTreeMap<EffectId, Task>,
+    tasks: Table<EffectId, Task>,
     woken: Arc<Woken>,
     round: u64,
     /// Tools of this round that may have something to say.
@@ -184,14 +185,21 @@ impl Tasks {
         None
     }
 
-    /// Polls the other woken effects until one has something to say.
+    /// Polls the other woken effects, each once, until one has something to say.
     pub(super) fn poll_others(&mut self) -> Option<(EffectId, Polled)> {
-        while let Some(id) = self.woken.with(|queues| queues.others.pop_front()) {
+        let woken = self.woken.with(|queues| queues.others.len());
+        for _ in 0..woken {
+            let id = self.woken.with(|queues| queues.others.pop_front())?;
             if let Some(polled) = self.poll(id) {
                 return Some((id, polled));
             }
         }
         None
+    }
+
+    /// Whether some effect was woken since it was looked at.
+    pub(super) fn has_woken(&self) -> bool {
+        self.woken.with(|queues| !queues.tools.is_empty() || !queues.others.is_empty())
     }
 
     /// Polls one effect, woken or not.
@@ -250,7 +258,7 @@ impl ToolWork {
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        let ids: Vec<EffectId> = self.tasks.keys().copied().collect();
+        let ids: Vec<EffectId> = self.tasks.iter().map(|(id, _)| *id).collect();
         for id in ids {
             self.remove(id);
         }

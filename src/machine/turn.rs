@@ -630,7 +630,6 @@ fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
     }
 }
 
-/// Empty texts are no messages.
 /// A replacement with the calls of the message that it replaces, if it has the same. Their arguments may be written
 /// with other spaces: the model's own text stays.
 fn with_calls_of(message: &AssistantMessage, replacement: &AssistantMessage) -> Option<AssistantMessage> {
@@ -649,6 +648,7 @@ fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
         && (own.arguments == other.arguments || own.arguments.to_value() == other.arguments.to_value())
 }
 
+/// Empty texts are no messages.
 fn is_something(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();

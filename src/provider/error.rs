@@ -80,8 +80,12 @@ pub fn ended_early(rest: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Network, message)
 }
 
-/// The body was no stream of events at all: a web page, plain words. Asking again would bring the same.
+/// The body was no stream of events at all: a web page, plain words. Asking again would bring the same; but not so
+/// where it was JSON that suffered on its way.
 pub fn no_stream(body: &str) -> ErrorInfo {
+    if body.starts_with(['{', '[']) && Value::parse(body).is_err() {
+        return ended_early(body);
+    }
     let words = Words::of_text(&first_characters(body, 300)).message;
     let message = ["the answer is no stream of events but: ", &words, "; is the address that of the API?"];
     ErrorInfo::new(ErrorKind::InvalidRequest, message.concat())

@@ -47,10 +47,13 @@ impl StreamFn for HttpModel {
     }
 }
 
+/// What is shorter is no secret but a word, such as `none` or `ollama`, and other words hold it.
+const SHORTEST_SECRET: usize = 8;
+
 /// Servers repeat the key that they refuse, and a host that cannot send it names it: an error must not hand it on.
 fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
     match (event, key) {
-        (AssistantMessageEvent::Error(mut error), Some(key)) if !key.is_empty() => {
+        (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {
             error.message = error.message.replace(key, "[key]");
             AssistantMessageEvent::Error(error)
         }

@@ -7,14 +7,14 @@ import { checkHistory, toDecision, toMessage, toMessages } from "./messages.js";
 import { modelSettings, SETUP } from "./models.js";
 import { callRule } from "./rules.js";
 import { Driver } from "./run.js";
-import { toTools } from "./tools.js";
+import { prepareSchema, toTools } from "./tools.js";
 
 const OPTIONS = [
   "model", "streamOptions", "tools", "maxTurns", "retry", "fallback", "convertToLlm", "transformContext",
   "asyncTransformContext", "compaction", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool",
   "approval", "policies", "hooks", "toolExecution", "maxConcurrentTools", "gate", "steering", "followUp", "timeouts",
   "dynamicSystemPrompt", "sessionState", "resultTexts", "coalesceMs", "includeRequests", "sessionId", "host",
-  "systemPrompt", "messages", "output", "cache", "transfer",
+  "systemPrompt", "messages", "output", "outputRetries", "cache", "transfer",
 ];
 const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
@@ -70,6 +70,11 @@ class Core {
     /** All models that there ever were, by their number in the engine. @type {any[]} */
     this.known = [];
     this.systemPrompt = options.systemPrompt ?? "";
+    /** The schema of a structured answer. @type {{ given: any, schema: any, check(value: any): any } | undefined} */
+    this.output = undefined;
+    this.setOutput(options.output);
+    /** The last answer that fitted it. @type {any} */
+    this.answer = undefined;
     this.setTools(options.tools);
     this.setModels(options.model);
     this.number = 0;
@@ -147,6 +152,11 @@ class Core {
     this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
 
+  /** @param {any} schema */
+  setOutput(schema) {
+    this.output = schema === undefined ? undefined : { given: schema, ...prepareSchema("`output`", schema) };
+  }
+
   /** @param {string} name */
   toolOf(name) {
     return this.tools.get(name) ?? this.formerTools.get(name);
@@ -166,7 +176,7 @@ class Core {
     return modelSettings(model).provider;
   }
 
-  /** Plain settings for the engine: values, and the names of the functions that there are. */
+  /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;
     const has = FUNCTIONS.filter((name) => typeof options[name] === "function");
@@ -191,10 +201,9 @@ class Core {
       approval: options.approval, toolExecution: plain(options.toolExecution), maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
-      sessionState: options.sessionState, output: options.output, cache: options.cache, transfer: options.transfer,
+      sessionState: options.sessionState, output: this.output?.schema, outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
     };
-    // Leaves undefined members out, and copies: what the user changes later changes nothing here.
-    return JSON.parse(JSON.stringify(settings));
+    return JSON.stringify(settings);
   }
 
   /** The engine with this agent in it. */
@@ -476,7 +485,8 @@ function checkOptions(options) {
     if (!Array.isArray(policies) || policies.some((policy) => typeof policy !== "function")) throw misuse(`\`policies.${slot}\` must be an array of functions`);
   }
   if (options.systemPrompt !== undefined && typeof options.systemPrompt !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(options.systemPrompt)}`);
-  const { maxTurns } = options;
+  const { maxTurns, outputRetries } = options;
+  if (outputRetries !== undefined && !(Number.isInteger(outputRetries) && outputRetries >= 0)) throw misuse(`\`outputRetries\` must be a whole number, got ${outputRetries}`);
   if (maxTurns !== undefined && !(maxTurns === Infinity || (Number.isInteger(maxTurns) && maxTurns >= 0))) throw misuse(`\`maxTurns\` must be a whole number or Infinity, got ${maxTurns}`);
 }
 
@@ -601,6 +611,15 @@ export class Agent {
   set systemPrompt(text) {
     if (typeof text !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(text)}`);
     this.#core.systemPrompt = text;
+    this.#core.configure();
+  }
+
+  get output() {
+    return this.#core.output?.given;
+  }
+
+  set output(schema) {
+    this.#core.setOutput(schema);
     this.#core.configure();
   }
 

@@ -56,8 +56,8 @@ const EFFECTS = {
     return null;
   },
 
-  async transform({ core, log }, slot, { overflow }, signal) {
-    return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal), log);
+  async transform({ core, log }, slot, { overflow, cached }, signal) {
+    return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal, { cachedMessages: cached }), log);
   },
 
   async compact({ core, log }, slot, effect, signal) {

@@ -28,9 +28,9 @@ const RULES = {
     return answer === message ? true : answer ?? null;
   },
 
-  transformContext(core, { overflow, messages }) {
+  transformContext(core, { overflow, cached, messages }) {
     const { log } = core.speaking;
-    return transformAnswer(core.options.transformContext(messages ?? log, overflow), log);
+    return transformAnswer(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached }), log);
   },
 
   preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
@@ -84,6 +84,7 @@ const RULES = {
   requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
 
   validate(core, { callId, toolName, arguments: args }) {
+    if (toolName === OUTPUT_TOOL && !core.tools.has(toolName)) return checkOutput(core, args);
     const answer = core.toolOf(toolName).check(args);
     if ("error" in answer) return answer.error;
     // A schema that answers later is waited for when the tool starts.
@@ -91,6 +92,20 @@ const RULES = {
     core.checked.set(callId, answer);
   },
 };
+
+/** The tool that takes the structured answer is the engine's own; see src/machine/output.rs. */
+const OUTPUT_TOOL = "__structured_output";
+
+/** @param {any} core @param {any} value */
+function checkOutput(core, value) {
+  const answer = core.output.check(value);
+  if (answer instanceof Promise) {
+    answer.catch(() => {});
+    return "the schema of `output` must validate at once, without a promise";
+  }
+  if ("error" in answer) return answer.error;
+  core.answer = answer.value;
+}
 
 /** The AI SDK calls it needsApproval. @param {any} definition */
 const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;

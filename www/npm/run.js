@@ -304,7 +304,7 @@ export class Driver {
         return this.emit(this.end);
       }
       case KIND.END:
-        return this.#finish();
+        return this.#finish(piece);
     }
   }
 
@@ -542,10 +542,12 @@ export class Driver {
 
   // ---- the end
 
-  #finish() {
+  /** @param {string} output the structured answer, or nothing */
+  #finish(output) {
     const { messages, stopReason, usage, turns, error } = this.end;
     this.#close({
-      runId: this.runId, text: textOfLast(messages), messages, usage, turns, stopReason,
+      runId: this.runId, text: output || textOfLast(messages), messages, usage, turns, stopReason,
+      ...(output && { output: this.core.answer }),
       ...(error && { error: new AgentError(error, this.core.causeOf(error, this.abortReason)) }),
     });
   }

@@ -140,7 +140,10 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         (_, "8000") if is_local => "vllm",
         _ => "openai-compatible",
     };
-    (name, of(name))
+    let mut compat = of(name);
+    // Whatever runs at home, on whatever port: none of these servers refuses the question for its usage.
+    compat.stream_options |= is_local;
+    (name, compat)
 }
 
 fn of(name: &str) -> Compat {
@@ -303,6 +306,17 @@ mod tests {
         for (url, name) in servers {
             assert_eq!(known(url).0, name, "{url}");
         }
+    }
+
+    #[test]
+    fn a_server_at_home_is_asked_for_its_usage_on_any_port() {
+        let asks = |url: &str| known(url).1.stream_options;
+        assert!(
+            asks("http://127.0.0.1:37129/v1")
+                && asks("http://localhost/v1")
+                && asks("http://192.168.0.7:9/v1")
+        );
+        assert!(!asks("https://example.com/v1"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ import {
   Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, custom, openai, openaiCompatible, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type CompactionReport,
-  type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock,
+  type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
   type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
@@ -195,6 +195,8 @@ function piece(delta: Delta, run: AgentRun) {
 
 // ---- the plain shapes
 
+const raw: RawBlock = { type: "raw", data: { kind: "server_tool_use" } };
+void raw;
 const blocks: [TextBlock, ThinkingBlock, ImageBlock, FileBlock] = [
   { type: "text", text: "" }, { type: "thinking", thinking: "", redacted: true }, { type: "image", mimeType: "", data: "" }, { type: "file", mimeType: "", data: "", name: "" },
 ];

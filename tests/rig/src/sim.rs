@@ -760,7 +760,7 @@ fn rules(dice: &Dice) -> Rules {
         ("t0".to_owned(), *dice.pick(&[A::Approve, A::Ask])),
     ]);
     rules.approval.policy = Some(ToolApprovalPolicy::Custom {
-        rules: denied,
+        rules: denied.into_iter().collect(),
         default: *dice.pick(&[A::Approve, A::Ask, A::Deny]),
     });
     if dice.chance(50) {
