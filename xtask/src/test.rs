@@ -85,7 +85,7 @@ const PARTS: &[Part] = &[
     Part { name: "chromium", files: "tests/js/browser/package.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
     Part { name: "packaging", files: "tests/packaging/run.mjs", needs: Need::Browser, count: Count::Ours,
-        command: &["node", "--test", TAP, "FILES"] },
+        command: &["node", "FILES"] },
     Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
 ];
