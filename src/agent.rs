@@ -1,7 +1,6 @@
 //! The stateful agent: a history, an inbox and subscribers that outlive a run.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures::channel::oneshot;
@@ -17,6 +16,7 @@ use crate::machine::{AgentCommand, Input, Letter, LoopState, Receipt};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
+use crate::table::Table;
 
 /// Names a subscription. They are called in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +44,8 @@ struct Shared {
     published: RefCell<Rc<RefCell<Published>>>,
     cancel: RefCell<CancelToken>,
     session: RefCell<SessionState>,
-    subscribers: RefCell<BTreeMap<SubscriptionId, Rc<Subscriber>>>,
-    receipts: RefCell<BTreeMap<u64, oneshot::Sender<Delivery>>>,
+    subscribers: RefCell<Table<SubscriptionId, Rc<Subscriber>>>,
+    receipts: RefCell<Table<u64, oneshot::Sender<Delivery>>>,
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
     usage: Cell<Usage>,

@@ -3,7 +3,6 @@
 
 mod policy;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix};
@@ -12,6 +11,7 @@ use crate::call_ids::CallIds;
 pub use crate::event::DecisionSource;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
 use crate::message::{ContentBlock, ToolCallBlock};
+use crate::table::Table;
 
 /// What was decided about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub struct ApprovalStateMachine {
     /// How many entries are dispatched: always the first ones.
     dispatched: usize,
     /// Decisions for calls that no batch has had yet.
-    parked: BTreeMap<String, ToolDecision>,
+    parked: Table<String, ToolDecision>,
 }
 
 impl ApprovalStateMachine {
@@ -164,7 +164,7 @@ impl ApprovalStateMachine {
             calls.into_iter().map(|call| ApprovalEntry { state: ruled(action(&call)), call }).collect();
         let mut refused = Vec::new();
         for entry in &mut self.entries {
-            if let Some(decision) = self.parked.remove(&entry.call.call_id) {
+            if let Some(decision) = self.parked.remove(entry.call.call_id.as_str()) {
                 refused.extend(entry.resolve(decision, DecisionSource::Command).err());
             }
         }
@@ -193,11 +193,12 @@ impl ApprovalStateMachine {
     /// As [`ApprovalStateMachine::resolve`]; an unknown id is reported before a decision that comes too late.
     pub fn resolve_all(
         &mut self,
-        decisions: BTreeMap<String, ToolDecision>,
+        decisions: impl IntoIterator<Item = (String, ToolDecision)>,
         by: DecisionSource,
     ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
-        let known: BTreeSet<&str> = self.entries.iter().map(|entry| entry.call.call_id.as_str()).collect();
-        if let Some(id) = decisions.keys().find(|id| !known.contains(id.as_str())) {
+        let decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
+        let known: Table<&str, ()> = self.entries.iter().map(|e| (e.call.call_id.as_str(), ())).collect();
+        if let Some((id, _)) = decisions.iter().find(|(id, _)| !known.contains_key(id.as_str())) {
             return Err(ApprovalError::UnknownToolCallId(id.clone()));
         }
         self.decide_all(decisions, by)
@@ -228,21 +229,22 @@ impl ApprovalStateMachine {
     /// Where one of the calls was decided otherwise, or has started; then nothing is parked either.
     pub fn decide_all(
         &mut self,
-        mut decisions: BTreeMap<String, ToolDecision>,
+        decisions: impl IntoIterator<Item = (String, ToolDecision)>,
         by: DecisionSource,
     ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
+        let mut decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
         for entry in &self.entries {
-            if let Some(decision) = decisions.get(&entry.call.call_id) {
+            if let Some(decision) = decisions.get(entry.call.call_id.as_str()) {
                 entry.would_resolve(decision)?;
             }
         }
         let mut resolved = Vec::with_capacity(decisions.len());
         for entry in &mut self.entries {
-            if let Some((id, decision)) = decisions.remove_entry(&entry.call.call_id) {
+            if let Some((id, decision)) = decisions.remove_entry(entry.call.call_id.as_str()) {
                 resolved.push((id, entry.resolve(decision, by)?));
             }
         }
-        resolved.extend(decisions.keys().map(|id| (id.clone(), Resolution::Parked)));
+        resolved.extend(decisions.iter().map(|(id, _)| (id.clone(), Resolution::Parked)));
         self.parked.extend(decisions);
         Ok(resolved)
     }
@@ -435,7 +437,7 @@ impl ToJson for ApprovalStateMachine {
         let mut object = ObjectWriter::new(out);
         object.field("entries", &self.entries);
         let mut parked = ObjectWriter::new(object.key("parked"));
-        for (id, decision) in &self.parked {
+        for (id, decision) in self.parked.iter() {
             parked.field(id, decision);
         }
         parked.end();
@@ -447,7 +449,7 @@ impl FromJson for ApprovalStateMachine {
     fn from_json(value: &Value) -> Result<Self, String> {
         let entries = value.get("entries").map_or(Ok(Vec::new()), Vec::<ApprovalEntry>::from_json)?;
         let dispatched = entries.iter().take_while(|entry| entry.state == ApprovalState::Dispatched).count();
-        let mut parked = BTreeMap::new();
+        let mut parked = Table::new();
         for (id, decision) in
             value.get("parked").and_then(Value::as_object).into_iter().flat_map(|map| map.iter())
         {
@@ -506,10 +508,10 @@ mod tests {
         let mut table = asking(&["a", "b"]);
         table.resolve("b", reject(), DecisionSource::Command).unwrap();
         let before = table.clone();
-        let accept = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), ToolDecision::Accept)).collect();
-        assert!(table.resolve_all(accept(&["a", "b"]), DecisionSource::Command).is_err());
-        assert!(table.resolve_all(accept(&["a", "x"]), DecisionSource::Command).is_err());
-        assert!(table.decide_all(accept(&["b", "x"]), DecisionSource::Command).is_err());
+        let accept = |ids: [&str; 2]| ids.map(|id| (id.to_owned(), ToolDecision::Accept));
+        assert!(table.resolve_all(accept(["a", "b"]), DecisionSource::Command).is_err());
+        assert!(table.resolve_all(accept(["a", "x"]), DecisionSource::Command).is_err());
+        assert!(table.decide_all(accept(["b", "x"]), DecisionSource::Command).is_err());
         assert_eq!(table, before);
     }
 

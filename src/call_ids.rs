@@ -1,15 +1,14 @@
 //! Ids of tool calls: unique in the whole history, whatever the model sends.
 
-use std::collections::BTreeMap;
-
+use crate::id_map::IdMap;
 use crate::json::{Map, RawJson, ToJson, Value};
 use crate::message::{AgentMessage, ToolCallBlock};
 
 /// The ids that are taken. A second `t1` becomes `t1#2`, an empty id `call_1`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct CallIds {
-    /// Each id, and the number to try next when it comes again.
-    taken: BTreeMap<String, u64>,
+    /// Each id, and the number to try next when it comes again; 0 for one that was given back.
+    taken: IdMap<String, u64>,
 }
 
 impl CallIds {
@@ -25,7 +24,9 @@ impl CallIds {
         for message in messages {
             if let AgentMessage::Assistant(message) = message {
                 for call in message.tool_calls() {
-                    self.taken.entry(call.call_id.clone()).or_insert(2);
+                    if !self.is_taken(&call.call_id) {
+                        self.taken.insert(call.call_id.clone(), 2);
+                    }
                 }
             }
         }
@@ -33,22 +34,28 @@ impl CallIds {
 
     /// Gives an id back that was claimed for a call that came to nothing.
     pub fn release(&mut self, id: &str) {
-        self.taken.remove(id);
+        if self.is_taken(id) {
+            self.taken.insert(id.to_owned(), 0);
+        }
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.taken.get(id).is_some_and(|next| *next > 0)
     }
 
     /// Takes an id: the wanted one if it is free, else one made from it.
     pub fn claim(&mut self, wanted: &str) -> String {
         let (stem, joint) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
         let first = if wanted.is_empty() { 1 } else { 2 };
-        if !wanted.is_empty() && !self.taken.contains_key(wanted) {
+        if !wanted.is_empty() && !self.is_taken(wanted) {
             self.taken.insert(wanted.to_owned(), first);
             return wanted.to_owned();
         }
-        let mut number = self.taken.get(wanted).copied().unwrap_or(first);
+        let mut number = self.taken.get(wanted).copied().filter(|next| *next > 0).unwrap_or(first);
         let id = loop {
             let id = [stem, joint, &number.to_string()].concat();
             number += 1;
-            if !self.taken.contains_key(&id) {
+            if !self.is_taken(&id) {
                 break id;
             }
         };

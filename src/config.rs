@@ -354,13 +354,13 @@ impl AgentLoopConfig {
     /// Misuse, where two have the same name, one has none, or its parameters are no JSON Schema object.
     pub fn set_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) -> Result<(), AgentError> {
         let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = crate::table::Table::new();
         for spec in &specs {
             let name = spec.schema.name.as_ref();
             if name.is_empty() {
                 return Err(AgentError::new(ErrorKind::Misuse, "a tool needs a name"));
             }
-            if !names.insert(name) {
+            if names.insert(name, ()).is_some() {
                 let text = ["two tools are named `", name, "`; names must be unique"].concat();
                 return Err(AgentError::new(ErrorKind::Misuse, text));
             }

@@ -334,7 +334,13 @@ impl AgentStream {
             }
         }
         match self.held.take() {
-            None => Poll::Pending,
+            None => {
+                if self.tasks.has_woken() {
+                    // What woke itself meanwhile has its turn when the others of the executor had theirs.
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
             Some((id, Polled::More(reply))) if !told && ends_answer(&reply) => {
                 self.held = Some((id, Polled::More(reply)));
                 Poll::Ready(false)
@@ -357,9 +363,17 @@ impl AgentStream {
         match polled {
             Polled::More(reply) => self.step(Input::Reply(id, reply)),
             Polled::Last(reply) => {
+                self.hear_progress();
                 self.tasks.remove(id);
                 self.step(Input::Reply(id, reply));
             }
+        }
+    }
+
+    /// Takes what the tools have shown. What may end them comes after it: nothing that was shown is lost.
+    fn hear_progress(&mut self) {
+        while let Some((id, polled)) = self.tasks.take_progress() {
+            self.take_polled(id, polled);
         }
     }
 
@@ -369,6 +383,7 @@ impl AgentStream {
         if !self.abort_heard && self.line.cancel.is_cancelled() {
             self.abort_heard = true;
             heard = true;
+            self.hear_progress();
             let reason = self.line.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
             self.step(Input::Abort(reason));
         }
@@ -379,6 +394,7 @@ impl AgentStream {
         let mut heard = false;
         while let Some(command) = self.line.inbox.take() {
             heard = true;
+            self.hear_progress();
             self.step(Input::Command(command));
         }
         heard

@@ -8,26 +8,35 @@ use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::id_map::IdMap;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 /// How deep arrays and objects may stand inside one another.
 const MAX_DEPTH: u32 = 128;
 
-/// Why a text is not the JSON that was wanted: a message in lower case and the byte where reading stopped.
+/// Why a text is not the JSON that was wanted: a message in lower case and the byte where reading stopped. One pointer,
+/// because every function that reads hands it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonError {
+pub struct JsonError(Box<(&'static str, usize)>);
+
+impl JsonError {
     /// What was found, and what was wanted.
-    pub message: String,
+    pub fn message(&self) -> &str {
+        self.0.0
+    }
+
     /// Byte offset in the text.
-    pub offset: usize,
+    pub fn offset(&self) -> usize {
+        self.0.1
+    }
 }
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        f.write_str(" at byte ")?;
-        fmt::Display::fmt(&self.offset, f)
+        let mut offset = String::new();
+        write_u64(u64::try_from(self.offset()).unwrap_or(0), &mut offset);
+        [self.message(), " at byte ", &offset].iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -141,18 +150,17 @@ impl Map {
         if self.0.len() < 2 {
             return;
         }
-        let mut order: Vec<usize> = (0..self.0.len()).collect();
-        let key = |i: &usize| self.0.get(*i).map(|(k, _)| k.as_str());
-        order.sort_by(|a, b| key(a).cmp(&key(b)).then(a.cmp(b)));
-        let mut doomed: Vec<usize> = order
-            .iter()
-            .zip(order.iter().skip(1))
-            .filter(|(a, b)| key(a) == key(b))
-            .map(|(a, _)| *a)
-            .collect();
-        doomed.sort_unstable();
-        for at in doomed.into_iter().rev() {
-            self.0.remove(at);
+        let mut seen = IdMap::default();
+        let mut doomed = vec![false; self.0.len()];
+        for (at, (key, _)) in self.0.iter().enumerate() {
+            let before = seen.insert(key.as_str(), at).and_then(|before| doomed.get_mut(before));
+            if let Some(before) = before {
+                *before = true;
+            }
+        }
+        if doomed.contains(&true) {
+            let mut doomed = doomed.into_iter();
+            self.0.retain(|_| doomed.next() != Some(true));
         }
     }
 }
@@ -188,6 +196,12 @@ impl Value {
     /// A member of an object; `None` for anything else.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
+    }
+
+    /// A member of an object, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let Value::Object(map) = self else { return None };
+        map.0.iter_mut().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
     /// The value at a path of keys.
@@ -556,10 +570,25 @@ impl<'a> Reader<'a> {
     }
 
     /// The first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`); `None` at the end.
+    #[inline]
+    pub fn peek(&mut self) -> Option<u8> {
+        // A plain number comes back in a register, an option would not.
+        match self.look() {
+            0 => None,
+            byte => Some(byte),
+        }
+    }
+
+    /// As `peek`, 0 at the end.
+    #[inline(never)]
+    fn look(&mut self) -> u8 {
+        self.ahead().unwrap_or(0)
+    }
+
     // Inlined whatever the level of optimisation: most of a chunk is read by calls of this that find no blank.
     #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
     #[inline(always)]
-    pub fn peek(&mut self) -> Option<u8> {
+    fn ahead(&mut self) -> Option<u8> {
         match self.byte() {
             Some(byte) if byte > b' ' => Some(byte),
             _ => self.peek_behind_blanks(),
@@ -589,7 +618,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where something is.
     pub fn end(&mut self) -> Result<(), JsonError> {
-        match self.peek() {
+        self.peek_behind_blanks();
+        match self.byte() {
             None => Ok(()),
             Some(_) => Err(self.error("more text after the JSON value")),
         }
@@ -603,7 +633,7 @@ impl<'a> Reader<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        self.open(b'{', "an object")?;
+        self.open(b'{', "an object was expected")?;
         let mut is_first = true;
         while let Some(key) = self.next_key(is_first)? {
             is_first = false;
@@ -620,7 +650,7 @@ impl<'a> Reader<'a> {
         &mut self,
         mut item: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        self.open(b'[', "a list")?;
+        self.open(b'[', "a list was expected")?;
         let mut index = 0;
         while self.next_item(index == 0)? {
             item(self, index)?;
@@ -633,7 +663,7 @@ impl<'a> Reader<'a> {
     /// code of `object` stands in the wasm file once for each use.
     #[inline(never)]
     fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
-        match self.peek() {
+        match self.ahead() {
             Some(b'}') => return self.close().map(|()| None),
             Some(b',') if !is_first => self.at += 1,
             _ if is_first => {}
@@ -643,7 +673,7 @@ impl<'a> Reader<'a> {
             Some(key) => Cow::Borrowed(key),
             None => Cow::Owned(self.key()?),
         };
-        if self.peek() != Some(b':') {
+        if self.ahead() != Some(b':') {
             return Err(self.error("a colon was expected"));
         }
         self.at += 1;
@@ -653,7 +683,7 @@ impl<'a> Reader<'a> {
     /// Whether another item follows.
     #[inline(never)]
     fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
-        match self.peek() {
+        match self.ahead() {
             Some(b']') => return self.close().map(|()| false),
             Some(b',') if !is_first => self.at += 1,
             _ if is_first => {}
@@ -671,7 +701,7 @@ impl<'a> Reader<'a> {
         if let Some(plain) = self.plain_string() {
             return Ok(Some(plain));
         }
-        if self.peek() != Some(b'"') {
+        if self.ahead() != Some(b'"') {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
@@ -709,7 +739,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
-        if self.peek() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|_| None) }
+        if self.ahead() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Reads a whole number that is not negative; anything else is skipped and gives `None`.
@@ -725,7 +755,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn skip(&mut self) -> Result<&'a str, JsonError> {
-        self.peek();
+        self.ahead();
         let start = self.at;
         self.pass_over()?;
         Ok(self.since(start))
@@ -736,7 +766,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn pass_over(&mut self) -> Result<(), JsonError> {
-        match self.peek() {
+        match self.ahead() {
             Some(b'{') => self.object(|reader, _| reader.pass_over()),
             Some(b'[') => self.array(|reader, _| reader.pass_over()),
             Some(b'"') => self.skip_string(),
@@ -754,7 +784,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn value(&mut self) -> Result<Value, JsonError> {
-        match self.peek() {
+        match self.ahead() {
             Some(b'{') => {
                 let mut map = Map::new();
                 self.object(|reader, key| {
@@ -782,11 +812,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn open(&mut self, bracket: u8, what: &str) -> Result<(), JsonError> {
-        if self.peek() != Some(bracket) {
-            let mut message = String::from(what);
-            message.push_str(" was expected");
-            return Err(self.error(&message));
+    #[inline(never)]
+    fn open(&mut self, bracket: u8, otherwise: &'static str) -> Result<(), JsonError> {
+        if self.ahead() != Some(bracket) {
+            return Err(self.error(otherwise));
         }
         self.at += 1;
         self.depth += 1;
@@ -810,7 +839,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a string without escapes; anything else is left where it is.
     fn plain_string(&mut self) -> Option<&'a str> {
-        if self.peek() != Some(b'"') {
+        if self.ahead() != Some(b'"') {
             return None;
         }
         let start = self.at + 1;
@@ -825,7 +854,7 @@ impl<'a> Reader<'a> {
     /// Reads a key that is no plain string.
     #[cold]
     fn key(&mut self) -> Result<String, JsonError> {
-        if self.peek() == Some(b'"') {
+        if self.ahead() == Some(b'"') {
             self.string()
         } else {
             Err(self.error("a key in quotes was expected"))
@@ -971,8 +1000,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn error(&self, message: &str) -> JsonError {
-        JsonError { message: message.to_owned(), offset: self.at }
+    #[inline(never)]
+    fn error(&self, message: &'static str) -> JsonError {
+        JsonError(Box::new((message, self.at)))
     }
 }
 

@@ -14,6 +14,7 @@ pub mod context;
 pub mod driver;
 pub mod error;
 pub mod event;
+mod id_map;
 pub mod isolate;
 pub mod json;
 pub mod machine;
@@ -27,6 +28,7 @@ pub mod state;
 pub mod stream;
 pub mod stream_parts;
 pub mod subagent;
+pub mod table;
 pub mod tool;
 
 #[cfg(target_arch = "wasm32")]

@@ -214,6 +214,9 @@ pub enum ContentBlock {
     Image(ImageBlock),
     /// From the user.
     File(FileBlock),
+    /// From the assistant: what only its provider understands, as it was written. Calls that the provider ran itself,
+    /// their results, kinds of block that nobody knows yet. Given back unchanged to the same provider.
+    Raw(RawJson),
 }
 
 impl ContentBlock {
@@ -235,7 +238,7 @@ pub struct UserMessage {
 /// From the model: texts, thinking, tool calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssistantMessage {
-    /// Text, thinking and tool call blocks.
+    /// Text, thinking, tool call and raw blocks.
     pub content: Vec<ContentBlock>,
     /// The name of the provider, such as `openai`.
     pub provider: String,
@@ -479,6 +482,7 @@ impl ToJson for ContentBlock {
                 object.field("type", "file").field("mimeType", &file.mime_type).field("data", &file.data);
                 object.optional("name", &file.name);
             }
+            ContentBlock::Raw(data) => _ = object.field("type", "raw").field("data", data),
         }
         object.end();
     }
@@ -532,6 +536,7 @@ impl FromJson for ContentBlock {
                 data: text_field(value, "data")?.into(),
                 name: optional("name"),
             }),
+            Some("raw") => ContentBlock::Raw(value.get("data").unwrap_or(&Value::Null).to_raw()),
             Some(other) => return Err(["unknown block type `", other, "`"].concat()),
             None => {
                 let got = ["a block must be an object with a `type`, got ", value.kind()];
@@ -605,7 +610,13 @@ impl ToJson for AssistantMessage {
 impl FromJson for AssistantMessage {
     fn from_json(value: &Value) -> Result<Self, String> {
         let takes = |b: &ContentBlock| {
-            matches!(b, ContentBlock::Text(_) | ContentBlock::Thinking(_) | ContentBlock::ToolCall(_))
+            matches!(
+                b,
+                ContentBlock::Text(_)
+                    | ContentBlock::Thinking(_)
+                    | ContentBlock::ToolCall(_)
+                    | ContentBlock::Raw(_)
+            )
         };
         let word = value.get("stopReason").and_then(Value::as_str);
         let stop_reason = match word {

@@ -89,7 +89,7 @@ pub struct ModelRequest {
 /// What a model call yields, in order: `Start`, blocks numbered from 0 without gaps, then `Done` or `Error`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantMessageEvent {
-    /// The provider answered.
+    /// The provider answered. Once more: it begins anew, what came before is void.
     Start,
     /// A text block begins.
     TextStart {
@@ -153,6 +153,13 @@ pub enum AssistantMessageEvent {
         index: u32,
         /// What the wire needs back, an object.
         metadata: Option<RawJson>,
+    },
+    /// A block that only its provider understands, whole.
+    Raw {
+        /// The block.
+        index: u32,
+        /// As it was written.
+        data: RawJson,
     },
     /// What was used so far; the last word wins.
     Usage(Usage),
@@ -237,6 +244,7 @@ enum Partial {
     Text(TextBlock),
     Thinking(ThinkingBlock),
     Call(PartialCall),
+    Raw(RawJson),
 }
 
 #[derive(Clone, Debug)]
@@ -267,7 +275,9 @@ impl Assembler {
     pub fn push(&mut self, event: AssistantMessageEvent) -> Result<Option<Delta>, String> {
         use AssistantMessageEvent as E;
         match event {
-            E::Start | E::Ping | E::Done { .. } | E::Error(_) => {}
+            E::Start => self.blocks.clear(),
+            E::Ping | E::Done { .. } | E::Error(_) => {}
+            E::Raw { index, data } => self.open(index, Partial::Raw(data))?,
             E::Usage(usage) => self.usage = usage,
             E::TextStart { index } => self.open(index, Partial::Text(TextBlock::default()))?,
             E::ThinkingStart { index } => self.open(index, Partial::Thinking(ThinkingBlock::default()))?,
@@ -356,6 +366,7 @@ impl Assembler {
             assembled.content.push(match block {
                 Partial::Text(block) => ContentBlock::Text(block),
                 Partial::Thinking(block) => ContentBlock::Thinking(block),
+                Partial::Raw(data) => ContentBlock::Raw(data),
                 Partial::Call(call) => {
                     let (block, fault) = call.finish(stop_reason);
                     if let Some(fault) = fault {
@@ -613,6 +624,18 @@ mod tests {
         assert_eq!(call("{\"a\":", true, Length).1, Some(CallFault::Cut));
         assert!(matches!(call("{\"a\":", true, ToolUse).1, Some(CallFault::Malformed(_))));
         assert_eq!(call("[1]", true, ToolUse).1, Some(CallFault::NotAnObject));
+    }
+
+    #[test]
+    fn a_second_start_voids_what_came_before() {
+        let mut assembler = Assembler::default();
+        for text in ["void", "new"] {
+            assembler.push(AssistantMessageEvent::Start).unwrap();
+            assembler.push(AssistantMessageEvent::TextStart { index: 0 }).unwrap();
+            assembler.push(AssistantMessageEvent::TextDelta { index: 0, delta: text.into() }).unwrap();
+        }
+        let assembled = assembler.finish(MessageStopReason::Stop);
+        assert_eq!(assembled.content, [ContentBlock::text("new")]);
     }
 
     #[test]

@@ -23,8 +23,8 @@ fn check(seed: u64, disturbance: Disturbance) -> Played {
 
 #[test]
 fn the_grammar_holds_and_every_call_has_one_result_whatever_happens() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..runs(40_000) {
+    let (runs, mut seen) = (runs(40_000), BTreeMap::new());
+    for seed in 0..runs {
         for event in check(seed, Disturbance::default()).trace {
             *seen.entry(event).or_insert(0) += 1;
         }
@@ -42,7 +42,7 @@ fn the_grammar_holds_and_every_call_has_one_result_whatever_happens() {
         "cache_action",
         "before_llm_call",
     ] {
-        assert!(seen.get(event).is_some_and(|count| *count > 100), "{event} is rare: {seen:?}");
+        assert!(seen.get(event).is_some_and(|count| *count * 200 > runs), "{event} is rare: {seen:?}");
     }
 }
 

@@ -1,7 +1,12 @@
 //! Every await of a run can be interrupted: one place after the other never answers, and the run is aborted, timed
 //! out, dropped or steered there.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails here says where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails here says where"
+)]
 
 use std::cell::RefCell;
 use std::future::{pending, ready};
@@ -11,11 +16,11 @@ use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, model, quick, spec, text, tool,
+    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text, tool,
 };
 use turnwheel::agent::Delivery;
 use turnwheel::config::{AgentLoopConfig, SteeringTime};
-use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::error::ErrorKind;
 use turnwheel::event::{AgentEvent, RunStopReason};
 use turnwheel::message::AgentMessage;
 use turnwheel::policy::Transform;
@@ -126,10 +131,6 @@ fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
     }
 }
 
-fn failure(kind: ErrorKind) -> Answer {
-    vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
-}
-
 /// A run that waits for somebody who never answers.
 fn stuck(place: &str, change: impl Fn(&mut AgentLoopConfig)) -> Stage {
     let clock = Clock::default();
@@ -142,7 +143,7 @@ fn stuck(place: &str, change: impl Fn(&mut AgentLoopConfig)) -> Stage {
 }
 
 fn ending(stage: &Stage) -> (RunStopReason, Option<ErrorKind>) {
-    let result = stage.stream.as_ref().unwrap().result().unwrap();
+    let result = stage.result();
     (result.stop_reason, result.error.as_ref().map(|error| error.code()))
 }
 

@@ -1,8 +1,7 @@
 //! What the rules say about a tool before anybody is asked.
 
-use std::collections::BTreeMap;
-
 use crate::json::{FromJson, Value};
+use crate::table::Table;
 
 /// What a rule says. Ordered by strictness: approve, ask, deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +75,7 @@ pub enum ToolApprovalPolicy {
     /// By name.
     Custom {
         /// By exact name, case-sensitive.
-        rules: BTreeMap<String, ToolApprovalAction>,
+        rules: Table<String, ToolApprovalAction>,
         /// For all others.
         default: ToolApprovalAction,
     },
@@ -104,18 +103,16 @@ impl ToolApprovalPolicy {
     /// The same policy with other rules on top. Where there are no rules by name, only a denial is taken over: it
     /// must hold everywhere.
     #[must_use]
-    pub fn with_overrides(self, overrides: BTreeMap<String, ToolApprovalAction>) -> Self {
-        let denials = || {
-            let denied = overrides.iter().filter(|(_, action)| **action == ToolApprovalAction::Deny);
-            denied.map(|(name, action)| (name.clone(), *action)).collect::<BTreeMap<_, _>>()
-        };
+    pub fn with_overrides(self, overrides: impl IntoIterator<Item = (String, ToolApprovalAction)>) -> Self {
+        let overrides = overrides.into_iter();
+        let is_denial = |(_, action): &(String, ToolApprovalAction)| *action == ToolApprovalAction::Deny;
         let (rules, default) = match self {
             ToolApprovalPolicy::Custom { mut rules, default } => {
                 rules.extend(overrides);
                 (rules, default)
             }
-            ToolApprovalPolicy::None => (denials(), ToolApprovalAction::Ask),
-            ToolApprovalPolicy::All => (denials(), ToolApprovalAction::Approve),
+            ToolApprovalPolicy::None => (overrides.filter(is_denial).collect(), ToolApprovalAction::Ask),
+            ToolApprovalPolicy::All => (overrides.filter(is_denial).collect(), ToolApprovalAction::Approve),
         };
         ToolApprovalPolicy::Custom { rules, default }
     }
@@ -163,9 +160,9 @@ pub fn strip_tool_prefix(name: &str) -> &str {
     }
 }
 
-fn has_command_rule(rules: &BTreeMap<String, ToolApprovalAction>, scope: &str) -> bool {
+fn has_command_rule(rules: &Table<String, ToolApprovalAction>, scope: &str) -> bool {
     let prefix = [scope, "::"].concat();
-    rules.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+    rules.first_from(prefix.as_str()).is_some_and(|(name, _)| name.starts_with(&prefix))
 }
 
 /// Whether a command hands a script to another shell (`sh -c '…'`), or is not even whole.
@@ -246,7 +243,7 @@ impl FromJson for ApprovalOptions {
         if rules.is_none() && default.is_none() {
             return Ok(ApprovalOptions { mode, policy: None });
         }
-        let mut by_name = BTreeMap::new();
+        let mut by_name = Table::new();
         for (name, action) in rules.into_iter().flat_map(|rules| rules.iter()) {
             by_name.insert(name.to_owned(), action_of(name, action)?);
         }
@@ -282,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_denial_holds_in_every_mode_and_on_every_policy() {
-        let denial = || BTreeMap::from([("rm".to_owned(), Deny)]);
+        let denial = || [("rm".to_owned(), Deny)];
         for base in [ToolApprovalPolicy::All, ToolApprovalPolicy::None, ToolApprovalPolicy::with_defaults()] {
             let policy = base.with_overrides(denial());
             for mode in [ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed] {

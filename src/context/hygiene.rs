@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use super::budget;
 use super::passes::{
-    DanglingCalls, IdMap, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
+    DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
     merge_same_role, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
 };
+use crate::id_map::IdMap;
 use crate::message::{AgentMessage, ContentBlock, LlmMessage, MessageStopReason};
 
 /// What becomes of neighbouring messages of one role.

@@ -79,6 +79,7 @@ fn block_bytes(block: &ContentBlock) -> u64 {
         ContentBlock::Text(block) => block.text.len(),
         ContentBlock::Thinking(block) => block.thinking.len(),
         ContentBlock::ToolCall(call) => call.arguments.as_str().len(),
+        ContentBlock::Raw(data) => data.as_str().len(),
         ContentBlock::Image(_) | ContentBlock::File(_) => 0,
     };
     u64::try_from(length).unwrap_or(u64::MAX)

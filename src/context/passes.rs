@@ -1,5 +1,7 @@
 //! The passes, each linear in what it is given. A message that does not change is not touched.
 
+use crate::id_map::IdMap;
+
 /// Who a message is from, as far as the passes care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -83,11 +85,13 @@ pub fn dedup_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut last = IdMap::default();
     let mut doomed = Vec::new();
     for place in results(messages) {
-        if let Some(earlier) = last.insert(place.id, place.at) {
-            doomed.push(earlier);
+        last.insert(place.id, place.at);
+    }
+    for place in results(messages) {
+        if last.get(place.id) != Some(&place.at) {
+            doomed.push(place.at);
         }
     }
-    doomed.sort_unstable();
     remove_parts(messages, &doomed);
 }
 
@@ -225,75 +229,4 @@ fn remove_parts<M: Reducible>(messages: &mut Vec<M>, doomed: &[Place]) {
         let is_left = parts.is_empty() || message.retain(&|part| parts.binary_search(&part).is_err());
         is_left && !message.is_empty()
     });
-}
-
-/// A map from ids to places in linear time: never walked, so it need not be ordered.
-#[derive(Default)]
-pub(super) struct IdMap<'a> {
-    slots: Vec<Option<(&'a str, Place)>>,
-    used: usize,
-}
-
-impl<'a> IdMap<'a> {
-    /// Gives the place that the id had before.
-    pub(super) fn insert(&mut self, id: &'a str, at: Place) -> Option<Place> {
-        if (self.used + 1) * 2 > self.slots.len() {
-            let larger = vec![None; (self.slots.len() * 2).max(16)];
-            let smaller = std::mem::replace(&mut self.slots, larger);
-            self.used = 0;
-            for (id, at) in smaller.into_iter().flatten() {
-                self.insert(id, at);
-            }
-        }
-        let slot = self.slot(id);
-        match self.slots.get_mut(slot) {
-            Some(Some((_, place))) => Some(std::mem::replace(place, at)),
-            Some(empty) => {
-                *empty = Some((id, at));
-                self.used += 1;
-                None
-            }
-            None => None,
-        }
-    }
-
-    pub(super) fn contains(&self, id: &str) -> bool {
-        matches!(self.slots.get(self.slot(id)), Some(Some(_)))
-    }
-
-    /// Where an id is, or would be.
-    fn slot(&self, id: &str) -> usize {
-        let mask = self.slots.len().wrapping_sub(1);
-        let mut hash: u32 = 0x811c_9dc5;
-        for byte in id.bytes() {
-            hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        }
-        let mut slot = usize::try_from(hash ^ (hash >> 15)).unwrap_or(0) & mask;
-        while let Some(Some((found, _))) = self.slots.get(slot) {
-            if *found == id {
-                break;
-            }
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_map_finds_what_was_put_in_however_many() {
-        let ids: Vec<String> = (0..1_000).map(|n| format!("call_{n}")).collect();
-        let mut map = IdMap::default();
-        assert!(!map.contains("call_0"));
-        for (at, id) in ids.iter().enumerate() {
-            assert_eq!(map.insert(id, (at, 0)), None);
-        }
-        for (at, id) in ids.iter().enumerate() {
-            assert_eq!(map.insert(id, (0, 0)), Some((at, 0)));
-        }
-        assert!(!map.contains("call_1000"));
-    }
 }

@@ -1,6 +1,6 @@
 //! The running effects: each is polled only when it was woken, tools ahead of the rest.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,6 +14,7 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::isolate::guard;
 use crate::machine::{EffectId, Reply};
 use crate::stream::AssistantMessageEvent;
+use crate::table::Table;
 use crate::tool::{ToolOutcome, Updates};
 
 /// What an effect does.
@@ -70,7 +71,7 @@ pub(super) enum Polled {
 /// The running effects.
 #[derive(Default)]
 pub(super) struct Tasks {
-    tasks: BTreeMap<EffectId, Task>,
+    tasks: Table<EffectId, Task>,
     woken: Arc<Woken>,
     round: u64,
     /// Tools of this round that may have something to say.
@@ -151,12 +152,26 @@ impl Tasks {
         });
     }
 
-    /// Begins a round: every tool that was woken by now is looked at once. Without rounds a tool that wakes itself
-    /// would keep everybody else from being heard.
+    /// Begins a round: every tool that was woken by now goes on once, before the answer of any of them counts; they
+    /// are heard in the order of the calls. Without rounds a tool that wakes itself would keep everybody else from
+    /// being heard.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
-        let woken = self.woken.with(|queues| std::mem::take(&mut queues.tools));
-        self.left.extend(woken);
+        self.left = self.woken.with(|queues| std::mem::take(&mut queues.tools));
+        self.left.make_contiguous().sort_unstable();
+        for id in &self.left {
+            if let Some(Task { work: Work::Tool(tool), waker, .. }) = self.tasks.get_mut(id) {
+                tool.advance(&mut Context::from_waker(waker), self.round);
+            }
+        }
+    }
+
+    /// What some tool has shown and nobody has heard of.
+    pub(super) fn take_progress(&mut self) -> Option<(EffectId, Polled)> {
+        self.tasks.iter_mut().find_map(|(id, task)| match &mut task.work {
+            Work::Tool(tool) => tool.progress().map(|polled| (*id, polled)),
+            _ => None,
+        })
     }
 
     /// Polls the tools of this round until one has something to say.
@@ -170,14 +185,21 @@ impl Tasks {
         None
     }
 
-    /// Polls the other woken effects until one has something to say.
+    /// Polls the other woken effects, each once, until one has something to say.
     pub(super) fn poll_others(&mut self) -> Option<(EffectId, Polled)> {
-        while let Some(id) = self.woken.with(|queues| queues.others.pop_front()) {
+        let woken = self.woken.with(|queues| queues.others.len());
+        for _ in 0..woken {
+            let id = self.woken.with(|queues| queues.others.pop_front())?;
             if let Some(polled) = self.poll(id) {
                 return Some((id, polled));
             }
         }
         None
+    }
+
+    /// Whether some effect was woken since it was looked at.
+    pub(super) fn has_woken(&self) -> bool {
+        self.woken.with(|queues| !queues.tools.is_empty() || !queues.others.is_empty())
     }
 
     /// Polls one effect, woken or not.
@@ -210,25 +232,33 @@ impl Tasks {
 
 impl ToolWork {
     fn poll(&mut self, cx: &mut Context<'_>, round: u64) -> Option<Polled> {
-        if self.outcome.is_none() && self.round != round {
-            self.round = round;
-            self.updates.wake_by(cx.waker());
-            match guard(|| Ok(self.future.as_mut().poll(cx))) {
-                Ok(Poll::Pending) => {}
-                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
-                Err(text) => self.outcome = Some(ToolOutcome::Failed(text)),
-            }
+        self.advance(cx, round);
+        let ended = |outcome| Polled::Last(Reply::Executed(outcome));
+        self.progress().or_else(|| self.outcome.take().map(ended))
+    }
+
+    /// Goes on, once in a round.
+    fn advance(&mut self, cx: &mut Context<'_>, round: u64) {
+        if self.outcome.is_some() || self.round == round {
+            return;
         }
-        match self.updates.take() {
-            Some(update) => Some(Polled::More(Reply::Progress(update))),
-            None => self.outcome.take().map(|outcome| Polled::Last(Reply::Executed(outcome))),
+        self.round = round;
+        self.updates.wake_by(cx.waker());
+        match guard(|| Ok(self.future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
+            Err(text) => self.outcome = Some(ToolOutcome::Failed(text)),
         }
+    }
+
+    fn progress(&self) -> Option<Polled> {
+        self.updates.take().map(|update| Polled::More(Reply::Progress(update)))
     }
 }
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        let ids: Vec<EffectId> = self.tasks.keys().copied().collect();
+        let ids: Vec<EffectId> = self.tasks.iter().map(|(id, _)| *id).collect();
         for id in ids {
             self.remove(id);
         }

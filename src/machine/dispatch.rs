@@ -1,7 +1,7 @@
 //! The calls of one answer: policies for the whole batch, approval, look-up and schema, execution, results in the
 //! order of the calls.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::approval::{
@@ -19,6 +19,7 @@ use crate::message::{
 use crate::policy::{DispatchCall, DispatchVerdict};
 use crate::ports::{ApprovalRequest, HookCall};
 use crate::stream::CallFault;
+use crate::table::Table;
 use crate::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
 
 use super::infer::{command_of, with_arguments};
@@ -236,7 +237,7 @@ impl Step<'_> {
         let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();
         let resolved = match answered {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
-            None => self.s.table.decide_all(decisions.into_iter().collect(), DecisionSource::Command),
+            None => self.s.table.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
             Ok(resolved) => self.tell_decisions(resolved),
@@ -397,11 +398,15 @@ impl Step<'_> {
             let tool = batch.calls.get(place).map_or(0, |call| call.tool);
             self.rules.tools.get(tool).map_or(0, |spec| spec.priority)
         };
-        let mut groups: BTreeMap<std::cmp::Reverse<i32>, Vec<usize>> = BTreeMap::new();
+        let mut groups: Table<std::cmp::Reverse<i32>, Vec<usize>> = Table::new();
         for place in cleared {
-            groups.entry(std::cmp::Reverse(priority(place))).or_default().push(place);
+            let priority = std::cmp::Reverse(priority(place));
+            match groups.get_mut(&priority) {
+                Some(group) => group.push(place),
+                None => drop(groups.insert(priority, vec![place])),
+            }
         }
-        groups.into_values().collect()
+        groups.into_iter().map(|(_, group)| group).collect()
     }
 
     /// Starts what may start. A group begins when the one before it is done and its hooks are told.
@@ -655,14 +660,14 @@ impl Step<'_> {
         batch.groups.clear();
         batch.cleared.clear();
         let open = self.s.table.close().into_iter().filter(|entry| entry.state == ApprovalState::Pending);
-        let undecided: BTreeSet<String> = open.map(|entry| entry.call.call_id).collect();
+        let undecided: Table<String, usize> = open.map(|entry| (entry.call.call_id, 0)).collect();
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
             if call.status == CallStatus::Done || spared(call.status) {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && undecided.contains(&call_id) {
+            if call.asked && undecided.contains_key(call_id.as_str()) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
@@ -847,7 +852,7 @@ impl Step<'_> {
     /// The whole calls of a message that was cut get their results too.
     pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
         let answer =
-            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: BTreeMap::new() };
+            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: Table::new() };
         let mut batch = new_batch(answer);
         for place in 0..batch.calls.len() {
             self.settle(&mut batch, place, ToolResultCause::Aborted, "");
@@ -886,7 +891,7 @@ fn new_batch(answer: Answer) -> Batch {
         answer,
         calls,
         places,
-        effects: BTreeMap::new(),
+        effects: Table::new(),
         poll: None,
         cleared: Vec::new(),
         groups: VecDeque::new(),
@@ -903,7 +908,7 @@ fn new_batch(answer: Answer) -> Batch {
 
 /// Turns indices into the cleared calls into places, and refuses a partition that is none.
 fn checked(groups: Vec<Vec<usize>>, cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
-    let mut seen = BTreeSet::new();
+    let mut seen = vec![false; cleared.len()];
     let mut placed = Vec::with_capacity(groups.len());
     for group in groups {
         let mut places = Vec::with_capacity(group.len());
@@ -911,14 +916,15 @@ fn checked(groups: Vec<Vec<usize>>, cleared: &[usize]) -> Result<Vec<Vec<usize>>
             let Some(place) = cleared.get(index) else {
                 return Err(["index ", &index.to_string(), " is out of range"].concat());
             };
-            if !seen.insert(index) {
+            let before = seen.get_mut(index).map(|seen| std::mem::replace(seen, true));
+            if before != Some(false) {
                 return Err(["index ", &index.to_string(), " stands twice"].concat());
             }
             places.push(*place);
         }
         placed.push(places);
     }
-    match (0..cleared.len()).find(|index| !seen.contains(index)) {
+    match seen.iter().position(|seen| !seen) {
         Some(missing) => Err(["index ", &missing.to_string(), " is missing"].concat()),
         None => Ok(placed),
     }

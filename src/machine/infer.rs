@@ -14,6 +14,7 @@ use crate::overflow::is_context_overflow;
 use crate::ports::HookCall;
 use crate::retry::RetryVerdict;
 use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
+use crate::table::Table;
 
 use super::state::{Answer, Ask, AskStep, CacheState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
@@ -269,6 +270,9 @@ impl Step<'_> {
             }
             Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
             Reply::Stream(mut event) => {
+                if event == AssistantMessageEvent::Start {
+                    self.forget(&streaming.assembler, "the provider began the answer anew");
+                }
                 let original = self.claim_id(&mut event);
                 let pushed = streaming.assembler.push(event);
                 if let Some((index, original)) = original {
@@ -454,10 +458,15 @@ impl Step<'_> {
     /// What was shown of an attempt does not count.
     fn take_back(&mut self, streaming: Streaming, reason: &str) {
         self.s.usage.add(&streaming.assembler.usage.totalled());
-        if streaming.assembler.is_empty() {
+        self.forget(&streaming.assembler, reason);
+    }
+
+    /// What was shown does not count.
+    fn forget(&mut self, shown: &Assembler, reason: &str) {
+        if shown.is_empty() {
             return;
         }
-        for call_id in streaming.assembler.call_ids() {
+        for call_id in shown.call_ids() {
             self.s.history.call_ids.release(call_id);
         }
         self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
@@ -504,8 +513,8 @@ fn has_number(text: &str, number: &str) -> bool {
 fn without_faults(
     shown: &Rc<AssistantMessage>,
     faults: &[(String, CallFault)],
-) -> (Rc<AssistantMessage>, std::collections::BTreeMap<String, RawJson>) {
-    let mut own = std::collections::BTreeMap::new();
+) -> (Rc<AssistantMessage>, Table<String, RawJson>) {
+    let mut own = Table::new();
     if faults.is_empty() {
         return (shown.clone(), own);
     }

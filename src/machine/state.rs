@@ -1,6 +1,6 @@
 //! The state of a run: plain data.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
@@ -12,6 +12,7 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, 
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
 use crate::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
+use crate::table::Table;
 use crate::tool::Transfer;
 
 use super::{EffectId, Queue};
@@ -42,7 +43,7 @@ pub struct LoopState {
     pub(crate) table: ApprovalStateMachine,
     pub(crate) turn: Turn,
     /// Polls that go on beside something else.
-    pub(crate) polls: BTreeMap<EffectId, Queue>,
+    pub(crate) polls: Table<EffectId, Queue>,
     pub(crate) turn_index: u32,
     /// Turns that called the model.
     pub(crate) turns: u32,
@@ -174,7 +175,7 @@ pub(crate) struct Answer {
     pub(crate) place: usize,
     pub(crate) faults: Vec<(String, CallFault)>,
     /// The arguments of faulty calls, as the model gave them.
-    pub(crate) own_arguments: BTreeMap<String, RawJson>,
+    pub(crate) own_arguments: Table<String, RawJson>,
 }
 
 /// The calls of one answer.
@@ -183,9 +184,9 @@ pub(crate) struct Batch {
     pub(crate) answer: Answer,
     pub(crate) calls: Vec<Call>,
     /// Which call has an id.
-    pub(crate) places: BTreeMap<String, usize>,
+    pub(crate) places: Table<String, usize>,
     /// Which call an effect belongs to.
-    pub(crate) effects: BTreeMap<EffectId, usize>,
+    pub(crate) effects: Table<EffectId, usize>,
     /// The poll for steering that goes on beside the tools.
     pub(crate) poll: Option<EffectId>,
     /// Calls that may run and are in no group yet.
@@ -377,7 +378,7 @@ impl LoopState {
             follow_up: Vec::new(),
             table: ApprovalStateMachine::default(),
             turn: Turn::default(),
-            polls: BTreeMap::new(),
+            polls: Table::new(),
             turn_index: 0,
             turns: 0,
             pauses: 0,

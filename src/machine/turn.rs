@@ -9,7 +9,8 @@ use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::isolate::guard;
 use crate::json::{ToJson, Value};
 use crate::message::{
-    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolCallBlock, ToolResultMessage, Usage,
+    UserMessage,
 };
 use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use crate::ports::{Compaction, HookCall};
@@ -305,9 +306,9 @@ impl Step<'_> {
         for candidate in std::mem::take(&mut decided.injected) {
             match candidate {
                 AgentMessage::Assistant(replacement) => {
-                    if replacement.tool_calls().eq(message.tool_calls()) {
-                        self.amend(place, &replacement);
-                        message = replacement;
+                    if let Some(replacement) = with_calls_of(&message, &replacement) {
+                        message = Rc::new(replacement);
+                        self.amend(place, &message);
                     }
                 }
                 other => injected.push(other),
@@ -627,6 +628,24 @@ fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
         Delivery::OneAtATime if queue.is_empty() => Vec::new(),
         Delivery::OneAtATime => vec![queue.remove(0)],
     }
+}
+
+/// A replacement with the calls of the message that it replaces, if it has the same. Their arguments may be written
+/// with other spaces: the model's own text stays.
+fn with_calls_of(message: &AssistantMessage, replacement: &AssistantMessage) -> Option<AssistantMessage> {
+    let mut calls = message.tool_calls();
+    let mut content = replacement.content.clone();
+    for block in &mut content {
+        let ContentBlock::ToolCall(call) = block else { continue };
+        *call = calls.next().filter(|own| is_same_call(own, call))?.clone();
+    }
+    calls.next().is_none().then(|| AssistantMessage { content, ..replacement.clone() })
+}
+
+fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
+    own.call_id == other.call_id
+        && own.tool_name == other.tool_name
+        && (own.arguments == other.arguments || own.arguments.to_value() == other.arguments.to_value())
 }
 
 /// Empty texts are no messages.

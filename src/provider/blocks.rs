@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{JsonError, Reader};
+use crate::json::{JsonError, RawJson, Reader};
 use crate::stream::AssistantMessageEvent as Event;
 
 /// A piece of text as it stands in a JSON string, with what UTF-8 cannot hold: a lone half of a character at its
@@ -134,6 +134,13 @@ impl Blocks {
         }
     }
 
+    /// Sets the signature of the open block; an empty one is none.
+    pub(super) fn set_signature(&mut self, signature: &str) {
+        if let Some(open) = &mut self.open {
+            open.signature = if signature.is_empty() { None } else { Some(signature.to_owned()) };
+        }
+    }
+
     /// An opaque thinking block. Gives its number.
     pub(super) fn redacted(&mut self, data: String, out: &mut Vec<Event>) -> u32 {
         self.close(out);
@@ -141,6 +148,13 @@ impl Blocks {
         out.push(Event::ThinkingStart { index });
         out.push(Event::ThinkingEnd { index, signature: Some(data), redacted: true });
         index
+    }
+
+    /// A block that only its provider understands.
+    pub(super) fn raw(&mut self, data: RawJson, out: &mut Vec<Event>) {
+        self.close(out);
+        let index = self.number();
+        out.push(Event::Raw { index, data });
     }
 
     /// Begins a call. Gives its number.

@@ -1,13 +1,23 @@
 //! The wires: sans-IO. A [`Wire`] turns a [`ModelRequest`] into an [`HttpRequest`] and gives a [`Decoder`] for the
 //! answer's bytes. Nothing here opens a socket.
 
+pub mod anthropic;
 mod blocks;
 pub mod error;
+pub mod gemini;
 mod history;
 pub mod openai_chat;
+pub mod openai_responses;
+mod progress;
+mod read;
+mod request;
 pub mod sse;
 
+pub use progress::Limits;
+
 use crate::error::ErrorInfo;
+use crate::json::RawJson;
+use crate::message::Usage;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
 /// What is to be sent.
@@ -34,8 +44,15 @@ pub trait Wire {
 
     /// What an answer with another status means. `header` looks a response header up, by its name in lower case;
     /// `now` is milliseconds since 1970, for dates in headers.
-    fn error(&self, status: u16, header: &dyn Fn(&str) -> Option<String>, body: &[u8], now: u64)
-    -> ErrorInfo;
+    fn error(
+        &self,
+        status: u16,
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &[u8],
+        now: u64,
+    ) -> ErrorInfo {
+        error::Answer { status, header, body, now }.error()
+    }
 }
 
 /// Bytes in, events out. Bytes may be cut anywhere.
@@ -66,4 +83,12 @@ pub struct Remarks {
     pub refusals: Vec<u32>,
     /// What the model wrote where a provider refused it as a tool call.
     pub failed_generation: Option<String>,
+    /// The text at which the answer was told to end.
+    pub stop_sequence: Option<String>,
+    /// What the provider tells of why it stopped: an object, or a text.
+    pub stop_details: Option<RawJson>,
+    /// The provider's own ids of items that are calls, by the number of their block.
+    pub items: Vec<(u32, String)>,
+    /// What is paid for, where the usage is that of the last of several steps that the provider ran.
+    pub billed: Option<Usage>,
 }

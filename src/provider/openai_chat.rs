@@ -5,18 +5,16 @@ mod compat;
 mod decode;
 mod encode;
 mod messages;
-mod strict;
+pub(super) mod strict;
 
 pub use compat::{Compat, ReasoningStyle, Replay, Strict, ToolIds, known};
 
-use crate::error::ErrorInfo;
 use crate::json::Value;
-use crate::provider::error::Answer;
-use crate::provider::sse::MAX_LINE;
+pub use crate::provider::Limits;
 use crate::provider::{Decoder, HttpRequest, Wire};
 use crate::stream::ModelRequest;
 
-use decode::ChatDecoder;
+use decode::decoder;
 use encode::Encoder;
 
 /// Where the server is and what is special about it.
@@ -32,23 +30,6 @@ pub struct OpenAiChatOptions {
     pub compat: Value,
     /// What an answer may not exceed.
     pub limits: Limits,
-}
-
-/// What an answer may not exceed. An answer that does is an error that is not retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of one line of the stream.
-    pub line: usize,
-    /// Tool calls.
-    pub calls: usize,
-    /// Bytes of the arguments of all tool calls.
-    pub arguments: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { line: MAX_LINE, calls: 10_000, arguments: 50_000_000 }
-    }
 }
 
 /// The wire to one server.
@@ -88,16 +69,6 @@ impl Wire for OpenAiChat {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(ChatDecoder::new(self.limits, self.compat.replay == Replay::Details))
-    }
-
-    fn error(
-        &self,
-        status: u16,
-        header: &dyn Fn(&str) -> Option<String>,
-        body: &[u8],
-        now: u64,
-    ) -> ErrorInfo {
-        Answer { status, header, body, now }.error()
+        Box::new(decoder(self.limits, self.compat.replay == Replay::Details))
     }
 }

@@ -61,18 +61,15 @@ pub fn delay_in_text(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let starts = ["again", "retry", "wait"].iter().flat_map(|word| lower.match_indices(word));
     // The first place in the text wins, whichever word it is.
-    let mut delays: Vec<(usize, u64)> = starts
-        .filter_map(|(at, word)| {
-            let mut rest = lower.get(at + word.len()..)?;
-            for filler in ["in", "after", "for", "at least", "another"] {
-                rest = rest.trim_start_matches([' ', ':', '-']);
-                rest = rest.strip_prefix(filler).unwrap_or(rest);
-            }
-            Some((at, leading_duration(rest.trim_start_matches([' ', ':']))?.0))
-        })
-        .collect();
-    delays.sort_unstable();
-    delays.first().map(|(_, delay)| *delay)
+    let delays = starts.filter_map(|(at, word)| {
+        let mut rest = lower.get(at + word.len()..)?;
+        for filler in ["in", "after", "for", "at least", "another"] {
+            rest = rest.trim_start_matches([' ', ':', '-']);
+            rest = rest.strip_prefix(filler).unwrap_or(rest);
+        }
+        Some((at, leading_duration(rest.trim_start_matches([' ', ':']))?.0))
+    });
+    delays.min().map(|(_, delay)| delay)
 }
 
 /// A date in milliseconds since 1970: RFC 2822 as in HTTP (`Fri, 02 Jan 2026 03:04:10 GMT`, also with an offset, an

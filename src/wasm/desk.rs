@@ -2,7 +2,7 @@
 //! slot; a future waits at it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -15,6 +15,7 @@ use crate::message::AgentMessage;
 use crate::provider::{Decoder, Wire};
 use crate::state::SessionState;
 use crate::stream::AssistantMessageEvent;
+use crate::table::Table;
 use crate::tool::Updates;
 
 use super::outbox::Outbox;
@@ -24,7 +25,7 @@ pub(super) type SlotId = u32;
 
 /// See the module.
 pub(super) struct Desk {
-    slots: RefCell<BTreeMap<SlotId, Slot>>,
+    slots: RefCell<Table<SlotId, Slot>>,
     next: Cell<SlotId>,
     /// What JavaScript is to be told, in order.
     leaving: RefCell<Vec<Leaving>>,

@@ -15,7 +15,6 @@ mod rules;
 mod settings;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,16 +31,17 @@ use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
+use crate::table::Table;
 
 use desk::{Desk, SlotId};
 use outbox::{Outbox, Sent};
-use rules::Host;
+use rules::{Cached, Host};
 
 /// The state of one wasm instance.
 #[derive(Default)]
 struct Instance {
-    agents: BTreeMap<u32, Rc<AgentEntry>>,
-    runs: BTreeMap<u32, Rc<RunEntry>>,
+    agents: Table<u32, Rc<AgentEntry>>,
+    runs: Table<u32, Rc<RunEntry>>,
     handles: u32,
     /// What JavaScript writes response bytes into.
     input: Vec<u8>,
@@ -51,6 +51,7 @@ struct Instance {
 struct AgentEntry {
     agent: Agent,
     host: Host,
+    cached: Cached,
     /// Posted messages whose fate is open.
     receipts: RefCell<Vec<(u32, oneshot::Receiver<Delivery>)>>,
 }
@@ -120,10 +121,6 @@ fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {
     Vec::<AgentMessage>::from_json(&parse(json)?).map_err(|text| misuse(["messages: ", &text].concat()))
 }
 
-fn read_settings(settings: JsValue) -> Result<Value, JsValue> {
-    serde_wasm_bindgen::from_value(settings).map_err(|error| misuse(error.to_string()))
-}
-
 fn run_entry(handle: u32) -> Option<Rc<RunEntry>> {
     INSTANCE.with(|instance| instance.borrow().runs.get(&handle).cloned())
 }
@@ -141,13 +138,14 @@ fn next_handle() -> u32 {
     })
 }
 
-/// Makes an agent. `settings` is a plain object (see `settings.rs`), `messages` the JSON of its history.
+/// Makes an agent. `settings` is the JSON of an object (see `settings.rs`), `messages` the JSON of its history.
 #[wasm_bindgen]
-pub fn agent_new(settings: JsValue, messages: &str, host: Host) -> Result<u32, JsValue> {
+pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
-    let config = settings::config(&read_settings(settings)?, &host).map_err(|error| thrown(&error))?;
-    let entry =
-        Rc::new(AgentEntry { agent: Agent::new(config, messages), host, receipts: RefCell::default() });
+    let cached = Cached::default();
+    let config = settings::config(&parse(settings)?, &host, &cached);
+    let agent = Agent::new(config.map_err(|error| thrown(&error))?, messages);
+    let entry = Rc::new(AgentEntry { agent, host, cached, receipts: RefCell::default() });
     let handle = next_handle();
     INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
     Ok(handle)
@@ -155,9 +153,10 @@ pub fn agent_new(settings: JsValue, messages: &str, host: Host) -> Result<u32, J
 
 /// Gives an agent other settings. A run that is on uses them from its next turn on.
 #[wasm_bindgen]
-pub fn agent_configure(handle: u32, settings: JsValue) -> Result<(), JsValue> {
+pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
-    let config = settings::config(&read_settings(settings)?, &entry.host).map_err(|error| thrown(&error))?;
+    let config = settings::config(&parse(settings)?, &entry.host, &entry.cached);
+    let config = config.map_err(|error| thrown(&error))?;
     entry.agent.configure(|current| *current = config);
     Ok(())
 }
@@ -165,7 +164,9 @@ pub fn agent_configure(handle: u32, settings: JsValue) -> Result<(), JsValue> {
 /// Stops an agent's run and forgets its history and queues.
 #[wasm_bindgen]
 pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
-    agent_entry(handle)?.agent.reset();
+    let entry = agent_entry(handle)?;
+    entry.cached.set(0);
+    entry.agent.reset();
     Ok(())
 }
 
@@ -175,8 +176,9 @@ pub fn agent_drop(handle: u32) {
     let gone = INSTANCE.with(|instance| {
         let mut instance = instance.borrow_mut();
         let agent = instance.agents.remove(&handle)?;
-        let mut runs = std::mem::take(&mut instance.runs);
-        let kept = runs.extract_if(.., |_, run| !Rc::ptr_eq(&run.agent, &agent)).collect();
+        let runs = std::mem::take(&mut instance.runs).into_iter();
+        let (kept, runs): (Table<_, _>, Table<_, _>) =
+            runs.partition(|(_, run)| !Rc::ptr_eq(&run.agent, &agent));
         instance.runs = kept;
         Some((agent, runs))
     });
@@ -256,7 +258,7 @@ fn poll(handle: u32, run: &Rc<RunEntry>) -> bool {
     drop((sent, stream));
     settle_receipts(&run.agent, &mut outbox);
     if ended {
-        outbox.end();
+        outbox.end(run.stream.borrow().state().output());
     }
     let anything = !outbox.is_empty();
     outbox.publish();

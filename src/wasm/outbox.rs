@@ -5,7 +5,6 @@
 //! length of the entry's text in UTF-16 units. JavaScript decodes the text once and cuts it. A message is sent once;
 //! later entries refer to it. `www/npm/engine.js` reads what is written here.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::driver::Published;
@@ -13,6 +12,7 @@ use crate::event::AgentEvent;
 use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_u64};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use crate::stream::{Delta, DeltaKind};
+use crate::table::Table;
 
 use super::desk::{Desk, SlotId};
 
@@ -44,7 +44,7 @@ mod kind {
     pub(super) const CANCEL: u32 = 12;
     /// What became of posted mail: the turn, or nothing where it was not delivered; the receipt.
     pub(super) const RECEIPT: u32 = 13;
-    /// The run is over; nothing follows.
+    /// The run is over; nothing follows. The text is the structured answer, where there is one.
     pub(super) const END: u32 = 14;
     /// `message_end` with the last answer of the history.
     pub(super) const MESSAGE_END: u32 = 15;
@@ -67,9 +67,9 @@ pub(super) struct Sent {
     /// The last answer of the history.
     answer: Option<Rc<AssistantMessage>>,
     /// The arguments of its calls.
-    arguments: BTreeMap<String, RawJson>,
+    arguments: Table<String, RawJson>,
     /// The results of this turn.
-    results: BTreeMap<String, Rc<ToolResultMessage>>,
+    results: Table<String, Rc<ToolResultMessage>>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
 }
@@ -121,8 +121,8 @@ impl Outbox {
         self.table.extend([kind, number, u32::try_from(units).unwrap_or(u32::MAX)]);
     }
 
-    pub(super) fn end(&mut self) {
-        self.entry(kind::END, 0, |_| {});
+    pub(super) fn end(&mut self, output: Option<&RawJson>) {
+        self.entry(kind::END, 0, |text| text.push_str(output.map_or("", RawJson::as_str)));
     }
 
     pub(super) fn receipt(&mut self, id: u32, turn_index: Option<u32>) {

@@ -21,7 +21,7 @@ use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec
 
 use super::desk;
 use super::outbox::write_refs;
-use super::rules::{self, Host, read_refs, read_report, read_transform};
+use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 
 /// Writes an effect.
 fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
@@ -157,9 +157,9 @@ impl JsMessages {
             return Box::pin(std::future::ready(Vec::new()));
         }
         match rules::call(&self.host, kind, "null") {
-            Ok(Value::Number(promise)) => {
+            Ok(promise @ Value::Number(_)) => {
                 let effect = effect(kind, |object| {
-                    object.field("promise", &Value::Number(promise));
+                    object.field("promise", &promise);
                 });
                 let answer = ask(effect, Vec::from_json);
                 Box::pin(async { answer.await.unwrap_or_default() })
@@ -183,7 +183,9 @@ impl MessageProvider for JsMessages {
 }
 
 /// `asyncTransformContext`.
-pub(super) struct JsTransformer;
+pub(super) struct JsTransformer {
+    pub(super) cached: Cached,
+}
 
 impl AsyncContextTransformer for JsTransformer {
     fn transform(
@@ -195,7 +197,7 @@ impl AsyncContextTransformer for JsTransformer {
         // JavaScript has the history: an effect starts only when everything before it was told.
         ask(
             effect("transform", |object| {
-                object.field("overflow", &overflow_signal);
+                object.field("overflow", &overflow_signal).field("cached", &rules::count(&self.cached));
             }),
             read_transform,
         )

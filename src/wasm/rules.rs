@@ -1,6 +1,7 @@
 //! Synchronous rules of the host: JavaScript functions that are called inside a step. What they are told and what they
 //! answer is JSON; `www/npm/rules.js` is the other half.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
@@ -8,7 +9,7 @@ use wasm_bindgen::prelude::*;
 use crate::config::{ConvertToLlm, ResultTexts, Rules};
 use crate::event::CompactionReport;
 use crate::json::{FromJson, Map, ObjectWriter, RawJson, ToJson, Value, write_list};
-use crate::message::{AgentMessage, LlmMessage};
+use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
 use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use crate::retry::{RetryStrategy, RetryVerdict};
 
@@ -33,6 +34,13 @@ extern "C" {
     pub fn random(this: &Host) -> f64;
 }
 
+/// How many of the first messages the provider has cached.
+pub(super) type Cached = Rc<Cell<usize>>;
+
+pub(super) fn count(cached: &Cached) -> u64 {
+    u64::try_from(cached.get()).unwrap_or(0)
+}
+
 /// Calls a rule and reads its answer; `null` where it has none.
 pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
     let answer = host.rule(name, told).map_err(|thrown| thrown.as_string().unwrap_or_default())?;
@@ -40,7 +48,7 @@ pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String>
 }
 
 /// Puts the rules in place that the host has: `has` is the list of their names.
-pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool) {
+pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn Fn(&str) -> bool) {
     let random = host.clone();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of 32 bits")]
     let random = move || (random.random() * 4_294_967_296.0) as u32;
@@ -49,7 +57,7 @@ pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool
         rules.convert_to_llm = Some(convert(host.clone()));
     }
     if has("transformContext") {
-        rules.transformers = vec![Rc::new(transform(host.clone()))];
+        rules.transformers = vec![Rc::new(transform(host.clone(), cached.clone()))];
     }
     if has("preTurn") {
         let host = host.clone();
@@ -65,8 +73,11 @@ pub(super) fn install(rules: &mut Rules, host: &Host, has: &dyn Fn(&str) -> bool
     }
     if has("postTurn") {
         let host = host.clone();
-        rules.post_turn =
-            vec![Rc::new(move |turn: &PostTurn<'_>| verdict(&call(&host, "postTurn", &told_of_turn(turn))?))];
+        rules.post_turn = vec![Rc::new(move |turn: &PostTurn<'_>| {
+            let mut answer = call(&host, "postTurn", &told_of_turn(turn))?;
+            put_calls_back(&mut answer, turn.message);
+            verdict(&answer)
+        })];
     }
     if has("preDispatch") {
         let host = host.clone();
@@ -98,11 +109,11 @@ fn convert(host: Host) -> Rc<ConvertToLlm> {
     })
 }
 
-fn transform(host: Host) -> impl Fn(&[AgentMessage], bool) -> Result<Transform, String> {
+fn transform(host: Host, cached: Cached) -> impl Fn(&[AgentMessage], bool) -> Result<Transform, String> {
     move |messages, overflow| {
         let mut told = String::new();
         let mut object = ObjectWriter::new(&mut told);
-        object.field("overflow", &overflow);
+        object.field("overflow", &overflow).field("cached", &count(&cached));
         match desk::current().filter(|desk| is_mirrored(messages, &desk.mirror.borrow())) {
             Some(_) => object.field("messages", &Value::Null),
             None => object.field("messages", messages),
@@ -185,6 +196,21 @@ fn told_of_turn(turn: &PostTurn<'_>) -> String {
     object.field("rest", turn.messages.get(known..).unwrap_or_default());
     object.end();
     told
+}
+
+/// A number among the blocks of a replacement is one of the turn's own calls, as the model wrote it: numbers that
+/// JavaScript cannot keep stay what they were.
+fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
+    let Some(Value::Array(injected)) = answer.get_mut("inject") else { return };
+    for message_of_host in injected {
+        let Some(Value::Array(blocks)) = message_of_host.get_mut("content") else { continue };
+        for block in blocks {
+            let call = block.as_u64().and_then(|n| message.tool_calls().nth(usize::try_from(n).ok()?));
+            if let Some(call) = call {
+                *block = Value::parse(&call.to_json()).unwrap_or_default();
+            }
+        }
+    }
 }
 
 impl ToJson for Map {

@@ -6,14 +6,17 @@ use std::rc::Rc;
 
 use crate::approval::{ApprovalGate, ApprovalOptions};
 use crate::config::{
-    AgentLoopConfig, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
+    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
 use crate::ports::{HookStages, StreamFn};
-use crate::provider::Wire;
+use crate::provider::anthropic::{Anthropic, AnthropicOptions};
+use crate::provider::gemini::{Gemini, GeminiOptions};
 use crate::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use crate::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
+use crate::provider::{Limits, Wire};
 use crate::retry::RetryConfig;
 use crate::stream::StreamOptions;
 use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
@@ -22,10 +25,10 @@ use super::http::HttpModel;
 use super::ports::{
     JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer,
 };
-use super::rules::{self, Host};
+use super::rules::{self, Cached, Host};
 
 /// Makes the configuration. `settings.has` names the functions of the host.
-pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, AgentError> {
+pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<AgentLoopConfig, AgentError> {
     let names: Vec<&str> = list(settings, "has").iter().filter_map(Value::as_str).collect();
     let has = |name: &str| names.contains(&name);
     let mut models = Vec::new();
@@ -44,7 +47,8 @@ pub(super) fn config(settings: &Value, host: &Host) -> Result<AgentLoopConfig, A
     // The facade has looked at them.
     config.offer_tools(tools);
     plain(&mut config, settings)?;
-    functions(&mut config, settings, host, &has);
+    config.rules.cache = settings.get("cache").map(|told| cache_hints(told, cached));
+    functions(&mut config, settings, host, cached, &has);
     Ok(config)
 }
 
@@ -98,10 +102,25 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     if let Some(Value::Object(state)) = settings.get("sessionState") {
         rules.session_state = state.clone();
     }
+    if let Some(tries) = whole("outputRetries") {
+        rules.output_retries = u32::try_from(tries).unwrap_or(u32::MAX);
+    }
     if let Some(transfer) = settings.get("transfer") {
         transfers(rules, transfer);
     }
     Ok(())
+}
+
+/// `{ ttlMs?, minTokens?, intervals? }`; without them what providers commonly do: five minutes, 1,024 tokens.
+fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
+    let whole = |key: &str| told.get(key).and_then(Value::as_u64);
+    let intervals = whole("intervals").map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+    CacheHints {
+        ttl_ms: whole("ttlMs").unwrap_or(300_000),
+        min_tokens: whole("minTokens").unwrap_or(1_024),
+        intervals: intervals.unwrap_or(1),
+        prefix: cached.clone(),
+    }
 }
 
 /// `{ agentName?, chain?, maxDepth? }`
@@ -113,8 +132,14 @@ fn transfers(rules: &mut Rules, told: &Value) {
     rules.max_transfer_depth = depth.unwrap_or(rules.max_transfer_depth);
 }
 
-fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &dyn Fn(&str) -> bool) {
-    rules::install(&mut config.rules, host, has);
+fn functions(
+    config: &mut AgentLoopConfig,
+    settings: &Value,
+    host: &Host,
+    cached: &Cached,
+    has: &dyn Fn(&str) -> bool,
+) {
+    rules::install(&mut config.rules, host, cached, has);
     config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
     if has("toolExecution") {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
@@ -127,7 +152,7 @@ fn functions(config: &mut AgentLoopConfig, settings: &Value, host: &Host, has: &
         config.set_message_provider(Rc::new(JsMessages { host: host.clone(), steering, follow_up }));
     }
     if has("asyncTransformContext") {
-        config.ports.transformer = Some(Rc::new(JsTransformer));
+        config.ports.transformer = Some(Rc::new(JsTransformer { cached: cached.clone() }));
     }
     if has("compaction") {
         config.ports.compaction = Some(Rc::new(JsCompaction));
@@ -171,30 +196,49 @@ fn retry_config(told: &Value) -> RetryConfig {
     }
 }
 
-/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools? }`; without a wire the host streams.
+/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools?, dangerouslyAllowBrowser? }`;
+/// without a wire the host streams.
 fn model(told: &Value) -> Result<Model, AgentError> {
     let index = told.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
     let index = index.unwrap_or_default();
     let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = match text("wire") {
-        "" => (text("provider").into(), Rc::new(JsModel { index })),
-        "openai-chat" => {
-            let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
-            let wire = OpenAiChat::new(OpenAiChatOptions {
-                base_url: text("baseUrl").to_owned(),
-                headers: headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect(),
-                compat: told.get("compat").cloned().unwrap_or_default(),
-                ..OpenAiChatOptions::default()
-            })
-            .map_err(misuse)?;
-            let wire: Box<dyn Wire> = Box::new(wire);
-            let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
-            (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))
-        }
-        other => return Err(misuse(["the wire `", other, "` is not built yet"].concat())),
+    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text("wire").is_empty() {
+        (text("provider").into(), Rc::new(JsModel { index }))
+    } else {
+        let wire = wire(told, text("wire"))?;
+        let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
+        (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))
     };
     let supports_tools = told.get("supportsTools").and_then(Value::as_bool).unwrap_or(true);
     Ok(Model { provider, id: text("id").into(), supports_tools, stream_fn })
+}
+
+fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
+    let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
+    let headers = headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect();
+    let base_url = told.get("baseUrl").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let limits = Limits::default();
+    Ok(match name {
+        "openai-chat" => {
+            let compat = told.get("compat").cloned().unwrap_or_default();
+            let options = OpenAiChatOptions { base_url, headers, compat, limits };
+            Box::new(OpenAiChat::new(options).map_err(misuse)?)
+        }
+        "openai-responses" => {
+            Box::new(OpenAiResponses::new(OpenAiResponsesOptions { base_url, headers, limits }))
+        }
+        "anthropic" => {
+            let allowed = told.get("dangerouslyAllowBrowser").and_then(Value::as_bool).unwrap_or(false);
+            Box::new(Anthropic::new(AnthropicOptions {
+                base_url,
+                headers,
+                dangerously_allow_browser: allowed,
+                limits,
+            }))
+        }
+        "gemini" => Box::new(Gemini::new(GeminiOptions { base_url, headers, limits })),
+        other => return Err(misuse(["there is no wire `", other, "`"].concat())),
+    })
 }
 
 fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {

@@ -27,7 +27,8 @@ function keepsTheKey({ events, result }) {
 
 for (const cut of [1, 7, 17, undefined]) {
   test(`recorded streams come out as they are meant to, ${cut ? `${cut} bytes at a time` : "whole"}`, async (t) => {
-    const names = cut === 1 ? NAMES.filter((name) => recorded(name).length < 1300) : NAMES;
+    // Small pieces take their time: of the long ones only the beginning would be anything new.
+    const names = NAMES.filter((name) => recorded(name).length < (cut ?? 999) * 1000);
     const server = await serve(t, names.map((name) => ({ body: recorded(name), cut })));
     for (const name of names) {
       const expected = JSON.parse(readFileSync(new URL(`${name}.expect.json`, FIXTURES), "utf8"));

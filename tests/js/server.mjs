@@ -42,8 +42,9 @@ export const calls = (...calls) =>
  * @property {string | Uint8Array} [body]
  * @property {number} [cut] so many bytes at a time, each written on its own
  * @property {number} [after] the connection dies after so many bytes
+ * @property {() => Promise<unknown>} [until] but not before this
  * @property {number} [silent] nothing more comes after so many bytes, and the connection stays open
- * @property {() => Promise<unknown>} [hold] before the first byte of the body
+ * @property {() => Promise<string> | undefined} [stream] the body, when it is known
  */
 
 /**
@@ -93,11 +94,10 @@ export async function serve(test, answers, { cors = false } = {}) {
 }
 
 /** @param {import("node:http").ServerResponse} response @param {Answer} answer @param {Record<string, string>} allowed */
-async function send(response, { status = 200, headers = {}, body = "", cut, after, silent, hold }, allowed) {
-  const bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body);
+async function send(response, { status = 200, headers = {}, body = "", cut, after, until, silent, stream }, allowed) {
   response.writeHead(status, { "content-type": status === 200 ? "text/event-stream" : "application/json", ...allowed, ...headers });
   response.flushHeaders();
-  await hold?.();
+  const bytes = Buffer.from((await stream?.()) ?? body);
   const end = after ?? silent ?? bytes.length;
   const step = cut ?? Math.max(1, end);
   for (let at = 0; at < end && !response.destroyed; at += step) {
@@ -105,7 +105,9 @@ async function send(response, { status = 200, headers = {}, body = "", cut, afte
     // One write, one packet: the reader gets the pieces as they were cut, or close to it.
     await new Promise((resolve) => setImmediate(resolve));
   }
-  if (after !== undefined) return void response.destroy();
+  await until?.();
+  // The connection is closed in the middle of the body.
+  if (after !== undefined) return void response.socket?.end();
   if (silent === undefined) response.end();
 }
 

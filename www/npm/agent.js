@@ -7,14 +7,14 @@ import { checkHistory, toDecision, toMessage, toMessages } from "./messages.js";
 import { modelSettings, SETUP } from "./models.js";
 import { callRule } from "./rules.js";
 import { Driver } from "./run.js";
-import { toTools } from "./tools.js";
+import { prepareSchema, toTools } from "./tools.js";
 
 const OPTIONS = [
   "model", "streamOptions", "tools", "maxTurns", "retry", "fallback", "convertToLlm", "transformContext",
   "asyncTransformContext", "compaction", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool",
   "approval", "policies", "hooks", "toolExecution", "maxConcurrentTools", "gate", "steering", "followUp", "timeouts",
   "dynamicSystemPrompt", "sessionState", "resultTexts", "coalesceMs", "includeRequests", "sessionId", "host",
-  "systemPrompt", "messages", "output", "cache", "transfer",
+  "systemPrompt", "messages", "output", "outputRetries", "cache", "transfer",
 ];
 const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
@@ -33,6 +33,7 @@ const NESTED = {
   followUp: ["delivery"],
   timeouts: ["firstChunkMs", "chunkMs", "toolMs", "totalMs"],
   cache: ["ttlMs", "minTokens", "intervals"],
+  transfer: ["agentName", "chain", "maxDepth"],
   host: ["now", "sleep", "random", "id"],
 };
 /** What the options that are words may be. @type {Record<string, string[]>} */
@@ -69,6 +70,11 @@ class Core {
     /** All models that there ever were, by their number in the engine. @type {any[]} */
     this.known = [];
     this.systemPrompt = options.systemPrompt ?? "";
+    /** The schema of a structured answer. @type {{ given: any, schema: any, check(value: any): any } | undefined} */
+    this.output = undefined;
+    this.setOutput(options.output);
+    /** The last answer that fitted it. @type {any} */
+    this.answer = undefined;
     this.setTools(options.tools);
     this.setModels(options.model);
     this.number = 0;
@@ -79,8 +85,8 @@ class Core {
     /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
     this.promised = new Map();
     this.nextPromise = 1;
-    /** Outputs of schemas, by call, for the tools. @type {Map<string, any>} */
-    this.validated = new Map();
+    /** What the schemas made of the arguments, by call, for the tools. @type {Map<string, any>} */
+    this.checked = new Map();
     /** @type {Map<number, Driver>} */
     this.byHandle = new Map();
     /** The run that is on. @type {Driver | undefined} */
@@ -121,7 +127,7 @@ class Core {
   }
 
   newId() {
-    return this.options.host.id?.() ?? crypto.randomUUID();
+    return this.options.host.id?.() ?? uuid();
   }
 
   now() {
@@ -141,9 +147,14 @@ class Core {
   /** @param {any} tools */
   setTools(tools) {
     for (const [name, made] of this.tools) this.formerTools.set(name, made);
-    this.offered = toTools(tools, this.namesMayRepeat).map((made) => ({ ...made, late: isLate(made) }));
+    this.offered = toTools(tools, this.namesMayRepeat);
     // Of two with the same name the first runs.
     this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
+  }
+
+  /** @param {any} schema */
+  setOutput(schema) {
+    this.output = schema === undefined ? undefined : { given: schema, ...prepareSchema("`output`", schema) };
   }
 
   /** @param {string} name */
@@ -165,7 +176,7 @@ class Core {
     return modelSettings(model).provider;
   }
 
-  /** Plain settings for the engine: values, and the names of the functions that there are. */
+  /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;
     const has = FUNCTIONS.filter((name) => typeof options[name] === "function");
@@ -190,10 +201,9 @@ class Core {
       approval: options.approval, toolExecution: plain(options.toolExecution), maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
-      sessionState: options.sessionState, output: options.output, cache: options.cache, transfer: options.transfer,
+      sessionState: options.sessionState, output: this.output?.schema, outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
     };
-    // Leaves undefined members out, and copies: what the user changes later changes nothing here.
-    return JSON.parse(JSON.stringify(settings));
+    return JSON.stringify(settings);
   }
 
   /** The engine with this agent in it. */
@@ -263,7 +273,7 @@ class Core {
     if (this.driver !== driver) return;
     this.driver = undefined;
     this.asked.clear();
-    this.validated.clear();
+    this.checked.clear();
     this.promised.clear();
     this.formerTools.clear();
   }
@@ -417,26 +427,25 @@ class Core {
   }
 }
 
+/** A random UUID. Pages that came over plain HTTP have no `randomUUID`. */
+function uuid() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 15) | 64;
+  bytes[8] = (bytes[8] & 63) | 128;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
 /** Agents that were forgotten. @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined} */
 const registry =
   typeof FinalizationRegistry === "undefined"
     ? undefined
     : new FinalizationRegistry(({ engine, handle }) => {
-        if (engine === getEngine()) engine.glue.agent_drop(handle);
+        if (engine !== getEngine()) return;
+        engine.glue.agent_drop(handle);
+        for (const run of engine.runs) if (!run.deref()) engine.runs.delete(run);
       });
-
-/** A schema that may answer later is asked again when the tool starts. @param {any} made */
-function isLate(made) {
-  const standard = (made.definition.parameters ?? made.definition.inputSchema)?.["~standard"];
-  if (!standard) return false;
-  try {
-    const answer = standard.validate({});
-    if (answer instanceof Promise) answer.catch(() => {});
-    return answer instanceof Promise;
-  } catch {
-    return true;
-  }
-}
 
 /** @param {any} made */
 function toolSettings({ definition, schema }) {
@@ -476,7 +485,8 @@ function checkOptions(options) {
     if (!Array.isArray(policies) || policies.some((policy) => typeof policy !== "function")) throw misuse(`\`policies.${slot}\` must be an array of functions`);
   }
   if (options.systemPrompt !== undefined && typeof options.systemPrompt !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(options.systemPrompt)}`);
-  const { maxTurns } = options;
+  const { maxTurns, outputRetries } = options;
+  if (outputRetries !== undefined && !(Number.isInteger(outputRetries) && outputRetries >= 0)) throw misuse(`\`outputRetries\` must be a whole number, got ${outputRetries}`);
   if (maxTurns !== undefined && !(maxTurns === Infinity || (Number.isInteger(maxTurns) && maxTurns >= 0))) throw misuse(`\`maxTurns\` must be a whole number or Infinity, got ${maxTurns}`);
 }
 
@@ -601,6 +611,15 @@ export class Agent {
   set systemPrompt(text) {
     if (typeof text !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(text)}`);
     this.#core.systemPrompt = text;
+    this.#core.configure();
+  }
+
+  get output() {
+    return this.#core.output?.given;
+  }
+
+  set output(schema) {
+    this.#core.setOutput(schema);
     this.#core.configure();
   }
 

@@ -18,7 +18,8 @@ export function begin(run, slot, effect) {
   run.slots.set(slot, controller);
   const work = EFFECTS[effect.kind](run, slot, effect, controller.signal);
   // What cannot be told as JSON is a failure like any other.
-  if (work) work.then((answer) => run.resolve(slot, answer)).catch((error) => run.reject(slot, error));
+  const wakes = effect.kind === "tool" ? "soon" : "now";
+  if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
 }
 
 /** @type {Record<string, (run: any, slot: number, effect: any, signal: AbortSignal) => Promise<any> | void>} */
@@ -55,8 +56,8 @@ const EFFECTS = {
     return null;
   },
 
-  async transform({ core, log }, slot, { overflow }, signal) {
-    return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal), log);
+  async transform({ core, log }, slot, { overflow, cached }, signal) {
+    return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal, { cachedMessages: cached }), log);
   },
 
   async compact({ core, log }, slot, effect, signal) {
@@ -82,21 +83,22 @@ async function promised({ core }, slot, { promise }) {
 }
 
 /**
- * One tool call: the engine gets a result in any case.
+ * One tool call: the engine gets a result in any case. It begins when all calls that start with it have been told.
  * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
  */
 async function execute(run, slot, effect, signal) {
   const { core } = run;
   const { name, callId } = effect;
   const prepared = core.toolOf(name);
+  await undefined;
+  if (signal.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
-    let args = core.validated.has(callId) ? core.validated.get(callId) : JSON.parse(effect.arguments);
-    core.validated.delete(callId);
-    const checked = prepared.late && (await prepared.check(args));
+    const check = core.checked.get(callId);
+    core.checked.delete(callId);
+    const checked = check instanceof Promise ? await check : check;
     if (checked?.error) return { invalid: checked.error };
-    if (checked) args = checked.value;
-    const output = await prepared.definition.execute(args, {
+    const output = await prepared.definition.execute(checked ? checked.value : JSON.parse(effect.arguments), {
       callId, toolName: name, runId: run.runId, sessionId: core.sessionId, signal,
       // The AI SDK's names for the same things.
       toolCallId: callId, abortSignal: signal,

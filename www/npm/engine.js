@@ -43,7 +43,7 @@ export function bury(broken, error) {
     engine = undefined;
     dead = true;
   }
-  for (const run of [...broken.runs]) run.crash(error);
+  for (const run of [...broken.runs]) run.deref()?.crash(error);
 }
 
 /** Entries of the outbox; see `mod kind` in src/wasm/outbox.rs. */
@@ -64,7 +64,7 @@ export class Engine {
     dead = false;
     const exports = glue.initSync({ module });
     this.glue = glue;
-    /** The runs that are on. @type {Set<{ crash(error: unknown): void }>} */
+    /** The runs that are on; those that wait for somebody may be forgotten. @type {Set<WeakRef<{ crash(error: unknown): void }>>} */
     this.runs = new Set();
     /** Whether something panicked in it. */
     this.dead = false;

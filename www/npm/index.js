@@ -3,7 +3,6 @@
 
 export { Agent, agentLoop, agentLoopContinue } from "./agent.js";
 export { AgentError } from "./errors.js";
-export { custom, openai, openaiCompatible, scripted } from "./models.js";
-export { AgentRun } from "./run.js";
+export { anthropic, custom, gemini, openai, openaiCompatible, openaiResponses, scripted } from "./models.js";
 export { subagent } from "./subagent.js";
 export { CANCELLED, tool } from "./tools.js";

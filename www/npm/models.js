@@ -13,6 +13,24 @@ export function openai(id, options = {}) {
   return wire("openai", "openai-chat", id, options);
 }
 
+/** OpenAI Responses. @param {string} id @param {any} [options] */
+export function openaiResponses(id, options = {}) {
+  return wire("openai", "openai-responses", id, options);
+}
+
+/**
+ * Anthropic Messages. In browsers it answers only with `dangerouslyAllowBrowser: true`: whoever opens the page can then
+ * read the key. @param {string} id @param {any} [options]
+ */
+export function anthropic(id, options = {}) {
+  return wire("anthropic", "anthropic", id, options, ["dangerouslyAllowBrowser"]);
+}
+
+/** Google Gemini. @param {string} id @param {any} [options] */
+export function gemini(id, options = {}) {
+  return wire("gemini", "gemini", id, options);
+}
+
 /** Any server that speaks Chat Completions: Ollama, llama.cpp, LM Studio, vLLM, OpenRouter, … @param {string} id @param {any} options */
 export function openaiCompatible(id, options) {
   if (typeof options?.baseUrl !== "string" || options.baseUrl === "") {
@@ -21,11 +39,13 @@ export function openaiCompatible(id, options) {
   return wire("openai-compatible", "openai-chat", id, options);
 }
 
-/** @param {string} provider @param {string} kind @param {string} id @param {any} options */
-function wire(provider, kind, id, options) {
+/** @param {string} provider @param {string} kind @param {string} id @param {any} options @param {string[]} [more] options of this wire alone */
+function wire(provider, kind, id, options, more = []) {
+  const known = [...OPTIONS, ...more];
   if (typeof id !== "string" || id === "") throw misuse(`a model needs an id, got ${kindOf(id)}`);
+  if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   for (const name of Object.keys(options)) {
-    if (!OPTIONS.includes(name)) throw misuse(`model \`${id}\`: unknown option \`${name}\`${didYouMean(name, OPTIONS)}`);
+    if (!known.includes(name)) throw misuse(`model \`${id}\`: unknown option \`${name}\`${didYouMean(name, known)}`);
   }
   const { apiKey, baseUrl } = options;
   if (apiKey !== undefined && typeof apiKey !== "string" && typeof apiKey !== "function") {
@@ -106,7 +126,7 @@ export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
-  const { wire, baseUrl, headers, compat, apiKey, supportsTools } = model[SETUP] ?? {};
+  const { wire, baseUrl, headers, compat, apiKey, supportsTools, dangerouslyAllowBrowser } = model[SETUP] ?? {};
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
@@ -114,5 +134,6 @@ export function modelSettings(model) {
     provider: model.provider ?? "custom", id: model.id,
     ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }),
     ...(typeof apiKey === "string" && { apiKey }), ...(supportsTools === false && { supportsTools }),
+    ...(dangerouslyAllowBrowser === true && { dangerouslyAllowBrowser }),
   };
 }

@@ -28,9 +28,9 @@ const RULES = {
     return answer === message ? true : answer ?? null;
   },
 
-  transformContext(core, { overflow, messages }) {
+  transformContext(core, { overflow, cached, messages }) {
     const { log } = core.speaking;
-    return transformAnswer(core.options.transformContext(messages ?? log, overflow), log);
+    return transformAnswer(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached }), log);
   },
 
   preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
@@ -41,7 +41,13 @@ const RULES = {
     /** @type {any[] | undefined} */
     let whole;
     Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...log.slice(0, known), ...rest]) });
-    return verdicts(core, core.options.policies.postTurn, turn);
+    const isCall = (/** @type {any} */ block) => block.type === "tool_call";
+    const calls = turn.message.content.filter(isCall).map(written);
+    const verdict = verdicts(core, core.options.policies.postTurn, turn);
+    // Calls of the turn are named by their number: the engine has them as the model wrote them.
+    const named = (/** @type {any} */ block) => (isCall(block) && calls.includes(written(block)) ? calls.indexOf(written(block)) : block);
+    const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(named) } : message));
+    return inject ? { inject } : verdict;
   },
 
   preDispatch(core, call) {
@@ -78,16 +84,28 @@ const RULES = {
   requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
 
   validate(core, { callId, toolName, arguments: args }) {
+    if (toolName === OUTPUT_TOOL && !core.tools.has(toolName)) return checkOutput(core, args);
     const answer = core.toolOf(toolName).check(args);
-    // A schema that answers later is asked again when the tool starts.
-    if (answer instanceof Promise) {
-      answer.catch(() => {});
-      return;
-    }
     if ("error" in answer) return answer.error;
-    if (answer.value !== args) core.validated.set(callId, answer.value);
+    // A schema that answers later is waited for when the tool starts.
+    if (answer instanceof Promise) answer.catch(() => {});
+    core.checked.set(callId, answer);
   },
 };
+
+/** The tool that takes the structured answer is the engine's own; see src/machine/output.rs. */
+const OUTPUT_TOOL = "__structured_output";
+
+/** @param {any} core @param {any} value */
+function checkOutput(core, value) {
+  const answer = core.output.check(value);
+  if (answer instanceof Promise) {
+    answer.catch(() => {});
+    return "the schema of `output` must validate at once, without a promise";
+  }
+  if ("error" in answer) return answer.error;
+  core.answer = answer.value;
+}
 
 /** The AI SDK calls it needsApproval. @param {any} definition */
 const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
@@ -108,6 +126,7 @@ function polled(core, answer) {
 /**
  * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.
  * @param {any} core @param {any[]} policies @param {any} context
+ * @returns {{ stop?: string, inject?: any[] } | undefined}
  */
 function verdicts(core, policies, context) {
   const inject = [];
@@ -117,6 +136,11 @@ function verdicts(core, policies, context) {
     for (const message of verdict?.inject ?? []) inject.push(message?.role === "assistant" ? message : toMessage(message, "inject"));
   }
   return inject.length > 0 ? { inject } : undefined;
+}
+
+/** A call as text, to compare it. @param {any} call */
+function written({ callId, toolName, arguments: args }) {
+  return JSON.stringify([callId, toolName, args]);
 }
 
 /** @param {any} core @param {() => any} call */

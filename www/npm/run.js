@@ -9,6 +9,9 @@ import { PartialJson } from "./partial.js";
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
 
+/** Turns of the microtask queue in which a tool that is done gets to say so, through a few layers of promises. */
+const SOON = 8;
+
 /** A run: iterate it, await it, or both. */
 export class AgentRun {
   /** @type {any} */ #driver;
@@ -45,7 +48,7 @@ export class AgentRun {
 
   /** The whole conversation as it stands. */
   get messages() {
-    return this.#driver.core.messages;
+    return this.#driver.log;
   }
 
   /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
@@ -66,6 +69,7 @@ export class Driver {
    */
   constructor(core, prompts, { signal, runId }) {
     this.core = core;
+    this.ref = new WeakRef(this);
     this.runId = runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
@@ -95,6 +99,8 @@ export class Driver {
     this.answer = undefined;
     /** @type {any} */
     this.before = undefined;
+    /** How many turns of the microtask queue until it polls; 0: it is not about to. */
+    this.waking = 0;
     /** Held back for `coalesceMs`. @type {any} */
     this.held = undefined;
     /** @type {any} */
@@ -122,7 +128,7 @@ export class Driver {
       const text = prompts === null ? undefined : JSON.stringify(prompts);
       this.handle = this.core.call(() => engine.glue.run_new(handle, text, this.runId, sessionId, this.now()));
       this.core.byHandle.set(this.handle, this);
-      engine.runs.add(this);
+      engine.runs.add(this.ref);
       if (this.stopping !== undefined) engine.glue.run_abort(this.handle, this.stopping);
       this.poll();
     } catch (error) {
@@ -153,11 +159,14 @@ export class Driver {
   }
 
   /**
-   * Polls when the promises that are settling now have settled: a tool that steers or aborts and then returns has
-   * returned by then, and its answer counts.
+   * Polls when the promises that are settling now have settled. Tools that end at the same moment have all ended by
+   * then, also one that steers or aborts and then returns: what they answer counts.
    */
   async pollSoon() {
-    for (let turn = 0; turn < 8; turn++) await undefined;
+    const isWaking = this.waking > 0;
+    this.waking = SOON;
+    if (isWaking) return;
+    for (; this.waking > 0; this.waking--) await undefined;
     this.poll();
   }
 
@@ -179,16 +188,17 @@ export class Driver {
 
   /**
    * Leaves something at the run's desk, and goes on. A panic there ends every run: the instance is gone.
-   * @param {(glue: any) => any} leave
+   * @param {(glue: any) => any} leave @param {"now" | "soon"} [wakes]
    */
-  #leave(leave) {
+  #leave(leave, wakes) {
     if (this.ended) return;
     try {
       leave(this.engine.glue);
     } catch (error) {
       return this.core.crashed(error);
     }
-    this.poll();
+    if (wakes === "soon") this.pollSoon();
+    else this.poll();
   }
 
   /** One batch, entry by entry. @param {Uint32Array} table @param {string} text */
@@ -294,7 +304,7 @@ export class Driver {
         return this.emit(this.end);
       }
       case KIND.END:
-        return this.#finish();
+        return this.#finish(piece);
     }
   }
 
@@ -451,12 +461,12 @@ export class Driver {
 
   // ---- answers of effects; what comes for a slot that is gone changes nothing
 
-  /** @param {number} slot @param {any} answer */
-  resolve(slot, answer) {
+  /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
+  resolve(slot, answer, wakes) {
     if (!this.slots.has(slot)) return;
     const text = JSON.stringify(answer ?? null);
     this.slots.delete(slot);
-    this.#leave((glue) => glue.resolve(this.handle, slot, text));
+    this.#leave((glue) => glue.resolve(this.handle, slot, text), wakes);
   }
 
   /** @param {number} slot @param {unknown} error */
@@ -480,7 +490,8 @@ export class Driver {
 
   /** @param {number} slot @param {string} update */
   update(slot, update) {
-    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update));
+    // What is about to be heard is heard together.
+    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update), this.waking > 0 ? "soon" : "now");
   }
 
   /** A tool changes the session state; without a value the key is deleted. @param {number} slot @param {string} key @param {string | undefined} value */
@@ -531,10 +542,12 @@ export class Driver {
 
   // ---- the end
 
-  #finish() {
+  /** @param {string} output the structured answer, or nothing */
+  #finish(output) {
     const { messages, stopReason, usage, turns, error } = this.end;
     this.#close({
-      runId: this.runId, text: textOfLast(messages), messages, usage, turns, stopReason,
+      runId: this.runId, text: output || textOfLast(messages), messages, usage, turns, stopReason,
+      ...(output && { output: this.core.answer }),
       ...(error && { error: new AgentError(error, this.core.causeOf(error, this.abortReason)) }),
     });
   }
@@ -593,7 +606,7 @@ export class Driver {
     this.unlisten();
     for (const slot of [...this.slots.keys()]) this.#cancel(slot);
     this.core.byHandle.delete(this.handle);
-    this.engine?.runs.delete(this);
+    this.engine?.runs.delete(this.ref);
     this.core.runEnded(this);
     this.#dismissWaiting();
     this.settle(result);

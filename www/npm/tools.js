@@ -28,9 +28,14 @@ export function prepare(definition, name) {
   if (typeof whole.execute !== "function") throw misuse(`tool \`${whole.name}\` needs an \`execute\` function, got ${kindOf(whole.execute)}`);
   // The AI SDK calls it inputSchema.
   const parameters = whole.parameters ?? whole.inputSchema ?? { type: "object", properties: {} };
-  const made = { definition: whole, ...(standardOf(parameters) ? fromStandard(whole.name, parameters) : fromJsonSchema(whole.name, parameters)) };
+  const made = { definition: whole, ...prepareSchema(`the parameters of tool \`${whole.name}\``, parameters) };
   prepared.set(definition, made);
   return made;
+}
+
+/** A schema as the model is shown it, and its check. @param {string} where @param {any} schema @returns {{ schema: any, check: Prepared["check"] }} */
+export function prepareSchema(where, schema) {
+  return standardOf(schema) ? fromStandard(where, schema) : fromJsonSchema(where, schema);
 }
 
 /** @param {any} schema */
@@ -38,14 +43,14 @@ function standardOf(schema) {
   return schema !== null && (typeof schema === "object" || typeof schema === "function") && schema["~standard"];
 }
 
-/** @param {string} name @param {any} schema */
-function fromStandard(name, schema) {
+/** @param {string} where @param {any} schema */
+function fromStandard(where, schema) {
   const standard = schema["~standard"];
   const shown = jsonSchemaOf(schema, standard);
   if (!shown) {
     throw misuse(
-      `the schema of tool \`${name}\` (${standard.vendor}) cannot give its JSON Schema, which the model needs; ` +
-        "update the schema library to one with Standard JSON Schema, or pass plain JSON Schema as `parameters`",
+      `${where}: the schema (${standard.vendor}) cannot give its JSON Schema, which the model needs; ` +
+        "update the schema library to one with Standard JSON Schema, or pass plain JSON Schema",
     );
   }
   const judge = (/** @type {any} */ answer) => (answer.issues ? { error: answer.issues.map(issueText).join("\n") } : { value: answer.value });
@@ -75,11 +80,10 @@ function issueText(issue) {
 
 const TYPES = new Set(["null", "boolean", "object", "array", "number", "string", "integer"]);
 
-/** @param {string} name @param {any} given */
-function fromJsonSchema(name, given) {
+/** @param {string} where @param {any} given */
+function fromJsonSchema(where, given) {
   // The AI SDK wraps JSON Schema: { jsonSchema, validate? }.
   const schema = given?.jsonSchema ?? given;
-  const where = `the parameters of tool \`${name}\``;
   if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
     throw misuse(`${where} must be a JSON Schema object or a Standard Schema (zod, valibot, …), got ${kindOf(schema)}`);
   }

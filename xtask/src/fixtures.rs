@@ -8,9 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use turnwheel::error::ErrorInfo;
-use turnwheel::message::{ContentBlock, MessageStopReason, Usage};
+use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::message::{ContentBlock, MessageStopReason, ThinkingBlock, ToolCallBlock, Usage};
+use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
+use turnwheel::provider::gemini::{Gemini, GeminiOptions};
 use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
 use turnwheel::provider::{Remarks, Wire};
 use turnwheel::stream::{Assembler, AssistantMessageEvent};
 
@@ -18,13 +21,40 @@ use turnwheel::stream::{Assembler, AssistantMessageEvent};
 const PIECES: [usize; 4] = [1, 7, 17, 4096];
 
 /// Fields of an expectation that say nothing about what a decoder gives.
-const NOTES: [&str; 7] =
-    ["wire", "fixture", "provenance", "exercises", "checked_by", "clients_that_differ", "note"];
+const NOTES: [&str; 8] = [
+    "wire",
+    "fixture",
+    "provenance",
+    "exercises",
+    "checked_by",
+    "clients_that_differ",
+    "note",
+    // Where the pieces of a recording are less than its whole, the whole is compared.
+    "text_from_deltas",
+];
+
+/// Fields that must not be seen where none is expected.
+const TOLD_IF_THERE: [&str; 11] = [
+    "error",
+    "refusal",
+    "text_signature",
+    "phases",
+    "stop_details",
+    "stop_sequence",
+    "stop_message",
+    "provider_tool_calls",
+    "other_blocks",
+    "other_parts",
+    "usage_billed",
+];
 
 /// The wire of a name in expectations; `None` if it is not built.
 fn wire(name: &str) -> Option<Box<dyn Wire>> {
     match name {
         "openai-chat" => Some(Box::new(OpenAiChat::new(OpenAiChatOptions::default()).ok()?)),
+        "openai-responses" => Some(Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default()))),
+        "gemini" => Some(Box::new(Gemini::new(GeminiOptions::default()))),
+        "anthropic" => Some(Box::new(Anthropic::new(AnthropicOptions::default()))),
         _ => None,
     }
 }
@@ -79,7 +109,7 @@ pub fn play(dir: &Path) -> std::io::Result<Outcome> {
         };
         let stem = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace(".expect.json", "");
         let before = outcome.complaints.len();
-        for (cutting, differences) in case(wire.as_ref(), &path, &expected)? {
+        for (cutting, differences) in case(name, wire.as_ref(), &path, &expected)? {
             if !differences.is_empty() {
                 outcome.complaints.push(format!("{stem} ({cutting}): {}", differences.join("; ")));
             }
@@ -104,7 +134,12 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 /// Each cutting of a case and how what it gave differs.
-fn case(wire: &dyn Wire, path: &Path, expected: &Value) -> std::io::Result<Vec<(String, Vec<String>)>> {
+fn case(
+    name: &str,
+    wire: &dyn Wire,
+    path: &Path,
+    expected: &Value,
+) -> std::io::Result<Vec<(String, Vec<String>)>> {
     let beside = |end: &str| PathBuf::from(path.to_string_lossy().replace(".expect.json", end));
     let stream = beside(".sse");
     if !stream.exists() {
@@ -112,10 +147,11 @@ fn case(wire: &dyn Wire, path: &Path, expected: &Value) -> std::io::Result<Vec<(
         return Ok(vec![("answer".to_owned(), compare(expected, &of_answer(wire, &answer)))]);
     }
     let body = fs::read(stream)?;
-    let mut all = vec![("whole".to_owned(), compare(expected, &of_stream(wire, &body, body.len().max(1))))];
+    let mut all =
+        vec![("whole".to_owned(), compare(expected, &of_stream((name, wire), &body, body.len().max(1))))];
     for piece in PIECES {
         let cutting = format!("pieces of {piece}");
-        all.push((cutting, compare(expected, &of_stream(wire, &body, piece))));
+        all.push((cutting, compare(expected, &of_stream((name, wire), &body, piece))));
     }
     Ok(all)
 }
@@ -143,7 +179,8 @@ fn of_answer(wire: &dyn Wire, answer: &Value) -> Seen {
     Seen { fields, faults: Vec::new() }
 }
 
-fn of_stream(wire: &dyn Wire, body: &[u8], piece: usize) -> Seen {
+fn of_stream(wire: (&str, &dyn Wire), body: &[u8], piece: usize) -> Seen {
+    let (name, wire) = wire;
     let mut decoder = wire.decoder();
     let mut events = Vec::new();
     for bytes in body.chunks(piece) {
@@ -154,12 +191,12 @@ fn of_stream(wire: &dyn Wire, body: &[u8], piece: usize) -> Seen {
     if !decoder.is_done() {
         seen.faults.push("the decoder is not done at the end".to_owned());
     }
-    seen.take(events, &decoder.remarks());
+    seen.take(name, events, &decoder.remarks());
     seen
 }
 
 impl Seen {
-    fn take(&mut self, events: Vec<AssistantMessageEvent>, remarks: &Remarks) {
+    fn take(&mut self, wire: &str, events: Vec<AssistantMessageEvent>, remarks: &Remarks) {
         use AssistantMessageEvent as Event;
         let mut assembler = Assembler::default();
         let mut raw_arguments: BTreeMap<u32, String> = BTreeMap::new();
@@ -191,11 +228,15 @@ impl Seen {
         let Some((stop_reason, error)) = end else {
             return self.faults.push("no end".to_owned());
         };
+        // A prompt that is refused is an error with a code of its own.
+        let is_filtered = error.as_ref().is_some_and(|error| error.code == ErrorKind::ContentFiltered);
+        let shown = if is_filtered { MessageStopReason::ContentFilter } else { stop_reason };
         if starts > 1 || (starts == 0 && error.is_none()) {
             self.faults.push(format!("{starts} starts"));
         }
-        self.take_blocks(assembler, stop_reason, (&raw_arguments, &closed), remarks);
-        self.set("stop_reason", json!(stop_reason.as_str()));
+        self.take_blocks(wire, assembler, stop_reason, (&raw_arguments, &closed), remarks);
+        self.take_remarks(remarks);
+        self.set("stop_reason", json!(shown.as_str()));
         self.set("raw_stop_reason", json!(remarks.raw_stop_reason));
         self.set("saw_done", json!(remarks.saw_done));
         self.set("usage", usage.as_ref().map_or(Value::Null, usage_fields));
@@ -204,63 +245,207 @@ impl Seen {
         }
     }
 
+    fn take_remarks(&mut self, remarks: &Remarks) {
+        if let Some(details) = &remarks.stop_details {
+            let details: Value = serde_json::from_str(details.as_str()).unwrap_or_default();
+            self.set(if details.is_string() { "stop_message" } else { "stop_details" }, details);
+        }
+        if let Some(text) = &remarks.stop_sequence {
+            self.set("stop_sequence", json!(text));
+        }
+        if let Some(billed) = &remarks.billed {
+            let mut billed = usage_fields(billed);
+            billed.as_object_mut().map(|fields| fields.remove("reasoning"));
+            self.set("usage_billed", billed);
+        }
+    }
+
     fn take_blocks(
         &mut self,
+        wire: &str,
         assembler: Assembler,
         stop_reason: MessageStopReason,
         (raw_arguments, closed): (&BTreeMap<u32, String>, &[u32]),
         remarks: &Remarks,
     ) {
         let assembled = assembler.finish(stop_reason);
-        let (mut text, mut refusal) = (String::new(), String::new());
-        let (mut thinking, mut calls) = (Vec::new(), Vec::new());
+        let mut told = Told::default();
         for (index, block) in (0_u32..).zip(&assembled.content) {
+            let word = word_of(wire, block);
+            let is_refusal = remarks.refusals.contains(&index);
+            // A text and a refusal are parts of one item.
+            let is_part = word == "message" && told.was_refusal.is_some_and(|was| was != is_refusal);
+            told.was_refusal = (word == "message").then_some(is_refusal);
+            if !is_part {
+                told.order.push(word);
+            }
             match block {
-                ContentBlock::Text(block) if remarks.refusals.contains(&index) => {
-                    refusal.push_str(&block.text);
+                ContentBlock::Text(block) => {
+                    let text = if is_refusal { &mut told.refusal } else { &mut told.text };
+                    text.push_str(&block.text);
+                    told.take_signature(block.signature.as_deref());
                 }
-                ContentBlock::Text(block) => text.push_str(&block.text),
-                ContentBlock::Thinking(block) if block.redacted => {
-                    thinking.push(json!({"text": block.thinking, "redacted": true, "data": block.signature}));
-                }
-                ContentBlock::Thinking(block) => {
-                    let mut entry = json!({"text": block.thinking});
-                    if let Some(signature) = &block.signature {
-                        entry["signature"] = json!(signature);
-                    }
-                    thinking.push(entry);
-                }
-                ContentBlock::ToolCall(call) => {
-                    let id = if call.call_id.is_empty() { Value::Null } else { json!(call.call_id) };
+                ContentBlock::Thinking(block) => told.thinking.push(thinking(block)),
+                ContentBlock::ToolCall(block) => {
                     let raw = raw_arguments.get(&index).cloned().unwrap_or_default();
                     let is_broken = serde_json::from_str::<Value>(&raw).is_err() && !raw.is_empty();
                     let is_cut =
                         !closed.contains(&index) || (stop_reason == MessageStopReason::Length && is_broken);
-                    calls.push(if is_cut {
-                        json!({"id": id, "name": call.tool_name, "arguments": null,
-                               "arguments_raw": raw, "complete": false})
-                    } else {
-                        let arguments: Value =
-                            serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-                        json!({"id": id, "name": call.tool_name, "arguments": arguments})
-                    });
+                    let mut entry = call(block, if is_cut { Some(raw) } else { None });
+                    if let Some((_, id)) = remarks.items.iter().find(|(block, _)| *block == index)
+                        && is_cut
+                    {
+                        entry["item_id"] = json!(id);
+                    }
+                    told.calls.push(entry);
+                }
+                ContentBlock::Raw(data) => {
+                    told.take_raw(serde_json::from_str(data.as_str()).unwrap_or_default());
                 }
                 ContentBlock::Image(_) | ContentBlock::File(_) => {
                     self.faults.push("an assistant message with a picture or a file".to_owned());
                 }
             }
         }
-        self.set("text", json!(text));
-        self.set("thinking", Value::Array(thinking));
-        self.set("tool_calls", Value::Array(calls));
-        if !refusal.is_empty() {
-            self.set("refusal", json!(refusal));
+        self.set("order", json!(told.order));
+        self.set("text", json!(told.text));
+        self.set("thinking", Value::Array(told.thinking));
+        self.set("tool_calls", Value::Array(told.calls));
+        let optional = [
+            ("phases", told.phases),
+            ("provider_tool_calls", told.provider_calls),
+            (if wire == "gemini" { "other_parts" } else { "other_blocks" }, told.others.clone()),
+            ("other_items", told.others),
+        ];
+        for (field, list) in optional {
+            if !list.is_empty() {
+                self.set(field, Value::Array(list));
+            }
+        }
+        if let Some(signature) = told.text_signature {
+            self.set("text_signature", json!(signature));
+        }
+        if !told.refusal.is_empty() {
+            self.set("refusal", json!(told.refusal));
         }
     }
 
     fn set(&mut self, field: &str, value: Value) {
         self.fields.insert(field.to_owned(), value);
     }
+}
+
+/// What the blocks of a message say.
+#[derive(Default)]
+struct Told {
+    text: String,
+    refusal: String,
+    thinking: Vec<Value>,
+    calls: Vec<Value>,
+    provider_calls: Vec<Value>,
+    others: Vec<Value>,
+    order: Vec<String>,
+    phases: Vec<Value>,
+    /// The last block is a part of a message of Responses: whether it is a refusal.
+    was_refusal: Option<bool>,
+    text_signature: Option<String>,
+}
+
+impl Told {
+    /// Responses: the item that the text is of. Gemini: a signature.
+    fn take_signature(&mut self, signature: Option<&str>) {
+        let Some(signature) = signature else {
+            return;
+        };
+        match object(signature) {
+            Some(item) => self.phases.extend(item.get("phase").cloned()),
+            None => self.text_signature = Some(signature.to_owned()),
+        }
+    }
+
+    fn take_raw(&mut self, block: Value) {
+        let kind = block["type"].as_str().unwrap_or_default().to_owned();
+        if kind.ends_with("tool_use") {
+            self.provider_calls
+                .push(json!({"id": block["id"], "name": block["name"], "arguments": block["input"]}));
+        } else if kind.is_empty() {
+            self.others.extend(block.as_object().and_then(|part| part.keys().next()).map(|key| json!(key)));
+        } else {
+            self.others.push(json!(kind));
+        }
+    }
+}
+
+/// The word of a wire for a block.
+fn word_of(wire: &str, block: &ContentBlock) -> String {
+    let is_item = wire == "openai-responses";
+    match block {
+        ContentBlock::Text(_) if is_item => "message".to_owned(),
+        ContentBlock::Thinking(_) if is_item => "reasoning".to_owned(),
+        ContentBlock::ToolCall(call) if is_item => {
+            let is_custom = metadata(call).is_some_and(|metadata| metadata.contains_key("custom"));
+            if is_custom { "custom_tool_call" } else { "function_call" }.to_owned()
+        }
+        ContentBlock::Text(_) => "text".to_owned(),
+        ContentBlock::Thinking(block) if block.redacted => "redacted_thinking".to_owned(),
+        ContentBlock::Thinking(_) => "thinking".to_owned(),
+        ContentBlock::ToolCall(_) => "tool_use".to_owned(),
+        ContentBlock::Raw(data) => object(data.as_str())
+            .and_then(|data| data["type"].as_str().map(str::to_owned))
+            .unwrap_or_default(),
+        ContentBlock::Image(_) | ContentBlock::File(_) => "file".to_owned(),
+    }
+}
+
+fn thinking(block: &ThinkingBlock) -> Value {
+    if block.redacted {
+        return json!({"text": block.thinking, "redacted": true, "data": block.signature});
+    }
+    let mut entry = json!({"text": block.thinking});
+    match block.signature.as_deref().map(|signature| (signature, object(signature))) {
+        // Responses: the item without its texts.
+        Some((_, Some(item))) => {
+            for (field, key) in [("id", "id"), ("signature", "encrypted_content")] {
+                if let Some(value) = item.get(key) {
+                    entry[field] = value.clone();
+                }
+            }
+        }
+        Some((signature, None)) => entry["signature"] = json!(signature),
+        None => {}
+    }
+    entry
+}
+
+/// A call; `cut` is what came of the arguments of one that must not run.
+fn call(call: &ToolCallBlock, cut: Option<String>) -> Value {
+    let id = if call.call_id.is_empty() { Value::Null } else { json!(call.call_id) };
+    let mut entry = json!({"id": id, "name": call.tool_name});
+    let metadata = metadata(call).unwrap_or_default();
+    let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+    match cut {
+        Some(raw) => {
+            entry["arguments"] = Value::Null;
+            entry["arguments_raw"] = json!(raw);
+            entry["complete"] = json!(false);
+        }
+        None if metadata.contains_key("custom") => entry["input_text"] = arguments["input"].clone(),
+        None => entry["arguments"] = arguments,
+    }
+    for (field, key) in [("item_id", "item_id"), ("signature", "thoughtSignature")] {
+        if let Some(value) = metadata.get(key) {
+            entry[field] = value.clone();
+        }
+    }
+    entry
+}
+
+fn metadata(call: &ToolCallBlock) -> Option<Map<String, Value>> {
+    object(call.metadata.as_ref()?.as_str())
+}
+
+fn object(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(text).ok()
 }
 
 fn usage_fields(usage: &Usage) -> Value {
@@ -313,7 +498,7 @@ fn compare(expected: &Value, seen: &Seen) -> Vec<String> {
             Some(got) => differences.push(format!("`{field}` is {got}, expected {wanted}")),
         }
     }
-    for field in ["error", "refusal"] {
+    for field in TOLD_IF_THERE {
         if let (Some(got), None) = (seen.fields.get(field), expected.get(field)) {
             differences.push(format!("`{field}` is {got}, none was expected"));
         }

@@ -76,8 +76,6 @@ const PARTS: &[Part] = &[
     Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
             "--judge", "tests/data/oracle/golden"] },
-    Part { name: "types", files: "tests/types/tsconfig.json", needs: Need::Package, count: Count::Whole,
-        command: &["node", "node_modules/typescript/bin/tsc", "--noEmit", "--project", "FILES"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use crate::json::{JsonError, Reader};
 use crate::message::Usage;
 use crate::provider::blocks::{Kind, Piece};
-
-type Read = Result<(), JsonError>;
+use crate::provider::read::{Read, in_array, in_object, number, text, text_or_json};
 
 /// What a chunk says.
 #[derive(Default)]
@@ -362,37 +361,6 @@ impl<'a> Detail<'a> {
     }
 }
 
-/// Reads an object; anything else is skipped.
-fn in_object<'a>(reader: &mut Reader<'a>, member: impl FnMut(&mut Reader<'a>, &str) -> Read) -> Read {
-    if reader.peek() == Some(b'{') { reader.object(member) } else { reader.pass_over() }
-}
-
-/// Reads a list; anything else is skipped.
-fn in_array<'a>(reader: &mut Reader<'a>, item: impl FnMut(&mut Reader<'a>, usize) -> Read) -> Read {
-    if reader.peek() == Some(b'[') { reader.array(item) } else { reader.pass_over() }
-}
-
-/// Reads a string; anything else is skipped.
-fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
-    if reader.peek() != Some(b'"') {
-        return reader.pass_over().map(|()| None);
-    }
-    let mut spare = String::new();
-    Ok(Some(match reader.text_into(&mut spare)? {
-        Some(plain) => Cow::Borrowed(plain),
-        None => Cow::Owned(spare),
-    }))
-}
-
-/// Reads a string, or takes the JSON text of anything else but `null`.
-fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonError> {
-    match reader.peek() {
-        Some(b'"') => Piece::read(reader),
-        Some(b'n') => reader.pass_over().map(|()| None),
-        _ => reader.skip().map(|raw| Some(raw.into())),
-    }
-}
-
 /// Reads what was used. Cached tokens are part of the prompt, reasoning is part of the completion, except where the
 /// total tells otherwise (xAI).
 fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
@@ -400,9 +368,6 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
     let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);
     let (mut reasoning, mut reasoning_elsewhere) = (None, None);
     in_object(reader, |reader, key| {
-        let number = |reader: &mut Reader<'_>, slot: &mut Option<u64>| {
-            reader.optional_u64().map(|tokens| *slot = tokens.or(*slot))
-        };
         match key {
             "prompt_tokens" => number(reader, &mut prompt),
             "completion_tokens" => number(reader, &mut completion),

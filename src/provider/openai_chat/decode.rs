@@ -2,76 +2,33 @@
 
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{Map, ObjectWriter, RawJson, Reader, Value};
-use crate::message::{MessageStopReason, Usage};
+use crate::message::MessageStopReason;
+use crate::provider::Limits;
 use crate::provider::blocks::{Blocks, Kind, Piece};
-use crate::provider::error::{ended_early, in_stream, in_stream_text, is_error, no_stream};
-use crate::provider::sse::{Frame, SseParser, TooLong};
-use crate::provider::{Decoder, Remarks};
+use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
+use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
 
-use super::Limits;
 use super::chunk::{CallPiece, Choice, Chunk, Detail, DetailKind};
 
-/// Decodes one answer.
-pub(super) struct ChatDecoder {
-    sse: SseParser,
-    answer: Answer,
-}
-
-impl ChatDecoder {
-    /// `keeps_details`: what `reasoning_details` hold is put into the metadata of the first call, to be given back.
-    pub(super) fn new(limits: Limits, keeps_details: bool) -> Self {
-        let answer = Answer { limits, keeps_details, ..Answer::default() };
-        ChatDecoder { sse: SseParser::new(limits.line), answer }
-    }
-}
-
-impl Decoder for ChatDecoder {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
-        let ChatDecoder { sse, answer } = self;
-        if let Err(error) = sse.feed(bytes, |frame| answer.frame(frame, out)) {
-            answer.too_long(error, out);
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<Event>) {
-        let ChatDecoder { sse, answer } = self;
-        answer.is_over = true;
-        if let Err(error) = sse.finish(|frame| answer.frame(frame, out)) {
-            answer.too_long(error, out);
-        }
-        if !answer.is_ended {
-            answer.end(&sse.stray(), out);
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.answer.is_ended
-    }
-
-    fn remarks(&self) -> Remarks {
-        self.answer.remarks.clone()
-    }
+/// A decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata of the first call,
+/// to be given back.
+pub(super) fn decoder(limits: Limits, keeps_details: bool) -> SseDecoder {
+    let progress = Progress::new(limits);
+    SseDecoder::new(Box::new(Answer { progress, keeps_details, ..Answer::default() }))
 }
 
 #[derive(Default)]
 struct Answer {
-    limits: Limits,
+    progress: Progress,
     keeps_details: bool,
-    blocks: Blocks,
     calls: Vec<Call>,
-    argument_bytes: usize,
     /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts.
     details: Vec<Option<Map>>,
-    usage: Option<Usage>,
     /// The last chunk had a usage and nothing that belongs to a block: servers that send no finish reason end so.
     has_trailer: bool,
     saw_delta: bool,
-    is_started: bool,
-    is_ended: bool,
-    /// The body has ended: what comes now may be cut.
-    is_over: bool,
-    remarks: Remarks,
 }
 
 struct Call {
@@ -87,62 +44,101 @@ struct Call {
     extra: Option<RawJson>,
 }
 
-impl Answer {
+impl Frames for Answer {
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn progress_mut(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
         if data == "[DONE]" {
-            self.remarks.saw_done = true;
-            if !self.is_ended {
+            self.progress.remarks.saw_done = true;
+            if !self.progress.is_ended {
                 self.done(out);
             }
             return;
         }
-        if self.is_ended || data.is_empty() {
+        if self.progress.is_ended || data.is_empty() {
             return;
         }
         let mut chunk = Chunk::default();
         match chunk.read(data) {
             Ok(()) if frame.event == "error" => self.fail_by(data, out),
             Ok(()) => {
-                self.start(out);
+                self.progress.start(out);
                 self.chunk(&mut chunk, data, out);
             }
-            Err(_) if frame.event == "error" => self.fail(in_stream_text(data), out),
-            // The last frame of a connection that was cut; or a word that some proxy sends to keep it alive.
-            Err(_) if self.is_over || !data.starts_with('{') => {}
-            Err(error) => {
-                let message = ["a chunk of the stream is no JSON: ", &error.to_string()].concat();
-                self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
-            }
+            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
+            Err(error) => self.progress.broken(data, &error, out),
         }
     }
 
-    fn start(&mut self, out: &mut Vec<Event>) {
-        if !self.is_started {
-            self.is_started = true;
-            out.push(Event::Start);
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        let mut chunk = Chunk::default();
+        if chunk.read(text).is_err() {
+            return match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            };
+        }
+        if chunk.is_failure() {
+            return self.fail_by(text, out);
+        }
+        if !chunk.is_answer() {
+            return;
+        }
+        let message = chunk.choice.as_ref().and_then(|choice| choice.message);
+        self.progress.start(out);
+        self.chunk(&mut chunk, text, out);
+        if let Some(Ok(mut choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
+            self.choice(&mut choice, out);
         }
     }
 
+    /// `[DONE]`, or the end of a body that had all that an end needs.
+    fn done(&mut self, out: &mut Vec<Event>) {
+        self.progress.start(out);
+        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        if matches!(word, "error" | "insufficient_system_resource") {
+            let kind = if word == "error" { ErrorKind::Server } else { ErrorKind::Overloaded };
+            let message = ["the provider ended the answer with `", word, "`"].concat();
+            return self.progress.fail(ErrorInfo::new(kind, message), out);
+        }
+        let stop_reason = self.stop_reason();
+        self.progress.blocks.close(out);
+        self.end_calls(stop_reason, out);
+        self.progress.done(stop_reason, out);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.progress.remarks.raw_stop_reason.is_some() || self.has_trailer
+    }
+}
+
+impl Answer {
     fn chunk(&mut self, chunk: &mut Chunk<'_>, data: &str, out: &mut Vec<Event>) {
         let is_failure = chunk.is_failure();
         let has_content = chunk.choice.as_ref().is_some_and(Choice::has_content);
         let usage = chunk.usage();
         if let Some(usage) = usage {
-            self.usage = Some(usage);
-            out.push(Event::Usage(usage));
+            self.progress.tell_usage(usage, out);
         }
         if has_content {
             self.has_trailer = false;
         } else if usage.is_some() {
             // A first chunk with a role and a usage is no trailer.
-            self.has_trailer = chunk.is_without_choice || self.blocks.last().is_some() || self.has_trailer;
+            self.has_trailer =
+                chunk.is_without_choice || self.progress.blocks.last().is_some() || self.has_trailer;
         }
         if let Some(choice) = &mut chunk.choice {
             self.saw_delta |= choice.has_delta;
             self.choice(choice, out);
         }
-        if is_failure && !self.is_ended {
+        if is_failure && !self.progress.is_ended {
             self.fail_by(data, out);
         }
     }
@@ -170,7 +166,7 @@ impl Answer {
             self.call(piece, position, count, out);
         }
         if let Some(word) = choice.finish_reason.take() {
-            self.remarks.raw_stop_reason = Some(word.into_owned());
+            self.progress.remarks.raw_stop_reason = Some(word.into_owned());
         }
     }
 
@@ -178,9 +174,9 @@ impl Answer {
         if piece.is_empty() {
             return;
         }
-        let index = self.blocks.text(kind, piece, out);
-        if kind == Kind::Refusal && self.remarks.refusals.last() != Some(&index) {
-            self.remarks.refusals.push(index);
+        let index = self.progress.blocks.text(kind, piece, out);
+        if kind == Kind::Refusal && self.progress.remarks.refusals.last() != Some(&index) {
+            self.progress.remarks.refusals.push(index);
         }
     }
 
@@ -188,35 +184,35 @@ impl Answer {
         if piece.is_empty() {
             return;
         }
-        if self.blocks.open(Kind::Thinking).is_none() {
+        if self.progress.blocks.open(Kind::Thinking).is_none() {
             self.details.push(None);
         }
-        self.blocks.text(Kind::Thinking, piece, out);
+        self.progress.blocks.text(Kind::Thinking, piece, out);
     }
 
     /// One entry of `reasoning_details`: more of the open thinking block if it is of the same entry, else a new block.
     fn detail(&mut self, detail: Detail<'_>, out: &mut Vec<Event>) {
         if detail.kind == DetailKind::Encrypted {
             let data = detail.data.map(|data| data.text.into_owned()).unwrap_or_default();
-            self.blocks.redacted(data, out);
+            self.progress.blocks.redacted(data, out);
             self.details.push(Some(frame_of(detail.raw)));
             return;
         }
-        if self.blocks.open(Kind::Thinking).is_some() && !self.continues(&detail) {
-            self.blocks.close(out);
+        if self.progress.blocks.open(Kind::Thinking).is_some() && !self.continues(&detail) {
+            self.progress.blocks.close(out);
         }
-        if self.blocks.open(Kind::Thinking).is_none() {
+        if self.progress.blocks.open(Kind::Thinking).is_none() {
             self.details.push(None);
         }
-        self.blocks.ensure(Kind::Thinking, out);
+        self.progress.blocks.ensure(Kind::Thinking, out);
         if let Some(slot) = self.details.last_mut() {
             remember(slot, &detail);
         }
         if let Some(text) = detail.text.filter(|text| !text.is_empty()) {
-            self.blocks.text(Kind::Thinking, text, out);
+            self.progress.blocks.text(Kind::Thinking, text, out);
         }
         if let Some(signature) = detail.signature {
-            self.blocks.sign(&signature.text);
+            self.progress.blocks.sign(&signature.text);
         }
     }
 
@@ -234,7 +230,7 @@ impl Answer {
     }
 
     fn call(&mut self, piece: CallPiece<'_>, position: usize, count: usize, out: &mut Vec<Event>) {
-        if self.is_ended {
+        if self.progress.is_ended {
             return;
         }
         let says_nothing = piece.id.is_empty()
@@ -245,10 +241,8 @@ impl Answer {
             // A last delta of nulls, for a call that nobody knows.
             None if says_nothing => return,
             None => {
-                if self.calls.len() >= self.limits.calls {
-                    let limit = self.limits.calls.to_string();
-                    let message = ["the answer holds more than ", &limit, " tool calls"].concat();
-                    return self.fail(refusal(message), out);
+                if !self.progress.count(out) {
+                    return;
                 }
                 self.calls.push(Call::new(&piece));
                 self.calls.len() - 1
@@ -257,12 +251,8 @@ impl Answer {
         let Some(call) = self.calls.get_mut(at) else {
             return;
         };
-        self.argument_bytes += call.take(piece, &mut self.blocks, out);
-        if self.argument_bytes > self.limits.arguments {
-            let limit = self.limits.arguments.to_string();
-            let message = ["the arguments of the tool calls are longer than ", &limit, " bytes"].concat();
-            self.fail(refusal(message), out);
-        }
+        let bytes = call.take(piece, &mut self.progress.blocks, out);
+        self.progress.weigh(bytes, out);
     }
 
     /// The call that a piece belongs to; `None` if it begins one. By index, else by id, else by place, else the last.
@@ -285,28 +275,12 @@ impl Answer {
         if is_another { None } else { Some(at) }
     }
 
-    /// `[DONE]`, or the end of a body that had all that an end needs.
-    fn done(&mut self, out: &mut Vec<Event>) {
-        self.start(out);
-        let word = self.remarks.raw_stop_reason.as_deref().unwrap_or_default();
-        if matches!(word, "error" | "insufficient_system_resource") {
-            let kind = if word == "error" { ErrorKind::Server } else { ErrorKind::Overloaded };
-            let message = ["the provider ended the answer with `", word, "`"].concat();
-            return self.fail(ErrorInfo::new(kind, message), out);
-        }
-        let stop_reason = self.stop_reason();
-        self.blocks.close(out);
-        self.end_calls(stop_reason, out);
-        self.is_ended = true;
-        out.push(Event::Done { stop_reason, usage: self.usage });
-    }
-
     fn stop_reason(&self) -> MessageStopReason {
         use MessageStopReason as Stop;
-        if !self.remarks.refusals.is_empty() {
+        if !self.progress.remarks.refusals.is_empty() {
             return Stop::Refusal;
         }
-        match self.remarks.raw_stop_reason.as_deref() {
+        match self.progress.remarks.raw_stop_reason.as_deref() {
             Some("length" | "model_length" | "max_tokens") => Stop::Length,
             Some("content_filter") => Stop::ContentFilter,
             Some("tool_calls" | "function_call" | "tool_use") => Stop::ToolUse,
@@ -320,10 +294,10 @@ impl Answer {
     /// unless something began after it.
     fn end_calls(&mut self, stop_reason: MessageStopReason, out: &mut Vec<Event>) {
         for call in &mut self.calls {
-            call.begin(&mut self.blocks, out);
+            call.begin(&mut self.progress.blocks, out);
         }
         let is_cut = matches!(stop_reason, MessageStopReason::Length | MessageStopReason::ContentFilter);
-        let cut = self.blocks.last().filter(|_| is_cut);
+        let cut = self.progress.blocks.last().filter(|_| is_cut);
         let mut details = if self.keeps_details { details_list(&self.details) } else { None };
         for call in &self.calls {
             if let Some(index) = call.block.filter(|index| Some(*index) != cut) {
@@ -333,66 +307,13 @@ impl Answer {
         }
     }
 
-    /// The body has ended without `[DONE]`.
-    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
-        // Beside the frames, or in their place: an error document, or the whole answer of a server that cannot stream.
-        if let Some(document) = stray.find(['{', '[']).and_then(|at| stray.get(at..)) {
-            self.document(document, out);
-        }
-        if self.is_ended {
-            return;
-        }
-        if self.remarks.raw_stop_reason.is_some() || self.has_trailer {
-            self.done(out);
-        } else if !self.is_started && !stray.is_empty() {
-            self.fail(no_stream(stray), out);
-        } else {
-            self.fail(ended_early(stray), out);
-        }
-    }
-
-    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        let mut chunk = Chunk::default();
-        if chunk.read(text).is_err() {
-            return match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.fail(in_stream(&value), out),
-                _ => {}
-            };
-        }
-        if chunk.is_failure() {
-            return self.fail_by(text, out);
-        }
-        if !chunk.is_answer() {
-            return;
-        }
-        let message = chunk.choice.as_ref().and_then(|choice| choice.message);
-        self.start(out);
-        self.chunk(&mut chunk, text, out);
-        if let Some(Ok(mut choice)) = message.filter(|_| !self.saw_delta).map(Choice::of_message) {
-            self.choice(&mut choice, out);
-        }
-    }
-
     fn fail_by(&mut self, document: &str, out: &mut Vec<Event>) {
         let value = Value::parse(document).unwrap_or_default();
         let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
-        self.remarks.failed_generation = failed.map(str::to_owned);
+        self.progress.remarks.failed_generation = failed.map(str::to_owned);
         let inner = value.get("choices").and_then(Value::as_array).and_then(|choices| choices.first());
         let inner = inner.filter(|choice| value.get("error").is_none() && choice.get("error").is_some());
-        self.fail(in_stream(inner.unwrap_or(&value)), out);
-    }
-
-    fn too_long(&mut self, TooLong(limit): TooLong, out: &mut Vec<Event>) {
-        let message = ["a line of the stream is longer than ", &limit.to_string(), " bytes"].concat();
-        self.fail(refusal(message), out);
-    }
-
-    fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Event>) {
-        if !self.is_ended {
-            self.blocks.release(out);
-            self.is_ended = true;
-            out.push(Event::Error(error));
-        }
+        self.progress.fail(in_stream(inner.unwrap_or(&value)), out);
     }
 }
 
@@ -464,11 +385,6 @@ impl Call {
         blocks.arguments(index, self.text.as_str().into(), out);
         self.block = Some(index);
     }
-}
-
-/// A limit was broken: the same again would break it again.
-fn refusal(message: String) -> ErrorInfo {
-    ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
 }
 
 fn is_whole(json: &str) -> bool {

@@ -2,13 +2,16 @@
 
 use std::rc::Rc;
 
-use crate::json::{ObjectWriter, RawJson, ToJson};
+use crate::json::{ObjectWriter, RawJson};
 use crate::provider::HttpRequest;
 use crate::provider::history::History;
+use crate::provider::request::{
+    Body, Tools, Written, effort, headers, is_reasoning_model, join_query as join,
+};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 
 use super::compat::{Compat, ReasoningStyle, Strict};
-use super::messages::{Carried, Scribe, is_reasoning_model};
+use super::messages::{Carried, Scribe};
 use super::strict::is_strict;
 
 /// The Azure API versions that are asked for where the address names none.
@@ -24,7 +27,7 @@ pub(super) struct Encoder {
     history: History<Carried>,
     /// The model that the history was encoded for.
     model: Rc<str>,
-    tools: Option<(Rc<[ToolSchema]>, String)>,
+    tools: Tools,
 }
 
 impl Encoder {
@@ -41,7 +44,7 @@ impl Encoder {
             compat,
             history: History::default(),
             model: "".into(),
-            tools: None,
+            tools: Tools::default(),
         }
     }
 
@@ -54,25 +57,14 @@ impl Encoder {
     }
 
     fn headers(&self, request: &ModelRequest) -> Vec<(String, String)> {
-        let mut headers: Vec<(String, String)> = Vec::new();
-        let mut set = |name: &str, value: String| {
-            let name = name.to_ascii_lowercase();
-            match headers.iter_mut().find(|(known, _)| *known == name) {
-                Some(header) => header.1 = value,
-                None => headers.push((name, value)),
-            }
-        };
+        let mut own = Vec::new();
         if let Some(key) = &request.api_key {
-            match self.provider {
-                "azure" => set("api-key", key.as_ref().to_owned()),
-                _ => set("authorization", ["Bearer ", key].concat()),
-            }
+            own.push(match self.provider {
+                "azure" => ("api-key", key.as_ref().to_owned()),
+                _ => ("authorization", ["Bearer ", key].concat()),
+            });
         }
-        set("content-type", "application/json".to_owned());
-        for (name, value) in self.headers.iter().chain(&request.options.headers) {
-            set(name, value.clone());
-        }
-        headers
+        headers(own, &self.headers, &request.options)
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
@@ -90,7 +82,7 @@ impl Encoder {
         self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
         let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
         let options = &*request.options;
-        let mut body = Body { object: ObjectWriter::new(&mut text), own: &options.body };
+        let mut body = Body::new(&mut text, options);
         body.field("model", &request.model);
         body.field("stream", &true);
         if self.compat.stream_options
@@ -105,7 +97,10 @@ impl Encoder {
             scribe.write_all(&request.system_prompt, self.history.text(), self.history.carried(), out);
         }
         if !request.tools.is_empty() {
-            body.field("tools", &Written(encoded_tools(&mut self.tools, &request.tools, self.compat.strict)));
+            body.field(
+                "tools",
+                &Written(self.tools.text(&request.tools, |tools| write_tools(tools, self.compat.strict))),
+            );
             self.write_tool_options(options, &mut body);
         }
         self.write_sampling(options, &mut body);
@@ -220,62 +215,6 @@ impl Encoder {
     }
 }
 
-/// The body: the user's own fields win over those made here, and `null` among them leaves a field out.
-struct Body<'a> {
-    object: ObjectWriter<'a>,
-    own: &'a [(String, RawJson)],
-}
-
-impl Body<'_> {
-    fn key(&mut self, key: &str) -> Option<&mut String> {
-        if self.own.iter().any(|(own, _)| own == key) {
-            return None;
-        }
-        Some(self.object.key(key))
-    }
-
-    fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) {
-        if let Some(out) = self.key(key) {
-            value.write_json(out);
-        }
-    }
-
-    fn object(&mut self, key: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) {
-        if let Some(out) = self.key(key) {
-            let mut object = ObjectWriter::new(out);
-            write(&mut object);
-            object.end();
-        }
-    }
-
-    fn end(mut self) {
-        for (key, value) in self.own.iter().filter(|(_, value)| value.as_str() != "null") {
-            self.object.field(key, value);
-        }
-        self.object.end();
-    }
-}
-
-/// JSON that is written already.
-struct Written<'a>(&'a str);
-
-impl ToJson for Written<'_> {
-    fn write_json(&self, out: &mut String) {
-        out.push_str(self.0);
-    }
-}
-
-fn encoded_tools<'a>(
-    kept: &'a mut Option<(Rc<[ToolSchema]>, String)>,
-    tools: &Rc<[ToolSchema]>,
-    strict: Strict,
-) -> &'a str {
-    if kept.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
-        *kept = None;
-    }
-    &kept.get_or_insert_with(|| (tools.clone(), write_tools(tools, strict))).1
-}
-
 fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
@@ -317,17 +256,6 @@ fn is_marked(schema: &RawJson, strict: Strict) -> bool {
     }
 }
 
-/// A word for how much to think. Servers that know no budget get the word that is nearest.
-fn effort(reasoning: &Reasoning) -> &str {
-    match reasoning {
-        Reasoning::Effort(word) => word,
-        Reasoning::Budget(0) => "off",
-        Reasoning::Budget(..=2_048) => "low",
-        Reasoning::Budget(..=16_384) => "medium",
-        Reasoning::Budget(_) => "high",
-    }
-}
-
 fn url(base_url: &str, model: &str) -> String {
     let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
     let base = base.trim_end_matches('/');
@@ -351,15 +279,6 @@ fn url(base_url: &str, model: &str) -> String {
     }
     let joint = if query.is_empty() { "" } else { "&" };
     join(&[base, path], &[query, joint, version].concat())
-}
-
-fn join(parts: &[&str], query: &str) -> String {
-    let mut url = parts.concat();
-    if !query.is_empty() {
-        url.push('?');
-        url.push_str(query);
-    }
-    url
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::message::{
     ToolResultMessage, UserMessage, text_of,
 };
 
+use crate::provider::request::{data_url, digest, fitting_id, is_reasoning_model, told_result};
+
 use super::compat::{Compat, Replay, ToolIds};
 
 /// Writes messages for one model of one server.
@@ -144,25 +146,7 @@ impl Scribe<'_> {
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-        let mut pictures = Vec::new();
-        let mut text = String::new();
-        for block in &message.content {
-            match block {
-                ContentBlock::Text(block) => {
-                    if !text.is_empty() {
-                        text.push('\n');
-                    }
-                    text.push_str(&block.text);
-                }
-                ContentBlock::Image(image) => pictures.push(image),
-                _ => {}
-            }
-        }
-        // This wire has no mark for errors.
-        let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
-        if message.is_error && !is_marked {
-            text.insert_str(0, "error: ");
-        }
+        let (mut text, pictures) = told_result(message);
         if text.is_empty() && !pictures.is_empty() {
             text.push_str("(see the attached image)");
         }
@@ -248,7 +232,9 @@ fn write_part(block: &ContentBlock, out: &mut String) {
         ContentBlock::Image(image) => write_image_part(image, out),
         ContentBlock::File(file) => write_file_part(file, out),
         // No user message holds these.
-        ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) => write_text_part("", out),
+        ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
+            write_text_part("", out)
+        }
     }
 }
 
@@ -287,10 +273,6 @@ fn write_file_part(file: &FileBlock, out: &mut String) {
         inner.end();
     }
     part.end();
-}
-
-fn data_url(mime_type: &str, data: &str) -> String {
-    ["data:", mime_type, ";base64,", data].concat()
 }
 
 fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
@@ -344,13 +326,6 @@ fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
     if details.is_empty() { None } else { Some(details) }
 }
 
-/// Models of OpenAI that reason. They have the role `developer`.
-pub(super) fn is_reasoning_model(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
-        && !name.starts_with("o1-mini")
-}
-
 /// An id that the server takes, made of ours alone, so that call and result always agree.
 pub(super) fn wire_id(call_id: &str, rule: ToolIds) -> Cow<'_, str> {
     match rule {
@@ -359,44 +334,14 @@ pub(super) fn wire_id(call_id: &str, rule: ToolIds) -> Cow<'_, str> {
             if call_id.len() == 9 && call_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                 Cow::Borrowed(call_id)
             } else {
-                Cow::Owned(in_digits(hash(call_id), &ALPHANUMERIC, 9))
+                Cow::Owned(digest(call_id, 9))
             }
         }
         ToolIds::Short => {
             let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
-            if call_id.len() <= 40 && call_id.chars().all(is_usual) {
-                return Cow::Borrowed(call_id);
-            }
-            let mut id: String =
-                call_id.chars().take(25).map(|c| if is_usual(c) { c } else { '_' }).collect();
-            id.push('_');
-            id.push_str(&in_digits(hash(call_id), &ALPHANUMERIC, 11));
-            Cow::Owned(id)
+            fitting_id(call_id, 40, is_usual)
         }
     }
-}
-
-const ALPHANUMERIC: [u8; 62] = *b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
-/// FNV-1a, stirred once more so that all digits depend on all bytes.
-fn hash(text: &str) -> u64 {
-    let mut state = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in text.bytes() {
-        state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    state ^= state >> 33;
-    state = state.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    state ^ (state >> 33)
-}
-
-fn in_digits(mut number: u64, digits: &[u8; 62], length: usize) -> String {
-    let mut text = String::with_capacity(length);
-    for _ in 0..length {
-        let at = usize::try_from(number % 62).unwrap_or(0);
-        text.push(digits.get(at).copied().map_or('0', char::from));
-        number /= 62;
-    }
-    text
 }
 
 #[cfg(test)]

@@ -52,26 +52,18 @@ async function listen(run, hear) {
 async function playAgent(world, polled) {
   const { scenario } = world;
   const config = options(world, polled);
-  let agent = new Agent({ ...config, messages: initialMessages(scenario), ...(scenario.structured_output && { output: scenario.structured_output }) });
+  const agent = new Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
   subscribe(world, agent);
-  const take = () => {
-    world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && mail(agent)) };
-  };
-  take();
+  world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && mail(agent)) };
   world.fire("before_start");
   const run = (/** @type {string} */ call, /** @type {() => any} */ begin) => settle(world, call, begin);
   const prompts = listOf(scenario.prompt);
   if (scenario.structured_output && prompts.length > 0) await run("structured_output", () => agent.prompt(prompts));
   else if (scenario.mode === "continue") await run("continue", () => agent.continue());
   else if (prompts.length > 0) await run("prompt", () => agent.prompt(prompts));
-  const steps = listOf(scenario.then);
-  if (scenario.structured_output && steps.length > 0) {
-    // The other requests want no structured answer.
-    agent = new Agent({ ...config, messages: agent.messages });
-    subscribe(world, agent);
-    take();
-  }
-  for (const step of steps) {
+  // The other requests want no structured answer.
+  agent.output = undefined;
+  for (const step of listOf(scenario.then)) {
     if (step === "continue") await run("continue", () => agent.continue());
     else if (step === "reset") {
       agent.reset();
@@ -132,10 +124,9 @@ function refused(world, call, error) {
 }
 
 /** @param {string} call @param {any} result */
-function outcome(call, { text, output, messages, usage, error }) {
+function outcome(call, { output, messages, usage, error }) {
   if (call === "structured_output") {
-    const value = output ?? jsonOf(text);
-    return value === undefined ? { call, error: error?.message ?? "no answer of this shape" } : { call, ok: value };
+    return output === undefined ? { call, error: error?.message ?? null } : { call, ok: output };
   }
   const isNew = (/** @type {any} */ { role }) => role === "assistant" || role === "tool_result";
   const last = messages.findLast((/** @type {any} */ message) => message.role === "assistant");
@@ -144,15 +135,6 @@ function outcome(call, { text, output, messages, usage, error }) {
     assistant_text: last ? textOf(last) : null, stop_reason: last?.stopReason ?? null, run_error: error?.message ?? null,
     usage: { input: usage.input, output: usage.output, total: usage.total },
   };
-}
-
-/** @param {string} text */
-function jsonOf(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The options that a scenario asks for. @param {World} world @param {boolean} polled @returns {any} */
@@ -165,7 +147,7 @@ function options(world, polled) {
   const prompts = listOf(given.dynamic_system_prompts);
   const keys = listOf(given.api_keys);
   const nextKey = world.each(keys);
-  const transformLater = world.transform(asyncTransform, "async");
+  const shorten = world.transform(asyncTransform, "async");
   let ids = 0;
   return {
     host: { now: () => clock.now(), sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => clock.pause(ms, signal), random: () => 0.5, id: () => `id-${++ids}` },
@@ -181,7 +163,7 @@ function options(world, polled) {
     approval: { mode: approval ? (given.approval_mode ?? "smart") : "bypassed" },
     policies: slots(listOf(policies), world),
     ...(transform && { transformContext: world.transform(transform, "sync") }),
-    ...(asyncTransform && { asyncTransformContext: async (/** @type {any} */ messages, /** @type {boolean} */ overflow) => transformLater(messages, overflow) }),
+    ...(asyncTransform && { asyncTransformContext: async (/** @type {any} */ messages, /** @type {boolean} */ overflow, /** @type {any} */ signal, /** @type {any} */ info) => shorten(messages, overflow, info) }),
     ...(polled && { getSteeringMessages: () => world.poll("steering"), getFollowUpMessages: () => world.poll("followUp") }),
     steering: { delivery: given.steering_mode ?? usual },
     followUp: { delivery: given.follow_up_mode ?? usual },
@@ -190,6 +172,7 @@ function options(world, polled) {
     ...(keys.length > 0 && { getApiKey: () => nextKey() }),
     ...(given.session_state && { sessionState: given.session_state }),
     ...(given.cache && { cache: { ttlMs: given.cache.ttl_s * 1000, minTokens: given.cache.min_tokens, intervals: given.cache.intervals } }),
+    ...(typeof given.structured_output_max_retries === "number" && { outputRetries: given.structured_output_max_retries }),
     transfer: { agentName: given.agent_name ?? undefined, chain: given.transfer_chain ?? undefined, maxDepth: given.transfer_max_depth ?? undefined },
   };
 }

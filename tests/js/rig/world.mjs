@@ -101,29 +101,33 @@ export class World {
     return {
       name, description: "scripted", parameters: schema ?? { type: "object" },
       requiresApproval: requiresApproval === true, priority: priorities[name] ?? 0,
-      execute: async (/** @type {any} */ args, /** @type {any} */ context) => {
-        const id = context.callId;
-        this.log.executions.push({ id, name, arguments: sorted(args), t: this.t });
-        this.fire({ tool: { id, when: "start" } });
-        const output = await this.#behave(byCall?.[id] ?? behavior ?? {}, args, context);
-        this.fire({ tool: { id, when: "end" } });
-        return output;
-      },
+      execute: (/** @type {any} */ args, /** @type {any} */ context) => inOneGo(this.#execute(name, byCall?.[context.callId] ?? behavior ?? {}, args, context)),
     };
   }
 
-  /** @param {any} behavior @param {any} args @param {any} context */
-  async #behave(behavior, args, { signal, update, state }) {
+  /** @param {string} name @param {any} behavior @param {any} args @param {any} context */
+  *#execute(name, behavior, args, context) {
+    const id = context.callId;
+    this.log.executions.push({ id, name, arguments: sorted(args), t: this.t });
+    this.fire({ tool: { id, when: "start" } });
+    const output = yield* this.#behave(behavior, args, context);
+    // What a cancelled call still does counts for nothing.
+    if (!context.signal.aborted) this.fire({ tool: { id, when: "end" } });
+    return output;
+  }
+
+  /** @param {any} behavior @param {any} args @param {any} context @returns {Generator<Promise<any>, any>} */
+  *#behave(behavior, args, { signal, update, state }) {
     const { clock } = this;
     for (const [n, text] of (behavior.updates ?? []).entries()) {
-      if (n > 0 && behavior.update_gap_ms > 0) await clock.pause(behavior.update_gap_ms, signal);
+      if (n > 0 && behavior.update_gap_ms > 0) yield clock.pause(behavior.update_gap_ms, signal);
       update(text);
     }
-    if (behavior.delay_ms > 0) await clock.pause(behavior.delay_ms, signal);
+    if (behavior.delay_ms > 0) yield clock.pause(behavior.delay_ms, signal);
     for (const [key, value] of Object.entries(behavior.set_state ?? {})) state.set(key, value);
-    if (behavior.forever) await forever();
+    if (behavior.forever) yield forever();
     if (behavior.until_cancelled) {
-      await cancelled(signal);
+      yield cancelled(signal);
       return failed("cancelled");
     }
     if (typeof behavior.panic === "string") throw new Error(behavior.panic);
@@ -141,16 +145,16 @@ export class World {
     const { default: usual, by_call: byCall } = this.scenario.approval;
     const decision = byCall?.[callId] ?? usual ?? "approve";
     if (decision.panic_sync !== undefined) throw new Error(decision.panic_sync);
-    return this.#decide(decision);
+    return inOneGo(this.#decide(decision));
   };
 
-  /** @param {any} decision @returns {Promise<any>} */
-  async #decide(decision) {
+  /** @param {any} decision @returns {Generator<Promise<any>, any>} */
+  *#decide(decision) {
     if (decision.after) {
-      await this.clock.pause(decision.after.ms);
-      return this.#decide(decision.after.then);
+      yield this.clock.pause(decision.after.ms);
+      return yield* this.#decide(decision.after.then);
     }
-    if (decision === "forever") await forever();
+    if (decision === "forever") yield forever();
     const crash = decision.panic ?? decision.panic_sync;
     if (crash !== undefined) throw new Error(crash);
     return decision.approve_with === undefined ? decision : { action: "approve", arguments: decision.approve_with };
@@ -204,9 +208,9 @@ export class World {
 
   /** A context transformer. @param {any} given @param {"sync" | "async"} kind */
   transform(given, kind) {
-    return (/** @type {readonly any[]} */ messages, /** @type {boolean} */ overflow) => {
+    return (/** @type {readonly any[]} */ messages, /** @type {boolean} */ overflow, /** @type {{ cachedMessages: number }} */ { cachedMessages }) => {
       if (kind === "sync") this.fire({ transform: ++this.#transforms });
-      const answer = transformed(given, messages, overflow);
+      const answer = transformed(given, messages, overflow, cachedMessages);
       this.log.transforms.push({ kind, overflow, before: messages.length, after: (answer?.messages ?? messages).length });
       return answer;
     };
@@ -252,6 +256,15 @@ function failed(text) {
   return { content: [{ type: "text", text }], isError: true };
 }
 
+/**
+ * Goes on at once, as far as there is nothing to wait for: only then a promise.
+ * @param {Generator<Promise<any>, any>} work @returns {any}
+ */
+function inOneGo(work) {
+  const { done, value } = work.next();
+  return done ? value : value.then(() => inOneGo(work));
+}
+
 function forever() {
   return new Promise(() => {});
 }
@@ -270,8 +283,8 @@ function judge(verdict) {
   return verdict;
 }
 
-/** @param {any} given @param {readonly any[]} messages @param {boolean} overflow */
-function transformed({ keep_last: keep, prepend, sliding_window: window }, messages, overflow) {
+/** @param {any} given @param {readonly any[]} messages @param {boolean} overflow @param {number} cached */
+function transformed({ keep_last: keep, prepend, sliding_window: window }, messages, overflow, cached) {
   if (keep) {
     if (messages.length <= keep.n || (keep.only_on_overflow && !overflow)) return;
     return shortened(messages, 0, messages.length - keep.n);
@@ -281,7 +294,7 @@ function transformed({ keep_last: keep, prepend, sliding_window: window }, messa
     if (first?.role === "user" && textOf(first) === prepend) return;
     return { messages: [{ role: "user", content: [{ type: "text", text: prepend }], timestamp: 1 }, ...messages] };
   }
-  if (window) return slid(window, messages, overflow);
+  if (window) return slid({ ...window, anchor: Math.max(window.anchor, cached) }, messages, overflow);
 }
 
 /** Leaves the messages from one place to another out. @param {readonly any[]} messages @param {number} from @param {number} to */
@@ -298,7 +311,7 @@ function slid({ normal_budget: normal, overflow_budget: less, anchor }, messages
   const isResult = (/** @type {number} */ at) => messages[at]?.role === "tool_result";
   let from = Math.min(anchor, messages.length);
   while (isResult(from)) from++;
-  const left = budget - sum(messages.slice(0, from));
+  const left = Math.max(0, budget - sum(messages.slice(0, from)));
   let to = messages.length;
   while (to > from && sum(messages.slice(to - 1)) <= left) to--;
   while (isResult(to)) to++;

@@ -73,6 +73,11 @@ impl Clock {
         true
     }
 
+    /// Takes all alarms back.
+    pub fn clear(&self) {
+        self.0.alarms.take();
+    }
+
     /// How many alarms are set.
     pub fn alarms(&self) -> usize {
         self.0.alarms.borrow().len()

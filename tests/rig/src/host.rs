@@ -14,10 +14,11 @@ use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, Model};
-use turnwheel::driver::AgentStream;
+use turnwheel::driver::{AgentLoopResult, AgentStream};
+use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;
-use turnwheel::message::{AgentMessage, MessageStopReason};
+use turnwheel::message::{AgentMessage, AssistantMessage, MessageStopReason};
 use turnwheel::policy::Transform;
 use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
@@ -395,6 +396,11 @@ impl Stage {
         self.events.iter().map(AgentEvent::name).collect()
     }
 
+    /// The events in a few words each.
+    pub fn lines(&self) -> Vec<String> {
+        self.events.iter().filter_map(line).collect()
+    }
+
     /// How often an event of this kind was told.
     pub fn count(&self, name: &str) -> usize {
         self.events.iter().filter(|event| event.name() == name).count()
@@ -403,6 +409,30 @@ impl Stage {
     /// What the history says, one text a message.
     pub fn history(&self) -> Vec<String> {
         self.agent.messages().iter().map(brief).collect()
+    }
+
+    /// The answer at a place of the history.
+    pub fn answer(&self, place: usize) -> Rc<AssistantMessage> {
+        match self.agent.messages().get(place) {
+            Some(AgentMessage::Assistant(answer)) => answer.clone(),
+            other => panic!("no answer but {other:?}"),
+        }
+    }
+
+    /// What the end of the run said: all new messages, and how many turns asked the model.
+    pub fn end(&self) -> (Vec<String>, u32) {
+        match self.events.last() {
+            Some(AgentEvent::AgentEnd { messages, turns, .. }) => {
+                (messages.iter().map(brief).collect(), *turns)
+            }
+            other => panic!("no end but {other:?}"),
+        }
+    }
+
+    /// How the run ended.
+    pub fn result(&self) -> AgentLoopResult {
+        let result = self.stream.as_ref().and_then(AgentStream::result);
+        result.cloned().unwrap_or_else(|| panic!("no result after {:?}", self.names()))
     }
 
     /// Checks the grammar of all that was told, and the history.
@@ -433,4 +463,62 @@ pub fn brief(message: &AgentMessage) -> String {
         }
         AgentMessage::Custom(custom) => format!("custom: {}", custom.data.as_str()),
     }
+}
+
+/// An event in a few words; nothing for those that most tests do not care for.
+pub fn line(event: &AgentEvent) -> Option<String> {
+    use AgentEvent as A;
+    Some(match event {
+        A::AgentStart => "run".to_owned(),
+        A::AgentEnd { stop_reason, error, .. } => {
+            let error = error.as_ref().map(|error| format!(": {}", error.message));
+            format!("run ends {}{}", stop_reason.as_str(), error.unwrap_or_default())
+        }
+        A::TurnStart { turn_index } => format!("turn {turn_index}"),
+        A::TurnEnd { reason, .. } => format!("turn ends {}", reason.as_str()),
+        A::MessageStart | A::ToolCallsProposed { .. } => return None,
+        A::MessageUpdate(delta) => format!("+{}", delta.text),
+        A::MessageReset { reason } => format!("reset: {reason}"),
+        A::MessageEnd { message } => brief(&AgentMessage::Assistant(message.clone())),
+        A::ToolApprovalRequested { call_id, .. } => format!("{call_id} asked about"),
+        A::ToolApprovalResolved { call_id, approved, by, .. } => {
+            format!("{call_id} {} by {}", if *approved { "approved" } else { "refused" }, by.as_str())
+        }
+        A::ToolExecutionStart { call_id, arguments, .. } => {
+            format!("{call_id} starts with {}", arguments.as_str())
+        }
+        A::ToolExecutionUpdate { call_id, update, .. } => format!("{call_id} says {}", update.as_str()),
+        A::ToolExecutionEnd { result } => brief(&AgentMessage::ToolResult(result.clone())),
+        A::ContextCompacted { report } => {
+            format!("compacted{}", if report.overflow { " (overflow)" } else { "" })
+        }
+        A::BeforeLlmCall { messages, .. } => format!("asks with {} messages", messages.len()),
+        A::RetryAttempt { attempt, delay_ms, .. } => format!("attempt {attempt} failed, wait {delay_ms}"),
+        A::ModelFallback { from, to } => format!("{to} for {from}"),
+        A::ModelSwitched { from, to } => format!("switched from {from} to {to}"),
+        A::CommandRefused { reason, .. } => format!("refused: {reason}"),
+        A::StateChanged { changes } => format!("state {}", changes.as_str()),
+        A::CacheAction { write, prefix_tokens } => {
+            format!("cache {} {prefix_tokens}", if *write { "write" } else { "read" })
+        }
+        A::TransferInitiated { to, .. } => format!("transfer to {to}"),
+        A::SubagentEvent { .. } | A::Custom { .. } => return None,
+    })
+}
+
+/// An answer that fails.
+pub fn failure(kind: ErrorKind) -> Answer {
+    vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
+}
+
+/// A stage whose model gives these answers.
+pub fn stage(
+    given: Vec<Answer>,
+    tools: Vec<Rc<dyn AgentTool>>,
+    change: impl FnOnce(&mut AgentLoopConfig),
+) -> Stage {
+    let clock = Clock::default();
+    let mut config = config(&clock, answers(given), tools);
+    change(&mut config);
+    Stage::new(clock, config)
 }

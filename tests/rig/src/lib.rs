@@ -7,6 +7,7 @@ pub mod grammar;
 pub mod host;
 pub mod play;
 pub mod ports;
+pub mod random;
 pub mod scenario;
 pub mod schema;
 pub mod sim;

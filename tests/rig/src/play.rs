@@ -44,15 +44,29 @@ pub fn read(text: &str) -> Result<Scenario, String> {
 
 /// Plays a scenario and gives its trace.
 pub fn play(scenario: Scenario, route: Route) -> Value {
-    let scenario = Rc::new(scenario);
-    let world = World::new(scenario.clone(), route);
+    play_in(World::new(Rc::new(scenario), route))
+}
+
+/// As [`play`], but somebody stops every run that takes longer than a minute.
+pub fn play_bounded(scenario: Scenario, route: Route) -> Value {
+    let world = World::new(Rc::new(scenario), route);
+    for minute in 1..=10 {
+        let stopped = world.clone();
+        world.clock.at(minute * 60_000, move || stopped.abort());
+    }
+    play_in(world)
+}
+
+fn play_in(world: Rc<World>) -> Value {
+    let scenario = world.scenario.clone();
     world.set_alarms();
     let history = match scenario.driver {
         Driver::Loop => play_loop(&world),
         Driver::Agent => play_agent(&world),
     };
-    // The ports hold the world: without its hands it goes when they go.
+    // Ports and alarms hold the world: without its hands and its alarms it goes when they go.
     world.hands.take();
+    world.clock.clear();
     world.log.take().trace(&scenario.name, &scenario.divergences, &history)
 }
 
@@ -159,13 +173,13 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
 
 /// Takes a run to its end.
 fn watch(world: &Rc<World>, stream: &mut AgentStream, each: impl Fn(&Rc<World>, &AgentEvent)) {
-    let ended = world.clock.run(async {
-        while let Some(event) = stream.next().await {
-            each(world, &event);
+    // Every event is waited for anew, with a waker of its own.
+    loop {
+        match world.clock.run(stream.next()) {
+            Ok(Some(event)) => each(world, &event),
+            Ok(None) => return,
+            Err(Hang) => return world.log.borrow_mut().events.push(json!({ "type": "oracle_hang" })),
         }
-    });
-    if ended == Err(Hang) {
-        world.log.borrow_mut().events.push(json!({ "type": "oracle_hang" }));
     }
 }
 

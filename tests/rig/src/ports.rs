@@ -103,11 +103,16 @@ impl World {
             self.follow_up(&queued.text);
         }
         if self.scenario.abort.as_ref().is_some_and(|abort| abort.at == *trigger) {
-            match &*self.hands.borrow() {
-                Some(Hands::Run(_, cancel)) => cancel.cancel("the user stopped it"),
-                Some(Hands::Agent(agent)) => agent.abort("the user stopped it"),
-                None => {}
-            }
+            self.abort();
+        }
+    }
+
+    /// Somebody stops the run.
+    pub fn abort(&self) {
+        match &*self.hands.borrow() {
+            Some(Hands::Run(_, cancel)) => cancel.cancel("the user stopped it"),
+            Some(Hands::Agent(agent)) => agent.abort("the user stopped it"),
+            None => {}
         }
     }
 

@@ -33,6 +33,24 @@ use crate::grammar::Grammar;
 /// Runs that are longer are stopped.
 const LONGEST: usize = 400;
 
+/// What a model calls; some of it does not exist.
+const TOOLS: [&str; 14] = [
+    "t0",
+    "t0",
+    "t0",
+    "t0",
+    "t0",
+    "t0",
+    "asks",
+    "asks",
+    "fatal",
+    "slow",
+    "slow",
+    "denied",
+    "ghost",
+    OUTPUT_TOOL,
+];
+
 /// How a run is disturbed, besides by its dice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disturbance {
@@ -125,6 +143,8 @@ enum Running {
 struct Script {
     /// What kind each block is, and whether it is open.
     blocks: Vec<(Kind, bool)>,
+    /// The last call that has arguments.
+    argued: Option<usize>,
     said: usize,
 }
 
@@ -502,32 +522,23 @@ impl Script {
             Kind::Call => E::ToolCallStart {
                 index,
                 call_id: (*dice.pick(&["a", "b", "c", "", "a#2", "call_1"])).to_owned(),
-                tool_name: (*dice.pick(&[
-                    "t0",
-                    "t0",
-                    "asks",
-                    "fatal",
-                    "slow",
-                    "denied",
-                    "ghost",
-                    OUTPUT_TOOL,
-                ]))
-                .to_owned(),
+                tool_name: (*dice.pick(&TOOLS)).to_owned(),
             },
         }
     }
 
-    fn delta(&self, dice: &Dice) -> E {
+    fn delta(&mut self, dice: &Dice) -> E {
         // Mostly the last one.
         let at = if dice.chance(90) { self.blocks.len() - 1 } else { dice.below(self.blocks.len()) };
         let index = u32::try_from(at).unwrap_or(0);
-        if !self.blocks[at].1 && dice.chance(95) {
+        if (!self.blocks[at].1 || self.argued == Some(at)) && dice.chance(95) {
             return E::Ping;
         }
         match self.blocks[at].0 {
             Kind::Text => E::TextDelta { index, delta: (*dice.pick(&["word ", "", "1"])).to_owned() },
             Kind::Thinking => E::ThinkingDelta { index, delta: "hm ".to_owned() },
             Kind::Call => {
+                self.argued = Some(at);
                 let pieces = ["{\"n\":1}", "{}", "{\"n\":2}", "{}", "{\"n\":", "[1]", "oops", " ", "null"];
                 let piece = dice.pick(&pieces);
                 E::ToolCallDelta { index, delta: (*piece).to_owned() }
@@ -749,7 +760,7 @@ fn rules(dice: &Dice) -> Rules {
         ("t0".to_owned(), *dice.pick(&[A::Approve, A::Ask])),
     ]);
     rules.approval.policy = Some(ToolApprovalPolicy::Custom {
-        rules: denied,
+        rules: denied.into_iter().collect(),
         default: *dice.pick(&[A::Approve, A::Ask, A::Deny]),
     });
     if dice.chance(50) {

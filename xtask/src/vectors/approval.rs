@@ -30,7 +30,7 @@ fn policy(value: &Value) -> Result<ToolApprovalPolicy, String> {
         return Ok(policy(base)?.with_overrides(rules(value.get("overrides"))?));
     }
     let default = action(value.get("default").ok_or("a policy without a default")?)?;
-    Ok(ToolApprovalPolicy::Custom { rules: rules(value.get("rules"))?, default })
+    Ok(ToolApprovalPolicy::Custom { rules: rules(value.get("rules"))?.into_iter().collect(), default })
 }
 
 fn rules(value: Option<&Value>) -> Result<BTreeMap<String, ToolApprovalAction>, String> {

@@ -1,5 +1,5 @@
-//! Requests to Chat Completions: each file of `tests/data/requests/openai_chat` holds a request and the body (address,
-//! headers) that must come of it.
+//! Requests on all wires: each file of `tests/data/requests/WIRE` holds a request and the body (address, headers) that
+//! must come of it.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,45 +14,69 @@ use std::rc::Rc;
 
 use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::message::LlmMessage;
+use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
+use turnwheel::provider::gemini::{Gemini, GeminiOptions};
 use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
 use turnwheel::provider::{HttpRequest, Wire};
 use turnwheel::stream::{ModelRequest, StreamOptions, ToolSchema};
 
 /// One file.
 struct Case {
+    wire: &'static str,
     name: String,
     file: Value,
 }
 
+/// The folders of the wires, and how many cases each has at least.
+const WIRES: [(&str, usize); 4] =
+    [("openai_chat", 41), ("anthropic", 15), ("openai_responses", 11), ("gemini", 13)];
+
 fn cases() -> Vec<Case> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/requests/openai_chat");
-    let mut cases: Vec<Case> = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| {
+    let mut cases = Vec::new();
+    for (wire, least) in WIRES {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/requests").join(wire);
+        let before = cases.len();
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            Case { name, file: Value::parse(&fs::read_to_string(path).unwrap()).unwrap() }
-        })
-        .collect();
+            let name = format!("{wire}/{}", path.file_stem().unwrap().to_string_lossy());
+            let file = Value::parse(&fs::read_to_string(path).unwrap()).unwrap();
+            cases.push(Case { wire, name, file });
+        }
+        assert!(cases.len() - before >= least, "{wire}");
+    }
     cases.sort_by(|a, b| a.name.cmp(&b.name));
-    assert!(cases.len() > 40);
     cases
 }
 
 impl Case {
-    fn wire(&self) -> OpenAiChat {
+    fn wire(&self) -> Box<dyn Wire> {
         let options = self.file.get("options").unwrap();
-        let text = |key: &str| options.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let base_url = options.get("baseUrl").and_then(Value::as_str).unwrap_or_default().to_owned();
         let headers = options.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
-        OpenAiChat::new(OpenAiChatOptions {
-            base_url: text("baseUrl"),
-            headers: headers
-                .map(|(name, value)| (name.to_owned(), value.as_str().unwrap().to_owned()))
-                .collect(),
-            compat: options.get("compat").cloned().unwrap_or_default(),
-            ..OpenAiChatOptions::default()
-        })
-        .unwrap()
+        let headers =
+            headers.map(|(name, value)| (name.to_owned(), value.as_str().unwrap().to_owned())).collect();
+        match self.wire {
+            "anthropic" => Box::new(Anthropic::new(AnthropicOptions {
+                base_url,
+                headers,
+                dangerously_allow_browser: options.get("dangerouslyAllowBrowser").is_some(),
+                ..AnthropicOptions::default()
+            })),
+            "openai_responses" => Box::new(OpenAiResponses::new(OpenAiResponsesOptions {
+                base_url,
+                headers,
+                ..OpenAiResponsesOptions::default()
+            })),
+            "gemini" => {
+                Box::new(Gemini::new(GeminiOptions { base_url, headers, ..GeminiOptions::default() }))
+            }
+            _ => {
+                let compat = options.get("compat").cloned().unwrap_or_default();
+                let options = OpenAiChatOptions { base_url, headers, compat, ..OpenAiChatOptions::default() };
+                Box::new(OpenAiChat::new(options).unwrap())
+            }
+        }
     }
 
     fn request(&self) -> ModelRequest {

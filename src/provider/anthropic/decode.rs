@@ -1,0 +1,324 @@
+//! Events in, events out. A block ends when the next begins or the message does: only then is it known whether the
+//! token limit cut it.
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::json::{Map, RawJson, Reader, ToJson, Value};
+use crate::message::MessageStopReason;
+use crate::provider::Limits;
+use crate::provider::blocks::{Kind, Piece};
+use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
+use crate::provider::sse::Frame;
+use crate::stream::AssistantMessageEvent as Event;
+
+use super::event::{Delta, Start, Tokens, WireEvent};
+
+/// A decoder of one answer.
+pub(super) fn decoder(limits: Limits) -> SseDecoder {
+    SseDecoder::new(Box::new(Answer { progress: Progress::new(limits), ..Answer::default() }))
+}
+
+#[derive(Default)]
+struct Answer {
+    progress: Progress,
+    tokens: Tokens,
+    message_id: String,
+    open: Open,
+    /// The number of the open block.
+    at: Option<u64>,
+    /// A call is whole.
+    has_calls: bool,
+}
+
+/// The block that is being told.
+#[derive(Default)]
+enum Open {
+    #[default]
+    None,
+    /// Text or thinking.
+    Words(Kind),
+    Call {
+        index: u32,
+        /// Arguments that stood in the first event.
+        input: Option<String>,
+        has_pieces: bool,
+    },
+    /// Kept as it is.
+    Raw { block: Map, input: String },
+}
+
+impl Frames for Answer {
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn progress_mut(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
+        let data = frame.data.trim_ascii();
+        if data == "[DONE]" {
+            // Gateways send it; without a reason to stop it says nothing.
+            self.progress.remarks.saw_done = true;
+            if !self.progress.is_ended && self.progress.remarks.raw_stop_reason.is_some() {
+                self.done(out);
+            }
+            return;
+        }
+        if self.progress.is_ended || data.is_empty() {
+            return;
+        }
+        let mut event = WireEvent::default();
+        match event.read(data) {
+            Ok(()) => {
+                if event.kind.is_empty() {
+                    event.kind = frame.event.to_owned().into();
+                }
+                self.event(event, data, out);
+            }
+            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
+            Err(error) => self.progress.broken(data, &error, out),
+        }
+    }
+
+    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        let mut message = WireEvent::default();
+        if message.read(text).is_err() || message.kind != "message" {
+            return match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            };
+        }
+        self.start(&message, out);
+        let mut index = 0;
+        let _ = Reader::new(message.content.unwrap_or("[]")).array(|reader, _| {
+            let block = Some(reader.skip()?).filter(|block| block.starts_with('{'));
+            let event = WireEvent { index: Some(index), block, ..WireEvent::default() };
+            self.begin(&event, out);
+            self.close_raw(out);
+            index += 1;
+            Ok(())
+        });
+        self.take_end(&message, out);
+    }
+
+    fn done(&mut self, out: &mut Vec<Event>) {
+        use MessageStopReason as Stop;
+        self.progress.start(out);
+        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        let word = match word {
+            "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+            "refusal" => Stop::Refusal,
+            "pause_turn" => Stop::Pause,
+            "tool_use" => Stop::ToolUse,
+            "error" => {
+                let text = "the provider ended the answer with `error`";
+                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
+            }
+            _ => Stop::Stop,
+        };
+        // What is open was cut, or refused.
+        if !matches!(word, Stop::Length | Stop::Refusal) {
+            self.close(out);
+        }
+        self.progress.blocks.close(out);
+        let stop_reason = if word == Stop::Stop && self.has_calls { Stop::ToolUse } else { word };
+        self.progress.done(stop_reason, out);
+    }
+}
+
+impl Answer {
+    fn event(&mut self, event: WireEvent<'_>, data: &str, out: &mut Vec<Event>) {
+        if event.is_error || event.kind == "error" {
+            let value = Value::parse(data).unwrap_or_default();
+            return self.progress.fail(in_stream(&value), out);
+        }
+        match &*event.kind {
+            "message_start" => self.start(&event, out),
+            "content_block_start" => {
+                self.progress.start(out);
+                self.begin(&event, out);
+            }
+            "content_block_delta" => {
+                self.progress.start(out);
+                self.delta(event, out);
+            }
+            "content_block_stop" => self.close_raw(out),
+            "message_delta" => {
+                self.progress.start(out);
+                self.take_end(&event, out);
+            }
+            "message_stop" => self.done(out),
+            // `ping`, and what is to come.
+            _ => {}
+        }
+    }
+
+    /// Gateways send it twice; with another id the answer begins anew.
+    fn start(&mut self, event: &WireEvent<'_>, out: &mut Vec<Event>) {
+        let is_another = !self.message_id.is_empty()
+            && !event.message_id.is_empty()
+            && self.message_id != event.message_id;
+        if is_another && self.progress.blocks.last().is_some() {
+            self.open = Open::None;
+            self.tokens = Tokens::default();
+            self.has_calls = false;
+            self.progress.restart(out);
+        }
+        if !event.message_id.is_empty() {
+            self.message_id = event.message_id.clone().into_owned();
+        }
+        self.progress.start(out);
+        self.tell(&event.tokens, out);
+    }
+
+    fn tell(&mut self, tokens: &Tokens, out: &mut Vec<Event>) {
+        if tokens.is_empty() {
+            return;
+        }
+        self.tokens.merge(tokens);
+        self.progress.remarks.billed = self.tokens.billed;
+        self.progress.tell_usage(self.tokens.usage(), out);
+    }
+
+    fn begin(&mut self, event: &WireEvent<'_>, out: &mut Vec<Event>) {
+        self.close(out);
+        self.at = event.index;
+        let Some(block) = event.block else {
+            return;
+        };
+        let start = Start::read(block);
+        match &*start.kind {
+            "text" => self.begin_words(Kind::Text, start, out),
+            "thinking" => self.begin_words(Kind::Thinking, start, out),
+            "redacted_thinking" => _ = self.progress.blocks.redacted(start.data.into_owned(), out),
+            "tool_use" => {
+                if self.progress.count(out) {
+                    let index = self.progress.blocks.call(&start.id, &start.name, out);
+                    let input = start.input.filter(|input| *input != "{}").map(str::to_owned);
+                    self.open = Open::Call { index, input, has_pieces: false };
+                }
+            }
+            _ => {
+                self.progress.weigh(block.len(), out);
+                if self.progress.count(out)
+                    && let Ok(Value::Object(block)) = Value::parse(block)
+                {
+                    self.open = Open::Raw { block, input: String::new() };
+                }
+            }
+        }
+    }
+
+    fn begin_words(&mut self, kind: Kind, start: Start<'_>, out: &mut Vec<Event>) {
+        self.progress.blocks.close(out);
+        self.progress.blocks.ensure(kind, out);
+        if let Some(text) = start.text {
+            self.progress.blocks.text(kind, text, out);
+        }
+        if !start.signature.is_empty() {
+            self.progress.blocks.sign(&start.signature);
+        }
+        self.open = Open::Words(kind);
+    }
+
+    fn delta(&mut self, event: WireEvent<'_>, out: &mut Vec<Event>) {
+        // Gateways leave the first event of a block out.
+        if event.index != self.at || matches!(self.open, Open::None) {
+            let kind = match &*event.delta.kind {
+                "text_delta" => Kind::Text,
+                "thinking_delta" => Kind::Thinking,
+                _ => return,
+            };
+            self.close(out);
+            self.at = event.index;
+            self.begin_words(kind, Start::default(), out);
+        }
+        let Delta { kind: word, piece, signature, .. } = event.delta;
+        let progress = &mut self.progress;
+        match (&mut self.open, &*word) {
+            (Open::Words(kind @ Kind::Text), "text_delta")
+            | (Open::Words(kind @ Kind::Thinking), "thinking_delta") => {
+                if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
+                    progress.blocks.text(*kind, piece, out);
+                }
+            }
+            (Open::Words(Kind::Thinking), "signature_delta") => {
+                progress.blocks.sign(&signature.unwrap_or_default());
+            }
+            (Open::Call { index, has_pieces, .. }, "input_json_delta") => {
+                if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
+                    *has_pieces = true;
+                    progress.arguments(*index, piece, out);
+                }
+            }
+            (Open::Raw { block, input }, _) => {
+                let Some(piece) = piece else {
+                    return;
+                };
+                progress.weigh(piece.text.len(), out);
+                match &*word {
+                    "input_json_delta" => input.push_str(&piece.text),
+                    "compaction_delta" => append(block, "content", &piece),
+                    "text_delta" => append(block, "text", &piece),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_end(&mut self, event: &WireEvent<'_>, out: &mut Vec<Event>) {
+        let remarks = &mut self.progress.remarks;
+        if let Some(word) = event.delta.stop_reason.as_deref().filter(|word| !word.is_empty()) {
+            remarks.raw_stop_reason = Some(word.to_owned());
+        }
+        if let Some(text) = event.delta.stop_sequence.as_deref() {
+            remarks.stop_sequence = Some(text.to_owned());
+        }
+        if let Some(details) = event.delta.stop_details {
+            remarks.stop_details = RawJson::parse(details).ok();
+        }
+        self.tell(&event.tokens, out);
+    }
+
+    /// A block that is kept whole is known to be whole at its own end.
+    fn close_raw(&mut self, out: &mut Vec<Event>) {
+        let Open::Raw { .. } = self.open else {
+            return;
+        };
+        if let Open::Raw { mut block, input } = std::mem::take(&mut self.open) {
+            match Value::parse(&input) {
+                Ok(input) => block.insert("input", input),
+                // The token limit cut it.
+                Err(_) if !input.trim_ascii().is_empty() => return,
+                Err(_) => {}
+            }
+            if let Ok(data) = RawJson::parse(&Value::Object(block).to_json()) {
+                self.progress.blocks.raw(data, out);
+            }
+        }
+    }
+
+    /// Something follows: the open block was not cut.
+    fn close(&mut self, out: &mut Vec<Event>) {
+        self.close_raw(out);
+        if let Open::Call { index, input, has_pieces } = std::mem::take(&mut self.open) {
+            if let Some(input) = input.filter(|_| !has_pieces) {
+                self.progress.arguments(index, input.as_str().into(), out);
+            }
+            self.progress.blocks.release(out);
+            out.push(Event::ToolCallEnd { index, metadata: None });
+            self.has_calls = true;
+        }
+    }
+}
+
+/// Adds to a text of a block.
+fn append(block: &mut Map, key: &str, piece: &Piece<'_>) {
+    let before = block.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = [before, &piece.text].concat();
+    block.insert(key, Value::String(text));
+}

@@ -1,0 +1,324 @@
+//! Requests: address, headers, body.
+
+use std::rc::Rc;
+
+use crate::json::{ObjectWriter, ToJson};
+use crate::message::LlmMessage;
+use crate::provider::HttpRequest;
+use crate::provider::history::History;
+use crate::provider::request::{Body, Tools, Written, effort, headers, join_query};
+use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
+
+use super::messages::{Carried, Scribe, begins_with_thinking};
+use super::{AnthropicOptions, PROVIDER};
+
+/// The mark behind which the provider caches what it read.
+pub(super) const CACHE: &str = "{\"type\":\"ephemeral\"}";
+
+/// Tokens of the answer where the host does not say; the wire insists on a number.
+const MAX_TOKENS: u64 = 8_192;
+const MAX_TOKENS_OF_CLAUDE_3: u64 = 4_096;
+
+/// Makes requests to one server and keeps what it encoded.
+pub(super) struct Encoder {
+    options: AnthropicOptions,
+    history: History<Carried>,
+    /// The model that the history was encoded for.
+    model: Rc<str>,
+    tools: Tools,
+    /// Whether the tools were encoded with a mark for the cache.
+    marks_tools: bool,
+}
+
+/// How a model is told to think.
+enum Thinking {
+    /// As much as it wants, told by a word.
+    Adaptive(&'static str),
+    /// At most so many tokens.
+    Budget(u64),
+    Disabled,
+    /// Nothing is said.
+    Unsaid,
+}
+
+impl Encoder {
+    pub(super) fn new(options: AnthropicOptions) -> Self {
+        Encoder {
+            options,
+            history: History::default(),
+            model: "".into(),
+            tools: Tools::default(),
+            marks_tools: false,
+        }
+    }
+
+    pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        let mut own = Vec::new();
+        if let Some(key) = &request.api_key {
+            own.push(("x-api-key", key.as_ref().to_owned()));
+        }
+        own.push(("anthropic-version", "2023-06-01".to_owned()));
+        if self.options.dangerously_allow_browser {
+            own.push(("anthropic-dangerous-direct-browser-access", "true".to_owned()));
+        }
+        HttpRequest {
+            url: url(&self.options.base_url),
+            headers: headers(own, &self.options.headers, &request.options),
+            body: self.body(request).into_bytes(),
+        }
+    }
+
+    fn body(&mut self, request: &ModelRequest) -> String {
+        // Thinking is given back to the model that thought it.
+        if self.model != request.model {
+            self.history.clear();
+            self.model = request.model.clone();
+        }
+        let scribe = Scribe { provider: PROVIDER, model: &request.model };
+        self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
+        let options = &*request.options;
+        let caches = options.cache != Some(false);
+        let thinking = thinking(request);
+        let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
+        let mut body = Body::new(&mut text, options);
+        body.field("model", &request.model);
+        body.field("max_tokens", &max_tokens(request, &thinking));
+        body.field("stream", &true);
+        if !request.system_prompt.is_empty()
+            && let Some(out) = body.key("system")
+        {
+            write_system(&request.system_prompt, caches, out);
+        }
+        if let Some(out) = body.key("messages") {
+            self.history.carried().write_all(self.history.text(), caches, out);
+        }
+        if !request.tools.is_empty() {
+            if self.marks_tools != caches {
+                self.tools = Tools::default();
+                self.marks_tools = caches;
+            }
+            body.field(
+                "tools",
+                &Written(self.tools.text(&request.tools, |tools| write_tools(tools, caches))),
+            );
+            write_choice(request, &thinking, &mut body);
+        }
+        if !thinking.is_on() {
+            if let Some(temperature) = &options.temperature {
+                body.field("temperature", &Written(temperature.as_str()));
+            }
+            if let Some(top_p) = &options.top_p {
+                body.field("top_p", &Written(top_p.as_str()));
+            }
+        }
+        if !options.stop.is_empty() {
+            body.field("stop_sequences", &options.stop);
+        }
+        thinking.write(&mut body);
+        write_output(request, &thinking, &mut body);
+        body.end();
+        text
+    }
+}
+
+impl Thinking {
+    fn is_on(&self) -> bool {
+        matches!(self, Thinking::Adaptive(_) | Thinking::Budget(_))
+    }
+
+    fn write(&self, body: &mut Body<'_>) {
+        match self {
+            Thinking::Adaptive(_) => body.object("thinking", |object| {
+                object.field("type", "adaptive").field("display", "summarized");
+            }),
+            Thinking::Budget(tokens) => body.object("thinking", |object| {
+                object.field("type", "enabled").field("budget_tokens", tokens);
+            }),
+            Thinking::Disabled => body.object("thinking", |object| _ = object.field("type", "disabled")),
+            Thinking::Unsaid => {}
+        }
+    }
+}
+
+fn thinking(request: &ModelRequest) -> Thinking {
+    let Some(reasoning) = &request.options.reasoning else {
+        return Thinking::Unsaid;
+    };
+    let version = version(&request.model);
+    let word = effort(reasoning);
+    if word == "off" || word == "none" {
+        // Models that cannot think know no switch for it.
+        return if version >= Some((3, 7)) { Thinking::Disabled } else { Thinking::Unsaid };
+    }
+    if version >= Some((4, 6)) {
+        return Thinking::Adaptive(match word {
+            "minimal" | "low" => "low",
+            "high" => "high",
+            "xhigh" => "xhigh",
+            "max" => "max",
+            _ => "medium",
+        });
+    }
+    // A tool loop that began without thinking goes on without.
+    let answers_tools = matches!(request.messages.last(), Some(LlmMessage::ToolResult(_)));
+    let last = request.messages.iter().rev().find_map(|message| match message {
+        LlmMessage::Assistant(message) => Some(message),
+        _ => None,
+    });
+    if answers_tools && last.is_some_and(|last| !begins_with_thinking(last, PROVIDER, &request.model)) {
+        return Thinking::Unsaid;
+    }
+    Thinking::Budget(match reasoning {
+        Reasoning::Budget(tokens) => (*tokens).max(1_024),
+        Reasoning::Effort(_) => match word {
+            "minimal" => 1_024,
+            "low" => 2_048,
+            "high" => 16_384,
+            "xhigh" | "max" => 32_768,
+            _ => 8_192,
+        },
+    })
+}
+
+/// The answer has room behind the thinking.
+fn max_tokens(request: &ModelRequest, thinking: &Thinking) -> u64 {
+    let is_old = version(&request.model).is_some_and(|version| version < (3, 5));
+    let usual = if is_old { MAX_TOKENS_OF_CLAUDE_3 } else { MAX_TOKENS };
+    match (request.options.max_tokens, thinking) {
+        (Some(most), Thinking::Budget(budget)) if most <= *budget => budget.saturating_add(most),
+        (Some(most), _) => most,
+        (None, Thinking::Budget(budget)) => budget.saturating_add(usual),
+        (None, _) => usual,
+    }
+}
+
+/// The version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`, `claude-opus-4-6`.
+fn version(model: &str) -> Option<(u32, u32)> {
+    let (_, name) = model.split_once("claude-")?;
+    let mut numbers = name.split(['-', '.', '@', ':']).skip_while(|part| number(part).is_none());
+    let major = number(numbers.next()?)?;
+    Some((major, numbers.next().and_then(number).unwrap_or(0)))
+}
+
+/// Dates are no versions.
+fn number(part: &str) -> Option<u32> {
+    if part.len() <= 2 { part.parse().ok() } else { None }
+}
+
+fn write_system(text: &str, caches: bool, out: &mut String) {
+    out.push('[');
+    let mut part = ObjectWriter::new(out);
+    part.field("type", "text").field("text", text);
+    if caches {
+        part.key("cache_control").push_str(CACHE);
+    }
+    part.end();
+    out.push(']');
+}
+
+fn write_tools(tools: &[ToolSchema], caches: bool) -> String {
+    let mut out = String::from("[");
+    for (at, tool) in tools.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut out);
+        object.field("name", &tool.name).field("description", &tool.description);
+        object.field("input_schema", &tool.parameters);
+        if caches && at + 1 == tools.len() {
+            object.key("cache_control").push_str(CACHE);
+        }
+        object.end();
+    }
+    out.push(']');
+    out
+}
+
+fn write_choice(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
+    let options = &*request.options;
+    let is_single = options.parallel_tool_calls == Some(false);
+    let (word, name) = match &options.tool_choice {
+        Some(ToolChoice::None) => ("none", None),
+        // A model that thinks is not forced.
+        Some(ToolChoice::Required) if !thinking.is_on() => ("any", None),
+        Some(ToolChoice::Tool(name)) if !thinking.is_on() => ("tool", Some(name)),
+        None if !is_single => return,
+        _ => ("auto", None),
+    };
+    body.object("tool_choice", |choice| {
+        choice.field("type", word);
+        if let Some(name) = name {
+            choice.field("name", name);
+        }
+        if is_single && word != "none" {
+            choice.field("disable_parallel_tool_use", &true);
+        }
+    });
+}
+
+fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
+    let word = if let Thinking::Adaptive(word) = thinking { Some(*word) } else { None };
+    if word.is_none() && request.output.is_none() {
+        return;
+    }
+    body.object("output_config", |config| {
+        if let Some(word) = word {
+            config.field("effort", word);
+        }
+        if let Some(schema) = &request.output {
+            let mut format = ObjectWriter::new(config.key("format"));
+            format.field("type", "json_schema");
+            schema.write_json(format.key("schema"));
+            format.end();
+        }
+    });
+}
+
+fn url(base_url: &str) -> String {
+    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
+    let base = base.trim_end_matches('/');
+    let (base, path) = match base {
+        "" => ("https://api.anthropic.com", "/v1/messages"),
+        base if base.ends_with("/messages") => (base, ""),
+        base if base.ends_with("/v1") => (base, "/messages"),
+        base => (base, "/v1/messages"),
+    };
+    join_query(&[base, path], query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_claude_is_read_from_its_name() {
+        let names = [
+            ("claude-3-7-sonnet-20250219", Some((3, 7))),
+            ("claude-3-haiku-20240307", Some((3, 0))),
+            ("claude-sonnet-4-20250514", Some((4, 0))),
+            ("claude-sonnet-4-5-20250929", Some((4, 5))),
+            ("claude-opus-4-6", Some((4, 6))),
+            ("claude-sonnet-5", Some((5, 0))),
+            ("anthropic.claude-haiku-4.5@2025", Some((4, 5))),
+            ("MiniMax-M2", None),
+            ("claude-next", None),
+        ];
+        for (name, wanted) in names {
+            assert_eq!(version(name), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_address_is_made_of_any_form_of_base() {
+        let addresses = [
+            ("", "https://api.anthropic.com/v1/messages"),
+            ("https://h/", "https://h/v1/messages"),
+            ("https://h/v1", "https://h/v1/messages"),
+            ("https://h/anthropic", "https://h/anthropic/v1/messages"),
+            ("https://h/v1/messages?beta=true", "https://h/v1/messages?beta=true"),
+        ];
+        for (base, wanted) in addresses {
+            assert_eq!(url(base), wanted);
+        }
+    }
+}

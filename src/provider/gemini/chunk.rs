@@ -1,0 +1,150 @@
+//! One chunk of the stream, read in one pass: any order of keys, unknown fields skipped, no tree.
+
+use std::borrow::Cow;
+
+use crate::json::{JsonError, Reader};
+use crate::message::Usage;
+use crate::provider::blocks::Piece;
+use crate::provider::read::{Read, in_array, in_object, number, string, text};
+
+/// What a chunk says.
+#[derive(Default)]
+pub(super) struct Chunk<'a> {
+    /// Of the candidate 0.
+    pub(super) parts: Vec<Part<'a>>,
+    pub(super) finish_reason: Cow<'a, str>,
+    pub(super) finish_message: Cow<'a, str>,
+    pub(super) block_reason: Cow<'a, str>,
+    pub(super) block_message: Cow<'a, str>,
+    pub(super) usage: Option<Usage>,
+    pub(super) is_error: bool,
+    /// It has a field that belongs to an answer.
+    pub(super) is_answer: bool,
+}
+
+/// A part of the content.
+#[derive(Default)]
+pub(super) struct Part<'a> {
+    /// As it was written.
+    pub(super) raw: &'a str,
+    pub(super) text: Option<Piece<'a>>,
+    pub(super) is_thought: bool,
+    /// Empty where there is none.
+    pub(super) signature: Cow<'a, str>,
+    /// `functionCall`, unread.
+    pub(super) call: Option<&'a str>,
+    /// It has a field of another kind.
+    pub(super) is_other: bool,
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads a chunk.
+    pub(super) fn read(&mut self, data: &'a str) -> Read {
+        let mut reader = Reader::new(data);
+        reader.object(|reader, key| match key {
+            "candidates" => {
+                self.is_answer = true;
+                in_array(reader, |reader, at| self.read_candidate(reader, at))
+            }
+            "promptFeedback" => {
+                self.is_answer = true;
+                in_object(reader, |reader, key| match key {
+                    "blockReason" => string(reader, &mut self.block_reason),
+                    "blockReasonMessage" => string(reader, &mut self.block_message),
+                    _ => reader.pass_over(),
+                })
+            }
+            "usageMetadata" => {
+                self.is_answer = true;
+                read_usage(reader).map(|usage| self.usage = usage)
+            }
+            "error" => {
+                self.is_error = reader.skip()? != "null";
+                Ok(())
+            }
+            _ => reader.pass_over(),
+        })?;
+        reader.end()
+    }
+
+    fn read_candidate(&mut self, reader: &mut Reader<'a>, at: usize) -> Read {
+        let mut index = None;
+        let (mut parts, mut finish_reason, mut finish_message) = (Vec::new(), Cow::default(), Cow::default());
+        in_object(reader, |reader, key| match key {
+            "index" => number(reader, &mut index),
+            "finishReason" => string(reader, &mut finish_reason),
+            "finishMessage" => string(reader, &mut finish_message),
+            "content" => in_object(reader, |reader, key| match key {
+                "parts" => in_array(reader, |reader, _| {
+                    parts.extend(Part::read(reader)?);
+                    Ok(())
+                }),
+                _ => reader.pass_over(),
+            }),
+            _ => reader.pass_over(),
+        })?;
+        if index.map_or(at == 0, |index| index == 0) {
+            (self.parts, self.finish_reason, self.finish_message) = (parts, finish_reason, finish_message);
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Part<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Option<Part<'a>>, JsonError> {
+        if reader.peek() != Some(b'{') {
+            return reader.pass_over().map(|()| None);
+        }
+        let start = reader.position();
+        let mut part = Part::default();
+        reader.object(|reader, key| match key {
+            "text" => Piece::read(reader).map(|text| part.text = text),
+            "thought" => {
+                part.is_thought = reader.skip()? == "true";
+                Ok(())
+            }
+            "thoughtSignature" | "thought_signature" => {
+                text(reader).map(|signature| part.signature = signature.unwrap_or_default())
+            }
+            "functionCall" => {
+                part.call = Some(reader.skip()?).filter(|call| call.starts_with('{'));
+                Ok(())
+            }
+            "partMetadata" | "videoMetadata" | "mediaResolution" => reader.pass_over(),
+            _ => {
+                part.is_other |= reader.skip()? != "null";
+                Ok(())
+            }
+        })?;
+        part.raw = reader.since(start);
+        Ok(Some(part))
+    }
+}
+
+/// Cached tokens are part of the prompt; thoughts are counted apart from the answer.
+fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
+    let (mut prompt, mut tools, mut cached) = (None, None, None);
+    let (mut answer, mut thoughts, mut total) = (None, None, None);
+    in_object(reader, |reader, key| match key {
+        "promptTokenCount" => number(reader, &mut prompt),
+        "toolUsePromptTokenCount" => number(reader, &mut tools),
+        "cachedContentTokenCount" => number(reader, &mut cached),
+        "candidatesTokenCount" => number(reader, &mut answer),
+        "thoughtsTokenCount" => number(reader, &mut thoughts),
+        "totalTokenCount" => number(reader, &mut total),
+        _ => reader.pass_over(),
+    })?;
+    if prompt.is_none() && answer.is_none() {
+        return Ok(None);
+    }
+    let cache_read = cached.unwrap_or(0);
+    let usage = Usage {
+        input: prompt.unwrap_or(0).saturating_add(tools.unwrap_or(0)).saturating_sub(cache_read),
+        output: answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0)),
+        cache_read,
+        cache_write: 0,
+        reasoning: thoughts,
+        total: total.unwrap_or(0),
+    };
+    Ok(Some(usage.totalled()))
+}

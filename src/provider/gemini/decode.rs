@@ -1,0 +1,242 @@
+//! Chunks in, events out. The end of the body ends the answer: reasons to finish may stand on every chunk.
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::json::{ObjectWriter, RawJson, Reader, Value};
+use crate::message::MessageStopReason;
+use crate::provider::Limits;
+use crate::provider::blocks::Kind;
+use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
+use crate::provider::sse::Frame;
+use crate::stream::AssistantMessageEvent as Event;
+
+use super::chunk::{Chunk, Part};
+use super::partial::PartialArguments;
+
+/// A decoder of one answer.
+pub(super) fn decoder(limits: Limits) -> SseDecoder {
+    SseDecoder::new(Box::new(Answer { progress: Progress::new(limits), ..Answer::default() }))
+}
+
+#[derive(Default)]
+struct Answer {
+    progress: Progress,
+    /// The call whose arguments come in pieces.
+    open: Option<OpenCall>,
+    has_calls: bool,
+    /// Why the prompt was refused.
+    blocked: Option<String>,
+}
+
+struct OpenCall {
+    block: u32,
+    id: String,
+    signature: String,
+    arguments: PartialArguments,
+}
+
+impl Frames for Answer {
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn progress_mut(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
+        let data = frame.data.trim_ascii();
+        if data == "[DONE]" {
+            self.progress.remarks.saw_done = true;
+            return;
+        }
+        if self.progress.is_ended || data.is_empty() {
+            return;
+        }
+        let mut chunk = Chunk::default();
+        match chunk.read(data) {
+            Ok(()) => self.chunk(chunk, data, out),
+            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
+            Err(error) => self.progress.broken(data, &error, out),
+        }
+    }
+
+    /// Beside the frames, or in their place: an error, or the chunks as one list.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        if text.starts_with('[') {
+            let _ = Reader::new(text).array(|reader, _| {
+                self.document_item(reader.skip()?, out);
+                Ok(())
+            });
+        } else {
+            self.document_item(text, out);
+        }
+    }
+
+    fn done(&mut self, out: &mut Vec<Event>) {
+        use MessageStopReason as Stop;
+        self.progress.start(out);
+        if let Some(words) = self.blocked.take() {
+            let message = ["the provider refused the prompt: ", &words].concat();
+            return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
+        }
+        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
+        let stop_reason = match word {
+            "MAX_TOKENS" => Stop::Length,
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => Stop::ContentFilter,
+            // The model's own mistake: it may do better the next time.
+            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
+                let details = self.progress.remarks.stop_details.as_ref().map(RawJson::to_value);
+                let details =
+                    details.as_ref().and_then(Value::as_str).unwrap_or("the model called a tool wrongly");
+                let message = [word, ": ", details].concat();
+                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, message), out);
+            }
+            _ => Stop::Stop,
+        };
+        // Arguments that were still to come were cut.
+        if stop_reason == Stop::Stop {
+            self.finish_call(out);
+        }
+        self.progress.blocks.close(out);
+        let asks = stop_reason == Stop::Stop && self.has_calls;
+        self.progress.done(if asks { Stop::ToolUse } else { stop_reason }, out);
+    }
+}
+
+impl Answer {
+    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Vec<Event>) {
+        if chunk.is_error {
+            return self.progress.fail(in_stream(&Value::parse(data).unwrap_or_default()), out);
+        }
+        self.progress.start(out);
+        for part in chunk.parts {
+            self.part(part, out);
+        }
+        if let Some(usage) = chunk.usage {
+            self.progress.tell_usage(usage, out);
+        }
+        let remarks = &mut self.progress.remarks;
+        if !chunk.finish_reason.is_empty() {
+            remarks.raw_stop_reason = Some(chunk.finish_reason.into_owned());
+        }
+        if !chunk.finish_message.is_empty() {
+            remarks.stop_details = Some(RawJson::string(&chunk.finish_message));
+        }
+        if !chunk.block_reason.is_empty() && remarks.raw_stop_reason.is_none() {
+            remarks.raw_stop_reason = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
+            let words = if chunk.block_message.is_empty() { chunk.block_reason } else { chunk.block_message };
+            self.blocked = Some(words.into_owned());
+        }
+    }
+
+    fn part(&mut self, part: Part<'_>, out: &mut Vec<Event>) {
+        if self.progress.is_ended {
+            return;
+        }
+        if let Some(call) = part.call {
+            return self.call(call, &part.signature, out);
+        }
+        if part.is_other {
+            self.progress.weigh(part.raw.len(), out);
+            if self.progress.count(out)
+                && let Ok(data) = RawJson::parse(part.raw)
+            {
+                self.progress.blocks.raw(data, out);
+            }
+            return;
+        }
+        let kind = if part.is_thought { Kind::Thinking } else { Kind::Text };
+        let piece = part.text.unwrap_or_default();
+        if part.signature.is_empty() {
+            if !piece.is_empty() {
+                self.progress.blocks.text(kind, piece, out);
+            }
+            return;
+        }
+        // A part with a signature goes back as it came: it is not merged with its neighbours, and kept if it is empty.
+        let blocks = &mut self.progress.blocks;
+        blocks.close(out);
+        blocks.ensure(kind, out);
+        if !piece.is_empty() {
+            blocks.text(kind, piece, out);
+        }
+        blocks.set_signature(&part.signature);
+        blocks.close(out);
+    }
+
+    fn call(&mut self, call: &str, signature: &str, out: &mut Vec<Event>) {
+        self.progress.weigh(call.len(), out);
+        let Ok(call) = Value::parse(call) else {
+            return;
+        };
+        let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
+        let name = word("name");
+        if !name.is_empty() {
+            // The call before said no end, and had one.
+            self.finish_call(out);
+            if !self.progress.count(out) {
+                return;
+            }
+            let block = self.progress.blocks.call(word("id"), name, out);
+            let (id, arguments) = (word("id").to_owned(), PartialArguments::default());
+            self.open = Some(OpenCall { block, id, signature: String::new(), arguments });
+        }
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        if !signature.is_empty() {
+            signature.clone_into(&mut open.signature);
+        }
+        if let Some(whole) = call.get("args").filter(|args| args.as_object().is_some()) {
+            open.arguments.set(whole.clone());
+        }
+        for entry in call.get("partialArgs").and_then(Value::as_array).unwrap_or_default() {
+            open.arguments.take(entry);
+        }
+        if call.get("willContinue").and_then(Value::as_bool) != Some(true) {
+            self.finish_call(out);
+        }
+    }
+
+    fn finish_call(&mut self, out: &mut Vec<Event>) {
+        let Some(OpenCall { block, id, signature, arguments }) = self.open.take() else {
+            return;
+        };
+        let text = arguments.finish();
+        self.progress.blocks.arguments(block, text.as_str().into(), out);
+        let mut metadata = String::new();
+        let mut object = ObjectWriter::new(&mut metadata);
+        for (key, value) in [("id", id), ("thoughtSignature", signature)] {
+            if !value.is_empty() {
+                object.field(key, &value);
+            }
+        }
+        object.end();
+        let metadata = RawJson::parse(&metadata).ok().filter(|metadata| metadata.as_str() != "{}");
+        out.push(Event::ToolCallEnd { index: block, metadata });
+        self.has_calls = true;
+    }
+
+    fn document_item(&mut self, text: &str, out: &mut Vec<Event>) {
+        let mut chunk = Chunk::default();
+        if self.progress.is_ended {
+            return;
+        }
+        match chunk.read(text) {
+            Ok(()) if chunk.is_answer || chunk.is_error => self.chunk(chunk, text, out),
+            _ => match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            },
+        }
+    }
+}

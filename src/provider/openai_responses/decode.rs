@@ -1,0 +1,528 @@
+//! Events in, events out. An item is known by its number in the output; what its last event says of it counts.
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::json::{Map, ObjectWriter, RawJson, Reader, ToJson, Value, write_str};
+use crate::message::MessageStopReason;
+use crate::provider::Limits;
+use crate::provider::blocks::{Kind, Piece};
+use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::progress::{Frames, Progress, SseDecoder};
+use crate::provider::sse::Frame;
+use crate::stream::AssistantMessageEvent as Event;
+
+use super::event::{Response, WireEvent, texts};
+
+/// A decoder of one answer.
+pub(super) fn decoder(limits: Limits) -> SseDecoder {
+    SseDecoder::new(Box::new(Answer { progress: Progress::new(limits), ..Answer::default() }))
+}
+
+#[derive(Default)]
+struct Answer {
+    progress: Progress,
+    items: Vec<Item>,
+}
+
+/// What an item is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ItemKind {
+    Message,
+    Reasoning,
+    Call,
+    /// A call whose input is a text.
+    CustomCall,
+    /// Run by the provider, or unknown: kept as it is.
+    Other,
+}
+
+struct Item {
+    index: Option<u64>,
+    kind: ItemKind,
+    /// The block of a call.
+    block: Option<u32>,
+    /// The item without its texts, as far as it is known.
+    signature: String,
+    /// Bytes told of it: text, thinking, arguments.
+    told: usize,
+    /// Bytes told of a refusal.
+    refused: usize,
+    /// Thinking came as a summary, or in full.
+    thinks_in: Option<&'static str>,
+    /// The part of the thinking that was told last.
+    part: Option<u64>,
+    metadata: Option<RawJson>,
+    is_done: bool,
+    is_cut: bool,
+}
+
+impl Frames for Answer {
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn progress_mut(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
+        let data = frame.data.trim_ascii();
+        if data == "[DONE]" {
+            self.progress.remarks.saw_done = true;
+            return;
+        }
+        if data.is_empty() {
+            return;
+        }
+        let mut event = WireEvent::default();
+        match event.read(data) {
+            // `error` and `response.failed` come both.
+            Ok(()) if self.progress.is_ended => {
+                if event.kind == "response.failed" {
+                    self.progress.remarks.raw_stop_reason = Some("failed".to_owned());
+                }
+            }
+            Ok(()) => {
+                if event.kind.is_empty() {
+                    event.kind = frame.event.to_owned().into();
+                }
+                self.event(event, data, out);
+            }
+            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
+            Err(error) => self.progress.broken(data, &error, out),
+        }
+    }
+
+    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+        match Response::alone(text) {
+            Ok(response) if response.object == "response" => {
+                self.progress.start(out);
+                self.finish(&response, out);
+            }
+            _ => match Value::parse(text) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {}
+            },
+        }
+    }
+
+    /// Only a frame ends an answer.
+    fn done(&mut self, out: &mut Vec<Event>) {
+        self.progress.ended_early("", out);
+    }
+
+    fn is_whole(&self) -> bool {
+        false
+    }
+}
+
+impl Answer {
+    fn event(&mut self, event: WireEvent<'_>, data: &str, out: &mut Vec<Event>) {
+        if event.kind == "error" || (event.has_error && !event.kind.starts_with("response.")) {
+            return self.fail_by(data, out);
+        }
+        let Some(kind) = event.kind.strip_prefix("response.") else {
+            return;
+        };
+        self.progress.start(out);
+        match kind {
+            "output_text.delta" => self.say(event, Kind::Text, out),
+            "refusal.delta" => self.say(event, Kind::Refusal, out),
+            "reasoning_summary_text.delta" => self.think(event, "summary", out),
+            "reasoning_text.delta" | "reasoning.delta" => self.think(event, "content", out),
+            "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
+                if let (Some(at), Some(delta)) = (self.find(event.output_index), event.delta) {
+                    self.arguments(at, delta, out);
+                }
+            }
+            "output_item.added" => {
+                if let Some(Ok(item)) = event.item.map(Value::parse) {
+                    self.add(event.output_index, &item, out);
+                }
+            }
+            "output_item.done" => {
+                if let Some(item) = event.item {
+                    self.finish_item(event.output_index, item, out);
+                }
+            }
+            "completed" | "incomplete" | "failed" | "done" => {
+                let mut response = event.response;
+                if response.status.is_empty() && kind != "done" {
+                    response.status = kind.to_owned().into();
+                }
+                self.finish(&response, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// The place of an item; without a number it is the last.
+    fn find(&self, index: Option<u64>) -> Option<usize> {
+        match index {
+            Some(_) => self.items.iter().rposition(|item| item.index == index),
+            None => self.items.len().checked_sub(1),
+        }
+    }
+
+    /// The place of an item; one that nobody announced is announced.
+    fn place(&mut self, index: Option<u64>, kind: ItemKind) -> usize {
+        let known = self.find(index).filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind));
+        known.unwrap_or_else(|| {
+            self.items.push(Item::new(index, kind));
+            self.items.len() - 1
+        })
+    }
+
+    fn add(&mut self, index: Option<u64>, value: &Value, out: &mut Vec<Event>) -> Option<usize> {
+        let word = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+        let mut item = Item::new(index, ItemKind::of(word("type")));
+        match item.kind {
+            ItemKind::Message => item.signature = signature_of_message(value),
+            ItemKind::Call | ItemKind::CustomCall => {
+                if !self.progress.count(out) {
+                    return None;
+                }
+                let id = Some(word("call_id")).filter(|id| !id.is_empty()).unwrap_or(word("id"));
+                let block = self.progress.blocks.call(id, word("name"), out);
+                item.block = Some(block);
+                let item_id = word("id");
+                if !item_id.is_empty() {
+                    self.progress.remarks.items.push((block, item_id.to_owned()));
+                }
+            }
+            ItemKind::Reasoning | ItemKind::Other => {}
+        }
+        self.items.push(item);
+        Some(self.items.len() - 1)
+    }
+
+    fn say(&mut self, event: WireEvent<'_>, kind: Kind, out: &mut Vec<Event>) {
+        let Some(delta) = event.delta.filter(|delta| !delta.is_empty()) else {
+            return;
+        };
+        let at = self.place(event.output_index, ItemKind::Message);
+        self.tell_text(at, kind, delta, out);
+    }
+
+    fn tell_text(&mut self, at: usize, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
+        let Answer { progress, items } = self;
+        let Some(item) = items.get_mut(at) else {
+            return;
+        };
+        // Another message is another block.
+        let is_begun = if kind == Kind::Refusal { item.refused > 0 } else { item.told > 0 };
+        if !is_begun {
+            progress.blocks.close(out);
+        }
+        let told = if kind == Kind::Refusal { &mut item.refused } else { &mut item.told };
+        *told += piece.text.len();
+        let index = progress.blocks.text(kind, piece, out);
+        progress.blocks.set_signature(&item.signature);
+        if kind == Kind::Refusal && progress.remarks.refusals.last() != Some(&index) {
+            progress.remarks.refusals.push(index);
+        }
+    }
+
+    fn think(&mut self, event: WireEvent<'_>, source: &'static str, out: &mut Vec<Event>) {
+        let at = self.place(event.output_index, ItemKind::Reasoning);
+        if let Some(delta) = event.delta {
+            self.tell_thinking(at, source, event.part, delta, out);
+        }
+    }
+
+    /// Some servers tell the same thinking twice, as a summary and in full: what comes first counts.
+    fn tell_thinking(
+        &mut self,
+        at: usize,
+        source: &'static str,
+        part: Option<u64>,
+        piece: Piece<'_>,
+        out: &mut Vec<Event>,
+    ) {
+        let Answer { progress, items } = self;
+        let Some(item) = items.get_mut(at) else {
+            return;
+        };
+        if piece.is_empty() || *item.thinks_in.get_or_insert(source) != source {
+            return;
+        }
+        if item.told == 0 {
+            progress.blocks.close(out);
+        } else if item.part != part {
+            progress.blocks.text(Kind::Thinking, JOINT.into(), out);
+            item.told += JOINT.len();
+        }
+        item.part = part;
+        item.told += piece.text.len();
+        progress.blocks.text(Kind::Thinking, piece, out);
+    }
+
+    fn arguments(&mut self, at: usize, piece: Piece<'_>, out: &mut Vec<Event>) {
+        let Answer { progress, items } = self;
+        let Some(item) = items.get_mut(at) else {
+            return;
+        };
+        let Some(block) = item.block.filter(|_| !piece.is_empty()) else {
+            return;
+        };
+        let is_first = item.told == 0;
+        item.told += piece.text.len();
+        if item.kind == ItemKind::Call {
+            return progress.arguments(block, piece, out);
+        }
+        // The text becomes the one argument `input`.
+        let mut json = String::new();
+        write_str(&piece.text, &mut json);
+        let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
+        if is_first {
+            progress.arguments(block, "{\"input\":\"".into(), out);
+        }
+        progress.arguments(block, inner.into(), out);
+    }
+
+    /// An item is whole. What its pieces did not tell is told now.
+    fn finish_item(&mut self, index: Option<u64>, raw: &str, out: &mut Vec<Event>) {
+        let Ok(value) = Value::parse(raw) else {
+            return;
+        };
+        let kind = ItemKind::of(value.get("type").and_then(Value::as_str).unwrap_or_default());
+        let known = self
+            .find(index)
+            .filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind && !item.is_done));
+        let Some(at) = known.or_else(|| self.add(index, &value, out)) else {
+            return;
+        };
+        if let Some(item) = self.items.get_mut(at) {
+            item.is_done = true;
+            item.is_cut = value.get("status").and_then(Value::as_str) == Some("incomplete");
+        }
+        match kind {
+            ItemKind::Message => self.finish_message(at, &value, out),
+            ItemKind::Reasoning => self.finish_reasoning(at, value, out),
+            ItemKind::Call | ItemKind::CustomCall => self.finish_call(at, &value, out),
+            ItemKind::Other => {
+                self.progress.weigh(raw.len(), out);
+                if self.progress.count(out)
+                    && let Ok(data) = RawJson::parse(raw)
+                {
+                    self.progress.blocks.raw(data, out);
+                }
+            }
+        }
+    }
+
+    fn finish_message(&mut self, at: usize, value: &Value, out: &mut Vec<Event>) {
+        let Some(item) = self.items.get_mut(at) else {
+            return;
+        };
+        let (told, refused) = (item.told, item.refused);
+        item.signature = signature_of_message(value);
+        for (kind, field, told) in [(Kind::Text, "text", told), (Kind::Refusal, "refusal", refused)] {
+            let whole = texts(value, "content", field).concat();
+            if let Some(rest) = whole.get(told..).filter(|rest| !rest.is_empty()) {
+                self.tell_text(at, kind, rest.into(), out);
+            }
+        }
+        if let Some(item) = self.items.get(at).filter(|item| item.told + item.refused > 0)
+            && (self.progress.blocks.open(Kind::Text).is_some()
+                || self.progress.blocks.open(Kind::Refusal).is_some())
+        {
+            self.progress.blocks.set_signature(&item.signature);
+        }
+        self.progress.blocks.close(out);
+    }
+
+    fn finish_reasoning(&mut self, at: usize, value: Value, out: &mut Vec<Event>) {
+        let mut source = self.items.get(at).and_then(|item| item.thinks_in);
+        for list in ["summary", "content"] {
+            if source.is_none() && !texts(&value, list, "text").is_empty() {
+                source = Some(list);
+            }
+        }
+        let source = source.unwrap_or("summary");
+        let parts = texts(&value, source, "text");
+        let whole = parts.join(JOINT);
+        let lengths: Vec<u64> = parts.iter().filter_map(|part| u64::try_from(part.len()).ok()).collect();
+        let told = self.items.get(at).map_or(0, |item| item.told);
+        if told == 0 {
+            self.progress.blocks.close(out);
+        }
+        if let Some(rest) = whole.get(told..).filter(|rest| !rest.is_empty()) {
+            self.progress.blocks.text(Kind::Thinking, rest.into(), out);
+        }
+        // Its signature is worth a block without a text.
+        self.progress.blocks.ensure(Kind::Thinking, out);
+        self.progress.blocks.set_signature(&signature_of_reasoning(value, source, &lengths));
+        self.progress.blocks.close(out);
+    }
+
+    fn finish_call(&mut self, at: usize, value: &Value, out: &mut Vec<Event>) {
+        let Some(item) = self.items.get_mut(at) else {
+            return;
+        };
+        let field = if item.kind == ItemKind::Call { "arguments" } else { "input" };
+        let whole = match value.get(field) {
+            Some(Value::String(text)) => text.clone(),
+            Some(object @ Value::Object(_)) => object.to_json(),
+            _ => String::new(),
+        };
+        let told = item.told;
+        let mut metadata = String::new();
+        let mut object = ObjectWriter::new(&mut metadata);
+        if let Some(id) = value.get("id").and_then(Value::as_str) {
+            object.field("item_id", id);
+        }
+        if item.kind == ItemKind::CustomCall {
+            object.field("custom", &true);
+        }
+        object.end();
+        item.metadata = RawJson::parse(&metadata).ok().filter(|_| metadata != "{}");
+        if let Some(rest) = whole.get(told..) {
+            self.arguments(at, rest.into(), out);
+        }
+        let Some(item) = self.items.get(at) else {
+            return;
+        };
+        if let (ItemKind::CustomCall, Some(block)) = (item.kind, item.block) {
+            let end = if item.told > 0 { "\"}" } else { "{\"input\":\"\"}" };
+            self.progress.arguments(block, end.into(), out);
+        }
+    }
+
+    fn finish(&mut self, response: &Response<'_>, out: &mut Vec<Event>) {
+        if let Some(usage) = response.usage {
+            self.progress.tell_usage(usage, out);
+        }
+        if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
+            self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
+            let document = ["{\"error\":", response.error.unwrap_or("{}"), "}"].concat();
+            return match Value::parse(&document) {
+                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
+                _ => {
+                    let text = ["the provider ended the answer as `", &response.status, "`"].concat();
+                    self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
+                }
+            };
+        }
+        // Everything came at once.
+        if self.items.is_empty() {
+            let mut index = 0;
+            let _ = Reader::new(response.output.unwrap_or("[]")).array(|reader, _| {
+                self.finish_item(Some(index), reader.skip()?, out);
+                index += 1;
+                Ok(())
+            });
+        }
+        if self.progress.is_ended {
+            return;
+        }
+        self.progress.blocks.close(out);
+        let is_incomplete = response.status == "incomplete";
+        let word = if is_incomplete && !response.reason.is_empty() {
+            [&response.status, ":", &*response.reason].concat()
+        } else {
+            response.status.clone().into_owned()
+        };
+        self.progress.remarks.raw_stop_reason = Some(word).filter(|word| !word.is_empty());
+        let has_calls = self.end_calls(out);
+        let stop_reason = if !self.progress.remarks.refusals.is_empty() {
+            MessageStopReason::Refusal
+        } else if response.reason == "content_filter" {
+            MessageStopReason::ContentFilter
+        } else if is_incomplete {
+            MessageStopReason::Length
+        } else if has_calls {
+            MessageStopReason::ToolUse
+        } else {
+            MessageStopReason::Stop
+        };
+        self.progress.done(stop_reason, out);
+    }
+
+    /// Ends the calls that are whole. Whether there are any.
+    fn end_calls(&mut self, out: &mut Vec<Event>) -> bool {
+        let mut has_calls = false;
+        for item in self.items.iter_mut().filter(|item| item.is_done && !item.is_cut) {
+            if let Some(index) = item.block {
+                out.push(Event::ToolCallEnd { index, metadata: item.metadata.take() });
+                has_calls = true;
+            }
+        }
+        has_calls
+    }
+
+    fn fail_by(&mut self, data: &str, out: &mut Vec<Event>) {
+        let mut value = Value::parse(data).unwrap_or_default();
+        // The type of the event is none of the error.
+        if let Value::Object(map) = &mut value
+            && map.get("error").is_none_or(Value::is_null)
+        {
+            map.remove("type");
+        }
+        self.progress.fail(in_stream(&value), out);
+    }
+}
+
+/// Between two parts of one thinking.
+pub(super) const JOINT: &str = "\n\n";
+
+impl ItemKind {
+    fn of(word: &str) -> ItemKind {
+        match word {
+            "message" => ItemKind::Message,
+            "reasoning" => ItemKind::Reasoning,
+            "function_call" => ItemKind::Call,
+            "custom_tool_call" => ItemKind::CustomCall,
+            _ => ItemKind::Other,
+        }
+    }
+}
+
+impl Item {
+    fn new(index: Option<u64>, kind: ItemKind) -> Self {
+        Item {
+            index,
+            kind,
+            block: None,
+            signature: String::new(),
+            told: 0,
+            refused: 0,
+            thinks_in: None,
+            part: None,
+            metadata: None,
+            is_done: false,
+            is_cut: false,
+        }
+    }
+}
+
+/// What of a message must be given back: its phase.
+fn signature_of_message(value: &Value) -> String {
+    let Some(phase) = value.get("phase").and_then(Value::as_str) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    let mut object = ObjectWriter::new(&mut text);
+    object.field("phase", phase);
+    object.end();
+    text
+}
+
+/// The item without its texts, and how long its parts are, so that it can be given back unchanged.
+fn signature_of_reasoning(value: Value, source: &str, lengths: &[u64]) -> String {
+    let mut signature = Map::new();
+    if let Value::Object(item) = value {
+        for (key, value) in item {
+            if !value.is_null() && !matches!(key.as_str(), "type" | "summary" | "content" | "status") {
+                signature.insert(key, value);
+            }
+        }
+    }
+    if source != "summary" {
+        signature.insert("source", Value::from(source));
+    }
+    if lengths.len() > 1 {
+        signature.insert("parts", Value::Array(lengths.iter().map(|length| Value::from(*length)).collect()));
+    }
+    Value::Object(signature).to_json()
+}

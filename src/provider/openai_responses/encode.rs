@@ -1,0 +1,174 @@
+//! Requests: address, headers, body.
+
+use std::rc::Rc;
+
+use crate::json::{ObjectWriter, RawJson};
+use crate::provider::HttpRequest;
+use crate::provider::history::History;
+use crate::provider::openai_chat::strict::is_strict;
+use crate::provider::request::{Body, Tools, Written, effort, headers, is_reasoning_model, join_query};
+use crate::stream::{ModelRequest, ToolChoice, ToolSchema};
+
+use super::items::{CustomCalls, Scribe};
+
+/// Makes requests to one server and keeps what it encoded.
+pub(super) struct Encoder {
+    provider: &'static str,
+    url: String,
+    headers: Vec<(String, String)>,
+    history: History<CustomCalls>,
+    /// The model that the history was encoded for.
+    model: Rc<str>,
+    tools: Tools,
+}
+
+impl Encoder {
+    pub(super) fn new(provider: &'static str, base_url: String, headers: Vec<(String, String)>) -> Self {
+        Encoder {
+            provider,
+            url: url(&base_url),
+            headers,
+            history: History::default(),
+            model: "".into(),
+            tools: Tools::default(),
+        }
+    }
+
+    pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        let mut own = Vec::new();
+        if let Some(key) = &request.api_key {
+            own.push(match self.provider {
+                "azure" => ("api-key", key.as_ref().to_owned()),
+                _ => ("authorization", ["Bearer ", key].concat()),
+            });
+        }
+        HttpRequest {
+            url: self.url.clone(),
+            headers: headers(own, &self.headers, &request.options),
+            body: self.body(request).into_bytes(),
+        }
+    }
+
+    fn body(&mut self, request: &ModelRequest) -> String {
+        // Encrypted thinking is of use to the model that thought it.
+        if self.model != request.model {
+            self.history.clear();
+            self.model = request.model.clone();
+        }
+        let scribe = Scribe { provider: self.provider, model: &request.model };
+        self.history.update(&request.messages, |message, custom, out| scribe.write(message, custom, out));
+        let options = &*request.options;
+        let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
+        let mut body = Body::new(&mut text, options);
+        body.field("model", &request.model);
+        body.field("stream", &true);
+        body.field("store", &false);
+        // Models that do not think refuse to be asked for it.
+        if (is_reasoning_model(&request.model) || options.reasoning.is_some())
+            && let Some(out) = body.key("include")
+        {
+            out.push_str("[\"reasoning.encrypted_content\"]");
+        }
+        if !request.system_prompt.is_empty() {
+            body.field("instructions", &request.system_prompt);
+        }
+        if let Some(out) = body.key("input") {
+            let items = self.history.text();
+            out.push('[');
+            out.push_str(items.strip_prefix(',').unwrap_or(items));
+            out.push(']');
+        }
+        if !request.tools.is_empty() {
+            body.field("tools", &Written(self.tools.text(&request.tools, write_tools)));
+            write_tool_options(request, &mut body);
+        }
+        if let Some(most) = &options.max_tokens {
+            body.field("max_output_tokens", most);
+        }
+        if let Some(temperature) = &options.temperature {
+            body.field("temperature", &Written(temperature.as_str()));
+        }
+        if let Some(top_p) = &options.top_p {
+            body.field("top_p", &Written(top_p.as_str()));
+        }
+        if let Some(reasoning) = &options.reasoning {
+            write_reasoning(effort(reasoning), &request.model, &mut body);
+        }
+        if let Some(schema) = &request.output {
+            body.object("text", |text| write_format(schema, text.key("format")));
+        }
+        body.end();
+        text
+    }
+}
+
+fn write_tools(tools: &[ToolSchema]) -> String {
+    let mut out = String::from("[");
+    for (at, tool) in tools.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut out);
+        object.field("type", "function").field("name", &tool.name).field("description", &tool.description);
+        object.field("parameters", &tool.parameters);
+        // Here a tool is strict unless the request says otherwise.
+        object.field("strict", &is_strict(&tool.parameters.to_value()));
+        object.end();
+    }
+    out.push(']');
+    out
+}
+
+fn write_tool_options(request: &ModelRequest, body: &mut Body<'_>) {
+    match &request.options.tool_choice {
+        None => {}
+        Some(ToolChoice::Auto) => body.field("tool_choice", "auto"),
+        Some(ToolChoice::None) => body.field("tool_choice", "none"),
+        Some(ToolChoice::Required) => body.field("tool_choice", "required"),
+        Some(ToolChoice::Tool(name)) => body.object("tool_choice", |choice| {
+            choice.field("type", "function").field("name", name);
+        }),
+    }
+    if let Some(parallel) = request.options.parallel_tool_calls {
+        body.field("parallel_tool_calls", &parallel);
+    }
+}
+
+fn write_reasoning(word: &str, model: &str, body: &mut Body<'_>) {
+    let is_off = word == "off" || word == "none";
+    let name = model.rsplit('/').next().unwrap_or(model);
+    body.object("reasoning", |reasoning| {
+        if !is_off {
+            reasoning.field("effort", word).field("summary", "auto");
+        } else if name.starts_with('o') {
+            // The least that these can do.
+            reasoning.field("effort", "low");
+        } else if name.starts_with("gpt-5") && !name.starts_with("gpt-5.") {
+            reasoning.field("effort", "minimal");
+        } else {
+            reasoning.field("effort", "none");
+        }
+    });
+}
+
+fn write_format(schema: &RawJson, out: &mut String) {
+    let mut format = ObjectWriter::new(out);
+    format.field("type", "json_schema").field("name", "output").field("schema", schema);
+    format.field("strict", &is_strict(&schema.to_value()));
+    format.end();
+}
+
+fn url(base_url: &str) -> String {
+    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
+    let base = base.trim_end_matches('/');
+    let path = if base.ends_with("/responses") {
+        ""
+    } else if base.ends_with(".azure.com") {
+        "/openai/v1/responses"
+    } else if base.ends_with(".azure.com/openai") {
+        "/v1/responses"
+    } else {
+        "/responses"
+    };
+    join_query(&[base, path], query)
+}

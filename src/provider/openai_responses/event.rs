@@ -1,0 +1,136 @@
+//! One event of the stream, read in one pass: any order of keys, unknown fields skipped, no tree. Items are read when
+//! they end.
+
+use std::borrow::Cow;
+
+use crate::json::{JsonError, Reader, Value};
+use crate::message::Usage;
+use crate::provider::blocks::Piece;
+use crate::provider::read::{Read, in_object, number, string};
+
+/// What an event says.
+#[derive(Default)]
+pub(super) struct WireEvent<'a> {
+    /// Its type; empty where it has none.
+    pub(super) kind: Cow<'a, str>,
+    /// The number of the item. Ids of items change from event to event on some servers.
+    pub(super) output_index: Option<u64>,
+    /// The part of the item.
+    pub(super) part: Option<u64>,
+    pub(super) delta: Option<Piece<'a>>,
+    /// Unread.
+    pub(super) item: Option<&'a str>,
+    pub(super) response: Response<'a>,
+    pub(super) has_error: bool,
+}
+
+/// The whole answer, as the last event tells it.
+#[derive(Default)]
+pub(super) struct Response<'a> {
+    pub(super) status: Cow<'a, str>,
+    /// Why it is incomplete.
+    pub(super) reason: Cow<'a, str>,
+    pub(super) usage: Option<Usage>,
+    /// Unread.
+    pub(super) error: Option<&'a str>,
+    /// Unread.
+    pub(super) output: Option<&'a str>,
+    /// `object`: a bare answer says what it is.
+    pub(super) object: Cow<'a, str>,
+}
+
+impl<'a> WireEvent<'a> {
+    /// Reads an event.
+    pub(super) fn read(&mut self, data: &'a str) -> Read {
+        let mut reader = Reader::new(data);
+        reader.object(|reader, key| match key {
+            "type" => string(reader, &mut self.kind),
+            "output_index" => number(reader, &mut self.output_index),
+            "content_index" | "summary_index" => number(reader, &mut self.part),
+            "delta" => Piece::read(reader).map(|delta| self.delta = delta),
+            "item" => {
+                self.item = Some(reader.skip()?).filter(|item| item.starts_with('{'));
+                Ok(())
+            }
+            "response" => in_object(reader, |reader, key| self.response.read(reader, key)),
+            "error" => {
+                self.has_error = reader.skip()? != "null";
+                Ok(())
+            }
+            _ => reader.pass_over(),
+        })?;
+        reader.end()
+    }
+}
+
+impl<'a> Response<'a> {
+    /// Reads an answer that stands alone.
+    pub(super) fn alone(text: &'a str) -> Result<Response<'a>, JsonError> {
+        let mut response = Response::default();
+        let mut reader = Reader::new(text);
+        reader.object(|reader, key| response.read(reader, key))?;
+        reader.end()?;
+        Ok(response)
+    }
+
+    fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
+        match key {
+            "status" => string(reader, &mut self.status),
+            "object" => string(reader, &mut self.object),
+            "incomplete_details" => in_object(reader, |reader, key| match key {
+                "reason" => string(reader, &mut self.reason),
+                _ => reader.pass_over(),
+            }),
+            "usage" => read_usage(reader).map(|usage| self.usage = usage),
+            "error" => {
+                self.error = Some(reader.skip()?).filter(|error| *error != "null");
+                Ok(())
+            }
+            "output" => {
+                self.output = Some(reader.skip()?).filter(|output| output.starts_with('['));
+                Ok(())
+            }
+            _ => reader.pass_over(),
+        }
+    }
+}
+
+/// Cached tokens are part of the input, reasoning is part of the output.
+fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
+    let (mut input, mut output, mut total) = (None, None, None);
+    let (mut cached, mut written, mut reasoning) = (None, None, None);
+    in_object(reader, |reader, key| match key {
+        "input_tokens" => number(reader, &mut input),
+        "output_tokens" => number(reader, &mut output),
+        "total_tokens" => number(reader, &mut total),
+        "input_tokens_details" => in_object(reader, |reader, key| match key {
+            "cached_tokens" => number(reader, &mut cached),
+            "cache_write_tokens" => number(reader, &mut written),
+            _ => reader.pass_over(),
+        }),
+        "output_tokens_details" => in_object(reader, |reader, key| match key {
+            "reasoning_tokens" => number(reader, &mut reasoning),
+            _ => reader.pass_over(),
+        }),
+        _ => reader.pass_over(),
+    })?;
+    if input.is_none() && output.is_none() {
+        return Ok(None);
+    }
+    let (cache_read, cache_write) = (cached.unwrap_or(0), written.unwrap_or(0));
+    let usage = Usage {
+        input: input.unwrap_or(0).saturating_sub(cache_read).saturating_sub(cache_write),
+        output: output.unwrap_or(0),
+        cache_read,
+        cache_write,
+        reasoning,
+        total: total.unwrap_or(0),
+    };
+    Ok(Some(usage.totalled()))
+}
+
+/// The texts of the parts of an item, by the field they stand in.
+pub(super) fn texts<'v>(item: &'v Value, list: &str, field: &str) -> Vec<&'v str> {
+    let parts = item.get(list).and_then(Value::as_array).unwrap_or_default();
+    parts.iter().filter_map(|part| part.get(field).and_then(Value::as_str)).collect()
+}

@@ -1,0 +1,218 @@
+//! What the decoders of all wires share: how far an answer has come, its limits, and the way from bytes to frames.
+
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::json::JsonError;
+use crate::message::{MessageStopReason, Usage};
+use crate::stream::AssistantMessageEvent as Event;
+
+use super::blocks::{Blocks, Piece};
+use super::error::{ended_early, no_stream};
+use super::sse::{Frame, MAX_LINE, SseParser, TooLong};
+use super::{Decoder, Remarks};
+
+/// What an answer may not exceed. An answer that does is an error that is not retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one line of the stream.
+    pub line: usize,
+    /// Tool calls, and other blocks that are kept.
+    pub calls: usize,
+    /// Bytes of the arguments of all tool calls.
+    pub arguments: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { line: MAX_LINE, calls: 10_000, arguments: 50_000_000 }
+    }
+}
+
+/// The answer that one wire makes of its frames.
+pub(super) trait Frames {
+    /// How far it has come.
+    fn progress(&self) -> &Progress;
+
+    /// How far it has come, to be changed.
+    fn progress_mut(&mut self) -> &mut Progress;
+
+    /// Takes a frame.
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>);
+
+    /// A document beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    fn document(&mut self, text: &str, out: &mut Vec<Event>);
+
+    /// Whether all came that an answer needs, though no frame ended it.
+    fn is_whole(&self) -> bool {
+        self.progress().remarks.raw_stop_reason.is_some()
+    }
+
+    /// The answer is whole.
+    fn done(&mut self, out: &mut Vec<Event>);
+
+    /// The body has ended and no frame said that the answer is whole. `stray` is what stood beside the frames.
+    fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
+        if let Some(at) = stray.find(['{', '[']) {
+            self.document(stray.get(at..).unwrap_or_default(), out);
+        }
+        if self.progress().is_ended {
+            return;
+        }
+        if self.is_whole() {
+            self.done(out);
+        } else {
+            self.progress_mut().ended_early(stray, out);
+        }
+    }
+}
+
+/// The decoder of every wire.
+pub(super) struct SseDecoder {
+    sse: SseParser,
+    answer: Box<dyn Frames>,
+}
+
+impl SseDecoder {
+    pub(super) fn new(answer: Box<dyn Frames>) -> Self {
+        SseDecoder { sse: SseParser::new(answer.progress().limits.line), answer }
+    }
+}
+
+impl Decoder for SseDecoder {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        let SseDecoder { sse, answer } = self;
+        if let Err(error) = sse.feed(bytes, |frame| answer.frame(frame, out)) {
+            answer.progress_mut().too_long(error, out);
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        let SseDecoder { sse, answer } = self;
+        answer.progress_mut().is_over = true;
+        if let Err(error) = sse.finish(|frame| answer.frame(frame, out)) {
+            answer.progress_mut().too_long(error, out);
+        }
+        if !answer.progress().is_ended {
+            answer.end(&sse.stray(), out);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.progress().is_ended
+    }
+
+    fn remarks(&self) -> Remarks {
+        self.answer.progress().remarks.clone()
+    }
+}
+
+/// How far an answer has come.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub(super) limits: Limits,
+    pub(super) blocks: Blocks,
+    pub(super) usage: Option<Usage>,
+    pub(super) remarks: Remarks,
+    is_started: bool,
+    pub(super) is_ended: bool,
+    /// The body has ended: what comes now may be cut.
+    pub(super) is_over: bool,
+    calls: usize,
+    argument_bytes: usize,
+}
+
+impl Progress {
+    pub(super) fn new(limits: Limits) -> Self {
+        Progress { limits, ..Progress::default() }
+    }
+
+    /// The provider answered.
+    pub(super) fn start(&mut self, out: &mut Vec<Event>) {
+        if !self.is_started {
+            self.is_started = true;
+            out.push(Event::Start);
+        }
+    }
+
+    /// The provider begins anew: what it said is void.
+    pub(super) fn restart(&mut self, out: &mut Vec<Event>) {
+        self.blocks = Blocks::default();
+        self.remarks.refusals.clear();
+        self.is_started = true;
+        out.push(Event::Start);
+    }
+
+    /// What was used so far.
+    pub(super) fn tell_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
+        if self.usage != Some(usage) {
+            self.usage = Some(usage);
+            out.push(Event::Usage(usage));
+        }
+    }
+
+    /// One more call, or block that is kept whole. `false` if there are too many.
+    pub(super) fn count(&mut self, out: &mut Vec<Event>) -> bool {
+        self.calls += 1;
+        if self.calls > self.limits.calls {
+            let limit = self.limits.calls.to_string();
+            let message = ["the answer holds more than ", &limit, " tool calls"].concat();
+            self.fail(refusal(message), out);
+        }
+        !self.is_ended
+    }
+
+    /// Counts bytes of arguments, and of blocks that are kept whole.
+    pub(super) fn weigh(&mut self, bytes: usize, out: &mut Vec<Event>) {
+        self.argument_bytes = self.argument_bytes.saturating_add(bytes);
+        if self.argument_bytes > self.limits.arguments {
+            let limit = self.limits.arguments.to_string();
+            let message = ["the arguments of the tool calls are longer than ", &limit, " bytes"].concat();
+            self.fail(refusal(message), out);
+        }
+    }
+
+    /// Adds to the arguments of a call.
+    pub(super) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) {
+        let bytes = self.blocks.arguments(index, piece, out);
+        self.weigh(bytes, out);
+    }
+
+    /// The answer is whole.
+    pub(super) fn done(&mut self, stop_reason: MessageStopReason, out: &mut Vec<Event>) {
+        self.is_ended = true;
+        out.push(Event::Done { stop_reason, usage: self.usage });
+    }
+
+    /// The answer failed.
+    pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Event>) {
+        if !self.is_ended {
+            self.blocks.release(out);
+            self.is_ended = true;
+            out.push(Event::Error(error));
+        }
+    }
+
+    /// The body has ended and the answer is not whole. `stray` is what stood beside the frames.
+    pub(super) fn ended_early(&mut self, stray: &str, out: &mut Vec<Event>) {
+        let is_no_stream = !self.is_started && !stray.is_empty();
+        self.fail(if is_no_stream { no_stream(stray) } else { ended_early(stray) }, out);
+    }
+
+    /// A frame is no JSON. The last one of a connection that was cut may be so, and the words that some proxies send
+    /// to keep it alive.
+    pub(super) fn broken(&mut self, data: &str, error: &JsonError, out: &mut Vec<Event>) {
+        if !self.is_over && data.starts_with('{') {
+            let message = ["a chunk of the stream is no JSON: ", &error.to_string()].concat();
+            self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
+        }
+    }
+
+    fn too_long(&mut self, TooLong(limit): TooLong, out: &mut Vec<Event>) {
+        let message = ["a line of the stream is longer than ", &limit.to_string(), " bytes"].concat();
+        self.fail(refusal(message), out);
+    }
+}
+
+/// A limit was broken: the same again would break it again.
+fn refusal(message: String) -> ErrorInfo {
+    ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
+}

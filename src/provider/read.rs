@@ -1,0 +1,57 @@
+//! Steps that tolerant readers of all wires share: what has another type than it should is skipped.
+
+use std::borrow::Cow;
+
+use crate::json::{JsonError, Reader};
+
+use super::blocks::Piece;
+
+/// What a step of reading gives.
+pub(super) type Read = Result<(), JsonError>;
+
+/// Reads an object; anything else is skipped.
+pub(super) fn in_object<'a>(
+    reader: &mut Reader<'a>,
+    member: impl FnMut(&mut Reader<'a>, &str) -> Read,
+) -> Read {
+    if reader.peek() == Some(b'{') { reader.object(member) } else { reader.pass_over() }
+}
+
+/// Reads a list; anything else is skipped.
+pub(super) fn in_array<'a>(
+    reader: &mut Reader<'a>,
+    item: impl FnMut(&mut Reader<'a>, usize) -> Read,
+) -> Read {
+    if reader.peek() == Some(b'[') { reader.array(item) } else { reader.pass_over() }
+}
+
+/// Reads a string; anything else is skipped.
+pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
+    if reader.peek() != Some(b'"') {
+        return reader.pass_over().map(|()| None);
+    }
+    let mut spare = String::new();
+    Ok(Some(match reader.text_into(&mut spare)? {
+        Some(plain) => Cow::Borrowed(plain),
+        None => Cow::Owned(spare),
+    }))
+}
+
+/// Reads a string, or takes the JSON text of anything else but `null`.
+pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonError> {
+    match reader.peek() {
+        Some(b'"') => Piece::read(reader),
+        Some(b'n') => reader.pass_over().map(|()| None),
+        _ => reader.skip().map(|raw| Some(raw.into())),
+    }
+}
+
+/// Reads a number into a slot; anything else leaves the slot as it is.
+pub(super) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> Read {
+    reader.optional_u64().map(|number| *slot = number.or(*slot))
+}
+
+/// Reads a string into a slot; anything else empties the slot.
+pub(super) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> Read {
+    text(reader).map(|text| *slot = text.unwrap_or_default())
+}

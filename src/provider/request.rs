@@ -1,0 +1,245 @@
+//! What the requests of all wires share: headers, fields that the user overrides, tools encoded once, ids.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use crate::json::{ObjectWriter, RawJson, ToJson};
+use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
+use crate::stream::{Reasoning, StreamOptions, ToolSchema};
+
+/// The headers of a request: those of the wire, then those of the options, then those of the call. A later one wins.
+pub(super) fn headers(
+    wire: Vec<(&'static str, String)>,
+    options: &[(String, String)],
+    call: &StreamOptions,
+) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    let mut set = |name: &str, value: String| {
+        let name = name.to_ascii_lowercase();
+        match headers.iter_mut().find(|(known, _)| *known == name) {
+            Some(header) => header.1 = value,
+            None => headers.push((name, value)),
+        }
+    };
+    for (name, value) in wire {
+        set(name, value);
+    }
+    set("content-type", "application/json".to_owned());
+    for (name, value) in options.iter().chain(&call.headers) {
+        set(name, value.clone());
+    }
+    headers
+}
+
+/// An address with what followed its question mark.
+pub(super) fn join_query(parts: &[&str], query: &str) -> String {
+    let mut url = parts.concat();
+    if !query.is_empty() {
+        url.push('?');
+        url.push_str(query);
+    }
+    url
+}
+
+/// The body: the user's own fields win over those made here, and `null` among them leaves a field out.
+pub(super) struct Body<'a> {
+    object: ObjectWriter<'a>,
+    own: &'a [(String, RawJson)],
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(out: &'a mut String, options: &'a StreamOptions) -> Self {
+        Body::of(out, &options.body)
+    }
+
+    /// An object with these fields of the user's.
+    pub(super) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
+        Body { object: ObjectWriter::new(out), own }
+    }
+
+    pub(super) fn key(&mut self, key: &str) -> Option<&mut String> {
+        if self.own.iter().any(|(own, _)| own == key) {
+            return None;
+        }
+        Some(self.object.key(key))
+    }
+
+    pub(super) fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) {
+        if let Some(out) = self.key(key) {
+            value.write_json(out);
+        }
+    }
+
+    pub(super) fn object(&mut self, key: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) {
+        if let Some(out) = self.key(key) {
+            let mut object = ObjectWriter::new(out);
+            write(&mut object);
+            object.end();
+        }
+    }
+
+    pub(super) fn end(mut self) {
+        for (key, value) in self.own.iter().filter(|(_, value)| value.as_str() != "null") {
+            self.object.field(key, value);
+        }
+        self.object.end();
+    }
+}
+
+/// JSON that is written already.
+pub(super) struct Written<'a>(pub(super) &'a str);
+
+impl ToJson for Written<'_> {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(self.0);
+    }
+}
+
+/// The tools of a run as they stand in request bodies: written once.
+#[derive(Debug, Default)]
+pub(super) struct Tools(Option<(Rc<[ToolSchema]>, String)>);
+
+impl Tools {
+    pub(super) fn text(
+        &mut self,
+        tools: &Rc<[ToolSchema]>,
+        write: impl FnOnce(&[ToolSchema]) -> String,
+    ) -> &str {
+        if self.0.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
+            self.0 = None;
+        }
+        &self.0.get_or_insert_with(|| (tools.clone(), write(tools))).1
+    }
+}
+
+/// A word for how much to think. Servers that know no budget get the word that is nearest.
+pub(super) fn effort(reasoning: &Reasoning) -> &str {
+    match reasoning {
+        Reasoning::Effort(word) => word,
+        Reasoning::Budget(0) => "off",
+        Reasoning::Budget(..=2_048) => "low",
+        Reasoning::Budget(..=16_384) => "medium",
+        Reasoning::Budget(_) => "high",
+    }
+}
+
+/// An id that a server takes, made of ours alone, so that call and result always agree: ours where it fits, else what
+/// fits of it and a digest.
+pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bool) -> Cow<'_, str> {
+    if !call_id.is_empty() && call_id.len() <= longest && call_id.chars().all(is_usual) {
+        return Cow::Borrowed(call_id);
+    }
+    let mut id: String = call_id.chars().take(25).map(|c| if is_usual(c) { c } else { '_' }).collect();
+    id.push('_');
+    id.push_str(&digest(call_id, 11));
+    Cow::Owned(id)
+}
+
+/// Whether a character may stand in the ids of the strictest servers.
+pub(super) fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+/// Letters and digits made of a text.
+pub(super) fn digest(text: &str, length: usize) -> String {
+    in_digits(hash(text), &ALPHANUMERIC, length)
+}
+
+const ALPHANUMERIC: [u8; 62] = *b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// FNV-1a, stirred once more so that all digits depend on all bytes.
+fn hash(text: &str) -> u64 {
+    let mut state = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in text.bytes() {
+        state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    state ^= state >> 33;
+    state = state.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    state ^ (state >> 33)
+}
+
+fn in_digits(mut number: u64, digits: &[u8; 62], length: usize) -> String {
+    let mut text = String::with_capacity(length);
+    for _ in 0..length {
+        let at = usize::try_from(number % 62).unwrap_or(0);
+        text.push(digits.get(at).copied().map_or('0', char::from));
+        number /= 62;
+    }
+    text
+}
+
+/// Models of OpenAI that think, and know the role `developer`.
+pub(super) fn is_reasoning_model(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
+        && !name.starts_with("o1-mini")
+}
+
+/// The text and the pictures of a tool's result, for wires that have no mark for errors.
+pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlock>) {
+    let (mut text, mut pictures) = (String::new(), Vec::new());
+    for block in &message.content {
+        match block {
+            ContentBlock::Text(block) => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&block.text);
+            }
+            ContentBlock::Image(image) => pictures.push(image),
+            _ => {}
+        }
+    }
+    let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    if message.is_error && !is_marked {
+        text.insert_str(0, "error: ");
+    }
+    (text, pictures)
+}
+
+/// A picture or file as an address.
+pub(super) fn data_url(mime_type: &str, data: &str) -> String {
+    ["data:", mime_type, ";base64,", data].concat()
+}
+
+/// The text of a file that is text; `None` for any other.
+pub(super) fn decoded_text(file: &FileBlock) -> Option<String> {
+    let is_text = file.mime_type.starts_with("text/") || file.mime_type.starts_with("application/json");
+    if is_text { String::from_utf8(decoded(&file.data)?).ok() } else { None }
+}
+
+/// The bytes of a Base64 text.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut held, mut bits) = (0_u32, 0);
+    for byte in text.bytes().filter(|byte| *byte != b'=') {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        held = held << 6 | u32::from(digit);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.extend(u8::try_from(held >> bits & 0xff));
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_with_and_without_padding() {
+        for (text, wanted) in [("", ""), ("YQ==", "a"), ("YWI", "ab"), ("YWJj", "abc"), ("w6k=", "\u{e9}")] {
+            assert_eq!(decoded(text).unwrap(), wanted.as_bytes());
+        }
+        assert_eq!(decoded("a b"), None);
+    }
+}

@@ -1,0 +1,692 @@
+//! Asking the model: attempts, delays, other models, what does not fit, what ends early.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::ready;
+use std::rc::Rc;
+
+use futures::stream::{self, StreamExt};
+use rig::clock::Clock;
+use rig::host::{
+    Answer, Port, Stage, answers, brief, calls, config, failure, model, native_model, quick, stage, text,
+};
+use turnwheel::config::{Model, Timeouts};
+use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::event::CompactionReport;
+use turnwheel::json::RawJson;
+use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
+use turnwheel::policy::{PolicyContext, Verdict};
+use turnwheel::ports::{Compaction, HookCall};
+use turnwheel::retry::RetryConfig;
+use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
+
+type Notes = Rc<RefCell<Vec<String>>>;
+
+/// No jitter: the tests want to know how long a wait is.
+fn patient(config: &mut turnwheel::config::AgentLoopConfig) {
+    config.rules.retry = Rc::new(RetryConfig { jitter: false, ..RetryConfig::default() });
+}
+
+fn with_error(error: ErrorInfo) -> Answer {
+    vec![E::Error(error)]
+}
+
+/// The beginning of an answer.
+fn half(said: &str) -> Answer {
+    let mut answer = text(said);
+    answer.truncate(3);
+    answer
+}
+
+fn stopping(said: &str, stop_reason: MessageStopReason) -> Answer {
+    let mut answer = text(said);
+    answer.truncate(4);
+    answer.push(E::Done { stop_reason, usage: None });
+    answer
+}
+
+/// A model that notes what it is asked with, and with which key.
+fn noting(id: &str, notes: &Notes, given: Vec<Answer>) -> Model {
+    let (notes, given, name) = (notes.clone(), RefCell::new(VecDeque::from(given)), id.to_owned());
+    model(id, move |request: ModelRequest, _| {
+        let asked: Vec<String> = request.messages.into_iter().map(|m| brief(&m.into())).collect();
+        let key = request.api_key.map(|key| format!(" with {key}")).unwrap_or_default();
+        notes.borrow_mut().push(format!("{name}{key}: {}", asked.join(" | ")));
+        stream::iter(given.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
+    })
+}
+
+#[test]
+fn the_servers_own_delay_replaces_back_off() {
+    let mut error = ErrorInfo::new(ErrorKind::Throttled, "slow down");
+    error.retry_after_ms = Some(7_000);
+    let mut stage = stage(vec![with_error(error)], Vec::new(), patient);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines()[2], "attempt 1 failed, wait 7000");
+    assert_eq!(stage.clock.elapsed(), 7_000);
+}
+
+#[test]
+fn a_delay_above_the_limit_is_no_early_retry_but_an_error_that_names_it() {
+    let mut error = ErrorInfo::new(ErrorKind::Throttled, "slow down");
+    error.retry_after_ms = Some(90_000);
+    let mut stage = stage(vec![with_error(error)], Vec::new(), patient);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends error: slow down (the server asks to wait 90000 ms)");
+    assert_eq!(stage.count("retry_attempt"), 0);
+}
+
+#[test]
+fn a_body_that_ends_early_is_a_network_failure_and_what_was_shown_is_taken_back() {
+    let mut stage = stage(vec![half("hal"), text("whole")], Vec::new(), patient);
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        stage.lines()[2..6],
+        ["+hal", "reset: the answer ended before it was complete", "attempt 1 failed, wait 1000", "+whole"]
+    );
+    assert_eq!(stage.history()[1], "assistant: whole");
+}
+
+#[test]
+fn what_failed_attempts_used_counts() {
+    let mut first = half("hal");
+    first.insert(1, E::Usage(Usage { input: 10, output: 1, ..Usage::default() }));
+    first.extend(failure(ErrorKind::Network));
+    let mut second = text("whole");
+    second.pop();
+    let usage = Some(Usage { input: 10, output: 2, ..Usage::default() });
+    second.push(E::Done { stop_reason: MessageStopReason::Stop, usage });
+    let mut stage = stage(vec![first, second], Vec::new(), patient);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.agent.usage().total, 23);
+}
+
+#[test]
+fn the_watchdog_ends_a_call_that_says_nothing() {
+    let clock = Clock::default();
+    let silent = model("m", |_, _| stream::pending().boxed_local());
+    let mut config = config(&clock, silent, Vec::new());
+    config.rules.timeouts = Timeouts { first_chunk: Some(3_000), ..Timeouts::default() };
+    config.rules.retry = Rc::new(RetryConfig { max_attempts: 1, ..RetryConfig::default() });
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends error: the model was silent for 3000 ms");
+    assert_eq!(stage.clock.elapsed(), 3_000);
+}
+
+/// A model that says something every so often.
+fn dripping(clock: &Clock, every: u64, event: fn(usize) -> E, times: usize) -> Model {
+    let clock = clock.clone();
+    model("m", move |_, _| {
+        let clock = clock.clone();
+        let drops = stream::unfold(0, move |n| {
+            let pause = clock.pause(every);
+            async move {
+                pause.await;
+                (n < times).then(|| (event(n), n + 1))
+            }
+        });
+        drops.chain(stream::iter(text("done"))).boxed_local()
+    })
+}
+
+#[test]
+fn pings_are_life() {
+    let clock = Clock::default();
+    let mut config = config(&clock, dripping(&clock, 900, |_| E::Ping, 5), Vec::new());
+    config.rules.timeouts = Timeouts { first_chunk: Some(1_000), chunk: Some(1_000), ..Timeouts::default() };
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends completed");
+    assert_eq!(stage.count("retry_attempt"), 0);
+}
+
+#[test]
+fn the_watchdog_sees_a_pause_between_two_chunks() {
+    let clock = Clock::default();
+    let mut config = config(&clock, dripping(&clock, 900, |_| E::Ping, 5), Vec::new());
+    config.rules.timeouts = Timeouts { first_chunk: Some(1_000), chunk: Some(500), ..Timeouts::default() };
+    config.rules.retry = Rc::new(RetryConfig { max_attempts: 1, ..RetryConfig::default() });
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.clock.elapsed(), 1_400);
+    assert_eq!(stage.lines().last().unwrap(), "run ends error: the model was silent for 500 ms");
+}
+
+#[test]
+fn many_signs_of_life_cost_one_timer() {
+    let clock = Clock::default();
+    let mut config = config(&clock, dripping(&clock, 1, |_| E::Ping, 50), Vec::new());
+    config.rules.timeouts = Timeouts { chunk: Some(1_000), ..Timeouts::default() };
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").settle();
+    for _ in 0..40 {
+        stage.clock.advance();
+        stage.settle();
+        assert!(stage.clock.alarms() <= 2, "{} alarms", stage.clock.alarms());
+    }
+}
+
+#[test]
+fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_provider() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let first = vec![failure(ErrorKind::Network), failure(ErrorKind::Network), failure(ErrorKind::Network)];
+    let second = vec![failure(ErrorKind::Throttled), calls(&[("a", "t", "{}")])];
+    let mut config = config(&clock, noting("m", &notes, Vec::new()), vec![quick("t")]);
+    config.set_models(vec![noting("m", &notes, first), noting("n", &notes, second)]);
+    let asked = Notes::default();
+    let keys = asked.clone();
+    config.ports.keys = Some(Rc::new(Port(move |provider: &str| {
+        keys.borrow_mut().push(provider.to_owned());
+        ready(Ok(Some(format!("key {}", keys.borrow().len()).into())))
+    })));
+    patient(&mut config);
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        *notes.borrow(),
+        [
+            "m with key 1: user: go",
+            "m with key 1: user: go",
+            "m with key 1: user: go",
+            "n with key 2: user: go",
+            "n with key 2: user: go",
+            "m with key 3: user: go | assistant: [a] | a: t is done",
+        ]
+    );
+    assert_eq!(*asked.borrow(), ["provider-of-m", "provider-of-n", "provider-of-m"]);
+    let answer = stage.answer(1);
+    assert_eq!((answer.model.as_str(), answer.provider.as_str()), ("n", "provider-of-n"));
+}
+
+#[test]
+fn a_permanent_error_does_not_fall_back() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let mut config = config(&clock, noting("m", &notes, Vec::new()), Vec::new());
+    let first = noting("m", &notes, vec![failure(ErrorKind::Auth)]);
+    config.set_models(vec![first, noting("n", &notes, Vec::new())]);
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(*notes.borrow(), ["m: user: go"]);
+}
+
+#[test]
+fn a_key_that_cannot_be_had_is_an_auth_error() {
+    let mut stage = stage(Vec::new(), Vec::new(), |config| {
+        config.ports.keys = Some(Rc::new(Port(|_: &str| ready(Err("the vault is shut".to_owned())))));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends error: the key could not be had: the vault is shut");
+}
+
+#[test]
+fn failed_and_empty_messages_are_stored_and_left_out_of_requests() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let given =
+        vec![failure(ErrorKind::Auth), vec![E::Done { stop_reason: MessageStopReason::Stop, usage: None }]];
+    let mut stage = Stage::new(clock.clone(), config(&clock, noting("m", &notes, given), Vec::new()));
+    for prompt in ["one", "two", "three"] {
+        stage.prompt(prompt).finish();
+    }
+    stage.check();
+    assert_eq!(stage.history()[..4], ["user: one", "assistant:  (error)", "user: two", "assistant: "]);
+    assert_eq!(notes.borrow()[2], "m: user: one | user: two | user: three");
+}
+
+#[test]
+fn an_aborted_message_keeps_its_text_and_is_replayed() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let given = RefCell::new(VecDeque::from([half("so far")]));
+    let log = notes.clone();
+    let talks = model("m", move |request, _| {
+        let asked: Vec<String> = request.messages.into_iter().map(|m| brief(&m.into())).collect();
+        log.borrow_mut().push(asked.join(" | "));
+        match given.borrow_mut().pop_front() {
+            Some(begin) => stream::iter(begin).chain(stream::pending()).boxed_local(),
+            None => stream::iter(text("done")).boxed_local(),
+        }
+    });
+    let mut stage = Stage::new(clock.clone(), config(&clock, talks, Vec::new()));
+    stage.prompt("go").until("message_update");
+    stage.cancel.cancel("enough");
+    stage.finish();
+    stage.prompt("on").finish().check();
+    assert_eq!(notes.borrow()[1], "user: go | assistant: so far (aborted) | user: on");
+}
+
+#[test]
+fn a_whole_call_of_a_cut_answer_gets_its_result_and_a_cut_one_never_happened() {
+    let mut answer = calls(&[("a", "t", "{}"), ("b", "t", "{\"n\":")]);
+    answer.truncate(answer.len() - 2);
+    answer.extend(failure(ErrorKind::Auth));
+    let mut stage = stage(vec![answer], vec![quick("t")], |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        stage.history()[1..],
+        ["assistant: [a] (error)", "a!: tool call cancelled: operation aborted"]
+    );
+}
+
+#[test]
+fn the_compaction_engine_is_asked_when_no_transformer_makes_room() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let given = vec![failure(ErrorKind::ContextOverflow)];
+    let mut config = config(&clock, noting("m", &notes, given), Vec::new());
+    config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[AgentMessage]>| {
+        let kept = messages.last().cloned().into_iter();
+        let messages = std::iter::once(AgentMessage::user("summary")).chain(kept).collect();
+        ready(Ok(Compaction { messages, report: Some(CompactionReport::default()) }))
+    })));
+    let mut stage = Stage::over(clock, config, vec!["old".into()]);
+    stage.prompt("go").finish().check();
+    assert_eq!(*notes.borrow(), ["m: user: old | user: go", "m: user: summary | user: go"]);
+    assert_eq!(stage.lines()[2], "compacted (overflow)");
+    assert_eq!(stage.history(), ["user: summary", "user: go", "assistant: done"]);
+    assert_eq!(stage.end().0, ["user: go", "assistant: done"]);
+}
+
+#[test]
+fn a_compaction_that_fails_ends_the_turn_in_error_with_both_reasons() {
+    let mut stage = stage(vec![failure(ErrorKind::ContextOverflow)], Vec::new(), |config| {
+        config.ports.compaction = Some(Rc::new(Port(|_| ready(Err("no summary".to_owned())))));
+    });
+    stage.prompt("go").finish().check();
+    let end = "run ends error: it failed; the compaction engine failed: no summary";
+    assert_eq!(stage.lines().last().unwrap(), end);
+}
+
+#[test]
+fn more_recoveries_a_turn_are_made_where_the_host_wants_them_but_never_without_end() {
+    let too_long = || failure(ErrorKind::ContextOverflow);
+    let compactions = Rc::new(Cell::new(0));
+    let count = compactions.clone();
+    let mut stage = stage((0..9).map(|_| too_long()).collect(), Vec::new(), |config| {
+        config.rules.max_recoveries_per_turn = 3;
+        config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
+            count.set(count.get() + 1);
+            ready(Ok(Compaction { messages: messages.to_vec(), report: None }))
+        })));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!((compactions.get(), stage.lines().last().unwrap().as_str()), (3, "run ends error: it failed"));
+}
+
+#[test]
+fn what_has_arrived_is_appended_before_the_call_that_is_repeated_after_an_overflow() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let mut config =
+        config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
+    config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[AgentMessage]>| {
+        ready(Ok(Compaction { messages: messages.to_vec(), report: None }))
+    })));
+    let mut stage = Stage::new(clock, config);
+    drop(stage.agent.steer("and this".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(notes.borrow()[1], "m: user: go | user: and this");
+    assert_eq!(stage.count("turn_start"), 1);
+}
+
+#[test]
+fn an_error_that_nobody_classified_is_judged_by_its_words() {
+    for (words, retries) in
+        [("HTTP 429", 2), ("you hit the Rate Limit", 2), ("order 14290 failed", 0), ("no", 0)]
+    {
+        let unknown = || with_error(ErrorInfo::new(ErrorKind::Unknown, words));
+        let mut stage = stage(vec![unknown(), unknown(), unknown()], Vec::new(), patient);
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.count("retry_attempt"), retries, "{words}");
+    }
+}
+
+#[test]
+fn refusals_and_filters_complete_the_turn_and_keep_their_reason() {
+    for reason in [MessageStopReason::Refusal, MessageStopReason::ContentFilter] {
+        let mut stage = stage(vec![stopping("no", reason)], Vec::new(), |_| {});
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.lines()[4..], ["turn ends complete", "run ends completed"]);
+        let answer = stage.answer(1);
+        assert_eq!(answer.stop_reason, reason);
+    }
+}
+
+#[test]
+fn a_pause_means_another_turn_without_a_new_message_five_times_in_a_row_at_most() {
+    let given = (0..9).map(|_| stopping("…", MessageStopReason::Pause)).collect();
+    let mut stage = stage(given, Vec::new(), |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!((stage.count("turn_start"), stage.history().len()), (6, 7));
+}
+
+#[test]
+fn an_answer_that_ends_as_an_error_is_one() {
+    let mut stage = stage(vec![stopping("hm", MessageStopReason::Error)], Vec::new(), |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines()[3..5], ["assistant: hm (error)", "turn ends error"]);
+}
+
+#[test]
+fn a_broken_order_of_events_is_an_error_that_says_so() {
+    let answer = vec![E::Start, E::TextDelta { index: 3, delta: "lost".to_owned() }];
+    let mut stage = stage(vec![answer], Vec::new(), |_| {});
+    stage.prompt("go").finish().check();
+    let end = stage.lines().pop().unwrap();
+    assert!(end.starts_with("run ends error: stream error: `text_delta` for block 3"), "{end}");
+}
+
+#[test]
+fn max_turns_is_a_policy_before_the_turn() {
+    let given = (0..9).map(|n| calls(&[(&format!("c{n}"), "t", "{}")])).collect();
+    let mut stage = stage(given, vec![quick("t")], |config| config.rules.max_turns = Some(2));
+    stage.prompt("go").finish().check();
+    let ends = stage.lines();
+    assert_eq!(ends[ends.len() - 3..], ["turn 2", "turn ends complete", "run ends max_turns"]);
+    assert_eq!(stage.end().1, 2);
+}
+
+#[test]
+fn pre_turn_injections_go_into_this_turns_call() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let mut config = config(&clock, noting("m", &notes, Vec::new()), Vec::new());
+    config
+        .rules
+        .pre_turn
+        .push(Rc::new(|_: &PolicyContext<'_>| Ok(Verdict::Inject(vec!["mind the gap".into()]))));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(*notes.borrow(), ["m: user: go | user: mind the gap"]);
+}
+
+#[test]
+fn the_first_stop_of_a_slot_wins_and_drops_the_injections_before_it() {
+    let mut stage = stage(Vec::new(), Vec::new(), |config| {
+        let policies = &mut config.rules.pre_turn;
+        policies.push(Rc::new(|_: &PolicyContext<'_>| Ok(Verdict::Inject(vec!["dropped".into()]))));
+        policies.push(Rc::new(|_: &PolicyContext<'_>| Ok(Verdict::Stop("first".to_owned()))));
+        policies.push(Rc::new(|_: &PolicyContext<'_>| std::panic::resume_unwind(Box::new("not asked"))));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history(), ["user: go"]);
+}
+
+#[test]
+fn another_configuration_holds_from_the_next_turn_on() {
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
+    stage.prompt("go").until("tool_calls_proposed");
+    stage.agent.configure(|config| {
+        config.set_models(vec![model("other", |_, _| stream::iter(text("other")).boxed_local())]);
+        config.set_tools(vec![quick("u")]).unwrap();
+    });
+    stage.finish().check();
+    assert_eq!(
+        stage.lines()[4..9],
+        [
+            "a starts with {}",
+            "a: t is done",
+            "turn ends tools_executed",
+            "turn 1",
+            "switched from m to other"
+        ]
+    );
+}
+
+#[test]
+fn every_error_end_is_announced_and_told_to_the_error_hook() {
+    type Change = fn(&mut turnwheel::config::AgentLoopConfig);
+    let broken: [(&str, Change); 5] = [
+        ("the context transformer failed: crash", |config| {
+            config.rules.transformers.push(Rc::new(|_: &[AgentMessage], _: bool| crash()));
+        }),
+        ("convert_to_llm failed: crash", |config| config.rules.convert_to_llm = Some(Rc::new(|_| crash()))),
+        ("the dynamic system prompt failed: crash", |config| {
+            config.rules.dynamic_system_prompt = Some(Rc::new(crash));
+        }),
+        ("the key could not be had: crash", |config| {
+            config.ports.keys = Some(Rc::new(Port(|_: &str| -> std::future::Ready<_> { crash() })));
+        }),
+        ("crash", |config| config.set_models(vec![model("m", |_, _| crash())])),
+    ];
+    for (end, change) in broken {
+        let told = Notes::default();
+        let notes = told.clone();
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
+            change(config);
+            config.set_hooks(vec![Rc::new(Port(move |call| {
+                if let HookCall::OnError { error } = call {
+                    notes.borrow_mut().push(error.message);
+                }
+                ready(Ok(()))
+            }))]);
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.lines().last().unwrap(), &format!("run ends error: {end}"));
+        assert_eq!(*told.borrow(), [end]);
+    }
+}
+
+fn crash<T>() -> T {
+    std::panic::resume_unwind(Box::new("crash".to_owned()))
+}
+
+#[test]
+fn a_failing_hook_ends_the_run_announced_like_any_other_end() {
+    for stage_name in ["before_inference", "after_inference", "before_tool_execution", "after_tool_execution"]
+    {
+        for panics in [true, false] {
+            let mut stage =
+                stage(vec![calls(&[("a", "t", "{}"), ("b", "t", "{}")])], vec![quick("t")], |config| {
+                    config.set_hooks(vec![Rc::new(Port(move |call| {
+                        let due = rig::sim::stage(&call) == stage_name;
+                        async move {
+                            match (due, panics) {
+                                (true, true) => crash(),
+                                (true, false) => Err("crash".to_owned()),
+                                _ => Ok(()),
+                            }
+                        }
+                    }))]);
+                });
+            stage.prompt("go").finish().check();
+            assert_eq!(stage.lines().last().unwrap(), "run ends error: a hook failed: crash", "{stage_name}");
+        }
+    }
+}
+
+#[test]
+fn hooks_are_told_in_the_order_of_their_registration_one_after_the_other() {
+    let notes = Notes::default();
+    let clock = Clock::default();
+    let mut config = config(&clock, answers(vec![calls(&[("a", "t", "{}")])]), vec![quick("t")]);
+    let hook = |name: &'static str| {
+        let (notes, clock) = (notes.clone(), clock.clone());
+        Port(move |call: HookCall| {
+            let (notes, pause) = (notes.clone(), clock.pause(5));
+            async move {
+                pause.await;
+                notes.borrow_mut().push(format!("{name} {}", rig::sim::stage(&call)));
+                Ok(())
+            }
+        })
+    };
+    config.set_hooks(vec![Rc::new(hook("one")), Rc::new(hook("two"))]);
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    let stages = [
+        "before_inference",
+        "after_inference",
+        "before_tool_execution",
+        "after_tool_execution",
+        "before_inference",
+        "after_inference",
+    ];
+    let both: Vec<String> =
+        stages.iter().flat_map(|stage| ["one", "two"].map(|name| format!("{name} {stage}"))).collect();
+    assert_eq!(*notes.borrow(), both);
+}
+
+#[test]
+fn the_clock_of_the_host_stamps_every_message() {
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
+    stage.prompt("go").finish().check();
+    let stamps: Vec<u64> = stage
+        .agent
+        .messages()
+        .iter()
+        .map(|message| match message {
+            AgentMessage::User(message) => message.timestamp,
+            AgentMessage::Assistant(message) => message.timestamp,
+            AgentMessage::ToolResult(message) => message.timestamp,
+            AgentMessage::Custom(message) => message.timestamp,
+        })
+        .collect();
+    assert_eq!(stamps, [rig::clock::BEGINNING; 4]);
+}
+
+mod structured_output {
+    use super::*;
+    use turnwheel::machine::OUTPUT_TOOL;
+
+    fn schema(text: &str) -> Option<RawJson> {
+        Some(RawJson::parse(text).unwrap())
+    }
+
+    /// A stage whose model is asked for an object with a name.
+    fn asked(given: Vec<Answer>) -> Stage {
+        stage(given, vec![quick("t")], |config| {
+            config.rules.output = schema("{\"type\":\"object\",\"required\":[\"name\"]}");
+            config.rules.validator = Some(Rc::new(|spec, call| {
+                let named = call.arguments.to_value().get("name").is_some();
+                if &*spec.schema.name == OUTPUT_TOOL && !named {
+                    Err("`name` is missing".to_owned())
+                } else {
+                    Ok(())
+                }
+            }));
+        })
+    }
+
+    fn result(stage: &Stage) -> (Option<String>, String) {
+        let result = stage.result();
+        (result.output.as_ref().map(|json| json.as_str().to_owned()), result.text.clone())
+    }
+
+    #[test]
+    fn a_valid_call_is_the_answer_and_ends_the_run() {
+        let mut stage = asked(vec![calls(&[("s", OUTPUT_TOOL, "{\"name\": \"Ada\"}")])]);
+        stage.prompt("who?").finish().check();
+        let json = "{\"name\":\"Ada\"}";
+        assert_eq!(result(&stage), (Some(json.to_owned()), json.to_owned()));
+        assert_eq!(stage.history()[1..], ["assistant: [s]", &format!("s: {json}")]);
+        assert_eq!(stage.lines()[6..], ["turn ends tools_executed", "run ends completed"]);
+    }
+
+    #[test]
+    fn a_text_that_is_the_json_is_taken_too_fenced_or_not() {
+        for said in ["{\"name\":\"Ada\"}", "```json\n{\"name\":\"Ada\"}\n```"] {
+            let mut stage = asked(vec![text(said)]);
+            stage.prompt("who?").finish().check();
+            assert_eq!(result(&stage).0.as_deref(), Some("{\"name\":\"Ada\"}"));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_is_followed_by_another_try() {
+        let bad_call = calls(&[("s", OUTPUT_TOOL, "{}")]);
+        let mut stage =
+            asked(vec![text("Ada"), bad_call, calls(&[("s", OUTPUT_TOOL, "{\"name\":\"Ada\"}")])]);
+        stage.prompt("who?").finish().check();
+        let history = stage.history();
+        assert!(
+            history[2].starts_with("user: The answer does not fit the wanted JSON (it is no JSON"),
+            "{}",
+            history[2]
+        );
+        assert_eq!(
+            history[3..],
+            [
+                "assistant: [s]",
+                "s!: invalid arguments for `__structured_output`: `name` is missing",
+                "assistant: [s#2]",
+                "s#2: {\"name\":\"Ada\"}",
+            ]
+        );
+    }
+
+    #[test]
+    fn tries_are_bounded() {
+        let mut stage = asked((0..9).map(|_| text("no")).collect());
+        stage.prompt("who?").finish().check();
+        assert_eq!(stage.count("turn_start"), 4);
+        let end = stage.lines().pop().unwrap();
+        assert!(
+            end.starts_with(
+                "run ends error: the model gave no answer that fits the output schema in 4 tries"
+            ),
+            "{end}"
+        );
+        assert_eq!(result(&stage).0, None);
+    }
+
+    #[test]
+    fn other_tools_may_be_used_before_and_their_schema_stays_the_same_object() {
+        let clock = Clock::default();
+        let lists = Rc::new(RefCell::new(Vec::new()));
+        let seen = lists.clone();
+        let given = RefCell::new(VecDeque::from([
+            calls(&[("a", "t", "{}")]),
+            calls(&[("s", OUTPUT_TOOL, "{\"name\":1}")]),
+        ]));
+        let asks = model("m", move |request: ModelRequest, _| {
+            seen.borrow_mut().push(request.tools);
+            stream::iter(given.borrow_mut().pop_front().unwrap_or_default()).boxed_local()
+        });
+        let mut config = config(&clock, asks, vec![quick("t")]);
+        config.rules.output = schema("{\"type\":\"object\"}");
+        let mut stage = Stage::new(clock, config);
+        stage.prompt("who?").finish().check();
+        assert_eq!(result(&stage).0.as_deref(), Some("{\"name\":1}"));
+        let lists = lists.borrow();
+        assert_eq!(lists[0].iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["t", OUTPUT_TOOL]);
+        assert!(Rc::ptr_eq(&lists[0], &lists[1]));
+    }
+
+    #[test]
+    fn a_schema_that_is_none_of_an_object_is_wrapped_for_the_tool() {
+        let mut stage =
+            stage(vec![calls(&[("s", OUTPUT_TOOL, "{\"value\":[1,2]}")])], Vec::new(), |config| {
+                config.rules.output = schema("{\"type\":\"array\"}");
+            });
+        stage.prompt("which?").finish().check();
+        assert_eq!(result(&stage).0.as_deref(), Some("[1,2]"));
+    }
+
+    #[test]
+    fn a_model_that_heeds_the_schema_itself_is_told_it_and_offered_no_tool() {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
+            config.set_models(vec![native_model("n", vec![text("oops"), text("7")])]);
+            config.rules.output = schema("{\"type\":\"number\"}");
+        });
+        stage.prompt("how many?").finish().check();
+        assert_eq!(result(&stage), (Some("7".to_owned()), "7".to_owned()));
+        assert!(stage.history()[2].ends_with("Answer with that JSON only."));
+    }
+
+    #[test]
+    fn a_refusal_is_not_asked_again() {
+        let mut stage = asked(vec![stopping("no", MessageStopReason::Refusal)]);
+        stage.prompt("who?").finish().check();
+        assert_eq!((stage.count("turn_start"), result(&stage).0), (1, None));
+    }
+
+    #[test]
+    fn neither_policies_nor_approval_have_a_say_in_the_answer() {
+        let mut stage = asked(vec![calls(&[("s", OUTPUT_TOOL, "{\"name\":\"Ada\"}")])]);
+        stage.agent.configure(|config| {
+            config.rules.approval.mode = turnwheel::approval::ApprovalMode::Enabled;
+            config.rules.pre_dispatch.push(Rc::new(|_: &mut turnwheel::policy::DispatchCall<'_>| crash()));
+        });
+        stage.prompt("who?").finish().check();
+        assert!(result(&stage).0.is_some());
+    }
+}

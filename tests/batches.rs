@@ -1,0 +1,747 @@
+//! The calls of one answer: order, gates, decisions, limits, steering, hand-over.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
+
+use std::cell::{Cell, RefCell};
+use std::future::{pending, ready};
+use std::rc::Rc;
+
+use rig::clock::Clock;
+use rig::host::{
+    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, quick, slow, spec, stage, text, tool,
+};
+use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
+use turnwheel::config::{AgentLoopConfig, Delivery, InFlight, SteeringTime, ToolExecutionPolicy};
+use turnwheel::event::AgentEvent;
+use turnwheel::json::RawJson;
+use turnwheel::message::{AgentMessage, ContentBlock, ImageBlock, ToolResultCause};
+use turnwheel::ports::{ApprovalRequest, HookCall, HookStages};
+use turnwheel::stream::AssistantMessageEvent as E;
+use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, Transfer};
+
+const STEERED: &str = "tool call cancelled: user requested steering interrupt";
+const ABORTED: &str = "tool call cancelled: operation aborted";
+
+fn three(tool: &str) -> Answer {
+    calls(&[("a", tool, "{}"), ("b", tool, "{}"), ("c", tool, "{}")])
+}
+
+fn asking(name: &str) -> Rc<dyn AgentTool> {
+    let mut asks = spec(name);
+    asks.requires_approval = ApprovalNeed::Always;
+    tool(asks, |context: ToolContext| {
+        ready(ToolOutcome::Completed(AgentToolResult::text(format!(
+            "ran with {}",
+            context.arguments.as_str()
+        ))))
+    })
+}
+
+/// A tool that takes as many milliseconds as its argument `ms` says.
+fn timed(clock: &Clock) -> Rc<dyn AgentTool> {
+    let clock = clock.clone();
+    tool(spec("timed"), move |context: ToolContext| {
+        let ms = context.arguments.to_value().get("ms").and_then(turnwheel::json::Value::as_u64).unwrap_or(0);
+        let pause = clock.pause(ms);
+        async move {
+            pause.await;
+            ToolOutcome::Completed(AgentToolResult::text(format!("{ms} ms")))
+        }
+    })
+}
+
+fn timed_stage(given: &[(&str, &str, &str)], change: impl FnOnce(&mut AgentLoopConfig)) -> Stage {
+    let clock = Clock::default();
+    let mut config =
+        config(&clock, answers(vec![calls(given)]), vec![timed(&clock), deaf("deaf"), quick("quick")]);
+    change(&mut config);
+    Stage::new(clock, config)
+}
+
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text).unwrap()
+}
+
+/// The lines between the answer and the end of the first turn.
+fn batch(stage: &Stage) -> Vec<String> {
+    let lines = stage.lines();
+    let from = lines.iter().position(|line| line.starts_with("assistant")).unwrap() + 1;
+    let to = lines.iter().position(|line| line.starts_with("turn ends")).unwrap();
+    lines[from..to].to_vec()
+}
+
+#[test]
+fn results_stand_in_the_order_of_the_calls_whoever_finishes_first() {
+    let given = [("a", "timed", "{\"ms\":30}"), ("b", "timed", "{\"ms\":10}"), ("c", "timed", "{\"ms\":20}")];
+    let mut stage = timed_stage(&given, |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(batch(&stage)[3..], ["b: 10 ms", "c: 20 ms", "a: 30 ms"]);
+    assert_eq!(stage.history()[2..5], ["a: 30 ms", "b: 10 ms", "c: 20 ms"]);
+}
+
+#[test]
+fn results_are_committed_as_soon_as_all_before_them_are() {
+    let given = [("a", "timed", "{\"ms\":10}"), ("b", "timed", "{\"ms\":20}"), ("c", "timed", "{\"ms\":15}")];
+    let mut stage = timed_stage(&given, |_| {});
+    let mut lengths = Vec::new();
+    stage.prompt("go");
+    for _ in 0..3 {
+        stage.until("tool_execution_end");
+        lengths.push(stage.history().len());
+    }
+    assert_eq!(lengths, [3, 3, 5]);
+    stage.finish().check();
+}
+
+#[test]
+fn a_cap_on_how_many_run_at_once() {
+    let given = [("a", "timed", "{\"ms\":10}"), ("b", "timed", "{\"ms\":10}"), ("c", "timed", "{\"ms\":10}")];
+    let mut stage = timed_stage(&given, |config| config.rules.max_concurrent_tools = Some(2));
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.clock.elapsed(), 20);
+    assert_eq!(
+        batch(&stage),
+        [
+            "a starts with {\"ms\":10}",
+            "b starts with {\"ms\":10}",
+            "a: 10 ms",
+            "c starts with {\"ms\":10}",
+            "b: 10 ms",
+            "c: 10 ms"
+        ]
+    );
+}
+
+#[test]
+fn priorities_run_the_higher_first_and_the_equal_together() {
+    let clock = Clock::default();
+    let leveled = |name: &str, priority: i32| {
+        let (mut spec, clock) = (spec(name), clock.clone());
+        spec.priority = priority;
+        tool(spec, move |_| {
+            let pause = clock.pause(10);
+            async move {
+                pause.await;
+                ToolOutcome::Completed(AgentToolResult::text("ok"))
+            }
+        })
+    };
+    let given = calls(&[("a", "low", "{}"), ("b", "high", "{}"), ("c", "low", "{}"), ("d", "high", "{}")]);
+    let tools = vec![leveled("low", -1), leveled("high", 5)];
+    let mut config = config(&clock, answers(vec![given]), tools);
+    config.rules.tool_execution = ToolExecutionPolicy::Priority;
+    let mut stage = Stage::new(clock.clone(), config);
+    stage.prompt("go").finish().check();
+    let starts: Vec<String> = batch(&stage).into_iter().filter(|line| line.contains("starts")).collect();
+    assert_eq!(starts.concat(), "b starts with {}d starts with {}a starts with {}c starts with {}");
+    assert_eq!(clock.elapsed(), 20);
+}
+
+#[test]
+fn an_invalid_partition_fails_the_batch_with_one_clear_text_and_runs_nothing() {
+    for (groups, why) in [
+        (vec![vec![0, 7]], "index 7 is out of range"),
+        (vec![vec![0, 0], vec![1, 2]], "index 0 stands twice"),
+        (vec![vec![0], vec![2]], "index 1 is missing"),
+    ] {
+        let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
+            config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |_| Ok(groups.clone())));
+        });
+        stage.prompt("go").finish().check();
+        let text = format!("custom tool execution strategy returned an invalid partition: {why}");
+        assert_eq!(batch(&stage), ["a", "b", "c"].map(|id| format!("{id}!: {text}")));
+    }
+}
+
+#[test]
+fn the_batch_gate_waits_until_all_are_decided_and_the_prefix_gate_for_the_earlier_ones() {
+    let given = || vec![calls(&[("a", "quick", "{}"), ("b", "asks", "{}"), ("c", "quick", "{}")])];
+    for (gate, before) in [(ApprovalGate::Batch, 0), (ApprovalGate::Prefix, 1)] {
+        let mut stage =
+            stage(given(), vec![quick("quick"), asking("asks")], |config| config.rules.gate = gate);
+        stage.prompt("go").settle();
+        assert_eq!(stage.count("tool_execution_end"), before);
+        stage.agent.resolve_tool("b", ToolDecision::Accept);
+        stage.finish().check();
+        assert_eq!(stage.history()[2..5], ["a: quick is done", "b: ran with {}", "c: quick is done"]);
+    }
+}
+
+#[test]
+fn all_asks_of_a_batch_are_shown_at_once_and_decided_in_any_order() {
+    let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    assert_eq!(batch_so_far(&stage), ["a asked about", "b asked about", "c asked about"]);
+    stage.agent.resolve_tool("c", ToolDecision::Reject { reason: Some("not that".to_owned()) });
+    stage.agent.resolve_tool("a", ToolDecision::Accept);
+    stage.settle();
+    let open: Vec<String> = stage.agent.pending_approvals().into_iter().map(|call| call.call_id).collect();
+    assert_eq!(open, ["b"]);
+    stage.agent.resolve_tool("b", ToolDecision::AcceptWith(raw("{\"n\":2}")));
+    stage.finish().check();
+    assert_eq!(
+        stage.history()[2..5],
+        ["a: ran with {}", "b: ran with {\"n\":2}", "c!: tool call `asks` was rejected: not that"]
+    );
+    assert_eq!(stage.answer(1).tool_calls().nth(1).unwrap().arguments, raw("{}"));
+}
+
+/// The lines after the answer.
+fn batch_so_far(stage: &Stage) -> Vec<String> {
+    let lines = stage.lines();
+    let from = lines.iter().position(|line| line.starts_with("assistant")).unwrap() + 1;
+    lines[from..].to_vec()
+}
+
+#[test]
+fn a_decision_may_come_before_its_batch() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
+    stage.agent.resolve_tool("a", ToolDecision::Accept);
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        batch(&stage),
+        ["a asked about", "a approved by command", "a starts with {}", "a: ran with {}"]
+    );
+}
+
+#[test]
+fn a_repeated_a_contradicting_and_a_late_decision_are_refused_and_end_nothing() {
+    let mut stage = stage(vec![three("asks"), text("done")], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    let decide = |stage: &mut Stage, decision: ToolDecision| {
+        stage.agent.resolve_tool("a", decision);
+        stage.settle();
+        stage.lines().pop().unwrap()
+    };
+    assert_eq!(decide(&mut stage, ToolDecision::Accept), "a approved by command");
+    let refused = "refused: tool_call_id a is already resolved";
+    assert_eq!(decide(&mut stage, ToolDecision::Accept), refused);
+    assert_eq!(decide(&mut stage, ToolDecision::Reject { reason: None }), refused);
+    let both = [("b", ToolDecision::Accept), ("c", ToolDecision::Accept)];
+    stage.agent.resolve_tools(both.map(|(id, decision)| (id.to_owned(), decision)).to_vec());
+    stage.until("turn_end");
+    assert_eq!(decide(&mut stage, ToolDecision::Accept), "run ends completed");
+    assert!(stage.lines().contains(&refused.to_owned()));
+    stage.check();
+}
+
+#[test]
+fn several_decisions_are_taken_all_or_none() {
+    let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    stage.agent.resolve_tool("a", ToolDecision::Accept);
+    let both = [("b", ToolDecision::Accept), ("a", ToolDecision::Reject { reason: None })];
+    stage.agent.resolve_tools(both.map(|(id, decision)| (id.to_owned(), decision)).to_vec());
+    stage.settle();
+    assert_eq!(stage.lines().pop().unwrap(), "refused: tool_call_id a is already resolved");
+    assert_eq!(stage.agent.pending_approvals().len(), 2);
+    stage.cancel.cancel("enough");
+    stage.finish().check();
+}
+
+#[test]
+fn a_custom_result_stands_in_for_the_tool() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
+    let content = vec![ContentBlock::text("I did it myself")];
+    stage.agent.resolve_tool("a", ToolDecision::Result { content, is_error: false });
+    stage.prompt("go").finish().check();
+    assert_eq!(batch(&stage), ["a asked about", "a approved by command", "a: I did it myself"]);
+}
+
+#[test]
+fn deny_wins_in_every_mode_and_nobody_is_asked() {
+    for mode in [ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed] {
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
+            config.rules.approval.mode = mode;
+            config.rules.approval.policy = Some(ToolApprovalPolicy::from_allowlist(["other"]));
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(batch(&stage), ["a!: tool `t` is denied by a rule"]);
+    }
+}
+
+#[test]
+fn the_approver_sees_what_policies_made_of_the_arguments_and_whether_the_tool_asks() {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let requests = seen.clone();
+    let mut stage = stage(
+        vec![calls(&[("a", "asks", "{}"), ("b", "t", "{}")])],
+        vec![asking("asks"), quick("t")],
+        |config| {
+            config.rules.approval.mode = ApprovalMode::Enabled;
+            config.rules.pre_dispatch.push(Rc::new(|call: &mut turnwheel::policy::DispatchCall<'_>| {
+                call.arguments = raw("{\"by\":\"policy\"}");
+                Ok(turnwheel::policy::DispatchVerdict::Continue)
+            }));
+            config.set_approver(Rc::new(Port(move |request: ApprovalRequest| {
+                requests.borrow_mut().push((request.call_id, request.arguments, request.requires_approval));
+                ready(Ok(ToolDecision::Accept))
+            })));
+        },
+    );
+    stage.prompt("go").finish().check();
+    let by = || raw("{\"by\":\"policy\"}");
+    assert_eq!(*seen.borrow(), [("a".to_owned(), by(), true), ("b".to_owned(), by(), false)]);
+}
+
+#[test]
+fn unknown_and_invalid_calls_are_error_results_that_name_the_way_out() {
+    let given = calls(&[
+        ("a", "ghost", "{}"),
+        ("b", "t", "[1]"),
+        ("c", "t", "{\"n\":"),
+        ("d", "t", ""),
+        ("e", "t", "{}"),
+    ]);
+    let mut stage = stage(vec![given], vec![quick("t"), quick("u")], |config| {
+        config.rules.validator =
+            Some(Rc::new(
+                |_, call| if call.call_id == "e" { Err("`n` is missing".to_owned()) } else { Ok(()) },
+            ));
+    });
+    stage.prompt("go").finish().check();
+    let history = stage.history();
+    assert_eq!(history[2], "a!: no tool named `ghost`; known tools: `t`, `u`");
+    assert_eq!(history[3], "b!: invalid arguments for `t`: the arguments must be an object, got a list");
+    assert!(
+        history[4].starts_with("c!: invalid arguments for `t`: the arguments are no JSON ("),
+        "{}",
+        history[4]
+    );
+    assert!(history[4].ends_with("): {\"n\":"), "{}", history[4]);
+    assert_eq!(history[5..7], ["d: t is done", "e!: invalid arguments for `t`: `n` is missing"]);
+    // The stored calls can be sent to any provider; the event shows what the model wrote.
+    assert!(stage.answer(1).tool_calls().all(|call| call.arguments.is_object()));
+    let shown = stage.events.iter().find_map(|event| match event {
+        AgentEvent::MessageEnd { message } => Some(message.clone()),
+        _ => None,
+    });
+    assert_eq!(shown.unwrap().tool_calls().nth(1).unwrap().arguments, raw("[1]"));
+}
+
+#[test]
+fn ids_are_made_unique_in_the_whole_history_and_every_event_shows_the_same() {
+    let twice = || calls(&[("t1", "t", "{}"), ("t1", "t", "{}"), ("", "t", "{}")]);
+    let mut stage = stage(vec![twice(), twice()], vec![quick("t")], |_| {});
+    stage.prompt("go").finish().check();
+    let ids: Vec<String> = [1, 5]
+        .into_iter()
+        .flat_map(|at| stage.answer(at).tool_calls().map(|c| c.call_id.clone()).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(ids, ["t1", "t1#2", "call_1", "t1#3", "t1#4", "call_2"]);
+    let original = stage.answer(1).tool_calls().nth(1).unwrap().metadata.clone().unwrap();
+    assert_eq!(original, raw("{\"originalCallId\":\"t1\"}"));
+    let deltas: Vec<String> = stage
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::MessageUpdate(turnwheel::stream::Delta {
+                kind: turnwheel::stream::DeltaKind::ToolCall { call_id, .. },
+                ..
+            }) => Some(call_id.as_ref().to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(deltas, ids);
+}
+
+#[test]
+fn a_tool_that_takes_too_long_is_an_error_result_and_is_dropped() {
+    let mut limited = spec("limited");
+    limited.timeout_ms = Some(40);
+    let clock = Clock::default();
+    let tools = vec![tool(limited, |_| pending()), deaf("deaf"), slow("s", &clock, 10)];
+    let given = vec![calls(&[("a", "limited", "{}"), ("b", "deaf", "{}"), ("c", "s", "{}")])];
+    let mut config = config(&clock, answers(given), tools);
+    config.rules.timeouts.tool = Some(60);
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        stage.history()[2..5],
+        [
+            "a!: tool `limited` did not finish within 40 ms",
+            "b!: tool `deaf` did not finish within 60 ms",
+            "c: s is done"
+        ]
+    );
+    assert_eq!((stage.clock.elapsed(), stage.clock.alarms()), (60, 0));
+}
+
+#[test]
+fn results_are_bounded_at_a_character_with_a_note() {
+    let mut bounded = spec("t");
+    bounded.max_result_bytes = Some(5);
+    let long = tool(bounded, |_| {
+        let image =
+            ContentBlock::Image(ImageBlock { mime_type: "image/png".to_owned(), data: "AAAA".into() });
+        let content = vec![ContentBlock::text("aé"), image, ContentBlock::text("bééé")];
+        ready(ToolOutcome::Completed(AgentToolResult { content, ..AgentToolResult::default() }))
+    });
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![long], |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[2], "a: aéb\n[truncated: 1 of 7 bytes shown]");
+}
+
+#[test]
+fn a_fatal_tool_ends_the_run_with_an_error_and_its_siblings_are_answered() {
+    let mut fatal = spec("fatal");
+    fatal.fatal = true;
+    let fatal = tool(fatal, |_| ready(ToolOutcome::Failed("disk gone".to_owned())));
+    let mut stage =
+        stage(vec![calls(&[("a", "deaf", "{}"), ("b", "fatal", "{}")])], vec![fatal, deaf("deaf")], |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        stage.history()[2..],
+        [format!("a!: {ABORTED}"), "b!: tool `fatal` failed: disk gone".to_owned()]
+    );
+    assert_eq!(
+        stage.lines()[stage.lines().len() - 2..],
+        ["turn ends error", "run ends error: tool `fatal` failed: disk gone"]
+    );
+}
+
+#[test]
+fn a_tool_that_answers_cancelled_ends_the_run_as_by_abort() {
+    let cancels = tool(spec("cancels"), |_| ready(ToolOutcome::Cancelled));
+    let mut stage = stage(
+        vec![calls(&[("a", "cancels", "{}"), ("b", "deaf", "{}")])],
+        vec![cancels, deaf("deaf")],
+        |_| {},
+    );
+    stage.prompt("go").finish().check();
+    let lines = stage.lines();
+    assert_eq!(lines[lines.len() - 2..], ["turn ends aborted", "run ends aborted: a tool cancelled the run"]);
+    assert!(stage.answer(1).is_cut());
+}
+
+#[test]
+fn results_that_no_tool_wrote_carry_their_cause_and_the_hosts_words() {
+    let mut stage =
+        stage(vec![calls(&[("a", "ghost", "{}"), ("b", "t", "[]")])], vec![quick("t")], |config| {
+            config.rules.result_texts = Some(Rc::new(|cause, call, _| {
+                (cause == ToolResultCause::UnknownTool).then(|| format!("what is {}?", call.tool_name))
+            }));
+        });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[2], "a!: what is ghost?");
+    let causes: Vec<_> = stage
+        .agent
+        .messages()
+        .iter()
+        .filter_map(|message| match message {
+            AgentMessage::ToolResult(result) => Some(result.cause),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(causes, [Some(ToolResultCause::UnknownTool), Some(ToolResultCause::InvalidArguments)]);
+}
+
+#[test]
+fn steering_lets_running_tools_finish_where_the_host_wants_it() {
+    let given = [("a", "timed", "{\"ms\":10}"), ("b", "timed", "{\"ms\":30}"), ("c", "timed", "{\"ms\":5}")];
+    let mut stage = timed_stage(&given, |config| {
+        config.rules.steering.in_flight = InFlight::Finish;
+        config.rules.max_concurrent_tools = Some(2);
+    });
+    stage.prompt("go").until("tool_execution_start");
+    drop(stage.agent.steer("this".into()));
+    stage.finish().check();
+    assert_eq!(
+        stage.history()[2..],
+        ["a: 10 ms", "b: 30 ms", &format!("c!: {STEERED}"), "user: this", "assistant: done"]
+    );
+    assert_eq!(stage.clock.elapsed(), 30);
+}
+
+#[test]
+fn what_is_steered_while_tools_finish_goes_with_the_rest() {
+    let given = [("a", "timed", "{\"ms\":10}"), ("b", "timed", "{\"ms\":30}")];
+    let mut stage = timed_stage(&given, |config| config.rules.steering.in_flight = InFlight::Finish);
+    stage.prompt("go").until("tool_execution_start");
+    drop(stage.agent.steer("first".into()));
+    stage.until("tool_execution_end");
+    drop(stage.agent.steer("second".into()));
+    stage.finish().check();
+    assert_eq!(stage.history()[4..], ["user: first", "user: second", "assistant: done"]);
+}
+
+#[test]
+fn one_message_a_poll_where_the_host_wants_it() {
+    let given = [("a", "timed", "{\"ms\":10}"), ("b", "deaf", "{}")];
+    let mut stage = timed_stage(&given, |config| config.rules.steering.delivery = Delivery::OneAtATime);
+    stage.prompt("go").until("tool_execution_start");
+    drop(stage.agent.steer("first".into()));
+    drop(stage.agent.steer("second".into()));
+    stage.finish().check();
+    assert_eq!(stage.history()[4..], ["user: first", "assistant: done", "user: second", "assistant: done"]);
+}
+
+#[test]
+fn immediate_steering_spares_nothing_that_has_finished() {
+    let given = [("a", "quick", "{}"), ("b", "deaf", "{}")];
+    let mut stage = timed_stage(&given, |config| config.rules.steering.when = SteeringTime::Immediate);
+    stage.prompt("go").until("tool_execution_end");
+    drop(stage.agent.steer("this".into()));
+    stage.finish().check();
+    assert_eq!(stage.history()[2..4], ["a: quick is done".to_owned(), format!("b!: {STEERED}")]);
+}
+
+#[test]
+fn a_tool_result_that_is_ready_counts_before_abort_and_steering() {
+    for abort in [true, false] {
+        let given = [("a", "timed", "{\"ms\":10}"), ("b", "timed", "{\"ms\":10}"), ("c", "deaf", "{}")];
+        let mut stage = timed_stage(&given, |_| {});
+        stage.prompt("go").until("tool_execution_start");
+        stage.settle();
+        // Both tools, and then the user, in one wake-up.
+        stage.clock.advance();
+        stage.clock.advance();
+        if abort {
+            stage.cancel.cancel("stop");
+        } else {
+            drop(stage.agent.steer("this".into()));
+        }
+        stage.finish().check();
+        let cut = if abort { ABORTED } else { STEERED };
+        assert_eq!(stage.history()[2..5], ["a: 10 ms", "b: 10 ms", &format!("c!: {cut}")]);
+    }
+}
+
+#[test]
+fn before_the_first_call_steering_is_polled_only_where_the_host_wants_it() {
+    for (wanted, order) in [
+        (false, ["user: go", "assistant: done", "user: early", "assistant: done"].as_slice()),
+        (true, ["user: go", "user: early", "assistant: done"].as_slice()),
+    ] {
+        let mut stage =
+            stage(Vec::new(), Vec::new(), |config| config.rules.steering.before_first_call = wanted);
+        drop(stage.agent.steer("early".into()));
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.history(), order);
+    }
+}
+
+#[test]
+fn a_slow_provider_of_steering_does_not_stall_the_batch_and_interrupts_it_when_it_answers() {
+    let clock = Clock::default();
+    let given = vec![calls(&[
+        ("a", "timed", "{\"ms\":10}"),
+        ("b", "timed", "{\"ms\":20}"),
+        ("c", "timed", "{\"ms\":90}"),
+    ])];
+    let mut config = config(&clock, answers(given), vec![timed(&clock)]);
+    let (polls, at) = (Cell::new(0), clock.clone());
+    config.set_message_provider(Rc::new(Port(move |_| {
+        polls.set(polls.get() + 1);
+        let (first, pause) = (polls.get() == 1, at.pause(40));
+        async move {
+            if !first {
+                return Vec::new();
+            }
+            pause.await;
+            vec![AgentMessage::user("from afar")]
+        }
+    })));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").until("turn_end");
+    assert_eq!(stage.clock.elapsed(), 50);
+    assert_eq!(batch(&stage)[3..], ["a: 10 ms", "b: 20 ms", &format!("c!: {STEERED}")]);
+    stage.finish().check();
+    assert_eq!(stage.history()[5..], ["user: from afar", "assistant: done"]);
+}
+
+#[test]
+fn what_a_provider_says_after_the_batch_was_interrupted_another_way_is_not_lost() {
+    let clock = Clock::default();
+    let given = vec![calls(&[("a", "timed", "{\"ms\":10}"), ("b", "deaf", "{}")])];
+    let mut config = config(&clock, answers(given), vec![timed(&clock), deaf("deaf")]);
+    config.rules.steering.when = SteeringTime::Immediate;
+    let (polls, at) = (Cell::new(0), clock.clone());
+    config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
+        polls.set(polls.get() + 1);
+        let (wait, first) = (at.pause(if polls.get() == 1 { 100 } else { 300 }), polls.get() == 1);
+        async move {
+            wait.await;
+            if first && !follow_up { vec![AgentMessage::user("from afar")] } else { Vec::new() }
+        }
+    })));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").until("tool_execution_end");
+    stage.settle();
+    drop(stage.agent.steer("at once".into()));
+    stage.finish().check();
+    assert_eq!(
+        stage.history()[4..],
+        ["user: at once", "assistant: done", "user: from afar", "assistant: done"]
+    );
+}
+
+#[test]
+fn a_tool_that_never_rests_starves_nobody() {
+    let restless = tool(spec("t"), |context: ToolContext| {
+        std::future::poll_fn(move |cx| {
+            context.updates.text("still here");
+            cx.waker().wake_by_ref();
+            std::task::Poll::Pending
+        })
+    });
+    for abort in [true, false] {
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![restless.clone()], |config| {
+            config.rules.steering.when = SteeringTime::Immediate;
+        });
+        stage.prompt("go").until("tool_execution_update");
+        let mut receipt = stage.agent.steer("this".into());
+        if abort {
+            stage.cancel.cancel("stop");
+        }
+        stage.until("turn_end");
+        assert_eq!(receipt.try_recv().unwrap(), None);
+        stage.finish().check();
+    }
+}
+
+#[test]
+fn a_hand_over_ends_the_run_and_cancels_the_siblings() {
+    let hands_over = tool(spec("hand"), |_| {
+        let transfer = Some(Transfer { to: "billing".to_owned(), reason: Some("money".to_owned()) });
+        ready(ToolOutcome::Completed(AgentToolResult { transfer, ..AgentToolResult::default() }))
+    });
+    let mut stage = stage(
+        vec![calls(&[("a", "deaf", "{}"), ("b", "hand", "{}")])],
+        vec![deaf("deaf"), hands_over],
+        |_| {},
+    );
+    drop(stage.agent.follow_up("more".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(
+        batch(&stage)[2..],
+        [
+            "b: Transfer to billing initiated.",
+            "a!: tool call cancelled: transfer initiated",
+            "transfer to billing"
+        ]
+    );
+    assert_eq!(stage.lines()[stage.lines().len() - 2..], ["turn ends transfer", "run ends transfer"]);
+}
+
+#[test]
+fn a_hand_over_in_a_circle_or_down_a_chain_that_is_too_long_is_refused() {
+    for (chain, to) in [(vec!["front"], "front"), (vec![], "me"), (vec!["1", "2", "3", "4"], "next")] {
+        let hands_over = tool(spec("hand"), move |_| {
+            let transfer = Some(Transfer { to: to.to_owned(), reason: None });
+            ready(ToolOutcome::Completed(AgentToolResult { transfer, ..AgentToolResult::default() }))
+        });
+        let mut stage = stage(vec![calls(&[("a", "hand", "{}")])], vec![hands_over], |config| {
+            config.rules.agent_name = "me".into();
+            config.rules.transfer_chain = chain.into_iter().map(str::to_owned).collect();
+        });
+        stage.prompt("go").finish().check();
+        assert!(stage.history()[2].starts_with("a!: transfer refused"), "{}", stage.history()[2]);
+        assert_eq!(stage.lines().last().unwrap(), "run ends completed");
+    }
+}
+
+#[test]
+fn changes_of_the_state_are_told_once_a_turn_right_before_its_end() {
+    let clock = Clock::default();
+    let writes = tool(spec("t"), |context: ToolContext| {
+        let n = context.state.get("n").and_then(|n| n.as_u64()).unwrap_or(0) + 1;
+        context.state.set("n", n.into());
+        context.state.delete("old");
+        ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
+    });
+    let mut config = config(&clock, answers(vec![three("t"), calls(&[("d", "t", "{}")])]), vec![writes]);
+    config.rules.session_state.insert("old", true.into());
+    config.rules.session_state.insert("n", 5_u64.into());
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish().check();
+    let told: Vec<String> = stage.lines().into_iter().filter(|line| line.starts_with("state")).collect();
+    assert_eq!(told, ["state {\"n\":8,\"old\":null}", "state {\"n\":9}"]);
+}
+
+#[test]
+fn after_hooks_are_told_in_the_order_of_the_calls_and_a_group_waits_for_them() {
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let notes = told.clone();
+    let given = [("a", "timed", "{\"ms\":20}"), ("b", "timed", "{\"ms\":10}"), ("c", "ghost", "{}")];
+    let mut stage = timed_stage(&given, |config| {
+        let stages = HookStages { after_tool_execution: true, ..HookStages::default() };
+        config.set_hooks(vec![Rc::new(StagedHook(stages, move |call| {
+            if let HookCall::AfterToolExecution { call, result } = call {
+                notes.borrow_mut().push(format!("{}: {}", call.call_id, result.text()));
+            }
+            ready(Ok(()))
+        }))]);
+    });
+    stage.prompt("go").finish().check();
+    // No tool ran for the third.
+    assert_eq!(*told.borrow(), ["a: 20 ms", "b: 10 ms"]);
+}
+
+#[test]
+fn an_abort_in_a_batch_marks_its_message_in_the_history_and_at_the_end_of_the_turn() {
+    let mut stage = timed_stage(&[("a", "quick", "{}"), ("b", "deaf", "{}")], |_| {});
+    stage.prompt("go").until("tool_execution_end");
+    stage.cancel.cancel("the user left");
+    stage.finish().check();
+    assert_eq!(
+        stage.history()[1..],
+        ["assistant: [a b] (aborted)", "a: quick is done", &format!("b!: {ABORTED}")]
+    );
+    assert_eq!(stage.answer(1).error.as_ref().unwrap().message, "the user left");
+    assert_eq!(
+        stage.end().0,
+        ["user: go", "assistant: [a b] (aborted)", "a: quick is done", &format!("b!: {ABORTED}")]
+    );
+}
+
+#[test]
+fn an_abort_between_turns_shows_the_turn_that_was_due() {
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
+        let polls = Cell::new(0);
+        config.set_message_provider(Rc::new(Port(move |_| {
+            polls.set(polls.get() + 1);
+            let silent = polls.get() == 2;
+            async move {
+                if silent {
+                    pending::<()>().await;
+                }
+                Vec::new()
+            }
+        })));
+    });
+    stage.prompt("go").settle();
+    stage.cancel.cancel("stop");
+    stage.finish().check();
+    assert_eq!(
+        stage.lines()[6..],
+        [
+            "turn ends tools_executed",
+            "turn 1",
+            "assistant:  (aborted)",
+            "turn ends aborted",
+            "run ends aborted: stop"
+        ]
+    );
+}
+
+#[test]
+fn content_of_the_answer_decides_not_its_stop_reason() {
+    let mut answer = calls(&[("a", "t", "{}")]);
+    answer.pop();
+    answer.push(E::Done { stop_reason: turnwheel::message::MessageStopReason::Stop, usage: None });
+    let mut without = text("I would use a tool");
+    without.pop();
+    without.push(E::Done { stop_reason: turnwheel::message::MessageStopReason::ToolUse, usage: None });
+    let mut stage = stage(vec![answer, without], vec![quick("t")], |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[2..], ["a: t is done", "assistant: I would use a tool"]);
+}
+
+#[test]
+fn two_tools_of_one_name_are_refused_at_the_door() {
+    let clock = Clock::default();
+    let mut config = config(&clock, answers(Vec::new()), Vec::new());
+    let error = config.set_tools(vec![quick("t"), quick("t")]).unwrap_err();
+    assert_eq!(error.to_string(), "two tools are named `t`; names must be unique");
+}

@@ -1,0 +1,130 @@
+// @ts-check
+// What agents leave behind: nothing. And what becomes of a broken instance: the next run has a fresh one.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { getEngine } from "../../pkg/engine.js";
+import { checkTrace } from "./grammar.mjs";
+import { Agent, agentLoop, call, hear, later, say, scripted, settle, textOf } from "./kit.mjs";
+
+setFlagsFromString("--expose-gc");
+/** @type {() => void} */
+const gc = runInNewContext("gc");
+
+/** Lets go of everything that nobody holds, in JavaScript and then in the engine. */
+async function collect() {
+  for (let i = 0; i < 5; i++) {
+    gc();
+    await settle();
+  }
+}
+
+const bytes = () => /** @type {any} */ (getEngine()).memory.buffer.byteLength;
+const long = "x".repeat(8_000);
+
+/** Everything a run does, some 24 KB of it. @param {any} [options] */
+const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "done"]), tools: [say("go", () => long)], systemPrompt: long, ...options });
+
+test("agents that are forgotten leave the engine's memory flat", async () => {
+  const rounds = [];
+  for (let round = 0; round < 5; round++) {
+    for (let i = 0; i < 400; i++) {
+      const { stopReason } = await new Agent(busy()).prompt("Go");
+      assert.equal(stopReason, "completed");
+      if (i % 50 === 0) await collect();
+    }
+    await collect();
+    rounds.push(bytes());
+  }
+  assert.equal(rounds.at(-1), rounds[1], `it grew: ${rounds}`);
+});
+
+test("agents that are disposed of, and single runs, need no garbage collection for it", async () => {
+  const rounds = [];
+  for (let round = 0; round < 3; round++) {
+    for (let i = 0; i < 150; i++) {
+      const agent = new Agent(busy());
+      await agent.prompt("Go");
+      agent[Symbol.dispose]();
+      await agentLoop(["Go"], busy());
+    }
+    rounds.push(bytes());
+  }
+  assert.equal(rounds.at(-1), rounds[0], `it grew: ${rounds}`);
+});
+
+test("an agent that is forgotten while it waits for somebody is gone, with its run", async () => {
+  const rounds = [];
+  for (let round = 0; round < 3; round++) {
+    for (let i = 0; i < 100; i++) {
+      const asked = later();
+      const agent = new Agent(busy({ tools: [say("go", () => "", { requiresApproval: true })] }));
+      agent.subscribe((event) => { if (event.type === "tool_approval_requested") asked.resolve(); });
+      agent.prompt("Go");
+      await asked.promise;
+    }
+    await collect();
+    rounds.push(bytes());
+  }
+  assert.equal(rounds.at(-1), rounds[1], `it grew: ${rounds}`);
+});
+
+test("an agent in the middle of a run is not forgotten, whoever holds it", async () => {
+  const gate = later();
+  const ended = new Promise((resolve) => {
+    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+    agent.subscribe((event) => { if (event.type === "agent_end") resolve(event.stopReason); });
+    agent.prompt("Go");
+  });
+  await settle();
+  await collect();
+  gate.resolve("ok");
+  assert.equal(await ended, "completed");
+});
+
+test("one conversation of many turns holds what it said, not more", async () => {
+  const agent = new Agent({ model: scripted([...Array.from({ length: 600 }, () => call("go")), "done"]), tools: [say("go", () => "x".repeat(200))], maxTurns: Infinity });
+  const before = bytes();
+  await agent.prompt("Go");
+  assert.equal(agent.messages.length, 1202);
+  assert.ok(bytes() - before < 8_000_000, `${bytes() - before} bytes for 600 turns`);
+});
+
+test("a panic ends every run with an error that is told, and the next run has a fresh engine", async () => {
+  const engine = /** @type {any} */ (getEngine());
+  const gate = later();
+  const other = new Agent({ model: scripted([call("wait"), "never"]), tools: [say("wait", () => gate.promise)] });
+  /** @type {any[]} */
+  const elsewhere = [];
+  other.subscribe((event) => void elsewhere.push(event));
+  const waiting = other.prompt("Wait");
+  await settle();
+
+  const { glue } = engine;
+  const agent = new Agent({ model: scripted([call("go", "also"), "fine"]), tools: [say("go", () => "gone"), say("also", () => new Promise(() => {}))] });
+  const run = agent.prompt("Go");
+  agent.subscribe((event) => {
+    // As a panic would: the next call into the engine traps.
+    if (event.type === "tool_execution_end") engine.glue = { ...glue, run_poll() { throw new WebAssembly.RuntimeError("unreachable"); } };
+  });
+  const heard = await hear(run);
+  assert.equal(heard.result.stopReason, "error");
+  assert.equal(heard.result.error.code, "internal");
+  assert.match(heard.result.error.message, /the engine failed: unreachable/);
+  assert.deepEqual(heard.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => result.isError), [false, true]);
+  assert.equal(textOf(heard.all("turn_end")[0].toolResults[0]), "gone");
+  assert.equal((await waiting).error?.code, "internal");
+  checkTrace(elsewhere);
+
+  assert.notEqual(getEngine(), engine);
+  for (const again of [agent, other]) {
+    again.model = scripted(["well again"]);
+    const next = await hear(again.prompt("Still there?"));
+    assert.equal(next.result.text, "well again");
+  }
+  gate.resolve("late");
+  await settle();
+  assert.equal(other.messages.at(-1)?.role, "assistant");
+});

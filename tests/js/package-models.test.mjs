@@ -1,0 +1,168 @@
+// @ts-check
+// Models of the host's own: scripted in all its forms, custom stream functions that do it right and wrong.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, AgentError, call, clock, custom, hear, later, misused, say, scripted, settle, textOf } from "./kit.mjs";
+
+const ONCE = { retry: { maxAttempts: 1 } };
+
+/** @param {any} item @param {any} [options] */
+const play = (item, options) => hear(new Agent({ model: scripted([item, "done"]), tools: [say("go", () => "gone")], ...options }).prompt("Go"));
+
+test("scripted: a text, pieces of text, thinking, calls, events, a function of the request", async () => {
+  assert.equal((await play("Hello")).result.text, "Hello");
+  assert.deepEqual((await play({ text: ["Hel", "lo"] })).all("message_update").map((event) => event.delta.delta), ["Hel", "lo"]);
+  const thought = await play({ thinking: "hm", text: "so" });
+  assert.deepEqual(thought.all("message_end")[0].message.content, [{ type: "thinking", thinking: "hm" }, { type: "text", text: "so" }]);
+  const called = await play({ text: "I look", toolCalls: [{ toolName: "go", arguments: { a: 1 } }, { callId: "mine", toolName: "go", chunks: ['{"b"', ":2}"] }] });
+  assert.deepEqual(called.all("tool_execution_start").map((event) => [event.callId, event.arguments]), [["call_1", { a: 1 }], ["mine", { b: 2 }]]);
+  assert.equal(called.all("message_end")[0].message.stopReason, "tool_use");
+  const events = await play([{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "raw" }, { type: "text_end", contentIndex: 0 }, { type: "done", stopReason: "stop", usage: { input: 5, output: 1, cacheRead: 2, reasoning: 1 } }]);
+  assert.deepEqual([events.result.text, events.result.usage], ["raw", { input: 5, output: 1, cacheRead: 2, cacheWrite: 0, reasoning: 1, total: 8 }]);
+  assert.equal((await play((/** @type {any} */ request) => textOf(request.messages[0]))).result.text, "Go");
+});
+
+test("scripted: how an answer stops, its errors, its delay, its end", async () => {
+  for (const stopReason of /** @type {const} */ (["length", "refusal", "content_filter"])) {
+    const heard = await play({ text: "so", stopReason });
+    assert.deepEqual([heard.all("message_end")[0].message.stopReason, heard.result.stopReason], [stopReason, "completed"]);
+  }
+  const failed = await play({ text: "half", error: { code: "auth", message: "who are you?" } });
+  assert.deepEqual([failed.result.error.code, failed.result.text], ["auth", "half"]);
+  const { slept, host } = clock();
+  await play({ text: "late", delayMs: 70 }, { host });
+  assert.deepEqual(slept, [70]);
+  const over = await hear(new Agent({ model: scripted([]) }).prompt("Go"));
+  assert.match(over.result.error.message, /script is exhausted: it has 0 items/);
+});
+
+test("a pause is another turn without a new message, five times in a row", async () => {
+  const heard = await hear(new Agent({ model: scripted([...Array.from({ length: 9 }, () => ({ text: "p", stopReason: /** @type {const} */ ("pause") }))]) }).prompt("Go"));
+  assert.equal(heard.result.turns, 6);
+});
+
+/** @param {(request: any, context: any) => any} streamFn @param {any} [options] */
+const stream = (streamFn, options) => hear(new Agent({ model: custom("own", streamFn), ...ONCE, ...options }).prompt("Go"));
+const text = (/** @type {string} */ delta) => [{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta }, { type: "text_end", contentIndex: 0 }, { type: "done", stopReason: "stop" }];
+
+test("a stream function may be a generator, give a promise of one, or anything that can be walked", async () => {
+  assert.equal((await stream(async function* () { yield* text("a"); })).result.text, "a");
+  assert.equal((await stream(async () => (async function* () { yield* text("b"); })())).result.text, "b");
+  assert.equal((await stream(() => text("c"))).result.text, "c");
+  assert.equal((await stream(() => new ReadableStream({ start(controller) { for (const event of text("d")) controller.enqueue(event); controller.close(); } }))).result.text, "d");
+});
+
+test("a stream function gets the request and its signal", async () => {
+  /** @type {any} */
+  let asked;
+  const heard = await stream((request, context) => ((asked = { request, context }), text("a")), { systemPrompt: "Be brief.", tools: [say("go", () => "")], streamOptions: { temperature: 1 }, getApiKey: () => "k" });
+  assert.equal(asked.request.model, "own");
+  assert.equal(asked.request.systemPrompt, "Be brief.");
+  assert.deepEqual(asked.request.tools, [{ name: "go", description: "says go", parameters: { type: "object", properties: {} } }]);
+  assert.deepEqual(asked.request.options.temperature, 1);
+  assert.equal(asked.request.apiKey, "k");
+  assert.equal(asked.context.runId, heard.result.runId);
+  assert.ok(asked.context.signal instanceof AbortSignal);
+  assert.ok(!JSON.stringify(heard.events).includes('"k"'));
+});
+
+test("a stream function is told when its answer is not wanted any more", async () => {
+  const reached = later();
+  let returned = false;
+  /** @type {any} */
+  let signal;
+  const agent = new Agent({ model: custom("own", async function* (_, context) {
+    ({ signal } = context);
+    try {
+      yield { type: "start" };
+      reached.resolve();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      yield { type: "text_start", contentIndex: 0 };
+    } finally {
+      returned = true;
+    }
+  }) });
+  const run = agent.prompt("Go");
+  reached.promise.then(() => run.abort(new Error("mine")));
+  await hear(run);
+  await settle();
+  assert.equal(signal.aborted, true);
+  assert.equal(signal.reason.message, "mine");
+  assert.equal(returned, true);
+});
+
+const boom = new Error("boom");
+/** @type {[string, (request: any, context: any) => any, RegExp, unknown?][]} */
+const WRONG = [
+  ["throws", () => { throw boom; }, /boom/, boom],
+  ["rejects", async () => { throw boom; }, /boom/, boom],
+  ["throws in the middle", async function* () { yield { type: "start" }; throw boom; }, /boom/, boom],
+  ["throws a word", async function* () { throw "no"; }, /no/],
+  ["throws a thing without a prototype", async function* () { throw Object.create(null); }, /./],
+  ["throws undefined", async function* () { throw undefined; }, /undefined/],
+  ["gives nothing", () => undefined, /streamFn of model `own` must give an async iterable|undefined/],
+  ["gives a number", () => 7, /must give an async iterable/],
+  ["ends without `done`", async function* () { yield { type: "start" }; }, /ended/],
+  ["yields nothing at all", async function* () {}, /ended/],
+  ["yields an unknown event", async function* () { yield { type: "txt_delta", contentIndex: 0, delta: "x" }; }, /bad event.*txt_delta/],
+  ["yields a text", async function* () { yield "hello"; }, /bad event/],
+  ["yields undefined", async function* () { yield undefined; }, /bad event/],
+  ["yields a delta that is no text", async function* () { yield { type: "start" }; yield { type: "text_start", contentIndex: 0 }; yield { type: "text_delta", contentIndex: 0, delta: 7 }; }, /bad event|delta/],
+  ["yields a block with a negative place", async function* () { yield { type: "text_start", contentIndex: -1 }; }, /bad event|contentIndex/],
+  ["yields what is no JSON", async function* () { yield { type: "done", stopReason: "stop", usage: { input: 1n } }; }, /BigInt|bad event/],
+  ["yields a cycle", async function* () { const event = /** @type {any} */ ({ type: "start" }); event.self = event; yield event; }, /circular/],
+  ["stops for an unknown reason", async function* () { yield { type: "done", stopReason: "tired" }; }, /tired/],
+  ["opens a block twice", async function* () { yield { type: "text_start", contentIndex: 0 }; yield { type: "text_start", contentIndex: 0 }; }, /./],
+  ["writes into a block that is not there", async function* () { yield { type: "text_delta", contentIndex: 3, delta: "x" }; }, /./],
+];
+for (const [name, streamFn, words, cause] of WRONG) {
+  test(`a stream function that ${name} ends the run with an error that says so`, async () => {
+    const heard = await stream(streamFn);
+    assert.equal(heard.result.stopReason, "error");
+    assert.match(heard.result.error.message, words);
+    if (cause) assert.equal(heard.result.error.cause, cause);
+  });
+}
+
+test("an error of a stream function may say its kind, and is tried again if it is a passing one", async () => {
+  const { slept, host } = clock();
+  let n = 0;
+  const model = custom("own", async function* () {
+    n += 1;
+    if (n === 1) throw Object.assign(new Error("later"), { code: "throttled", retryAfterMs: 1234 });
+    if (n === 2) throw new AgentError({ code: "overloaded", message: "busy", retryable: true });
+    yield* /** @type {any} */ (text("there"));
+  });
+  const heard = await hear(new Agent({ model, host }).prompt("Go"));
+  assert.equal(heard.result.text, "there");
+  assert.deepEqual(heard.all("retry_attempt").map((event) => event.error.code), ["throttled", "overloaded"]);
+  assert.deepEqual(slept, [1234, 2000]);
+});
+
+test("retry may be a function", async () => {
+  const { slept, host } = clock();
+  /** @type {any[]} */
+  const asked = [];
+  const items = Array.from({ length: 4 }, () => ({ error: { code: /** @type {const} */ ("unknown"), message: "hm" } }));
+  const heard = await hear(new Agent({ model: scripted(items), host, retry: (error, attempt) => (asked.push([error.code, attempt]), attempt < 3 ? attempt * 10 : false) }).prompt("Go"));
+  assert.deepEqual(asked, [["unknown", 1], ["unknown", 2], ["unknown", 3]]);
+  assert.deepEqual(slept, [10, 20]);
+  assert.equal(heard.result.stopReason, "error");
+});
+
+test("what comes after the end of an answer is nothing", async () => {
+  const heard = await stream(async function* () { yield* text("a"); yield { type: "text_start", contentIndex: 1 }; yield { type: "text_delta", contentIndex: 1, delta: "ghost" }; });
+  assert.equal(heard.result.text, "a");
+  assert.equal(heard.text, "a");
+});
+
+test("models are described, not run: bad ones are refused where they are made", () => {
+  misused(() => custom("m", /** @type {any} */ (undefined)), /custom\("m"\) needs a streamFn, got nothing/);
+  misused(() => scripted(/** @type {any} */ ("text")), /scripted needs an array of items, got a string/);
+});
+
+test("calls of two turns with one id are told apart", async () => {
+  const heard = await hear(new Agent({ model: scripted([call("go"), call("go"), "done"]), tools: [say("go", () => "gone")] }).prompt("Go"));
+  assert.deepEqual(heard.all("tool_execution_end").map((event) => event.callId), ["c1", "c1#2"]);
+});

@@ -1,0 +1,220 @@
+// @ts-check
+// Tools: schemas of every kind, what they may give back, their context, approval.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import * as v from "valibot";
+import { z } from "zod";
+import { Agent, call, hear, later, misused, say, scripted, settle, textOf, tool } from "./kit.mjs";
+
+/** Runs one call of one tool. @param {any} tool @param {any} [args] @param {any} [options] */
+async function once(tool, args = {}, options = {}) {
+  const heard = await hear(new Agent({ model: scripted([call([tool.name, args]), "done"]), tools: [tool], ...options }).prompt("Go"));
+  const [result] = heard.all("turn_end")[0].toolResults;
+  return { ...heard, toolResult: result, text: textOf(result) };
+}
+
+/** @param {() => any} make @returns {Promise<any>} */
+const gives = async (make) => (await once(say("give", make))).toolResult;
+
+test("what a tool gives: a text, JSON, nothing, blocks", async () => {
+  assert.deepEqual((await gives(() => "text")).content, [{ type: "text", text: "text" }]);
+  assert.deepEqual((await gives(() => 7)).content, [{ type: "text", text: "7" }]);
+  assert.deepEqual((await gives(() => null)).content, [{ type: "text", text: "null" }]);
+  assert.deepEqual((await gives(() => false)).content, [{ type: "text", text: "false" }]);
+  assert.deepEqual((await gives(() => ({ a: [1, { b: "é" }] }))).content, [{ type: "text", text: '{"a":[1,{"b":"é"}]}' }]);
+  assert.deepEqual((await gives(() => [1, 2])).content, [{ type: "text", text: "[1,2]" }]);
+  assert.deepEqual((await gives(() => undefined)).content, [{ type: "text", text: "" }]);
+  assert.deepEqual((await gives(() => new Date(0))).content, [{ type: "text", text: '"1970-01-01T00:00:00.000Z"' }]);
+  const content = [{ type: "text", text: "a" }, { type: "image", mimeType: "image/png", data: "AAAA" }];
+  const whole = await gives(() => ({ content, details: { n: 1 } }));
+  assert.deepEqual([whole.content, whole.details, whole.isError], [content, { n: 1 }, false]);
+  assert.equal((await gives(() => ({ content: [{ type: "text", text: "no such file" }], isError: true }))).isError, true);
+});
+
+const cycle = /** @type {any} */ ({ a: {} });
+cycle.a.b = cycle;
+class Own {}
+/** @type {[string, () => any, RegExp][]} */
+const NO_JSON = [
+  ["a Map", () => new Map([[1, 2]]), /an object \(Map\)/],
+  ["a cycle", () => cycle, /the result\.a\.b contains itself/],
+  ["a function", () => () => {}, /is a function/],
+  ["a symbol", () => Symbol("x"), /is a symbol/],
+  ["a BigInt", () => ({ n: [1n] }), /the result\.n\[0\] is a bigint/],
+  ["NaN", () => ({ n: NaN }), /the result\.n is NaN/],
+  ["an object of a class", () => [new Own()], /the result\[0\] is an object \(Own\)/],
+  ["an Error", () => new Error("x"), /an object \(Error\)/],
+  ["bytes", () => new Uint8Array(2), /Uint8Array/],
+  ["details that are no JSON", () => ({ content: [], details: new Set() }), /details is an object \(Set\)/],
+];
+for (const [name, make, words] of NO_JSON) {
+  test(`what is no JSON is an error result that says so: ${name}`, async () => {
+    const result = await gives(make);
+    assert.equal(result.isError, true);
+    assert.match(textOf(result), words);
+  });
+}
+
+test("blocks that are none are an error result", async () => {
+  for (const content of [[{ type: "text" }], [{ type: "image", data: "AAAA" }]]) assert.equal((await gives(() => ({ content }))).isError, true);
+});
+
+test("what cannot even be looked at is an error result, and the run goes on", async () => {
+  const hostile = { get x() { throw new Error("hands off"); } };
+  const nasty = { toJSON() { throw new Error("no JSON of me"); } };
+  for (const made of [hostile, nasty, { state: nasty }]) {
+    const result = await gives(() => made);
+    assert.equal(result.isError, true);
+    assert.match(textOf(result), /hands off|no JSON of me/);
+  }
+});
+
+test("a result that is too long is cut, with a note", async () => {
+  const { text } = await once(say("long", () => "x".repeat(5000), { maxResultBytes: 100 }));
+  assert.ok(text.length < 400 && /trunc|cut|bytes/i.test(text), text);
+});
+
+test("JSON Schema: what the model may send, and what it is told when it sends something else", async () => {
+  const parameters = { type: "object", properties: { city: { type: "string", minLength: 2 }, days: { type: "integer", enum: [1, 3] }, tags: { type: "array", items: { type: "string" } } }, required: ["city"], additionalProperties: false };
+  const weather = { name: "weather", description: "", parameters, execute: (/** @type {any} */ args) => args };
+  assert.equal((await once(weather, { city: "Oslo", days: 3, tags: ["a"] })).text, '{"city":"Oslo","days":3,"tags":["a"]}');
+  for (const [args, words] of /** @type {[any, RegExp][]} */ ([[{}, /city/], [{ city: "O" }, /city.*(short|2)/], [{ city: "Oslo", days: 2 }, /days/], [{ city: "Oslo", tags: [1] }, /tags\/0.*string/s], [{ city: "Oslo", town: "x" }, /town/]])) {
+    const { toolResult, text } = await once(weather, args);
+    assert.equal(toolResult.cause, "invalid_arguments");
+    assert.match(text, words);
+  }
+});
+
+test("$ref and $defs in a JSON Schema", async () => {
+  const parameters = { type: "object", $defs: { point: { type: "object", properties: { x: { type: "number" } }, required: ["x"] } }, properties: { at: { $ref: "#/$defs/point" } } };
+  const go = { name: "go", description: "", parameters, execute: () => "gone" };
+  assert.equal((await once(go, { at: { x: 1 } })).text, "gone");
+  assert.equal((await once(go, { at: {} })).toolResult.cause, "invalid_arguments");
+});
+
+test("zod: the schema is shown as JSON Schema, defaults and transforms reach the tool", async () => {
+  const parameters = z.object({ city: z.string().describe("where"), days: z.number().default(3), when: z.string().transform((text) => text.length).optional() });
+  /** @type {any[]} */
+  const got = [];
+  const weather = tool({ name: "weather", description: "", parameters, execute: (args) => void got.push(args) });
+  /** @type {any} */
+  let request;
+  const model = scripted([(asked) => ((request = asked), call(["weather", { city: "Oslo", when: "soon" }])), "done"]);
+  await hear(new Agent({ model, tools: [weather] }).prompt("Go"));
+  assert.deepEqual(got, [{ city: "Oslo", days: 3, when: 4 }]);
+  const shown = request.tools[0].parameters;
+  assert.equal(shown.properties.city.description, "where");
+  assert.deepEqual(shown.required, ["city"]);
+  assert.equal("$schema" in shown, false);
+  const { text, toolResult } = await once(weather, { city: 7 });
+  assert.equal(toolResult.cause, "invalid_arguments");
+  assert.match(text, /city: .*string/);
+});
+
+test("zod: checks that answer later are waited for", async () => {
+  const parameters = z.object({ name: z.string().refine(async (name) => { await settle(); return name !== "taken"; }, "the name is taken") });
+  const make = tool({ name: "make", description: "", parameters, execute: ({ name }) => `made ${name}` });
+  assert.equal((await once(make, { name: "free" })).text, "made free");
+  const { text, toolResult } = await once(make, { name: "taken" });
+  assert.match(text, /name: the name is taken/);
+  assert.equal(toolResult.cause, "invalid_arguments");
+});
+
+test("valibot, with its JSON Schema", async () => {
+  const parameters = toStandardJsonSchema(v.object({ n: v.pipe(v.number(), v.minValue(3, "too small")) }));
+  const count = tool({ name: "count", description: "", parameters, execute: ({ n }) => n + 1 });
+  assert.equal((await once(count, { n: 4 })).text, "5");
+  assert.match((await once(count, { n: 1 })).text, /n: too small/);
+  misused(() => tool({ name: "bare", description: "", parameters: /** @type {any} */ (v.object({})), execute: () => "" }), /schema of tool `bare` \(valibot\) cannot give its JSON Schema/);
+});
+
+test("tools of the AI SDK, by name", async () => {
+  const tools = { look: { description: "looks", inputSchema: z.object({ at: z.string() }), execute: (/** @type {any} */ { at }, /** @type {any} */ { toolCallId, abortSignal }) => `${at} ${toolCallId} ${abortSignal.aborted}` } };
+  const heard = await hear(new Agent({ model: scripted([call(["look", { at: "it" }]), "done"]), tools }).prompt("Go"));
+  assert.equal(textOf(heard.all("turn_end")[0].toolResults[0]), "it c1 false");
+});
+
+test("a tool knows its call, its run, its session, and what was said", async () => {
+  /** @type {any} */
+  let seen;
+  const agent = new Agent({ model: scripted([call("look"), "done"]), sessionId: "s1", tools: [say("look", (/** @type {any} */ _, /** @type {any} */ context) => { seen = { ...context, said: context.messages.map((/** @type {any} */ m) => m.role) }; })] });
+  const run = agent.prompt("Go", { runId: "r1" });
+  await run;
+  const { callId, toolName, runId, sessionId, signal, said } = seen;
+  assert.deepEqual({ callId, toolName, runId, sessionId, said }, { callId: "c1", toolName: "look", runId: "r1", sessionId: "s1", said: ["user", "assistant"] });
+  assert.equal(signal.aborted, false);
+});
+
+test("session state: set, read by the next tool, told as state_changed, seen by policies", async () => {
+  /** @type {any[]} */
+  const seen = [];
+  const tools = [
+    say("write", (/** @type {any} */ _, /** @type {any} */ { state }) => { state.set("n", 1); state.set("gone", 1); state.delete("gone"); state.delete("old"); }),
+    say("read", (/** @type {any} */ _, /** @type {any} */ { state }) => [state.get("n"), state.get("old") ?? "none"]),
+  ];
+  const agent = new Agent({ model: scripted([call("write"), call("read"), "done"]), tools, sessionState: { old: true }, policies: { preTurn: [({ state }) => void seen.push(state)] } });
+  const heard = await hear(agent.prompt("Go"));
+  assert.equal(textOf(heard.all("turn_end")[1].toolResults[0]), '[1,"none"]');
+  assert.equal(heard.all("state_changed")[0].changes.n, 1);
+  assert.deepEqual(seen.slice(0, 2), [{ old: true }, { n: 1 }]);
+});
+
+test("approval: asked, approved with other arguments, refused, answered, by callback and by command", async () => {
+  /** @type {any[]} */
+  const ran = [];
+  const ask = say("ask", (/** @type {any} */ args) => (ran.push(args), "ran"), { requiresApproval: true });
+  const decide = async (/** @type {any} */ decision) => once(ask, { n: 1 }, { approveTool: async (/** @type {any} */ request) => { assert.deepEqual([request.toolName, request.arguments, request.requiresApproval], ["ask", { n: 1 }, true]); return decision; } });
+  assert.equal((await decide("approve")).text, "ran");
+  assert.equal((await decide({ action: "approve", arguments: { n: 2 } })).text, "ran");
+  assert.deepEqual(ran, [{ n: 1 }, { n: 2 }]);
+  assert.equal((await decide("reject")).toolResult.cause, "rejected");
+  assert.match((await decide({ action: "reject", reason: "too dear" })).text, /too dear/);
+  assert.deepEqual((await decide({ action: "result", content: "said for it" })).text, "said for it");
+  assert.equal((await decide("maybe")).toolResult.cause, "rejected");
+
+  const agent = new Agent({ model: scripted([call("ask"), "done"]), tools: [ask] });
+  const run = agent.prompt("Go");
+  const asked = later();
+  agent.subscribe((event) => { if (event.type === "tool_approval_requested") asked.resolve(); });
+  asked.promise.then(() => {
+    assert.deepEqual(agent.pendingApprovals.map((block) => [block.callId, block.toolName]), [["c1", "ask"]]);
+    agent.resolveTool("c1", "approve");
+  });
+  const heard = await hear(run);
+  assert.deepEqual(heard.all("tool_approval_resolved").map((event) => [event.approved, event.by]), [[true, "command"]]);
+  assert.deepEqual(agent.pendingApprovals, []);
+});
+
+test("a tool may say of each call whether it must be asked for", async () => {
+  const pay = say("pay", () => "paid", { requiresApproval: (/** @type {any} */ { sum }) => sum > 10 });
+  /** @type {any[]} */
+  const asked = [];
+  const approveTool = (/** @type {any} */ request) => (asked.push(request.arguments.sum), "approve");
+  for (const sum of [5, 50]) await once(pay, { sum }, { approveTool });
+  assert.deepEqual(asked, [50]);
+});
+
+test("a name that every object has is a tool like any other", async () => {
+  assert.equal((await once(say("constructor", () => "built"))).text, "built");
+  const heard = await hear(new Agent({ model: scripted([call("toString", "__proto__"), "done"]), tools: [say("go", () => "")] }).prompt("Go"));
+  assert.deepEqual(heard.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => result.cause), ["unknown_tool", "unknown_tool"]);
+});
+
+/** @type {[string, any, RegExp][]} */
+const BAD_TOOLS = [
+  ["no object", "weather", /a tool must be an object, got a string/],
+  ["no name", { execute: () => "" }, /needs a `name`/],
+  ["no execute", { name: "go" }, /tool `go` needs an `execute` function, got nothing/],
+  ["a schema that is a text", { name: "go", parameters: "object", execute: () => "" }, /parameters of tool `go` must be a JSON Schema object or a Standard Schema.*got a string/],
+  ["a schema of an unknown type", { name: "go", parameters: { type: "objekt" }, execute: () => "" }, /no JSON Schema: `type` is "objekt"/],
+  ["a schema whose properties are a list", { name: "go", parameters: { type: "object", properties: [] }, execute: () => "" }, /`properties` must be an object, got an array/],
+  ["a schema that contains itself", { name: "go", parameters: (() => { const schema = /** @type {any} */ ({ type: "object" }); schema.properties = { self: schema }; return schema; })(), execute: () => "" }, /no JSON/],
+];
+for (const [name, bad, words] of BAD_TOOLS) {
+  test(`a tool that is none is refused where it is made, and by the agent: ${name}`, () => {
+    misused(() => tool(bad), words);
+    misused(() => new Agent({ model: scripted([]), tools: [bad] }), words);
+  });
+}

@@ -1,0 +1,211 @@
+// Every export, used as a user would. It is compiled, never run.
+
+import {
+  Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, custom, openai, openaiCompatible, scripted, subagent, tool,
+  type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
+  type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type CompactionReport,
+  type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
+  type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
+  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
+  type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
+  type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
+  type ToolResultMessage, type Transfer, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
+  type Verdict,
+} from "turnwheel";
+import { Agent as SlimAgent, use } from "turnwheel/slim";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import * as v from "valibot";
+import { z } from "zod";
+
+declare function is<T>(value: T): void;
+declare function look(city: string, options: { signal: AbortSignal }): Promise<{ rain: boolean }>;
+
+// ---- tools: the arguments follow from the schema
+
+const weather = tool({
+  name: "get_weather",
+  description: "Current weather in a city",
+  parameters: z.object({ city: z.string(), days: z.number().default(3) }),
+  async execute({ city, days }, { signal, update, state, messages, callId, toolName, runId, sessionId }) {
+    is<string>(city);
+    is<number>(days);
+    // @ts-expect-error the schema has no such member
+    is<string>(days.town);
+    update({ asked: [callId, toolName, runId, sessionId, messages.length] });
+    state.set("calls", Number(state.get("calls") ?? 0) + 1);
+    state.delete("old");
+    return look(city, { signal });
+  },
+});
+is<ToolDefinition<{ city: string; days: number }>>(weather);
+
+const count = tool({
+  name: "count", description: "", parameters: toStandardJsonSchema(v.object({ n: v.number() })),
+  execute: ({ n }) => (n > 3 ? CANCELLED : n + 1),
+  requiresApproval: ({ n }) => n > 2,
+});
+const plain = tool({
+  name: "plain", description: "", parameters: { type: "object", properties: { a: { type: "string" } } },
+  execute: ({ a }) => ({ content: [{ type: "text", text: String(a) }], details: { a }, isError: false }),
+  requiresApproval: true, timeoutMs: 5, maxResultBytes: 100, idempotent: true, fatal: false, priority: 1,
+});
+const typed = tool<{ a: string }>({ name: "typed", description: "", parameters: { type: "object" }, execute: ({ a }) => a.length });
+const silent: ToolDefinition = { name: "silent", description: "", parameters: {}, execute() {} };
+const over = tool({ name: "over", description: "", parameters: {}, execute: (): Transfer => ({ transfer: { to: "sales", reason: "a sale" } }) });
+const research = subagent({ name: "research", description: "", agent: () => new Agent({ model: models[0]! }) });
+const deep = subagent({ name: "deep", description: "", parameters: z.object({ topic: z.string() }), agent: async ({ topic }, { signal }) => new Agent({ model: models[0]!, systemPrompt: `${topic} ${signal.aborted}` }), toPrompt: ({ topic }) => topic });
+// @ts-expect-error a Map is no output
+tool({ name: "bad", description: "", parameters: {}, execute: () => new Map() });
+// @ts-expect-error a tool needs to do something
+tool({ name: "bad", description: "", parameters: {} });
+
+// ---- models
+
+const key: ProviderOptions = { apiKey: async () => undefined, fetch, headers: { a: "b" }, contextWindow: 8000, price: { input: 1, output: 2 }, compat: { strict: true } };
+const models: Model[] = [
+  openai("gpt-5-mini", { apiKey: "sk" }), openai("gpt-5-mini"), openaiCompatible("llama", { baseUrl: "http://localhost:11434/v1", ...key }),
+  scripted(["text", { thinking: "hm", text: ["a", "b"], toolCalls: [{ toolName: "x", arguments: { a: 1 }, chunks: ["{}"] }], usage: { input: 1 }, delayMs: 3 }, (request) => request.systemPrompt, { error: { message: "no" } }]),
+];
+// @ts-expect-error an address is needed
+openaiCompatible("llama", {});
+// @ts-expect-error an option is misspelt
+openai("gpt", { apikey: "sk" });
+
+const echo: StreamFn = async function* (request: ModelRequest, { signal, runId }) {
+  if (signal.aborted) throw new AgentError({ code: "aborted", message: runId, retryable: false });
+  const last = request.messages.at(-1);
+  yield { type: "start" };
+  yield { type: "thinking_start", contentIndex: 0 };
+  yield { type: "thinking_end", contentIndex: 0, signature: "s" };
+  yield { type: "tool_call_start", contentIndex: 1, callId: "c", toolName: "t" };
+  yield { type: "tool_call_delta", contentIndex: 1, delta: JSON.stringify(last?.content ?? null) };
+  yield { type: "done", stopReason: "tool_use", usage: { input: 3 } } satisfies AssistantMessageEvent;
+};
+models.push(custom("mine", echo), custom("promised", async (request, context) => echo(request, context)));
+
+// ---- an agent with everything
+
+const rules: Policies = {
+  preTurn: [({ usage, turnIndex, messageCount, newMessages, overflowSignal, state, runId }: PolicyContext): Verdict => (usage.total > 5 ? { stop: `${turnIndex} ${messageCount} ${newMessages.length} ${overflowSignal} ${runId}` } : state["x"] ? "continue" : undefined)],
+  preDispatch: [({ toolName, arguments: args }) => (toolName === "a" ? { skip: "no" } : { arguments: { ...args, b: 1 } })],
+  postTurn: [({ message, toolResults, messages }) => ({ inject: [message, `${toolResults.length} of ${messages.length}`] })],
+  postLoop: [() => {}],
+};
+const hooks: Hooks = {
+  beforeInference: async ({ attempt, messages }) => void [attempt, messages],
+  afterInference: ({ message }) => is<AssistantMessage>(message),
+  beforeToolExecution: ({ call }) => is<ToolCallBlock>(call),
+  afterToolExecution: ({ result }) => is<ToolResultMessage>(result),
+  onError: ({ error }) => is<ErrorInfo>(error),
+};
+const config: AgentLoopConfig = {
+  model: models[0]!, fallback: models.slice(1), streamOptions: { temperature: 0, reasoning: { budgetTokens: 5 }, toolChoice: { toolName: "a" } },
+  tools: [weather, count, plain, typed, silent, over, research, deep], transfer: { agentName: "a", chain: [], maxDepth: 3 }, maxTurns: Infinity, retry: { maxAttempts: 2, jitter: false },
+  convertToLlm: (message) => (message.role === "custom" ? null : message),
+  transformContext: (messages, overflow): TransformResult => (overflow ? { messages: messages.slice(-3), report: { text: "cut" } } : messages.slice(-9)),
+  asyncTransformContext: async (messages, _overflow, signal) => void [messages, signal.aborted],
+  compaction: { engine: async (messages, model, signal) => ({ messages: messages.slice(model.id.length), report: { overflow: signal.aborted } }), maxRecoveriesPerTurn: 2 },
+  getApiKey: (provider) => (provider === "openai" ? "sk" : undefined),
+  getSteeringMessages: () => ["a"], getFollowUpMessages: async () => [[{ type: "text", text: "b" }]],
+  approveTool: async ({ toolName }: ApprovalRequest, { signal }): Promise<ToolDecision> => (signal.aborted ? "reject" : toolName === "a" ? "approve" : { action: "result", content: "said" }),
+  approval: { mode: "smart", rules: { a: "deny" }, default: "ask" } satisfies ApprovalOptions, policies: rules, hooks: [hooks],
+  toolExecution: (calls) => calls.map((_, i) => [i]), maxConcurrentTools: 3, gate: "prefix",
+  steering: { when: "immediate", inFlight: "finish", delivery: "one_at_a_time", atStart: "before_first_call" }, followUp: { delivery: "all" },
+  timeouts: { firstChunkMs: 1, chunkMs: 2, toolMs: 3, totalMs: 4 }, dynamicSystemPrompt: () => "now", sessionState: { a: 1 }, cache: { ttlMs: 1 },
+  output: z.object({ a: z.string() }), resultTexts: { skipped: (call, detail) => `${call.toolName} ${detail}` },
+  coalesceMs: 16, includeRequests: true, sessionId: "s",
+  host: { now: () => 0, sleep: async (ms, signal) => void [ms, signal], random: () => 0.5, id: () => "id" },
+};
+const options: AgentOptions = { ...config, systemPrompt: "Be brief.", messages: [] };
+// @ts-expect-error a model is needed
+new Agent({});
+// @ts-expect-error an option is misspelt
+new Agent({ model: models[0]!, tool: [] });
+
+export async function live(): Promise<AgentResult> {
+  using agent = new Agent(options);
+  const stop = agent.subscribe((event) => is<string>(event.runId));
+  const run: AgentRun = agent.prompt(["Hi", [{ type: "image", mimeType: "image/png", data: "" }]], { signal: AbortSignal.timeout(5), runId: "r" });
+  for await (const event of run) tell(event, run);
+  for await (const piece of run.textStream) is<string>(piece);
+  const receipt: Receipt = agent.steer("stop");
+  const said = await receipt;
+  if (said.delivered) is<number>(said.turnIndex);
+  else is<"cleared" | "aborted" | "run_ended" | "disposed">(said.reason);
+  void agent.followUp({ role: "custom", kind: "k", data: null, timestamp: 0 });
+  is<readonly AgentMessage[]>(run.messages);
+  agent.clearQueues();
+  agent.resolveTool("c", "approve");
+  agent.resolveTools({ c: { action: "reject", reason: "no" }, d: { action: "approve", arguments: { a: 1 } } });
+  agent.abort("enough");
+  run.abort();
+  await agent.waitForIdle();
+  agent.model = models[1]!;
+  agent.systemPrompt = "other";
+  agent.tools = [weather];
+  is<readonly AgentMessage[]>(agent.messages);
+  is<readonly ToolCallBlock[]>(agent.pendingApprovals);
+  is<boolean>(agent.isRunning);
+  is<Usage>(agent.usage);
+  // @ts-expect-error the history is the engine's
+  agent.messages = [];
+  agent.reset();
+  stop();
+  const { text, messages, usage, turns, stopReason, output, error, runId } = await agent.continue();
+  if (AgentError.isInstance(error)) is<ErrorKind>(error.code);
+  void [text, messages, usage, turns, stopReason, output, error?.cause, error?.info, runId];
+  return (await agentLoop(["Hi"], config)) ?? (await agentLoopContinue(messages, { model: models[0]!, systemPrompt: "x" }, {}).result);
+}
+
+// ---- every event, and nothing but these
+
+function tell(event: AgentEvent, run: AgentRun): unknown {
+  switch (event.type) {
+    case "agent_start": case "message_start": return event.runId;
+    case "run_resumed": return [event.partialMessage?.content, event.pendingApprovals, event.runningTools];
+    case "agent_end": return [is<RunStopReason>(event.stopReason), event.error?.provider?.status, event.turns];
+    case "turn_start": return event.turnIndex;
+    case "turn_end": return [is<TurnEndReason>(event.reason), event.message?.stopReason, event.toolResults.map((result) => is<ToolResultCause | undefined>(result.cause))];
+    case "message_update": return piece(event.delta, run);
+    case "message_reset": return event.reason;
+    case "message_end": return is<MessageStopReason>(event.message.stopReason);
+    case "tool_execution_start": return event.arguments["a"];
+    case "tool_execution_update": return is<ToolOutput>(event.update);
+    case "tool_execution_end": return [event.isError, event.result.details];
+    case "context_compacted": return is<CompactionReport>(event.report);
+    case "before_llm_call": return is<LlmMessage[]>(event.messages);
+    case "retry_attempt": return [event.attempt, event.delayMs, event.error.retryAfterMs];
+    case "model_fallback": case "model_switched": return [event.from, event.to];
+    case "tool_calls_proposed": return event.calls;
+    case "tool_approval_requested": return event.toolName;
+    case "tool_approval_resolved": return [event.approved, event.by];
+    case "command_refused": return [event.callId, event.reason];
+    case "state_changed": return event.changes["a"];
+    case "cache_action": return event.prefixTokens;
+    case "transfer_initiated": return event.to;
+    case "subagent_event": return tell(event.event, run);
+    case "custom": return is<JsonValue>(event.payload);
+    default: return is<never>(event);
+  }
+}
+
+function piece(delta: Delta, run: AgentRun) {
+  return delta.type === "tool_call" ? run.partialArguments(delta.callId) : delta.delta;
+}
+
+// ---- the plain shapes
+
+const raw: RawBlock = { type: "raw", data: { kind: "server_tool_use" } };
+void raw;
+const blocks: [TextBlock, ThinkingBlock, ImageBlock, FileBlock] = [
+  { type: "text", text: "" }, { type: "thinking", thinking: "", redacted: true }, { type: "image", mimeType: "", data: "" }, { type: "file", mimeType: "", data: "", name: "" },
+];
+const inputs: Input[] = ["", [blocks[0], blocks[2], blocks[3]], { role: "user", content: [], timestamp: 0 } satisfies UserMessage, { role: "custom", kind: "", data: {}, timestamp: 0 } satisfies CustomMessage];
+const items: ScriptItem[] = ["", [{ type: "error", error: { message: "" } }], {}];
+const schema: JsonSchema = { type: "object" };
+const standard: StandardSchema<{ a: string }> = z.object({ a: z.string() });
+const streamOptions: StreamOptions = { parallelToolCalls: false, cache: "auto", stop: [], topP: 1 };
+const remember = (state: SessionState, context: ToolContext) => [state.get("a"), context.signal];
+use(() => new Uint8Array());
+use(async () => WebAssembly.compile(new Uint8Array()));
+void [new SlimAgent({ model: models[0]!, streamOptions }), inputs, items, schema, standard, remember, live];

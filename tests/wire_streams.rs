@@ -1,0 +1,308 @@
+//! What the decoders of Messages, Responses and Gemini make of streams that no recording in `tests/data/fixtures` shows.
+
+#![allow(clippy::unwrap_used, reason = "a panic here is a test that fails")]
+
+mod wire_words;
+
+use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
+use turnwheel::provider::gemini::{Gemini, GeminiOptions};
+use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
+use turnwheel::provider::{Limits, Wire};
+
+use wire_words::play;
+
+/// The events of these documents, one frame each.
+fn frames(wire: &dyn Wire, documents: &[&str]) -> Vec<String> {
+    let body: String = documents.iter().map(|document| format!("data: {document}\n\n")).collect();
+    play(wire, &body).0
+}
+
+fn messages(documents: &[&str]) -> Vec<String> {
+    frames(&Anthropic::new(AnthropicOptions::default()), documents)
+}
+
+fn responses(documents: &[&str]) -> Vec<String> {
+    frames(&OpenAiResponses::new(OpenAiResponsesOptions::default()), documents)
+}
+
+fn gemini(documents: &[&str]) -> Vec<String> {
+    frames(&Gemini::new(GeminiOptions::default()), documents)
+}
+
+const STOP: &str = r#"{"type":"message_stop"}"#;
+
+fn block(index: u32, block: &str) -> String {
+    format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#)
+}
+
+fn delta(index: u32, delta: &str) -> String {
+    format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#)
+}
+
+fn reason(word: &str) -> String {
+    format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{word}"}}}}"#)
+}
+
+fn tool(index: u32) -> String {
+    block(index, &format!(r#"{{"type":"tool_use","id":"t{index}","name":"f","input":{{}}}}"#))
+}
+
+#[test]
+fn an_answer_with_another_id_voids_what_came_before() {
+    let start = |id: &str| format!(r#"{{"type":"message_start","message":{{"id":"{id}"}}}}"#);
+    let events = messages(&[
+        &start("a"),
+        &block(0, r#"{"type":"text","text":"void"}"#),
+        &start("b"),
+        &block(0, r#"{"type":"text","text":"new"}"#),
+        &reason("end_turn"),
+        STOP,
+    ]);
+    let wanted = ["start", "0 text", "0 + void", "start", "0 text", "0 + new", "0 end", "done stop"];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
+    let whole = |index| delta(index, r#"{"type":"input_json_delta","partial_json":"{\"a\":1}"}"#);
+    let close = r#"{"type":"content_block_stop","index":0}"#;
+    for (word, ends) in [("tool_use", true), ("end_turn", true), ("max_tokens", false), ("refusal", false)] {
+        let events = messages(&[&tool(0), &whole(0), close, &tool(1), &whole(1), &reason(word), STOP]);
+        assert!(events.contains(&"0 end".to_owned()), "{word}");
+        assert_eq!(events.contains(&"1 end".to_owned()), ends, "{word}");
+    }
+}
+
+#[test]
+fn the_words_of_anthropic_are_translated() {
+    let words = [
+        ("end_turn", "done stop"),
+        ("stop_sequence", "done stop"),
+        ("max_tokens", "done length"),
+        ("model_context_window_exceeded", "done length"),
+        ("pause_turn", "done pause"),
+        ("refusal", "done refusal"),
+        ("something_new", "done stop"),
+    ];
+    for (word, wanted) in words {
+        // Without `message_stop` too.
+        for documents in [vec![reason(word), STOP.to_owned()], vec![reason(word)]] {
+            let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+            assert_eq!(messages(&documents), ["start", wanted]);
+        }
+    }
+}
+
+#[test]
+fn blocks_of_the_provider_are_kept_whole_and_dropped_if_cut() {
+    let search = block(0, r#"{"type":"server_tool_use","id":"s","name":"web","input":{}}"#);
+    let half = delta(0, r#"{"type":"input_json_delta","partial_json":"{\"q\":"}"#);
+    let rest = delta(0, r#"{"type":"input_json_delta","partial_json":"\"x\"}"}"#);
+    let close = r#"{"type":"content_block_stop","index":0}"#;
+    let events = messages(&[&search, &half, &rest, close, &reason("pause_turn"), STOP]);
+    let raw = r#"0 raw {"type":"server_tool_use","id":"s","name":"web","input":{"q":"x"}}"#;
+    assert_eq!(events, ["start", raw, "done pause"]);
+    assert_eq!(messages(&[&search, &half, close, &reason("max_tokens"), STOP]), ["start", "done length"]);
+}
+
+#[test]
+fn a_gateway_may_leave_out_the_beginnings() {
+    let events = messages(&[
+        &delta(0, r#"{"type":"thinking_delta","thinking":"hm"}"#),
+        &delta(0, r#"{"type":"signature_delta","signature":"S"}"#),
+        &delta(1, r#"{"type":"text_delta","text":"a"}"#),
+        &reason("end_turn"),
+        "[DONE]",
+    ]);
+    let wanted = ["start", "0 thinking", "0 + hm", "0 end S", "1 text", "1 + a", "1 end", "done stop"];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn a_server_that_cannot_stream_gives_its_answer_at_once() {
+    let message = r#"{"type":"message","id":"m","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"f","input":{"x":1}}],"stop_reason":"tool_use","usage":{"input_tokens":2,"output_tokens":3}}"#;
+    let (events, _) = play(&Anthropic::new(AnthropicOptions::default()), message);
+    let wanted = [
+        "start",
+        "usage 2 3",
+        "0 text",
+        "0 + a",
+        "0 end",
+        "1 call f(t)",
+        r#"1 + {"x":1}"#,
+        "1 end",
+        "done tool_use",
+    ];
+    assert_eq!(events, wanted);
+    let response = r#"{"object":"response","status":"completed","error":null,"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":2,"output_tokens":3}}"#;
+    let (events, _) = play(&OpenAiResponses::new(OpenAiResponsesOptions::default()), response);
+    assert_eq!(events, ["start", "usage 2 3", "0 text", "0 + a", "0 end", "done stop"]);
+    let list = "[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]},\n{\"candidates\":[{\"finishReason\":\"STOP\"}]}]";
+    let (events, _) = play(&Gemini::new(GeminiOptions::default()), list);
+    assert_eq!(events, ["start", "0 text", "0 + a", "0 end", "done stop"]);
+}
+
+#[test]
+fn a_stream_that_ends_without_an_end_is_a_network_error() {
+    let cut = [
+        messages(&[&block(0, r#"{"type":"text","text":"a"}"#)]),
+        responses(&[r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#]),
+        gemini(&[r#"{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}"#]),
+        messages(&[]),
+        responses(&["[DONE]"]),
+        gemini(&["[DONE]"]),
+    ];
+    for events in cut {
+        assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
+    }
+}
+
+#[test]
+fn an_error_in_any_form_ends_the_stream() {
+    let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"m"}}}"#;
+    assert_eq!(responses(&[failed]), ["start", "error server: m"]);
+    let flat = r#"{"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}"#;
+    assert_eq!(responses(&[flat, failed]), ["error throttled: slow"]);
+    let overloaded = r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#;
+    assert_eq!(gemini(&[overloaded]), ["error overloaded: m"]);
+    let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"m"}]}"#;
+    assert_eq!(gemini(&[malformed]), ["start", "error server: MALFORMED_FUNCTION_CALL: m"]);
+    let (events, _) = play(
+        &Anthropic::new(AnthropicOptions::default()),
+        "{\n \"type\": \"error\",\n \"error\": {\"type\": \"overloaded_error\", \"message\": \"m\"}\n}",
+    );
+    assert_eq!(events, ["error overloaded: m"]);
+}
+
+#[test]
+fn items_are_told_apart_by_their_number_and_their_end_counts() {
+    let events = responses(&[
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"x","call_id":"a","name":"f"}}"#,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","id":"y","call_id":"b","name":"g"}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"?","delta":"{\"p\""}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"!","delta":"{}"}"#,
+        r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"y","call_id":"b","name":"g","arguments":"{}","status":"completed"}}"#,
+        r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f","arguments":"{\"p\":1}"}}"#,
+        r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+    ]);
+    let wanted = [
+        "start",
+        "0 call f(a)",
+        "1 call g(b)",
+        "0 + {\"p\"",
+        "1 + {}",
+        "0 + :1}",
+        "0 end",
+        "1 end {\"item_id\":\"y\"}",
+        "done tool_use",
+    ];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn thinking_that_comes_as_summary_and_in_full_is_told_once() {
+    let events = responses(&[
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"r"}}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"a"}"#,
+        r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"a"}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"b"}"#,
+        r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","encrypted_content":"E","summary":[{"text":"a"},{"text":"b"}],"content":[{"text":"a"}]}}"#,
+        r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}"#,
+    ]);
+    let wanted = [
+        "start",
+        "0 thinking",
+        "0 + a",
+        "0 + \n\n",
+        "0 + b",
+        r#"0 end {"id":"r","encrypted_content":"E","parts":[1,1]}"#,
+        "done content_filter",
+    ];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn what_the_provider_ran_itself_is_kept_as_it_came() {
+    let item = r#"{"type":"web_search_call","id":"ws","status":"completed"}"#;
+    let events = responses(&[
+        &format!(r#"{{"type":"response.output_item.added","output_index":0,"item":{item}}}"#),
+        &format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{item}}}"#),
+        r#"{"type":"response.completed","response":{"status":"completed"}}"#,
+    ]);
+    assert_eq!(events, ["start", &format!("0 raw {item}"), "done stop"]);
+    let part = r#"{"executableCode":{"code":"1"}}"#;
+    let chunk = format!(r#"{{"candidates":[{{"content":{{"parts":[{part}]}},"finishReason":"STOP"}}]}}"#);
+    assert_eq!(gemini(&[&chunk]), ["start", &format!("0 raw {part}"), "done stop"]);
+}
+
+#[test]
+fn a_signed_part_of_gemini_is_a_block_of_its_own() {
+    let events = gemini(&[
+        r#"{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"b"},{"text":"c","thoughtSignature":"S"}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"d"},{"text":"","thoughtSignature":"T"}]},"finishReason":"STOP"}]}"#,
+    ]);
+    let wanted = [
+        "start",
+        "0 text",
+        "0 + a",
+        "0 + b",
+        "0 end",
+        "1 text",
+        "1 + c",
+        "1 end S",
+        "2 text",
+        "2 + d",
+        "2 end",
+        "3 text",
+        "3 end T",
+        "done stop",
+    ];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn a_call_of_gemini_whose_arguments_were_still_to_come_is_cut() {
+    let begin =
+        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#;
+    let end = r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#;
+    assert_eq!(gemini(&[begin, end]), ["start", "0 call f()", "done length"]);
+}
+
+#[test]
+fn an_answer_that_breaks_a_limit_is_an_error() {
+    let limits = Limits { line: 10_000, calls: 2, arguments: 20 };
+    let wires: [Box<dyn Wire>; 3] = [
+        Box::new(Anthropic::new(AnthropicOptions { limits, ..AnthropicOptions::default() })),
+        Box::new(OpenAiResponses::new(OpenAiResponsesOptions {
+            limits,
+            ..OpenAiResponsesOptions::default()
+        })),
+        Box::new(Gemini::new(GeminiOptions { limits, ..GeminiOptions::default() })),
+    ];
+    let calls = [
+        (0..3).map(tool).collect::<Vec<_>>(),
+        (0..3)
+            .map(|n| format!(r#"{{"type":"response.output_item.added","output_index":{n},"item":{{"type":"function_call","call_id":"c{n}","name":"f"}}}}"#))
+            .collect(),
+        vec![r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"f"}},{"functionCall":{"name":"f"}}]}}]}"#.to_owned()],
+    ];
+    let long = "1".repeat(30);
+    let arguments = [
+        vec![tool(0), delta(0, &format!(r#"{{"type":"input_json_delta","partial_json":"{long}"}}"#))],
+        vec![
+            r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}"#.to_owned(),
+            format!(r#"{{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{long}"}}"#),
+        ],
+        vec![format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"f","args":{{"a":{long}}}}}}}]}}}}]}}"#)],
+    ];
+    for ((wire, calls), arguments) in wires.iter().zip(&calls).zip(&arguments) {
+        for documents in [calls, arguments] {
+            let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+            let events = frames(wire.as_ref(), &documents);
+            assert!(events.last().unwrap().starts_with("error server: the a"), "{events:?}");
+        }
+        let endless = format!("data: {}", "x".repeat(20_000));
+        let (events, _) = play(wire.as_ref(), &endless);
+        assert!(events.last().unwrap().contains("longer than 10000 bytes"), "{events:?}");
+    }
+}
