@@ -78,6 +78,8 @@ const PARTS: &[Part] = &[
             "--judge", "tests/data/oracle/golden"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "workerd", files: "tests/js/workerd/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browser", files: "tests/js/browser/*.test.mjs", needs: Need::Browser, count: Count::Node,
@@ -85,7 +87,7 @@ const PARTS: &[Part] = &[
     Part { name: "chromium", files: "tests/js/browser/package.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
     Part { name: "packaging", files: "tests/packaging/run.mjs", needs: Need::Browser, count: Count::Ours,
-        command: &["node", "--test", TAP, "FILES"] },
+        command: &["node", "FILES"] },
     Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
 ];
