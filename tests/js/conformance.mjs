@@ -1,5 +1,5 @@
 // @ts-check
-// node tests/js/conformance.mjs [--queues inbox|provider] SCENARIO_DIR TRACE_DIR
+// node tests/js/conformance.mjs [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR
 //
 // Plays every scenario of a folder on the built package in pkg/ (the wasm engine behind its public API), in virtual
 // time, and writes one trace each, in the format of tests/data/oracle/README.md, for a judge to compare. What cannot

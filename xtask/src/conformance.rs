@@ -32,7 +32,7 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     std::fs::create_dir_all(traces).with_context(|| format!("cannot make {}", traces.display()))?;
     let played = match args.value("--engine").unwrap_or("native") {
         "native" => native(scenarios, traces, route)?,
-        "wasm" => wasm(scenarios, traces)?,
+        "wasm" => wasm(scenarios, traces, args.value("--queues"))?,
         other => return Err(Misuse(unknown("engine", other, &["native", "wasm"])).into()),
     };
     match args.value("--judge") {
@@ -93,12 +93,14 @@ fn native(scenarios: &Path, traces: &Path, route: Route) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(written == 0)))
 }
 
-/// The package, built where it is not, plays them in Node.
-fn wasm(scenarios: &Path, traces: &Path) -> Result<ExitCode> {
+/// The package, built where it is not, plays them in Node. Unless it is told otherwise, it polls a queue of the host's
+/// where a scenario is one run of the loop, and posts to the agent where it is an agent's.
+fn wasm(scenarios: &Path, traces: &Path, queues: Option<&str>) -> Result<ExitCode> {
     setup::for_build()?;
     pack::build(pack::Kind::Release)?;
     let status = Command::new("node")
         .arg(root().join("tests/js/conformance.mjs"))
+        .args(queues.map(|queues| format!("--queues={queues}")))
         .args([scenarios, traces])
         .status()
         .context("cannot start node")?;
