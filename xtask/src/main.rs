@@ -45,6 +45,12 @@ const COMMANDS: &[Command] = &[
         run: test::run,
     },
     Command {
+        name: "e2e",
+        usage: "e2e [NAME...] [--skip NAME] [--list]",
+        about: "checks against what must be fetched first: a real model on this machine",
+        run: test::e2e,
+    },
+    Command {
         name: "setup",
         usage: "setup",
         about: "fetches what the others need, ahead of time",

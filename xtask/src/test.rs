@@ -87,9 +87,18 @@ const PARTS: &[Part] = &[
     Part { name: "chromium", files: "tests/js/browser/package.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
     Part { name: "packaging", files: "tests/packaging/run.mjs", needs: Need::Browser, count: Count::Ours,
-        command: &["node", "--test", TAP, "FILES"] },
+        command: &["node", "FILES"] },
     Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
         command: &["node", "FILES"] },
+];
+
+/// The parts of `cargo xtask e2e`: on demand, because they fetch much. A part says plainly what it cannot have.
+#[rustfmt::skip]
+const E2E: &[Part] = &[
+    Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["xtask", "build"] },
+    Part { name: "model", files: "tests/e2e/model.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
 ];
 
 /// Longer than any part takes on a slow machine: what hangs shall not hang CI.
@@ -102,8 +111,17 @@ const SHOWN_LINES: usize = 200;
 ///
 /// The last line on stdout is `N passed, N failed` over all parts, whatever happened.
 pub fn run(args: &[String]) -> Result<ExitCode> {
+    run_table(PARTS, args)
+}
+
+/// `cargo xtask e2e [NAME...] [--skip NAME] [--list]`, as [`run`].
+pub fn e2e(args: &[String]) -> Result<ExitCode> {
+    run_table(E2E, args)
+}
+
+fn run_table(table: &'static [Part], args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &["--list"], &["--skip"])?;
-    let parts = choose(&args.words, args.all("--skip"))?;
+    let parts = choose(table, &args.words, args.all("--skip"))?;
     if args.has("--list") {
         for part in &parts {
             println!("{:<14}{}", part.name, part.command.join(" "));
@@ -126,9 +144,9 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
 }
 
 /// The parts that are there, or of these the ones that are named and what they need, less those to skip.
-fn choose(names: &[String], skip: &[String]) -> Result<Vec<&'static Part>> {
+fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<Vec<&'static Part>> {
     let there: Vec<&Part> =
-        PARTS.iter().filter(|part| part.files.is_empty() || !matches(part.files).is_empty()).collect();
+        table.iter().filter(|part| part.files.is_empty() || !matches(part.files).is_empty()).collect();
     let known: Vec<&str> = there.iter().map(|part| part.name).collect();
     if let Some(name) = names.iter().chain(skip).find(|name| !known.contains(&name.as_str())) {
         return Err(Misuse(unknown("part", name, &known)).into());
@@ -412,7 +430,7 @@ mod tests {
     fn naming_a_part_brings_what_it_needs() {
         let names = |words: &[&str], skip: &[&str]| {
             let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-            choose(&owned(words), &owned(skip))
+            choose(PARTS, &owned(words), &owned(skip))
                 .map(|parts| parts.iter().map(|part| part.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&["doc", "fmt"], &[]).unwrap(), ["fmt", "doc"]);

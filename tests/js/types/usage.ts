@@ -1,7 +1,8 @@
 // Every export, used as a user would. It is compiled, never run.
 
 import {
-  Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, custom, openai, openaiCompatible, scripted, subagent, tool,
+  Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, anthropic, custom, gemini, openai, openaiCompatible,
+  openaiResponses, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type CompactionReport,
   type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
@@ -9,7 +10,7 @@ import {
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
   type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
-  type ToolResultMessage, type Transfer, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
+  type ToolResultMessage, type Transfer, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
   type Verdict,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
@@ -195,6 +196,10 @@ function piece(delta: Delta, run: AgentRun) {
 
 // ---- the plain shapes
 
+const info: TransformInfo | undefined = undefined;
+void info;
+const wires: Model[] = [openaiResponses("m"), anthropic("m", { dangerouslyAllowBrowser: true }), gemini("m", { apiKey: () => "k" })];
+void wires;
 const raw: RawBlock = { type: "raw", data: { kind: "server_tool_use" } };
 void raw;
 const blocks: [TextBlock, ThinkingBlock, ImageBlock, FileBlock] = [
