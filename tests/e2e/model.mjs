@@ -18,7 +18,7 @@ else suite(python);
 function suite(python) {
   /** @type {Awaited<ReturnType<typeof startServer>>} */
   let server;
-  before(async () => void (server = await startServer(python, "model.py", [String(CONTEXT), ...weights])));
+  before(async () => void (server = await startServer(python, "serve_model.py", [String(CONTEXT), ...weights])));
   after(() => server?.stop());
 
   /** @param {any} [streamOptions] @param {any} [options] */

