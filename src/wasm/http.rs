@@ -51,7 +51,7 @@ impl StreamFn for HttpModel {
 fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
     match (event, key) {
         (AssistantMessageEvent::Error(mut error), Some(key)) if !key.is_empty() => {
-            error.message = error.message.replace(key, "[key]");
+            error.message = crate::text::replace(&error.message, key, "[key]");
             AssistantMessageEvent::Error(error)
         }
         (event, _) => event,

@@ -1,7 +1,9 @@
 //! Asynchronous ports of the host: each leaves an effect at the desk, a JSON object with a `kind`, and reads the
 //! answer. `www/npm/effects.js` is the other half.
 
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
@@ -36,13 +38,23 @@ fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
 /// Leaves an effect and reads the answer.
 fn ask<T: 'static>(
     effect: String,
-    read: impl FnOnce(&Value) -> Result<T, String> + 'static,
+    read: fn(&Value) -> Result<T, String>,
 ) -> LocalBoxFuture<'static, Result<T, String>> {
-    let answer = desk::ask(effect, None);
-    Box::pin(async move {
-        let answer = answer.await?;
-        read(&Value::parse(&answer).map_err(|error| error.to_string())?)
-    })
+    Box::pin(Asked { answer: desk::ask(effect, None), read })
+}
+
+struct Asked<T> {
+    answer: desk::Answer,
+    read: fn(&Value) -> Result<T, String>,
+}
+
+impl<T> Future for Asked<T> {
+    type Output = Result<T, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let read = self.read;
+        Pin::new(&mut self.answer).poll(cx).map(|answer| read(&answer?))
+    }
 }
 
 /// A tool of the host.
@@ -60,11 +72,7 @@ impl AgentTool for JsTool {
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));
         Box::pin(async move {
-            let read = match answer.await {
-                Ok(text) => Value::parse(&text).map_err(|error| error.to_string()),
-                Err(text) => Err(text),
-            };
-            match read {
+            match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
                 Ok(answer) => read_outcome(&answer),
             }

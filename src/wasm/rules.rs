@@ -36,7 +36,7 @@ extern "C" {
 /// Calls a rule and reads its answer; `null` where it has none.
 pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
     let answer = host.rule(name, told).map_err(|thrown| thrown.as_string().unwrap_or_default())?;
-    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.to_string()))
+    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.text()))
 }
 
 /// Puts the rules in place that the host has: `has` is the list of their names.

@@ -8,6 +8,7 @@ use crate::provider::error::{ended_early, in_stream, in_stream_text, is_error};
 use crate::provider::sse::{Frame, SseParser, TooLong};
 use crate::provider::{Decoder, Remarks};
 use crate::stream::AssistantMessageEvent as Event;
+use crate::text;
 
 use super::Limits;
 use super::chunk::{CallPiece, Choice, Chunk, Detail, DetailKind};
@@ -111,7 +112,7 @@ impl Answer {
             // The last frame of a connection that was cut; or a word that some proxy sends to keep it alive.
             Err(_) if self.is_over || !data.starts_with('{') => {}
             Err(error) => {
-                let message = ["a chunk of the stream is no JSON: ", &error.to_string()].concat();
+                let message = ["a chunk of the stream is no JSON: ", &error.text()].concat();
                 self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
             }
         }
@@ -246,7 +247,7 @@ impl Answer {
             None if says_nothing => return,
             None => {
                 if self.calls.len() >= self.limits.calls {
-                    let limit = self.limits.calls.to_string();
+                    let limit = text::number(self.limits.calls);
                     let message = ["the answer holds more than ", &limit, " tool calls"].concat();
                     return self.fail(refusal(message), out);
                 }
@@ -259,7 +260,7 @@ impl Answer {
         };
         self.argument_bytes += call.take(piece, &mut self.blocks, out);
         if self.argument_bytes > self.limits.arguments {
-            let limit = self.limits.arguments.to_string();
+            let limit = text::number(self.limits.arguments);
             let message = ["the arguments of the tool calls are longer than ", &limit, " bytes"].concat();
             self.fail(refusal(message), out);
         }
@@ -381,7 +382,7 @@ impl Answer {
     }
 
     fn too_long(&mut self, TooLong(limit): TooLong, out: &mut Vec<Event>) {
-        let message = ["a line of the stream is longer than ", &limit.to_string(), " bytes"].concat();
+        let message = ["a line of the stream is longer than ", &text::number(limit), " bytes"].concat();
         self.fail(refusal(message), out);
     }
 
