@@ -302,6 +302,11 @@ impl Agent {
     pub fn configure(&self, change: impl FnOnce(&mut AgentLoopConfig)) {
         let mut config = self.0.config.borrow().as_ref().clone();
         change(&mut config);
+        self.reconfigure(config);
+    }
+
+    /// Puts another configuration in place. A run that is on uses it from its next turn on.
+    pub fn reconfigure(&self, config: AgentLoopConfig) {
         *self.0.config.borrow_mut() = Rc::new(config);
         if self.is_running() {
             self.0.inbox.borrow().post(AgentCommand::SwitchModel);

@@ -64,17 +64,17 @@ impl ApprovalError {
 
 impl fmt::Display for ApprovalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+impl ApprovalError {
+    /// As it is displayed.
+    pub(crate) fn text(&self) -> String {
         match self {
-            ApprovalError::UnknownToolCallId(id) => {
-                f.write_str("unknown tool_call_id: ")?;
-                f.write_str(id)
-            }
-            ApprovalError::AlreadyResolved(id) => {
-                f.write_str("tool_call_id ")?;
-                f.write_str(id)?;
-                f.write_str(" is already resolved")
-            }
-            ApprovalError::InvalidCommand => f.write_str("invalid approval command for state machine"),
+            ApprovalError::UnknownToolCallId(id) => ["unknown tool_call_id: ", id].concat(),
+            ApprovalError::AlreadyResolved(id) => ["tool_call_id ", id, " is already resolved"].concat(),
+            ApprovalError::InvalidCommand => "invalid approval command for state machine".to_owned(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::id_map::IdMap;
 use crate::json::{Map, RawJson, ToJson, Value};
 use crate::message::{AgentMessage, ToolCallBlock};
+use crate::text;
 
 /// The ids that are taken. A second `t1` becomes `t1#2`, an empty id `call_1`.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +54,7 @@ impl CallIds {
         }
         let mut number = self.taken.get(wanted).copied().filter(|next| *next > 0).unwrap_or(first);
         let id = loop {
-            let id = [stem, joint, &number.to_string()].concat();
+            let id = [stem, joint, &text::number(number)].concat();
             number += 1;
             if !self.is_taken(&id) {
                 break id;

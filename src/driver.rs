@@ -52,8 +52,8 @@ impl Inbox {
         self.0.mail.borrow_mut().pop_front()
     }
 
-    pub(crate) fn take_all(&self) -> Vec<AgentCommand> {
-        self.0.mail.borrow_mut().drain(..).collect()
+    pub(crate) fn take_all(&self) -> VecDeque<AgentCommand> {
+        self.0.mail.take()
     }
 
     pub(crate) fn has_messages(&self) -> bool {
@@ -614,7 +614,30 @@ impl AgentStream {
                 }
             }
         };
-        stream::once(asked).flatten().boxed_local()
+        Box::pin(Keyed::Asked(Box::pin(asked)))
+    }
+}
+
+/// A model call: first its key, then its events.
+enum Keyed {
+    Asked(LocalBoxFuture<'static, LocalBoxStream<'static, AssistantMessageEvent>>),
+    Open(LocalBoxStream<'static, AssistantMessageEvent>),
+}
+
+impl Stream for Keyed {
+    type Item = AssistantMessageEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
+        if let Keyed::Asked(asked) = &mut *self {
+            match asked.as_mut().poll(cx) {
+                Poll::Ready(stream) => *self = Keyed::Open(stream),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        match &mut *self {
+            Keyed::Open(stream) => stream.as_mut().poll_next(cx),
+            Keyed::Asked(_) => Poll::Pending,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::id_map::IdMap;
+use crate::text;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -30,13 +31,17 @@ impl JsonError {
     pub fn offset(&self) -> usize {
         self.0.1
     }
+
+    /// Both, as one text.
+    #[inline(never)]
+    pub(crate) fn text(&self) -> String {
+        [self.message(), " at byte ", &text::number(self.offset())].concat()
+    }
 }
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut offset = String::new();
-        write_u64(u64::try_from(self.offset()).unwrap_or(0), &mut offset);
-        [self.message(), " at byte ", &offset].iter().try_for_each(|part| f.write_str(part))
+        f.write_str(&self.text())
     }
 }
 
@@ -89,7 +94,7 @@ fn whole_number(text: &str) -> Option<u64> {
 
 impl From<u64> for Number {
     fn from(n: u64) -> Self {
-        Number(n.to_string().into())
+        Number(text::number(n).into())
     }
 }
 
@@ -530,7 +535,7 @@ pub fn write_str(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
-        let (plain, tail) = rest.split_at(at);
+        let Some((plain, tail)) = rest.split_at_checked(at) else { break };
         out.push_str(plain);
         let mut chars = tail.chars();
         match chars.next() {

@@ -29,6 +29,7 @@ pub mod stream;
 pub mod stream_parts;
 pub mod subagent;
 pub mod table;
+mod text;
 pub mod tool;
 
 #[cfg(target_arch = "wasm32")]

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::error::ErrorInfo;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
+use crate::text;
 
 /// Tokens. `input` leaves out what was read from or written to a cache; `output` includes reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -737,7 +738,7 @@ impl<T: FromJson> FromJson for Vec<T> {
         };
         let mut all = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
-            all.push(T::from_json(item).map_err(|e| ["item ", &at.to_string(), ": ", &e].concat())?);
+            all.push(T::from_json(item).map_err(|e| ["item ", &text::number(at), ": ", &e].concat())?);
         }
         Ok(all)
     }

@@ -1,11 +1,13 @@
 //! Whether the words of an error say that the conversation does not fit into the model. The last resort: a provider
 //! that gives a code or a type is judged by that.
 
+use crate::text::contains;
+
 /// Whether a text says so. Limits on the rate, the account, the key or the answer's length are none of it, whatever
 /// words they share.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&text, phrase));
     if has(OTHER_LIMITS) {
         return false;
     }

@@ -8,6 +8,7 @@ use crate::json::{FromJson, Number, ObjectWriter, RawJson, ToJson, Value};
 use crate::message::{
     ContentBlock, LlmMessage, MessageStopReason, TextBlock, ThinkingBlock, ToolCallBlock, Usage,
 };
+use crate::text;
 
 /// Which tool the model should take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -391,8 +392,10 @@ impl Assembler {
 
     fn open(&mut self, index: u32, block: Partial) -> Result<(), String> {
         if usize::try_from(index) != Ok(self.blocks.len()) {
-            let next = self.blocks.len().to_string();
-            return Err(["block ", &index.to_string(), " was started where ", &next, " comes next"].concat());
+            let next = text::number(self.blocks.len());
+            return Err(
+                ["block ", &text::number(index), " was started where ", &next, " comes next"].concat()
+            );
         }
         self.blocks.push(block);
         Ok(())
@@ -416,7 +419,7 @@ impl PartialCall {
                 Ok(value) if value.is_object() => (value, None),
                 Ok(value) => (value, Some(CallFault::NotAnObject)),
                 Err(_) if length => (RawJson::empty_object(), Some(CallFault::Cut)),
-                Err(error) => (RawJson::string(text), Some(CallFault::Malformed(error.to_string()))),
+                Err(error) => (RawJson::string(text), Some(CallFault::Malformed(error.text()))),
             }
         };
         let mut block = ToolCallBlock {
@@ -433,7 +436,7 @@ impl PartialCall {
 }
 
 fn misplaced(event: &str, index: u32) -> String {
-    ["`", event, "` for block ", &index.to_string(), ", which is not open or of another kind"].concat()
+    ["`", event, "` for block ", &text::number(index), ", which is not open or of another kind"].concat()
 }
 
 impl FromJson for AssistantMessageEvent {

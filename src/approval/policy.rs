@@ -2,6 +2,7 @@
 
 use crate::json::{FromJson, Value};
 use crate::table::Table;
+use crate::text::split_once;
 
 /// What a rule says. Ordered by strictness: approve, ask, deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,7 +155,7 @@ enum Verdict {
 
 /// The name of a tool without its server prefix: what follows the first `__`, if anything does.
 pub fn strip_tool_prefix(name: &str) -> &str {
-    match name.split_once("__") {
+    match split_once(name, "__") {
         Some((_, rest)) if !rest.is_empty() => rest,
         _ => name,
     }

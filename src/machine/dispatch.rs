@@ -20,6 +20,7 @@ use crate::policy::{DispatchCall, DispatchVerdict};
 use crate::ports::{ApprovalRequest, HookCall};
 use crate::stream::CallFault;
 use crate::table::Table;
+use crate::text;
 use crate::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
 
 use super::infer::{command_of, with_arguments};
@@ -140,7 +141,7 @@ impl Step<'_> {
         let refused = self.s.table.open(calls.clone(), take);
         for refusal in refused {
             let call_id = refusal.call_id().map(str::to_owned);
-            self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
+            self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
         for ((call, need), asked) in calls.iter().zip(needs).zip(asked) {
             let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
@@ -243,7 +244,7 @@ impl Step<'_> {
             Ok(resolved) => self.tell_decisions(resolved),
             Err(refusal) => {
                 let call_id = refusal.call_id().map(str::to_owned).or(first);
-                self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.to_string() });
+                self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
             }
         }
     }
@@ -258,7 +259,7 @@ impl Step<'_> {
         let mut batch = self.take_batch();
         for (call_id, resolution) in resolved {
             if resolution == Resolution::Repeated {
-                let reason = ApprovalError::AlreadyResolved(call_id.clone()).to_string();
+                let reason = ApprovalError::AlreadyResolved(call_id.clone()).text();
                 self.emit(AgentEvent::CommandRefused { call_id: Some(call_id), reason });
             } else if let Some(batch) = &mut batch
                 && let Some(place) = batch.places.get(&call_id).copied()
@@ -525,7 +526,7 @@ impl Step<'_> {
             (CallStatus::Running(effect, timer), Reply::Slept) if timer == Some(id) => {
                 self.cancel(effect);
                 let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
-                let limit = limit.or(self.rules.timeouts.tool).unwrap_or(0).to_string();
+                let limit = text::number(limit.or(self.rules.timeouts.tool).unwrap_or(0));
                 self.settle(batch, place, ToolResultCause::Timeout, &limit);
                 self.completed(batch);
             }
@@ -914,18 +915,18 @@ fn checked(groups: Vec<Vec<usize>>, cleared: &[usize]) -> Result<Vec<Vec<usize>>
         let mut places = Vec::with_capacity(group.len());
         for index in group {
             let Some(place) = cleared.get(index) else {
-                return Err(["index ", &index.to_string(), " is out of range"].concat());
+                return Err(["index ", &text::number(index), " is out of range"].concat());
             };
             let before = seen.get_mut(index).map(|seen| std::mem::replace(seen, true));
             if before != Some(false) {
-                return Err(["index ", &index.to_string(), " stands twice"].concat());
+                return Err(["index ", &text::number(index), " stands twice"].concat());
             }
             places.push(*place);
         }
         placed.push(places);
     }
     match seen.iter().position(|seen| !seen) {
-        Some(missing) => Err(["index ", &missing.to_string(), " is missing"].concat()),
+        Some(missing) => Err(["index ", &text::number(missing), " is missing"].concat()),
         None => Ok(placed),
     }
 }
@@ -957,7 +958,7 @@ fn bound(result: &mut AgentToolResult, limit: u64) {
             left -= 1;
         }
         block.text.truncate(left);
-        let note = ["\n[truncated: ", &left.to_string(), " of ", &whole.to_string(), " bytes shown]"];
+        let note = ["\n[truncated: ", &text::number(left), " of ", &text::number(whole), " bytes shown]"];
         block.text.push_str(&note.concat());
         left = 0;
     }

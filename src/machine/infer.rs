@@ -15,6 +15,8 @@ use crate::ports::HookCall;
 use crate::retry::RetryVerdict;
 use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
 use crate::table::Table;
+use crate::text;
+use crate::text::contains;
 
 use super::state::{Answer, Ask, AskStep, CacheState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
@@ -321,7 +323,7 @@ impl Step<'_> {
         streaming.watchdog = None;
         match limit {
             Some(limit) if silent >= limit => {
-                let text = ["the model was silent for ", &silent.to_string(), " ms"].concat();
+                let text = ["the model was silent for ", &text::number(silent), " ms"].concat();
                 self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Network, text).in_phase("model"));
             }
             limit => {
@@ -429,7 +431,7 @@ impl Step<'_> {
             return;
         }
         if let RetryVerdict::StopNaming(asked) = verdict {
-            let text = [&error.message, " (the server asks to wait ", &asked.to_string(), " ms)"].concat();
+            let text = [&error.message, " (the server asks to wait ", &text::number(asked), " ms)"].concat();
             error.message = text;
         }
         match self.rules.models.get(ask.model + 1).filter(|_| error.retryable) {
@@ -490,7 +492,7 @@ fn classified(error: ErrorInfo) -> ErrorInfo {
         return error;
     }
     let words = error.message.to_ascii_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&words, phrase));
     let code = if is_context_overflow(&words) {
         ErrorKind::ContextOverflow
     } else if says(&["rate limit", "rate_limit", "throttl", "too many requests"]) || has_number(&words, "429")
@@ -537,7 +539,7 @@ pub(super) fn with_arguments(call: &ToolCallBlock, arguments: &RawJson) -> ToolC
 
 /// The text argument named `command`, for rules about shells.
 pub(super) fn command_of(arguments: &RawJson) -> Option<String> {
-    if !arguments.as_str().contains("command") {
+    if !contains(arguments.as_str(), "command") {
         return None;
     }
     arguments.to_value().get("command").and_then(Value::as_str).map(str::to_owned)

@@ -9,6 +9,7 @@ use crate::isolate::guard;
 use crate::json::{Map, RawJson, ToJson, Value};
 use crate::message::{AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
 use crate::stream::{ModelRequest, ToolSchema};
+use crate::text;
 use crate::tool::{AgentToolResult, ToolSpec};
 
 use super::Step;
@@ -93,7 +94,7 @@ impl Step<'_> {
         match &self.rules.output {
             Some(schema) if speaks && self.s.output.is_none() => {
                 let parsed = RawJson::parse(without_fence(&message.text()));
-                let judged = parsed.map_err(|error| ["it is no JSON: ", &error.to_string()].concat());
+                let judged = parsed.map_err(|error| ["it is no JSON: ", &error.text()].concat());
                 match judged.and_then(|value| self.judge_output(schema, value.to_value())) {
                     Ok(output) => Answered::Fits(output),
                     Err(text) => Answered::Misses(text),
@@ -121,7 +122,7 @@ impl Step<'_> {
     pub(super) fn missed_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
         self.s.output_tries += 1;
         if self.s.output_tries > self.rules.output_retries {
-            let tries = self.s.output_tries.to_string();
+            let tries = text::number(self.s.output_tries);
             let text = ["the model gave no answer that fits the output schema in ", &tries, " tries: ", why];
             return Err(Box::new(ErrorInfo::new(ErrorKind::Unknown, text.concat()).in_phase("output")));
         }

@@ -6,6 +6,7 @@
 use crate::error::{ErrorInfo, ErrorKind, ProviderError};
 use crate::json::{ToJson, Value};
 use crate::retry::{delay_from_headers, delay_from_rate_limits, delay_in_text};
+use crate::text::{self, contains};
 
 /// Characters of a message that are kept; some providers send the whole request back.
 const MAX_MESSAGE: usize = 4_000;
@@ -109,7 +110,7 @@ impl Words {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
         if text.is_empty() {
-            let message = ["the provider answered ", &status.to_string(), " without a body"].concat();
+            let message = ["the provider answered ", &text::number(status), " without a body"].concat();
             // Cerebras says nothing else when the conversation does not fit.
             let tags = if status == 400 { vec!["request_too_large".to_owned()] } else { Vec::new() };
             return Words { message, tags, ..Words::default() };
@@ -126,7 +127,8 @@ impl Words {
 
     /// A page of HTML by its title, anything else by its beginning.
     fn of_text(text: &str) -> Words {
-        let title = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        let title =
+            text::split_once(text, "<title>").and_then(|(_, rest)| text::split_once(rest, "</title>"));
         let message = title.map_or(text, |(title, _)| title.trim());
         Words::plain(message.to_owned())
     }
@@ -237,7 +239,7 @@ impl Words {
 
     fn is_overflow(&self, status: Option<u16>, text: &str) -> bool {
         // A quota for tokens per minute, and not the model's window, is what did not fit.
-        if text.contains("tokens per min") || text.contains("token per min") {
+        if contains(text, "tokens per min") || contains(text, "token per min") {
             return false;
         }
         let is_size = matches!(status, Some(400 | 413));
@@ -247,9 +249,9 @@ impl Words {
             || has_all(text, &["input token count", "exceeds the maximum number of tokens"])
             || has_all(text, &["too large for model with", "context length"])
             || has_all(text, &["prompt token count", "exceeds the limit of"])
-            || (status != Some(429) && text.contains("token limit reached"))
+            || (status != Some(429) && contains(text, "token limit reached"))
             // These words also stand in texts about rates.
-            || (is_size && (text.contains("too many tokens") || exceeds_a_number(text)))
+            || (is_size && (contains(text, "too many tokens") || exceeds_a_number(text)))
     }
 
     fn is_spent(&self, status: Option<u16>, text: &str) -> bool {
@@ -258,7 +260,7 @@ impl Words {
         status == Some(402)
             || self.is_any(&SPENT_TAGS)
             || has_any(text, &SPENT_TEXTS)
-            || (!is_told_to_wait && text.contains("exceeded your current quota"))
+            || (!is_told_to_wait && contains(text, "exceeded your current quota"))
     }
 
     fn is_auth(&self, status: Option<u16>, text: &str) -> bool {
@@ -509,11 +511,11 @@ fn first_characters(text: &str, most: usize) -> String {
 }
 
 fn has_any(text: &str, needles: &[&str]) -> bool {
-    needles.iter().any(|needle| text.contains(needle))
+    needles.iter().any(|needle| contains(text, needle))
 }
 
 fn has_all(text: &str, needles: &[&str]) -> bool {
-    needles.iter().all(|needle| text.contains(needle))
+    needles.iter().all(|needle| contains(text, needle))
 }
 
 /// `exceeds the limit of 123`
@@ -523,7 +525,7 @@ fn exceeds_a_number(text: &str) -> bool {
 
 /// A request that is larger than all that a minute allows: waiting does not help.
 fn never_passes(text: &str) -> bool {
-    if !text.contains("per min") {
+    if !contains(text, "per min") {
         return false;
     }
     match (number_after(text, "limit"), number_after(text, "requested")) {

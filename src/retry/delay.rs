@@ -59,17 +59,16 @@ pub fn delay_in_text(text: &str) -> Option<u64> {
         return Some(delay);
     }
     let lower = text.to_ascii_lowercase();
-    let starts = ["again", "retry", "wait"].iter().flat_map(|word| lower.match_indices(word));
     // The first place in the text wins, whichever word it is.
-    let delays = starts.filter_map(|(at, word)| {
-        let mut rest = lower.get(at + word.len()..)?;
+    (0..lower.len()).find_map(|at| {
+        let rest = lower.get(at..)?;
+        let mut rest = ["again", "retry", "wait"].iter().find_map(|word| rest.strip_prefix(word))?;
         for filler in ["in", "after", "for", "at least", "another"] {
             rest = rest.trim_start_matches([' ', ':', '-']);
             rest = rest.strip_prefix(filler).unwrap_or(rest);
         }
-        Some((at, leading_duration(rest.trim_start_matches([' ', ':']))?.0))
-    });
-    delays.min().map(|(_, delay)| delay)
+        Some(leading_duration(rest.trim_start_matches([' ', ':']))?.0)
+    })
 }
 
 /// A date in milliseconds since 1970: RFC 2822 as in HTTP (`Fri, 02 Jan 2026 03:04:10 GMT`, also with an offset, an

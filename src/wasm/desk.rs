@@ -256,7 +256,7 @@ impl Desk {
         self.receive_stream(slot, |incoming| match Value::parse(event) {
             Ok(Value::Null) => incoming.ended = true,
             read => {
-                let read = read.map_err(|error| error.to_string());
+                let read = read.map_err(|error| error.text());
                 let event = read.and_then(|value| AssistantMessageEvent::from_json(&value));
                 incoming.events.push_back(event.unwrap_or_else(|text| {
                     let text = ["the model's streamFn yielded a bad event: ", &text].concat();
@@ -294,7 +294,7 @@ pub(super) struct Answer {
 }
 
 impl Future for Answer {
-    type Output = Result<String, String>;
+    type Output = Result<Value, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(desk) = self.desk.clone() else {
@@ -307,6 +307,8 @@ impl Future for Answer {
             Some(answer) => {
                 slots.remove(&self.slot);
                 self.done = true;
+                drop(slots);
+                let answer = answer.and_then(|text| Value::parse(&text).map_err(|error| error.text()));
                 Poll::Ready(answer)
             }
             None => {

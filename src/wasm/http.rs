@@ -54,7 +54,7 @@ const SHORTEST_SECRET: usize = 8;
 fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
     match (event, key) {
         (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {
-            error.message = error.message.replace(key, "[key]");
+            error.message = crate::text::replace(&error.message, key, "[key]");
             AssistantMessageEvent::Error(error)
         }
         (event, _) => event,

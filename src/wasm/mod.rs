@@ -85,12 +85,10 @@ impl Wake for RunWaker {
     fn wake(self: Arc<Self>) {
         let first = !self.woken.swap(true, Ordering::Relaxed);
         if first && !self.polling.load(Ordering::Relaxed) {
-            let handle = self.handle;
-            wasm_bindgen_futures::spawn_local(async move {
-                if let Some(run) = run_entry(handle) {
-                    run.agent.host.wake(handle);
-                }
-            });
+            // The host only makes a note of it: it comes back when nothing of this is on the stack.
+            if let Some(run) = run_entry(self.handle) {
+                run.agent.host.wake(self.handle);
+            }
         }
     }
 }
@@ -114,7 +112,7 @@ fn misuse(text: impl Into<String>) -> JsValue {
 }
 
 fn parse(text: &str) -> Result<Value, JsValue> {
-    Value::parse(text).map_err(|error| misuse(error.to_string()))
+    Value::parse(text).map_err(|error| misuse(error.text()))
 }
 
 fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {
@@ -122,7 +120,7 @@ fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {
 }
 
 fn run_entry(handle: u32) -> Option<Rc<RunEntry>> {
-    INSTANCE.with(|instance| instance.borrow().runs.get(&handle).cloned())
+    INSTANCE.with(|instance| instance.try_borrow().ok()?.runs.get(&handle).cloned())
 }
 
 fn agent_entry(handle: u32) -> Result<Rc<AgentEntry>, JsValue> {
@@ -157,7 +155,7 @@ pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
     let config = settings::config(&parse(settings)?, &entry.host, &entry.cached);
     let config = config.map_err(|error| thrown(&error))?;
-    entry.agent.configure(|current| *current = config);
+    entry.agent.reconfigure(config);
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! Asynchronous ports of the host: each leaves an effect at the desk, a JSON object with a `kind`, and reads the
 //! answer. `www/npm/effects.js` is the other half.
 
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
@@ -36,13 +38,23 @@ fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
 /// Leaves an effect and reads the answer.
 fn ask<T: 'static>(
     effect: String,
-    read: impl FnOnce(&Value) -> Result<T, String> + 'static,
+    read: fn(&Value) -> Result<T, String>,
 ) -> LocalBoxFuture<'static, Result<T, String>> {
-    let answer = desk::ask(effect, None);
-    Box::pin(async move {
-        let answer = answer.await?;
-        read(&Value::parse(&answer).map_err(|error| error.to_string())?)
-    })
+    Box::pin(Asked { answer: desk::ask(effect, None), read })
+}
+
+struct Asked<T> {
+    answer: desk::Answer,
+    read: fn(&Value) -> Result<T, String>,
+}
+
+impl<T> Future for Asked<T> {
+    type Output = Result<T, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let read = self.read;
+        Pin::new(&mut self.answer).poll(cx).map(|answer| read(&answer?))
+    }
 }
 
 /// A tool of the host.
@@ -60,11 +72,7 @@ impl AgentTool for JsTool {
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));
         Box::pin(async move {
-            let read = match answer.await {
-                Ok(text) => Value::parse(&text).map_err(|error| error.to_string()),
-                Err(text) => Err(text),
-            };
-            match read {
+            match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
                 Ok(answer) => read_outcome(&answer),
             }
@@ -283,6 +291,7 @@ impl AgentHook for JsHooks {
 /// The host's clock and timers. The clock is told with every call; timers are `setTimeout`, unless the host has its
 /// own.
 pub(super) struct JsTimer {
+    pub(super) host: Host,
     pub(super) own_sleep: bool,
 }
 
@@ -302,8 +311,30 @@ impl Timer for JsTimer {
             return Box::pin(async { drop(slept.await) });
         }
         // What is longer than a timer can be (some 24 days) waits that long.
-        Box::pin(gloo_timers::future::TimeoutFuture::new(
-            u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff),
-        ))
+        let timeout =
+            gloo_timers::future::TimeoutFuture::new(u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff));
+        self.host.timing(true);
+        Box::pin(Timing { timeout, host: self.host.clone() })
+    }
+}
+
+/// A timer that runs. JavaScript sees who waits for a request or a tool, but not who waits here: it is told, so that a
+/// run whose agent nobody holds is not forgotten in a back-off.
+struct Timing {
+    timeout: gloo_timers::future::TimeoutFuture,
+    host: Host,
+}
+
+impl Future for Timing {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.timeout).poll(cx)
+    }
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        self.host.timing(false);
     }
 }

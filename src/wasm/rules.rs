@@ -34,6 +34,10 @@ extern "C" {
     /// A random number in [0, 1).
     #[wasm_bindgen(method)]
     pub fn random(this: &Host) -> f64;
+
+    /// A timer of the engine's own begins (`true`) or is over: until then nobody may forget the agent.
+    #[wasm_bindgen(method)]
+    pub fn timing(this: &Host, is_on: bool);
 }
 
 /// How many of the first messages the provider has cached.
@@ -46,7 +50,7 @@ pub(super) fn count(cached: &Cached) -> u64 {
 /// Calls a rule and reads its answer; `null` where it has none.
 pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
     let answer = host.rule(name, told).map_err(|thrown| thrown.as_string().unwrap_or_default())?;
-    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.to_string()))
+    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.text()))
 }
 
 /// Puts the rules in place that the host has: `has` is the list of their names.

@@ -112,7 +112,7 @@ test("a queue of the host's that answers at once is heard before the next tool; 
     let queued = /** @type {string[]} */ ([]);
     const agent = new Agent({
       model: scripted([call("a", "b"), "done"]), toolExecution: "sequential",
-      tools: ["a", "b"].map((name) => say(name, () => { started.push(name); queued = ["Stop"]; return name; })),
+      tools: ["a", "b"].map((name) => say(name, () => { started.push(name); if (name === "a") queued = ["Stop"]; return name; })),
       getSteeringMessages: /** @type {any} */ (answers === "at once" ? () => queued.splice(0) : async () => queued.splice(0)),
     });
     const heard = await hear(agent.prompt("Go"));

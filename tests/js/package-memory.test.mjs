@@ -85,6 +85,22 @@ test("an agent in the middle of a run is not forgotten, whoever holds it", async
   assert.equal(await ended, "completed");
 });
 
+test("a run in a back-off or under a watch goes on, although nobody holds its agent", async () => {
+  const busyServer = () => scripted([{ error: { code: "overloaded", message: "busy", retryable: true } }, "there"]);
+  const begin = (/** @type {any} */ options) => {
+    const ended = later();
+    void new Agent(options).prompt("Go").then(({ stopReason }) => ended.resolve(stopReason));
+    return ended.promise;
+  };
+  const retry = { initialBackoffMs: 200, jitter: false };
+  const runs = [
+    begin({ model: busyServer(), retry }),
+    begin({ model: { id: "silent", streamFn: async function* () { await new Promise(() => {}); } }, timeouts: { firstChunkMs: 200 }, retry: { maxAttempts: 1 } }),
+  ];
+  for (let i = 0; i < 4; i++) await collect();
+  assert.deepEqual(await Promise.all(runs), ["completed", "error"]);
+});
+
 test("one conversation of many turns holds what it said, not more", async () => {
   const agent = new Agent({ model: scripted([...Array.from({ length: 600 }, () => call("go")), "done"]), tools: [say("go", () => "x".repeat(200))], maxTurns: Infinity });
   const before = bytes();

@@ -112,6 +112,8 @@ class Core {
     this.idle = [];
     this.usage = { ...NO_USAGE };
     this.disposed = false;
+    /** How many timers of the engine's run for it. */
+    this.timers = 0;
     /** Whether nobody can ask for a second run. */
     this.once = false;
     this.settings();
@@ -218,6 +220,7 @@ class Core {
     if (this.handle === 0) {
       registry?.unregister(this);
       this.engine = engine;
+      this.timers = 0;
       this.number = engine.glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host());
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
@@ -240,7 +243,15 @@ class Core {
       wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.pollSoon(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
+      timing: (/** @type {boolean} */ isOn) => ref.deref()?.time(isOn ? 1 : -1),
     };
+  }
+
+  /** Timers of the engine's begin or end. While one runs, it alone goes on with the run. @param {number} change */
+  time(change) {
+    this.timers += change;
+    if (this.timers > 0) timed.add(this);
+    else timed.delete(this);
   }
 
   /** @param {any[] | null} prompts @param {any} [options] */
@@ -415,6 +426,7 @@ class Core {
   /** The wasm instance died. @param {unknown} error */
   crashed(error) {
     const { engine } = this;
+    timed.clear();
     bury(engine, new AgentError({ code: "internal", message: `the engine failed: ${textOf(error)}`, retryable: false }, error));
   }
 
@@ -437,6 +449,9 @@ function uuid() {
   const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
+
+/** Agents for which a timer of the engine's runs: it holds no JavaScript object that would keep them. @type {Set<Core>} */
+const timed = new Set();
 
 /** Agents that were forgotten. @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined} */
 const registry =

@@ -1,6 +1,7 @@
 //! What one server takes and another refuses. Known by address, settable by hand.
 
 use crate::json::Value;
+use crate::text::{contains, split_once};
 
 /// The switches of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +134,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         _ if is("minimax.io") || is("minimaxi.com") => "minimax",
         _ if is("aliyuncs.com") => "alibaba",
         _ if is("ollama.com") => "ollama",
-        _ if is("cloudflare.com") && path.contains("/ai/") => "workers-ai",
+        _ if is("cloudflare.com") && contains(path, "/ai/") => "workers-ai",
         (_, "11434") if is_local => "ollama",
         (_, "8080") if is_local => "llama.cpp",
         (_, "1234") if is_local => "lmstudio",
@@ -189,7 +190,7 @@ fn of(name: &str) -> Compat {
 
 /// Host, port and path of an address, in lower case where case does not matter.
 fn address(url: &str) -> (&str, &str, &str) {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = split_once(url, "://").map_or(url, |(_, rest)| rest);
     let (authority, path) = match rest.find(['/', '?']).and_then(|at| rest.split_at_checked(at)) {
         Some((authority, path)) => (authority, path),
         None => (rest, ""),

@@ -9,6 +9,7 @@ use crate::provider::request::{
     Body, Tools, Written, effort, headers, is_reasoning_model, join_query as join,
 };
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
+use crate::text::contains;
 
 use super::compat::{Compat, ReasoningStyle, Strict};
 use super::messages::{Carried, Scribe};
@@ -269,12 +270,12 @@ fn url(base_url: &str, model: &str) -> String {
         path = "/openai/v1/chat/completions";
     } else if base.ends_with(".azure.com/openai") {
         path = "/v1/chat/completions";
-    } else if base.contains(".azure.com/openai/deployments/") {
+    } else if contains(base, ".azure.com/openai/deployments/") {
         version = AZURE_DEPLOYMENTS;
     } else if base.ends_with(".azure.com/models") {
         version = AZURE_MODELS;
     }
-    if query.contains("api-version=") || version.is_empty() {
+    if contains(query, "api-version=") || version.is_empty() {
         return join(&[base, path], query);
     }
     let joint = if query.is_empty() { "" } else { "&" };

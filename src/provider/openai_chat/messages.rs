@@ -7,6 +7,7 @@ use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage, text_of,
 };
+use crate::text::contains;
 
 use crate::provider::request::{data_url, digest, fitting_id, is_reasoning_model, told_result};
 
@@ -201,7 +202,7 @@ impl Scribe<'_> {
     /// The first reasoning models of DeepSeek refuse their own reasoning.
     fn takes_reasoning(&self) -> bool {
         let model = self.model.to_ascii_lowercase();
-        !(model.ends_with("deepseek-r1") || model.contains("deepseek-r1-"))
+        !(model.ends_with("deepseek-r1") || contains(&model, "deepseek-r1-"))
     }
 }
 

@@ -1,0 +1,65 @@
+//! Looking for a short text in another one, and numbers as text. What the standard library has for it brings 8 KB of
+//! general search, formatting and panics into the wasm file.
+
+use crate::json::write_u64;
+
+/// Where a text first stands in another one. For short needles.
+pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
+    let wanted = wanted.as_bytes();
+    text.as_bytes().windows(wanted.len().max(1)).position(|window| window == wanted)
+}
+
+/// Whether a text stands in another one.
+#[inline(never)]
+pub(crate) fn contains(text: &str, wanted: &str) -> bool {
+    find(text, wanted).is_some()
+}
+
+/// What stands before and after the first place of a text in another one.
+#[inline(never)]
+pub(crate) fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    let at = find(text, mark)?;
+    Some((text.get(..at)?, text.get(at + mark.len()..)?))
+}
+
+/// A text with another one in the place of every part.
+#[cfg(any(test, target_arch = "wasm32"))]
+pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = split_once(rest, part).filter(|_| !part.is_empty()) {
+        replaced.push_str(before);
+        replaced.push_str(by);
+        rest = after;
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// A whole number as text.
+pub(crate) fn number(n: impl TryInto<u64>) -> String {
+    decimal(n.try_into().unwrap_or(u64::MAX))
+}
+
+#[inline(never)]
+fn decimal(n: u64) -> String {
+    let mut text = String::new();
+    write_u64(n, &mut text);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_where_it_first_stands() {
+        assert_eq!(find("per minute per day", "per "), Some(0));
+        assert_eq!(find("so ähnlich ä", "ä"), Some(3));
+        assert_eq!(find("ab", "abc"), None);
+        assert_eq!(split_once("https://a/b", "://"), Some(("https", "a/b")));
+        assert!(!contains("", "a"));
+        assert_eq!(replace("key: k, k", "k", "[k]"), "[k]ey: [k], [k]");
+        assert_eq!(number(1_024_usize), "1024");
+    }
+}
