@@ -7,9 +7,11 @@
 //! over the mail that came meanwhile; if that cancelled the effect, it never starts. A late reply to a cancelled
 //! effect changes nothing.
 
+mod checkpoint;
 mod dispatch;
 mod infer;
 mod output;
+mod resume;
 mod state;
 mod texts;
 mod turn;
@@ -40,6 +42,8 @@ pub enum Input {
     Begin(Vec<AgentMessage>),
     /// A run goes on from the history as it is.
     Continue,
+    /// A run that was read from a checkpoint goes on.
+    Resume,
     /// An effect answers. `Infer` and `Execute` may answer many times.
     Reply(EffectId, Reply),
     /// Mail.

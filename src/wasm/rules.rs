@@ -215,16 +215,6 @@ fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
     }
 }
 
-impl ToJson for Map {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        for (key, value) in self.iter() {
-            object.field(key, value);
-        }
-        object.end();
-    }
-}
-
 /// `null`, `{ "stop": reason }` or `{ "inject": [...] }`.
 fn verdict(answer: &Value) -> Result<Verdict, String> {
     if let Some(reason) = answer.get("stop") {
