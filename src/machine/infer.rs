@@ -387,6 +387,7 @@ impl Step<'_> {
             stop_reason,
             error: None,
             timestamp: self.now,
+            foreign: None,
         }
     }
 
