@@ -81,7 +81,7 @@ fn json(dice: &Dice) -> RawJson {
         "{\"input\":0}",
         "[{\"type\":\"text\",\"text\":\"x\"}]",
     ];
-    raw(*dice.pick::<&str>(&texts))
+    raw(dice.pick::<&str>(&texts))
 }
 
 fn arguments(dice: &Dice) -> RawJson {
@@ -94,7 +94,7 @@ fn arguments(dice: &Dice) -> RawJson {
         "{\"a\":\"\\u00e4\"}",
         "{\"n\":12345678901234567890123}",
     ];
-    raw(*dice.pick::<&str>(&texts))
+    raw(dice.pick::<&str>(&texts))
 }
 
 fn timestamp(dice: &Dice) -> u64 {
@@ -187,7 +187,7 @@ fn message(dice: &Dice) -> AgentMessage {
         }
         .into(),
         _ => AgentMessage::Custom(Rc::new(CustomMessage {
-            kind: (*dice.pick::<&str>(&["", "note", FOREIGN_KIND])).to_owned(),
+            kind: (*dice.pick(&["", "note", FOREIGN_KIND])).to_owned(),
             data: json(dice),
             timestamp: timestamp(dice),
         })),
