@@ -720,6 +720,7 @@ impl Step<'_> {
             is_error: result.is_error,
             cause,
             timestamp: self.now,
+            foreign: None,
         });
         call.result = Some(result.clone());
         match status {

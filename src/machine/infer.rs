@@ -424,6 +424,7 @@ impl Step<'_> {
             stop_reason,
             error: None,
             timestamp: self.now,
+            foreign: None,
         }
     }
 

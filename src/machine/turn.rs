@@ -504,6 +504,7 @@ impl Step<'_> {
             stop_reason,
             error: Some(error.clone()),
             timestamp: self.now,
+            foreign: None,
         });
         self.s.usage.add(&message.usage);
         self.s.turn.message_open = false;

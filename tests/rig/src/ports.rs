@@ -196,6 +196,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 stop_reason: if calls { MessageStopReason::ToolUse } else { MessageStopReason::Stop },
                 error: None,
                 timestamp: 1,
+                foreign: None,
             }
             .into()
         }
@@ -209,6 +210,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 is_error: given.is_error,
                 cause: None,
                 timestamp: 1,
+                foreign: None,
             }
             .into()
         }

@@ -687,6 +687,7 @@ fn history(dice: &Dice) -> Vec<AgentMessage> {
         stop_reason: MessageStopReason::ToolUse,
         error: None,
         timestamp: 1,
+        foreign: None,
     };
     let result = turnwheel::message::ToolResultMessage {
         call_id: "a".to_owned(),
@@ -696,6 +697,7 @@ fn history(dice: &Dice) -> Vec<AgentMessage> {
         is_error: false,
         cause: None,
         timestamp: 1,
+        foreign: None,
     };
     vec![AgentMessage::user("before"), asked.into(), result.into()]
 }

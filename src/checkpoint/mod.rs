@@ -5,6 +5,8 @@
 //! What is not understood here is kept and written again. What only this engine needs stands in
 //! `metadata.turnwheel`.
 
+pub mod convert;
+
 use std::fmt;
 
 use crate::json::{Map, ObjectWriter, ToJson, Value};
@@ -112,7 +114,7 @@ impl CheckpointEnvelopeV1 {
     pub fn decode(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let invalid = |reason: String| CheckpointError::InvalidPayload(reason);
         let text = std::str::from_utf8(bytes).map_err(|_| invalid("not valid UTF-8".to_owned()))?;
-        Self::from_value(Value::parse(text).map_err(|error| invalid(error.to_string()))?)
+        Self::from_value(Value::parse_container(text).map_err(|error| invalid(error.to_string()))?)
     }
 
     /// Reads a checkpoint, or one of the older shapes without a version: a bare list of messages, or an object with
