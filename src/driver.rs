@@ -22,6 +22,7 @@ use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson};
 use crate::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
+    tell_first, unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::{AgentRunContext, HookCall};
@@ -305,28 +306,12 @@ impl AgentStream {
             _ if end_told => {}
             _ => {
                 let now = self.config.ports.timer.now();
-                let (unannounced, untold) = self.unsaid();
+                let (unannounced, waiting) = unsaid(&self.outputs);
+                let untold: Vec<_> = self.untold.iter().cloned().chain(waiting).collect();
                 self.state.write_checkpoint(now, &unannounced, out.key("run"));
                 out.field("untold", &untold);
             }
         }
-    }
-
-    /// What waits in the list: the effects that are not announced, and the events that are not told. The end of the
-    /// run is told anew.
-    fn unsaid(&self) -> (Vec<EffectId>, Vec<AgentEvent>) {
-        let mut unannounced = Vec::new();
-        let mut untold = self.untold.clone();
-        for output in &self.outputs {
-            match output {
-                Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
-                Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => {
-                    untold.push(event.clone());
-                }
-                _ => {}
-            }
-        }
-        (unannounced, untold)
     }
 
     /// Takes the answers of tools that are done: what a tool has done must not be forgotten.
@@ -402,9 +387,7 @@ impl AgentStream {
             return self.step(begin);
         }
         self.step(begin);
-        let follows = self.outputs.split_off(self.outputs.len().min(1));
-        self.outputs.extend(std::mem::take(&mut self.untold).into_iter().map(Output::Event));
-        self.outputs.extend(follows);
+        tell_first(std::mem::take(&mut self.untold), &mut self.outputs);
     }
 
     /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
@@ -491,7 +474,10 @@ impl AgentStream {
 
     fn hear_mail(&mut self) -> bool {
         let mut heard = false;
-        while let Some(command) = self.line.inbox.take() {
+        // What comes after the end is for the next run.
+        while !self.state.is_ended()
+            && let Some(command) = self.line.inbox.take()
+        {
             heard = true;
             self.hear_progress();
             self.step(Input::Command(command));

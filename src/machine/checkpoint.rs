@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::approval::{ApprovalStateMachine, ToolDecision};
+use crate::approval::{ApprovalStateMachine, read_decision};
 use crate::error::ErrorInfo;
-use crate::event::RunStopReason;
+use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value, write_list};
 use crate::message::{AgentMessage, ToolResultMessage, Usage};
 use crate::ports::AgentRunContext;
@@ -18,7 +18,7 @@ use super::state::{
     AfterPoll, Answer, Ask, AskStep, Batch, CacheState, Call, CallStatus, Cut, Ending, History, Letter, Phase,
     Turn,
 };
-use super::{AgentCommand, EffectId, LoopState, Queue};
+use super::{AgentCommand, EffectId, LoopState, Output, Queue};
 
 /// The receipt of a letter whose sender is gone.
 const SENDER_GONE: u64 = u64::MAX;
@@ -77,7 +77,9 @@ impl LoopState {
             }
             Phase::Dispatching(batch) => {
                 out.field("kind", "dispatching");
-                batch.write(out, unannounced, self.polls.len() > 0);
+                // In a batch that was just read the poll is to come.
+                let polled = batch.poll.is_some_and(|id| id == 0 || self.polls.contains_key(&id));
+                batch.write(out, unannounced, polled);
             }
             Phase::Polling { queue, then, .. } => {
                 out.field("kind", "polling").field("followUp", &(*queue == Queue::FollowUp));
@@ -117,6 +119,8 @@ impl LoopState {
             prefix_tokens: number(cache, "prefixTokens")?,
         };
         state.new_messages = read_places(&state.history, run, "newMessages")?;
+        // Also those that a compaction has dropped: their ids stay taken.
+        state.history.call_ids.learn(&state.new_messages);
         state.seen = number(run, "seen")?;
         state.pending = named("pending", Vec::from_json(need(run, "pending")?))?;
         state.steering = named("steering", Vec::from_json(need(run, "steering")?))?;
@@ -144,16 +148,36 @@ impl LoopState {
                 queue: if flag(phase, "followUp") { Queue::FollowUp } else { Queue::Steering },
                 then: if flag(phase, "turn") { AfterPoll::Turn } else { AfterPoll::TurnIfPending },
             },
-            "closing" | "ended" => {
+            kind @ ("closing" | "ended") => {
                 let word = word(phase, "reason")?;
                 let reason = RunStopReason::from_word(word)
                     .ok_or_else(|| ["`reason` is the unknown word `", word, "`"].concat())?;
                 let error = phase.get("error").map(ErrorInfo::from_json).transpose()?;
-                Phase::Closing { effect, reason, error }
+                match kind {
+                    "closing" => Phase::Closing { effect, reason, error },
+                    _ => {
+                        self.end = Some((reason, error));
+                        Phase::Ended
+                    }
+                }
             }
             other => return Err(["`kind` is the unknown word `", other, "`"].concat()),
         })
     }
+}
+
+/// What waits in a list that a driver has not walked yet: the effects that are not announced, and the events that are
+/// not told. The end of a run is left out: it is told anew.
+pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<AgentEvent>) {
+    let (mut unannounced, mut untold) = (Vec::new(), Vec::new());
+    for output in outputs {
+        match output {
+            Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => untold.push(event.clone()),
+            _ => {}
+        }
+    }
+    (unannounced, untold)
 }
 
 fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
@@ -167,7 +191,7 @@ fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
         }
         AskStep::Streaming(streaming) => {
             let assembler = streaming.assembler.clone();
-            let (shown, usage) = (!assembler.is_empty(), assembler.usage);
+            let (shown, usage) = (!assembler.is_empty(), assembler.usage.totalled());
             cut = Cut { shown, usage, content: assembler.partial() };
             cut.write(out);
         }
@@ -235,7 +259,7 @@ impl Answer {
 }
 
 impl Batch {
-    fn write(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId], polls: bool) {
+    fn write(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId], polled: bool) {
         self.answer.write(out);
         let waits = |call: &Call| match call.status {
             CallStatus::BeforeHook(effect) | CallStatus::Running(effect, _) => unannounced.contains(&effect),
@@ -258,7 +282,7 @@ impl Batch {
         out.field("groups", &groups).field("committed", &long(self.committed));
         // The hook that is being told is told again.
         let told = self.told.saturating_sub(usize::from(self.after_hook.is_some()));
-        out.field("told", &long(told)).field("polled", &(polls && self.poll.is_some()));
+        out.field("told", &long(told)).field("polled", &polled);
         out.field("injected", &self.injected).field("isAnswer", &self.is_answer);
         let mut ending = ObjectWriter::new(out.key("ending"));
         self.ending.write(&mut ending);
@@ -520,10 +544,10 @@ impl FromJson for AgentCommand {
             "follow_up" => AgentCommand::FollowUp(letter()?),
             "resolve" => AgentCommand::ResolveTool {
                 call_id: word(value, "callId")?.to_owned(),
-                decision: ToolDecision::from_json(need(value, "decision")?)?,
+                decision: read_decision(need(value, "decision")?)?,
             },
             "resolve_all" => {
-                let read = |(id, decision): (&str, &Value)| Ok((id.to_owned(), ToolDecision::from_json(decision)?));
+                let read = |(id, decision): (&str, &Value)| Ok((id.to_owned(), read_decision(decision)?));
                 AgentCommand::ResolveTools(map(value, "decisions")?.iter().map(read).collect::<Read<_>>()?)
             }
             "switch_model" => AgentCommand::SwitchModel,

@@ -29,7 +29,9 @@ use crate::ports::{ApprovalRequest, Compaction, HookCall};
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{Progress, ToolOutcome};
 
+pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;
+pub use resume::tell_first;
 pub use state::{Letter, LoopState};
 
 /// Names an effect. Never used twice in a run.

@@ -1,5 +1,6 @@
 //! A run that was read from a checkpoint goes on: what waited for an effect starts it anew.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::event::AgentEvent;
@@ -7,7 +8,28 @@ use crate::message::{AssistantMessage, MessageStopReason, ToolCallBlock, ToolRes
 
 use super::infer::with_arguments;
 use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
-use super::{Effect, Queue, Step};
+use super::{Effect, Output, Queue, Step};
+
+/// Puts events that nobody was told of behind the first output of [`Input::Resume`](super::Input): `run_resumed`, which
+/// then speaks of the turn in which they begin.
+pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
+    let first = untold.iter().find_map(|event| match event {
+        AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
+        _ => None,
+    });
+    let follows = outputs.split_off(outputs.len().min(1));
+    if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) =
+        outputs.front_mut()
+    {
+        *turn_index = first.unwrap_or(*turn_index);
+        // The pieces of it are told yet.
+        if untold.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
+            *partial_message = None;
+        }
+    }
+    outputs.extend(untold.into_iter().map(Output::Event));
+    outputs.extend(follows);
+}
 
 impl Step<'_> {
     pub(super) fn resume_run(&mut self) {
@@ -19,7 +41,13 @@ impl Step<'_> {
             self.s.total_timer = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
         }
         match std::mem::take(&mut self.s.phase) {
-            Phase::Idle | Phase::Ended => {}
+            Phase::Idle => {}
+            // Its end was not told yet.
+            Phase::Ended => {
+                if let Some((reason, error)) = self.s.end.take() {
+                    self.close(reason, error);
+                }
+            }
             Phase::Preparing { overflow, .. } => self.prepare(overflow),
             Phase::Compacting { .. } => self.compact(),
             Phase::Asking(ask) => self.resume_asking(*ask),
@@ -53,6 +81,7 @@ impl Step<'_> {
             usage: cut.usage.totalled(),
             stop_reason: MessageStopReason::Aborted,
             error: None,
+            foreign: None,
             timestamp: self.now,
         }))
     }

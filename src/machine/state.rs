@@ -416,6 +416,11 @@ impl LoopState {
         }
     }
 
+    /// Whether it was read from a checkpoint and has not gone on.
+    pub fn is_restored(&self) -> bool {
+        self.restored.is_some()
+    }
+
     /// Whose run it is.
     pub fn context(&self) -> &AgentRunContext {
         &self.context

@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::config::{ConvertToLlm, ResultTexts, Rules};
 use crate::event::CompactionReport;
-use crate::json::{FromJson, Map, ObjectWriter, RawJson, ToJson, Value, write_list};
+use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, write_list};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
 use crate::policy::{
     DispatchCall, DispatchVerdict, PolicyContext, PostTurn, PreDispatchPolicy, Transform, Verdict,
