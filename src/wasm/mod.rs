@@ -384,7 +384,8 @@ pub fn run_abort(handle: u32, reason: &str) {
     }
 }
 
-/// What a checkpoint keeps of an agent, JSON without the history; `run` names its run, 0 for none. With `end_told` the
+/// What a checkpoint keeps of an agent, JSON without the history, except for what is `appended` to the one that
+/// JavaScript has; `run` names its run, 0 for none. With `end_told` the
 /// end of the run was told. Not from inside a rule.
 #[wasm_bindgen]
 pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<String, JsValue> {
@@ -398,6 +399,9 @@ pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<Stri
                 return Err(misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener"));
             };
             desk::with(&run.desk, || stream.write_checkpoint(end_told, &mut object));
+            // Results of tools that were done: the next batch will tell of them.
+            let known = run.desk.mirror.borrow().len();
+            object.field("appended", stream.state().messages().get(known..).unwrap_or_default());
         }
     }
     object.end();

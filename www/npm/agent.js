@@ -354,7 +354,8 @@ class Core {
   /** @param {any} state what the engine says of it @param {string} [runId] */
   envelope(state, runId) {
     const { sessionId, usage, messages, others } = this;
-    return toCheckpoint({ ...state, sessionId, usage }, runId, messages, others);
+    const { appended = [], ...own } = state;
+    return toCheckpoint({ ...own, sessionId, usage }, runId, [...messages, ...appended], others);
   }
 
   /** The agent as it stands, to be gone on with elsewhere. */

@@ -20,8 +20,7 @@ function call(callId, toolName, args) {
 
 /** A model that fails once in the third turn. @param {{ failed: boolean }} world */
 function model(world) {
-  return custom("sleeper", {
-    streamFn: async function* (/** @type {any} */ { messages }) {
+  return custom("sleeper", async function* (/** @type {any} */ { messages }) {
       const turn = messages.filter((/** @type {any} */ { role }) => role === "assistant").length;
       const { thinking, text = "", toolCalls = [] } = ANSWERS[turn];
       yield { type: "start" };
@@ -50,7 +49,6 @@ function model(world) {
         yield { type: "tool_call_end", contentIndex: index++ };
       }
       yield { type: "done", stopReason: toolCalls.length > 0 ? "tool_use" : "stop", usage: { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, total: 15 } };
-    },
   });
 }
 
