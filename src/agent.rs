@@ -92,7 +92,10 @@ impl Agent {
     /// # Errors
     /// Where messages or state cannot be read; it says which.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn restore(config: AgentLoopConfig, checkpoint: &CheckpointEnvelopeV1) -> Result<Self, CheckpointError> {
+    pub fn restore(
+        config: AgentLoopConfig,
+        checkpoint: &CheckpointEnvelopeV1,
+    ) -> Result<Self, CheckpointError> {
         let agent = Agent::new(config, checkpoint.agent_messages()?);
         let Some(own) = checkpoint.checked_state()? else { return Ok(agent) };
         let untold = own.get("untold").map_or(Ok(Vec::new()), Vec::from_json);
@@ -273,11 +276,14 @@ impl Agent {
         let resume = match (own.get("run"), own.get("prompts")) {
             (Some(run), _) => {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
-                let state = state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
+                let state =
+                    state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
                 self.published().borrow_mut().pending_approvals = state.pending_approvals();
                 Some(Resume::Run(Box::new(state), untold))
             }
-            (None, Some(prompts @ Value::Array(_))) => Some(Resume::Begin(Input::Begin(Vec::from_json(prompts)?))),
+            (None, Some(prompts @ Value::Array(_))) => {
+                Some(Resume::Begin(Input::Begin(Vec::from_json(prompts)?)))
+            }
             (None, Some(_)) => Some(Resume::Begin(Input::Continue)),
             (None, None) => None,
         };

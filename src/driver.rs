@@ -21,8 +21,8 @@ use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson};
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
-    tell_first, unsaid,
+    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, tell_first,
+    unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::{AgentRunContext, HookCall};
@@ -276,7 +276,7 @@ impl AgentStream {
         stream
     }
 
-    /// The run as it stands, to be put away and gone on with elsewhere: see [`Agent::restore`](crate::Agent::restore).
+    /// The run as it stands, to be put away and gone on with elsewhere: see [`Agent::restore`](crate::agent::Agent::restore).
     /// May be taken at any moment, also in the middle of an answer, a batch or a wait.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
@@ -296,7 +296,9 @@ impl AgentStream {
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.line.used.get());
         let mut mail = self.line.inbox.mail();
-        if !self.abort_heard && let Some(reason) = self.line.cancel.reason() {
+        if !self.abort_heard
+            && let Some(reason) = self.line.cancel.reason()
+        {
             mail.push(AgentCommand::Cancel(reason));
         }
         out.field("mail", &mail);

@@ -363,7 +363,8 @@ fn the_package_writes_the_same() {
     let odd = ["12345678901234567890123", "18446744073709551615", "\"layout\"", "\"a\":1,\"a\":2"];
     let cases = (0..600).filter_map(|seed| {
         let message = message(&Dice::new(seed));
-        let case = ["{\"message\":", &message.to_json(), ",\"written\":", &to_stakai(&[message])[0].to_json(), "}"];
+        let case =
+            ["{\"message\":", &message.to_json(), ",\"written\":", &to_stakai(&[message])[0].to_json(), "}"];
         Some(case.concat()).filter(|case| !odd.iter().any(|odd| case.contains(odd)))
     });
     let written = ["[\n", &cases.collect::<Vec<_>>().join(",\n"), "\n]\n"].concat();

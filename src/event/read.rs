@@ -44,7 +44,9 @@ impl FromJson for AgentEvent {
             "message_start" => AgentEvent::MessageStart,
             "message_update" => AgentEvent::MessageUpdate(Delta::from_json(any("delta"))?),
             "message_reset" => AgentEvent::MessageReset { reason: text("reason") },
-            "message_end" => AgentEvent::MessageEnd { message: Rc::new(FromJson::from_json(any("message"))?) },
+            "message_end" => {
+                AgentEvent::MessageEnd { message: Rc::new(FromJson::from_json(any("message"))?) }
+            }
             "tool_calls_proposed" => AgentEvent::ToolCallsProposed { calls: Vec::from_json(any("calls"))? },
             "tool_approval_requested" => AgentEvent::ToolApprovalRequested {
                 call_id: text("callId"),

@@ -15,8 +15,8 @@ use crate::stream::{CallFault, ModelRequest};
 use crate::tool::Transfer;
 
 use super::state::{
-    AfterPoll, Answer, Ask, AskStep, Batch, CacheState, Call, CallStatus, Cut, Ending, History, Letter, Phase,
-    Turn,
+    AfterPoll, Answer, Ask, AskStep, Batch, CacheState, Call, CallStatus, Cut, Ending, History, Letter,
+    Phase, Turn,
 };
 use super::{AgentCommand, EffectId, LoopState, Output, Queue};
 
@@ -57,7 +57,9 @@ impl LoopState {
         object.field("open", &turn.open).field("messageOpen", &turn.message_open);
         object.field("recoveries", &turn.recoveries).field("asked", &long(turn.asked));
         object.field("overflowSignal", &turn.overflow_signal).optional("overflow", &turn.overflow);
-        object.optional("dynamicPrompt", &turn.dynamic_prompt).optional("freshFrom", &turn.fresh_from.map(long));
+        object
+            .optional("dynamicPrompt", &turn.dynamic_prompt)
+            .optional("freshFrom", &turn.fresh_from.map(long));
         if let Some(view) = &turn.view {
             write_places(&self.history, view, object.key("view"));
         }
@@ -102,7 +104,10 @@ impl LoopState {
     /// # Errors
     /// What cannot be read, by its name.
     pub fn read_checkpoint(history: Vec<AgentMessage>, session: SessionState, run: &Value) -> Read<Self> {
-        let context = AgentRunContext { run_id: word(run, "runId")?.into(), session_id: word(run, "sessionId")?.into() };
+        let context = AgentRunContext {
+            run_id: word(run, "runId")?.into(),
+            session_id: word(run, "sessionId")?.into(),
+        };
         let mut state = LoopState::new(context, history, session);
         state.turn_index = number(run, "turnIndex")?;
         state.turns = number(run, "turns")?;
@@ -173,7 +178,9 @@ pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectI
     for output in outputs {
         match output {
             Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
-            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => untold.push(event.clone()),
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => {
+                untold.push(event.clone())
+            }
             _ => {}
         }
     }
@@ -253,7 +260,8 @@ impl Answer {
             };
             (id.to_owned(), fault)
         });
-        let own = map(value, "ownArguments")?.iter().map(|(id, arguments)| (id.to_owned(), arguments.to_raw()));
+        let own =
+            map(value, "ownArguments")?.iter().map(|(id, arguments)| (id.to_owned(), arguments.to_raw()));
         Ok(Answer { message: message.clone(), place, faults: faults.collect(), own_arguments: own.collect() })
     }
 }
@@ -392,9 +400,10 @@ impl Ending {
             "normal" => Ending::Normal,
             "interrupted" => Ending::Interrupted,
             "policy_stop" => Ending::PolicyStop,
-            "transfer" => {
-                Ending::Transfer(Transfer { to: word(value, "to")?.to_owned(), reason: reason.map(str::to_owned) })
-            }
+            "transfer" => Ending::Transfer(Transfer {
+                to: word(value, "to")?.to_owned(),
+                reason: reason.map(str::to_owned),
+            }),
             "aborted" => Ending::Aborted(reason.unwrap_or_default().into()),
             "failed" => Ending::Failed(ErrorInfo::from_json(need(value, "error")?)?),
             other => return Err(["`ending` is the unknown word `", other, "`"].concat()),
@@ -434,13 +443,16 @@ fn read_turn(history: &History, turn: &Value) -> Read<Turn> {
 /// Writes messages as a list: a number is a place in the history, anything else the message itself.
 fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) {
     let mut from = 0;
-    let told: Vec<Value> = messages.iter().map(|message| match history.place_of(message, from) {
-        Some(place) => {
-            from = place + 1;
-            Value::from(long(place))
-        }
-        None => Value::parse(&message.to_json()).unwrap_or_default(),
-    }).collect();
+    let told: Vec<Value> = messages
+        .iter()
+        .map(|message| match history.place_of(message, from) {
+            Some(place) => {
+                from = place + 1;
+                Value::from(long(place))
+            }
+            None => Value::parse(&message.to_json()).unwrap_or_default(),
+        })
+        .collect();
     write_list(&told, out);
 }
 

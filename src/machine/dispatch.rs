@@ -178,7 +178,13 @@ impl Step<'_> {
         self.ask_approver(batch, place, call, requires_approval);
     }
 
-    pub(super) fn ask_approver(&mut self, batch: &mut Batch, place: usize, call: &ToolCallBlock, requires_approval: bool) {
+    pub(super) fn ask_approver(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        call: &ToolCallBlock,
+        requires_approval: bool,
+    ) {
         let effect = self.start(Effect::Approve(ApprovalRequest {
             call_id: call.call_id.clone(),
             tool_name: call.tool_name.clone(),

@@ -464,7 +464,10 @@ impl Step<'_> {
             let reason = error.message.clone();
             self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
             ask.attempt += 1;
-            ask.step = AskStep::BackingOff(self.start(Effect::Sleep { ms: delay_ms }), self.now.saturating_add(delay_ms));
+            ask.step = AskStep::BackingOff(
+                self.start(Effect::Sleep { ms: delay_ms }),
+                self.now.saturating_add(delay_ms),
+            );
             self.s.phase = Phase::Asking(ask);
             return;
         }

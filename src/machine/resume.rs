@@ -137,7 +137,8 @@ impl Step<'_> {
             CallStatus::Ready if tool.is_none() => self.settle_unknown(batch, place),
             CallStatus::BeforeHook(_) | CallStatus::Running(..) => {
                 call.status = CallStatus::Ready;
-                let may_repeat = tool.and_then(|tool| self.rules.tools.get(tool)).is_some_and(|spec| spec.idempotent);
+                let may_repeat =
+                    tool.and_then(|tool| self.rules.tools.get(tool)).is_some_and(|spec| spec.idempotent);
                 if may_repeat {
                     batch.running += 1;
                     self.execute(batch, place, None);

@@ -396,7 +396,9 @@ pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<Stri
         None => agent_entry(agent)?.agent.write_checkpoint(crate::wasm::now(), &mut object),
         Some(run) => {
             let Ok(mut stream) = run.stream.try_borrow_mut() else {
-                return Err(misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener"));
+                return Err(misuse(
+                    "no checkpoint can be taken inside a policy or transformer; take it in a listener",
+                ));
             };
             desk::with(&run.desk, || stream.write_checkpoint(end_told, &mut object));
             // Results of tools that were done: the next batch will tell of them.

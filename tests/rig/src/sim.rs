@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use turnwheel::checkpoint::convert::{from_stakai, to_stakai};
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
+use turnwheel::checkpoint::convert::{from_stakai, to_stakai};
 use turnwheel::config::{
     AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
