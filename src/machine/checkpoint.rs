@@ -1,14 +1,14 @@
 //! A run as it is written down, and read again. Messages of the history are told by their place, so a run costs little
 //! more than its history. Effects are not written: what waits for one starts it anew.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::approval::{ApprovalStateMachine, read_decision};
+use crate::approval::read_decision;
 use crate::error::ErrorInfo;
 use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value, write_list};
-use crate::message::{AgentMessage, ToolResultMessage, Usage};
+use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
 use crate::stream::{CallFault, ModelRequest};
@@ -104,70 +104,83 @@ impl LoopState {
     /// # Errors
     /// What cannot be read, by its name.
     pub fn read_checkpoint(history: Vec<AgentMessage>, session: SessionState, run: &Value) -> Read<Self> {
-        let context = AgentRunContext {
-            run_id: word(run, "runId")?.into(),
-            session_id: word(run, "sessionId")?.into(),
-        };
+        let flaw = Flaw::default();
+        let run = Part { value: run, flaw: &flaw };
+        let context =
+            AgentRunContext { run_id: run.word("runId").into(), session_id: run.word("sessionId").into() };
         let mut state = LoopState::new(context, history, session);
-        state.turn_index = number(run, "turnIndex")?;
-        state.turns = number(run, "turns")?;
-        state.pauses = number(run, "pauses")?;
-        state.usage = Usage::from_json(need(run, "usage")?)?;
-        state.restored = Some(number(run, "elapsedMs")?);
-        state.model = run.get("model").and_then(Value::as_str).map(Rc::from);
-        state.output = run.get("output").map(ToJson::to_raw);
-        state.output_tries = number(run, "outputTries")?;
-        let cache = need(run, "cache")?;
+        let history = &mut state.history;
+        state.turn_index = run.int("turnIndex");
+        state.turns = run.int("turns");
+        state.pauses = run.int("pauses");
+        state.usage = run.read("usage");
+        state.restored = Some(run.long("elapsedMs"));
+        state.model = run.maybe("model").and_then(Value::as_str).map(Rc::from);
+        state.output = run.maybe("output").map(ToJson::to_raw);
+        state.output_tries = run.int("outputTries");
+        let cache = run.part("cache");
         state.cache = CacheState {
-            turns: number(cache, "turns")?,
-            written: number(cache, "written")?,
-            prefix_tokens: number(cache, "prefixTokens")?,
+            turns: cache.int("turns"),
+            written: cache.long("written"),
+            prefix_tokens: cache.long("prefixTokens"),
         };
-        state.new_messages = read_places(&state.history, run, "newMessages")?;
+        state.new_messages = run.messages("newMessages", history);
         // Also those that a compaction has dropped: their ids stay taken.
-        state.history.call_ids.learn(&state.new_messages);
-        state.seen = number(run, "seen")?;
-        state.pending = named("pending", Vec::from_json(need(run, "pending")?))?;
-        state.steering = named("steering", Vec::from_json(need(run, "steering")?))?;
-        state.follow_up = named("followUp", Vec::from_json(need(run, "followUp")?))?;
-        state.table = named("table", ApprovalStateMachine::from_json(need(run, "table")?))?;
-        state.turn = read_turn(&state.history, need(run, "turn")?)?;
-        state.phase = named("phase", state.read_phase(need(run, "phase")?))?;
-        Ok(state)
+        history.call_ids.learn(&state.new_messages);
+        state.seen = run.size("seen");
+        state.pending = run.read("pending");
+        state.steering = run.read("steering");
+        state.follow_up = run.read("followUp");
+        state.table = run.read("table");
+        state.turn = read_turn(history, &run.part("turn"));
+        state.phase = read_phase(history, &mut state.end, &run.part("phase"));
+        match flaw.0.into_inner() {
+            None => Ok(state),
+            Some(flaw) => Err(flaw),
+        }
     }
+}
 
-    fn read_phase(&mut self, phase: &Value) -> Read<Phase> {
-        let effect = 0;
-        Ok(match word(phase, "kind")? {
-            "preparing" => Phase::Preparing { effect, overflow: flag(phase, "overflow") },
-            "compacting" => Phase::Compacting { effect },
-            "asking" => Phase::Asking(Box::new(Ask {
-                request: no_request(),
-                model: number(phase, "model")?,
-                attempt: number(phase, "attempt")?,
-                step: read_step(&self.history, phase)?,
-            })),
-            "dispatching" => Phase::Dispatching(Box::new(Batch::read(&self.history, phase)?)),
-            "polling" => Phase::Polling {
-                effect,
-                queue: if flag(phase, "followUp") { Queue::FollowUp } else { Queue::Steering },
-                then: if flag(phase, "turn") { AfterPoll::Turn } else { AfterPoll::TurnIfPending },
-            },
-            kind @ ("closing" | "ended") => {
-                let word = word(phase, "reason")?;
-                let reason = RunStopReason::from_word(word)
-                    .ok_or_else(|| ["`reason` is the unknown word `", word, "`"].concat())?;
-                let error = phase.get("error").map(ErrorInfo::from_json).transpose()?;
-                match kind {
-                    "closing" => Phase::Closing { effect, reason, error },
-                    _ => {
-                        self.end = Some((reason, error));
-                        Phase::Ended
-                    }
-                }
+fn read_phase(
+    history: &History,
+    end: &mut Option<(RunStopReason, Option<ErrorInfo>)>,
+    phase: &Part<'_>,
+) -> Phase {
+    let effect = 0;
+    match phase.word("kind") {
+        "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
+        "compacting" => Phase::Compacting { effect },
+        "asking" => Phase::Asking(Box::new(Ask {
+            request: no_request(),
+            model: phase.size("model"),
+            attempt: phase.int("attempt"),
+            step: read_step(history, phase),
+        })),
+        "dispatching" => {
+            Batch::read(history, phase).map_or(Phase::Ended, |batch| Phase::Dispatching(Box::new(batch)))
+        }
+        "polling" => Phase::Polling {
+            effect,
+            queue: if phase.flag("followUp") { Queue::FollowUp } else { Queue::Steering },
+            then: if phase.flag("turn") { AfterPoll::Turn } else { AfterPoll::TurnIfPending },
+        },
+        kind @ ("closing" | "ended") => {
+            let word = phase.word("reason");
+            let reason = RunStopReason::from_word(word).unwrap_or_else(|| {
+                phase.unknown("reason", word);
+                RunStopReason::Error
+            });
+            let error = phase.optional("error");
+            if kind == "closing" {
+                return Phase::Closing { effect, reason, error };
             }
-            other => return Err(["`kind` is the unknown word `", other, "`"].concat()),
-        })
+            *end = Some((reason, error));
+            Phase::Ended
+        }
+        other => {
+            phase.unknown("kind", other);
+            Phase::Ended
+        }
     }
 }
 
@@ -206,18 +219,23 @@ fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
     }
 }
 
-fn read_step(history: &History, ask: &Value) -> Read<AskStep> {
-    Ok(match word(ask, "step")? {
+fn read_step(history: &History, ask: &Part<'_>) -> AskStep {
+    match ask.word("step") {
         "before_hook" => AskStep::BeforeHook(0),
-        "backing_off" => AskStep::BackingOff(0, number(ask, "until")?),
-        "after_hook" => AskStep::AfterHook(0, Answer::read(history, ask)?),
-        "streaming" => AskStep::Cut(Cut {
-            shown: flag(ask, "shown"),
-            content: named("content", Vec::from_json(need(ask, "content")?))?,
-            usage: Usage::from_json(need(ask, "usage")?)?,
-        }),
-        other => return Err(["`step` is the unknown word `", other, "`"].concat()),
-    })
+        "backing_off" => AskStep::BackingOff(0, ask.long("until")),
+        "after_hook" => match Answer::read(history, ask) {
+            Some(answer) => AskStep::AfterHook(0, answer),
+            None => AskStep::BeforeHook(0),
+        },
+        "streaming" => {
+            let (content, usage) = (ask.read("content"), ask.read("usage"));
+            AskStep::Cut(Cut { shown: ask.flag("shown"), content, usage })
+        }
+        other => {
+            ask.unknown("step", other);
+            AskStep::BeforeHook(0)
+        }
+    }
 }
 
 impl Cut {
@@ -247,12 +265,14 @@ impl Answer {
         own.end();
     }
 
-    fn read(history: &History, value: &Value) -> Read<Answer> {
-        let place = number(value, "place")?;
+    fn read(history: &History, answer: &Part<'_>) -> Option<Answer> {
+        let place = answer.size("place");
         let Some(AgentMessage::Assistant(message)) = history.messages().get(place) else {
-            return Err("`place` is no answer of the history".to_owned());
+            answer.wrong("place", "must be that of an answer");
+            return None;
         };
-        let faults = map(value, "faults")?.iter().map(|(id, fault)| {
+        let faults = answer.map("faults");
+        let faults = faults.iter().map(|(id, fault)| {
             let fault = match fault.as_str().unwrap_or_default() {
                 "cut" => CallFault::Cut,
                 "not_an_object" => CallFault::NotAnObject,
@@ -260,9 +280,10 @@ impl Answer {
             };
             (id.to_owned(), fault)
         });
-        let own =
-            map(value, "ownArguments")?.iter().map(|(id, arguments)| (id.to_owned(), arguments.to_raw()));
-        Ok(Answer { message: message.clone(), place, faults: faults.collect(), own_arguments: own.collect() })
+        let faults = faults.collect();
+        let own = answer.map("ownArguments");
+        let own_arguments = own.iter().map(|(id, arguments)| (id.to_owned(), arguments.to_raw())).collect();
+        Some(Answer { message: message.clone(), place, faults, own_arguments })
     }
 }
 
@@ -297,34 +318,32 @@ impl Batch {
         ending.end();
     }
 
-    fn read(history: &History, value: &Value) -> Read<Batch> {
-        let answer = Answer::read(history, value)?;
-        let told = list(value, "calls")?;
-        let blocks: Vec<_> = answer.message.tool_calls().cloned().collect();
-        if told.len() != blocks.len() {
-            return Err("`calls` are not those of the answer".to_owned());
-        }
+    fn read(history: &History, told: &Part<'_>) -> Option<Batch> {
+        let answer = Answer::read(history, told)?;
+        let calls = told.list("calls");
         let results = history.messages().get(answer.place..).unwrap_or_default();
         let mut batch = super::dispatch::new_batch(answer);
-        for (call, told) in batch.calls.iter_mut().zip(told) {
-            call.read(told, results)?;
-        }
         let count = batch.calls.len();
-        batch.ready = places(value, "ready", count)?.into();
-        batch.cleared = places(value, "cleared", count)?;
-        let groups = list(value, "groups")?.iter().map(|group| read_group(group, count));
-        batch.groups = groups.collect::<Read<VecDeque<_>>>()?;
-        batch.committed = number(value, "committed")?;
-        batch.told = number(value, "told")?;
+        if calls.len() != count {
+            told.wrong("calls", "must be those of the answer");
+        }
+        for (call, value) in batch.calls.iter_mut().zip(calls) {
+            call.read(&Part { value, flaw: told.flaw }, results);
+        }
+        batch.ready = told.places(told.need("ready"), count).into();
+        batch.cleared = told.places(told.need("cleared"), count);
+        batch.groups = told.list("groups").iter().map(|group| told.places(group, count)).collect();
+        batch.committed = told.size("committed");
+        batch.told = told.size("told");
         let done = batch.calls.iter().take_while(|call| call.result.is_some()).count();
         if batch.committed > done || batch.told > batch.committed {
-            return Err("`committed` is more than there is".to_owned());
+            told.wrong("committed", "must not be more than there is");
         }
-        batch.poll = flag(value, "polled").then_some(0);
-        batch.injected = named("injected", Vec::from_json(need(value, "injected")?))?;
-        batch.is_answer = flag(value, "isAnswer");
-        batch.ending = Ending::read(need(value, "ending")?)?;
-        Ok(batch)
+        batch.poll = told.flag("polled").then_some(0);
+        batch.injected = told.read("injected");
+        batch.is_answer = told.flag("isAnswer");
+        batch.ending = Ending::read(&told.part("ending"));
+        Some(batch)
     }
 }
 
@@ -348,35 +367,37 @@ impl Call {
         object.end();
     }
 
-    fn read(&mut self, told: &Value, results: &[AgentMessage]) -> Read<()> {
+    fn read(&mut self, told: &Part<'_>, results: &[AgentMessage]) {
         let id = self.block.call_id.as_str();
-        if word(told, "callId")? != id {
-            return Err("`calls` are not those of the answer".to_owned());
+        if told.word("callId") != id {
+            told.wrong("callId", "must be that of the call in the answer");
         }
-        if let Some(arguments) = told.get("arguments") {
+        if let Some(arguments) = told.maybe("arguments") {
             self.arguments = arguments.to_raw();
         }
-        self.asked = flag(told, "asked");
-        self.executed = flag(told, "executed");
-        self.status = match word(told, "status")? {
+        self.asked = told.flag("asked");
+        self.executed = told.flag("executed");
+        self.status = match told.word("status") {
             "waiting" => CallStatus::Waiting,
             "asked" => CallStatus::Asked(0),
             "ready" => CallStatus::Ready,
             "running" => CallStatus::Running(0, None),
             "done" => CallStatus::Done,
-            other => return Err(["`status` is the unknown word `", other, "`"].concat()),
+            other => return told.unknown("status", other),
         };
-        if self.status == CallStatus::Done {
-            let stored = results.iter().find_map(|message| match message {
+        if self.status != CallStatus::Done {
+            return;
+        }
+        let stored = || {
+            results.iter().find_map(|message| match message {
                 AgentMessage::ToolResult(result) if result.call_id == id => Some(result.clone()),
                 _ => None,
-            });
-            self.result = Some(match told.get("result") {
-                Some(result) => Rc::new(ToolResultMessage::from_json(result)?),
-                None => stored.ok_or_else(|| ["the result of `", id, "` is missing"].concat())?,
-            });
+            })
+        };
+        self.result = told.optional("result").map(Rc::new).or_else(stored);
+        if self.result.is_none() {
+            told.wrong("result", "is missing");
         }
-        Ok(())
     }
 }
 
@@ -394,20 +415,25 @@ impl Ending {
         }
     }
 
-    fn read(value: &Value) -> Read<Ending> {
-        let reason = value.get("reason").and_then(Value::as_str);
-        Ok(match word(value, "kind")? {
+    fn read(told: &Part<'_>) -> Ending {
+        let reason = told.maybe("reason").and_then(Value::as_str);
+        match told.word("kind") {
             "normal" => Ending::Normal,
             "interrupted" => Ending::Interrupted,
             "policy_stop" => Ending::PolicyStop,
             "transfer" => Ending::Transfer(Transfer {
-                to: word(value, "to")?.to_owned(),
+                to: told.word("to").to_owned(),
                 reason: reason.map(str::to_owned),
             }),
             "aborted" => Ending::Aborted(reason.unwrap_or_default().into()),
-            "failed" => Ending::Failed(ErrorInfo::from_json(need(value, "error")?)?),
-            other => return Err(["`ending` is the unknown word `", other, "`"].concat()),
-        })
+            kind => match told.optional("error") {
+                Some(error) if kind == "failed" => Ending::Failed(error),
+                _ => {
+                    told.unknown("kind", kind);
+                    Ending::Normal
+                }
+            },
+        }
     }
 }
 
@@ -421,23 +447,24 @@ impl ToJson for Letter {
 
 impl FromJson for Letter {
     fn from_json(value: &Value) -> Read<Letter> {
-        let message = AgentMessage::from_json(need(value, "message")?)?;
-        Ok(Letter { message, receipt: if flag(value, "posted") { SENDER_GONE } else { 0 } })
+        let message = AgentMessage::from_json(value.get("message").unwrap_or(&Value::Null))?;
+        let posted = value.get("posted").and_then(Value::as_bool);
+        Ok(Letter { message, receipt: if posted == Some(true) { SENDER_GONE } else { 0 } })
     }
 }
 
-fn read_turn(history: &History, turn: &Value) -> Read<Turn> {
-    Ok(Turn {
-        open: flag(turn, "open"),
-        message_open: flag(turn, "messageOpen"),
-        recoveries: number(turn, "recoveries")?,
-        dynamic_prompt: turn.get("dynamicPrompt").map(AgentMessage::from_json).transpose()?,
-        view: turn.get("view").map(|_| read_places(history, turn, "view")).transpose()?,
-        overflow_signal: flag(turn, "overflowSignal"),
-        fresh_from: turn.get("freshFrom").map(|_| number(turn, "freshFrom")).transpose()?,
-        asked: number(turn, "asked")?,
-        overflow: turn.get("overflow").map(ErrorInfo::from_json).transpose()?,
-    })
+fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
+    Turn {
+        open: turn.flag("open"),
+        message_open: turn.flag("messageOpen"),
+        recoveries: turn.int("recoveries"),
+        dynamic_prompt: turn.optional("dynamicPrompt"),
+        view: turn.maybe("view").map(|_| turn.messages("view", history)),
+        overflow_signal: turn.flag("overflowSignal"),
+        fresh_from: turn.maybe("freshFrom").map(|_| turn.size("freshFrom")),
+        asked: turn.size("asked"),
+        overflow: turn.optional("overflow"),
+    }
 }
 
 /// Writes messages as a list: a number is a place in the history, anything else the message itself.
@@ -456,17 +483,6 @@ fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) 
     write_list(&told, out);
 }
 
-fn read_places(history: &History, value: &Value, key: &str) -> Read<Vec<AgentMessage>> {
-    let read = |told: &Value| match told.as_u64() {
-        None => AgentMessage::from_json(told),
-        Some(place) => {
-            let known = usize::try_from(place).ok().and_then(|place| history.messages().get(place));
-            known.cloned().ok_or_else(|| "a place is not in the history".to_owned())
-        }
-    };
-    named(key, list(value, key)?.iter().map(read).collect())
-}
-
 fn no_request() -> ModelRequest {
     ModelRequest {
         model: "".into(),
@@ -483,44 +499,130 @@ fn long(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 
-fn named<T>(key: &str, read: Read<T>) -> Read<T> {
-    read.map_err(|why| ["`", key, "`: ", &why].concat())
+/// The first thing that cannot be read.
+#[derive(Default)]
+struct Flaw(RefCell<Option<String>>);
+
+/// A part of what was written. What cannot be read is noted, and something stands in for it.
+struct Part<'a> {
+    value: &'a Value,
+    flaw: &'a Flaw,
 }
 
-fn need<'v>(value: &'v Value, key: &str) -> Read<&'v Value> {
-    value.get(key).ok_or_else(|| ["`", key, "` is missing"].concat())
-}
+impl<'a> Part<'a> {
+    #[inline(never)]
+    fn wrong(&self, key: &str, why: &str) {
+        let mut flaw = self.flaw.0.borrow_mut();
+        if flaw.is_none() {
+            *flaw = Some(["`", key, "` ", why].concat());
+        }
+    }
 
-fn number<T: TryFrom<u64>>(value: &Value, key: &str) -> Read<T> {
-    let read = need(value, key)?.as_u64().and_then(|n| T::try_from(n).ok());
-    read.ok_or_else(|| ["`", key, "` must be a whole number"].concat())
-}
+    fn unknown(&self, key: &str, word: &str) {
+        self.wrong(key, &["is the unknown word `", word, "`"].concat());
+    }
 
-fn word<'v>(value: &'v Value, key: &str) -> Read<&'v str> {
-    need(value, key)?.as_str().ok_or_else(|| ["`", key, "` must be a text"].concat())
-}
+    fn maybe(&self, key: &str) -> Option<&'a Value> {
+        self.value.get(key)
+    }
 
-fn flag(value: &Value, key: &str) -> bool {
-    value.get(key).and_then(Value::as_bool).unwrap_or(false)
-}
+    #[inline(never)]
+    fn need(&self, key: &str) -> &'a Value {
+        self.value.get(key).unwrap_or_else(|| {
+            self.wrong(key, "is missing");
+            &Value::Null
+        })
+    }
 
-fn list<'v>(value: &'v Value, key: &str) -> Read<&'v [Value]> {
-    need(value, key)?.as_array().ok_or_else(|| ["`", key, "` must be a list"].concat())
-}
+    fn part(&self, key: &str) -> Part<'a> {
+        Part { value: self.need(key), flaw: self.flaw }
+    }
 
-fn map<'v>(value: &'v Value, key: &str) -> Read<&'v Map> {
-    need(value, key)?.as_object().ok_or_else(|| ["`", key, "` must be an object"].concat())
-}
+    #[inline(never)]
+    fn long(&self, key: &str) -> u64 {
+        self.need(key).as_u64().unwrap_or_else(|| {
+            self.wrong(key, "must be a whole number");
+            0
+        })
+    }
 
-/// Places of calls, below `count`.
-fn places(value: &Value, key: &str, count: usize) -> Read<Vec<usize>> {
-    named(key, read_group(need(value, key)?, count))
-}
+    /// A number that can be counted up from.
+    #[inline(never)]
+    fn int(&self, key: &str) -> u32 {
+        let number = self.long(key);
+        u32::try_from(number).ok().filter(|n| *n < 1 << 31).unwrap_or_else(|| {
+            self.wrong(key, "is too large");
+            0
+        })
+    }
 
-fn read_group(group: &Value, count: usize) -> Read<Vec<usize>> {
-    let place = |told: &Value| told.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < count);
-    let read = group.as_array().map(|places| places.iter().map(place).collect::<Option<Vec<_>>>());
-    read.flatten().ok_or_else(|| "the places of calls were expected".to_owned())
+    fn size(&self, key: &str) -> usize {
+        usize::try_from(self.int(key)).unwrap_or(0)
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.maybe(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    #[inline(never)]
+    fn word(&self, key: &str) -> &'a str {
+        self.need(key).as_str().unwrap_or_else(|| {
+            self.wrong(key, "must be a text");
+            ""
+        })
+    }
+
+    #[inline(never)]
+    fn list(&self, key: &str) -> &'a [Value] {
+        self.need(key).as_array().unwrap_or_else(|| {
+            self.wrong(key, "must be a list");
+            &[]
+        })
+    }
+
+    fn map(&self, key: &str) -> Map {
+        self.need(key).as_object().cloned().unwrap_or_else(|| {
+            self.wrong(key, "must be an object");
+            Map::new()
+        })
+    }
+
+    fn read<T: FromJson + Default>(&self, key: &str) -> T {
+        self.judged(key, T::from_json(self.need(key))).unwrap_or_default()
+    }
+
+    fn optional<T: FromJson>(&self, key: &str) -> Option<T> {
+        self.judged(key, T::from_json(self.maybe(key)?))
+    }
+
+    fn judged<T>(&self, key: &str, read: Read<T>) -> Option<T> {
+        read.map_err(|why| self.wrong(key, &["cannot be read: ", &why].concat())).ok()
+    }
+
+    /// Messages; a number is a place in the history.
+    fn messages(&self, key: &str, history: &History) -> Vec<AgentMessage> {
+        let read = |told: &Value| match told.as_u64() {
+            None => self.judged(key, AgentMessage::from_json(told)),
+            Some(place) => {
+                let known = usize::try_from(place).ok().and_then(|place| history.messages().get(place));
+                if known.is_none() {
+                    self.wrong(key, "has a place that is not in the history");
+                }
+                known.cloned()
+            }
+        };
+        self.list(key).iter().filter_map(read).collect()
+    }
+
+    /// Places of calls, below `count`.
+    fn places(&self, told: &Value, count: usize) -> Vec<usize> {
+        let place = |told: &Value| told.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < count);
+        let places = told.as_array().and_then(|places| places.iter().map(place).collect());
+        places.unwrap_or_else(|| {
+            self.wrong("ready", "must be places of calls");
+            Vec::new()
+        })
+    }
 }
 
 impl ToJson for AgentCommand {
@@ -550,22 +652,24 @@ impl ToJson for AgentCommand {
 
 impl FromJson for AgentCommand {
     fn from_json(value: &Value) -> Read<AgentCommand> {
-        let letter = || Letter::from_json(need(value, "letter")?);
-        Ok(match word(value, "kind")? {
-            "steer" => AgentCommand::Steer(letter()?),
-            "follow_up" => AgentCommand::FollowUp(letter()?),
+        let get = |key: &str| value.get(key).unwrap_or(&Value::Null);
+        let word = |key: &str| get(key).as_str().unwrap_or_default();
+        Ok(match word("kind") {
+            "steer" => AgentCommand::Steer(Letter::from_json(get("letter"))?),
+            "follow_up" => AgentCommand::FollowUp(Letter::from_json(get("letter"))?),
             "resolve" => AgentCommand::ResolveTool {
-                call_id: word(value, "callId")?.to_owned(),
-                decision: read_decision(need(value, "decision")?)?,
+                call_id: word("callId").to_owned(),
+                decision: read_decision(get("decision"))?,
             },
             "resolve_all" => {
                 let read = |(id, decision): (&str, &Value)| Ok((id.to_owned(), read_decision(decision)?));
-                AgentCommand::ResolveTools(map(value, "decisions")?.iter().map(read).collect::<Read<_>>()?)
+                let all = get("decisions").as_object().map(|all| all.iter().map(read).collect::<Read<_>>());
+                AgentCommand::ResolveTools(all.transpose()?.unwrap_or_default())
             }
             "switch_model" => AgentCommand::SwitchModel,
             "clear_queues" => AgentCommand::ClearQueues,
-            "cancel" => AgentCommand::Cancel(word(value, "reason")?.into()),
-            other => return Err(["`kind` is the unknown word `", other, "`"].concat()),
+            "cancel" => AgentCommand::Cancel(word("reason").into()),
+            other => return Err(["`mail` has the unknown word `", other, "`"].concat()),
         })
     }
 }
