@@ -525,7 +525,8 @@ impl AgentStream {
                 Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
             Effect::Hook(call) => {
-                let told = tell_hooks(config.clone(), self.context.clone(), call);
+                let run = self.line.cancel.clone();
+                let told = tell_hooks(config.clone(), self.context.clone(), run, call);
                 Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
             }
             Effect::Execute { tool, call_id, arguments } => {
@@ -539,6 +540,12 @@ impl AgentStream {
         if beside {
             // An answer that is there at once counts before anything else starts.
             let polled = self.tasks.poll(id);
+            if let Some(Polled::Last(Reply::Polled(messages))) = &polled
+                && messages.is_empty()
+            {
+                // Whoever was asked may have aborted or steered meanwhile: that counts before "nothing".
+                self.hear();
+            }
             polled.into_iter().for_each(|polled| self.take_polled(id, polled));
         }
     }
@@ -595,7 +602,7 @@ impl AgentStream {
         if let Some((_, _, key)) = known {
             return call(request, key);
         }
-        let kept = self.key.clone();
+        let (kept, run) = (self.key.clone(), self.line.cancel.clone());
         let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
@@ -603,6 +610,10 @@ impl AgentStream {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };
+            if run.is_cancelled() {
+                // Who gives keys has stopped the run: no model is called any more.
+                return std::future::pending().await;
+            }
             match key {
                 Ok(key) => {
                     *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
@@ -681,12 +692,17 @@ impl Drop for AgentStream {
 async fn tell_hooks_in_order(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> Result<(), String> {
     let is_error = matches!(call, HookCall::OnError { .. });
     for hook in &config.ports.hooks {
         if !hook.stages().has(&call) {
             continue;
+        }
+        if run.is_cancelled() {
+            // The hook before it has stopped the run: nobody else is told.
+            return std::future::pending().await;
         }
         let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
             Ok(mut future) => {
@@ -708,9 +724,10 @@ async fn tell_hooks_in_order(
 fn tell_hooks(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    Box::pin(tell_hooks_in_order(config, context, call))
+    Box::pin(tell_hooks_in_order(config, context, run, call))
 }
 
 fn hook_error(text: String) -> ErrorInfo {
