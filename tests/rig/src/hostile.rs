@@ -559,7 +559,7 @@ impl World {
         }
         match dice.below(30) {
             0 => pending().await,
-            1 => drop(context.cancel.cancelled().await),
+            1 => context.cancel.cancelled().await,
             2..15 => self.clock.pause(dice.below(60) as u64).await,
             _ => {}
         }
