@@ -181,6 +181,8 @@ pub struct AgentStream {
     /// Whether the tools of this round were looked at.
     round_over: bool,
     abort_heard: bool,
+    /// What the clock said last.
+    now: u64,
     result: Option<AgentLoopResult>,
 }
 
@@ -224,6 +226,7 @@ impl AgentStream {
             held: None,
             round_over: true,
             abort_heard: false,
+            now: 0,
             result: None,
         };
         stream.publish();
@@ -401,9 +404,10 @@ impl AgentStream {
     }
 
     fn step(&mut self, input: Input) {
-        let now = self.config.ports.timer.now();
+        // A clock that fails stands still.
+        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
         let mut out = std::mem::take(&mut self.scratch);
-        self.state.step(&self.config.rules, now, input, &mut out);
+        self.state.step(&self.config.rules, self.now, input, &mut out);
         self.outputs.extend(out.drain(..));
         self.scratch = out;
         self.publish();
@@ -559,13 +563,15 @@ impl AgentStream {
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();
+        let tool_name =
+            config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
             return Work::tool(Box::pin(async { gone }), updates);
         };
         let context = ToolContext {
             call_id,
-            tool_name: tool.spec().schema.name.clone(),
+            tool_name,
             run_id: self.context.run_id.clone(),
             session_id: self.context.session_id.clone(),
             arguments,

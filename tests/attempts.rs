@@ -351,6 +351,30 @@ fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
     assert_eq!(stage.count("turn_start"), 1);
 }
 
+/// A clock that breaks as soon as the run is on.
+struct Broken(Cell<bool>);
+
+impl turnwheel::ports::Timer for Broken {
+    fn now(&self) -> u64 {
+        assert!(!self.0.replace(true), "the clock broke");
+        7
+    }
+
+    fn sleep(&self, _: u64) -> futures::future::LocalBoxFuture<'static, ()> {
+        crash()
+    }
+}
+
+#[test]
+fn a_clock_that_panics_stands_still() {
+    let mut config =
+        turnwheel::config::AgentLoopConfig::new(answers(vec![text("hi")]), Rc::new(Broken(Cell::new(false))));
+    config.rules.timeouts = Timeouts { total: Some(5), chunk: Some(5), ..Timeouts::default() };
+    let mut stage = Stage::new(Clock::default(), config);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends completed");
+}
+
 #[test]
 fn who_stops_the_run_while_it_asks_for_a_key_pays_for_no_model_call() {
     let notes = Notes::default();
