@@ -38,6 +38,29 @@ pub enum Delivery {
 }
 
 /// An agent: one conversation, one run at a time. Cloning it shares it.
+///
+/// ```
+/// use std::rc::Rc;
+/// use futures::executor::block_on;
+/// use turnwheel::agent::Agent;
+/// use turnwheel::cancel::CancelToken;
+/// use turnwheel::config::AgentLoopConfig;
+/// use turnwheel::ports::AgentRunContext;
+/// use turnwheel::scripted::{self, Clock};
+///
+/// let model = scripted::model([scripted::text("Monday, Tuesday."), scripted::text("Friday is free.")]);
+/// let agent = Agent::new(AgentLoopConfig::new(model, Rc::new(Clock::default())), Vec::new());
+/// agent.subscribe(|event| println!("{}", event.name()));
+///
+/// let who = AgentRunContext::new("run-1", "session-1");
+/// let run = agent.prompt(vec!["Plan my week".into()], who, CancelToken::new())?;
+/// drop(agent.steer("Leave Friday free".into())); // from anywhere, at any time
+/// let result = block_on(run.finish());
+///
+/// assert_eq!((result.text.as_str(), result.turns), ("Friday is free.", 2));
+/// assert_eq!(agent.messages().len(), 4);
+/// # Ok::<(), turnwheel::error::AgentError>(())
+/// ```
 #[derive(Clone)]
 pub struct Agent(Rc<Shared>);
 

@@ -140,6 +140,33 @@ pub struct ReadyCall {
 
 /// The table of one batch of calls: each goes `Pending → Ready → Dispatched`, in the order of their declaration.
 /// Decisions may come in any order, also before their batch.
+///
+/// ```
+/// use turnwheel::approval::{
+///     ApprovalGate, ApprovalStateMachine, DecisionSource, ToolApprovalAction, ToolDecision,
+/// };
+/// use turnwheel::json::RawJson;
+/// use turnwheel::message::ToolCallBlock;
+///
+/// let call = |id: &str, name: &str| ToolCallBlock {
+///     call_id: id.into(),
+///     tool_name: name.into(),
+///     arguments: RawJson::empty_object(),
+///     metadata: None,
+/// };
+/// let mut table = ApprovalStateMachine::default();
+/// table.open(vec![call("a", "delete"), call("b", "look")], |call| match call.tool_name.as_str() {
+///     "look" => ToolApprovalAction::Approve,
+///     _ => ToolApprovalAction::Ask,
+/// });
+/// assert!(table.next_ready(ApprovalGate::Prefix).is_none(), "`b` waits for `a`");
+///
+/// let no = ToolDecision::Reject { reason: Some("not today".into()) };
+/// table.resolve("a", no.clone(), DecisionSource::Command)?;
+/// let next = table.next_ready(ApprovalGate::Prefix).expect("it is decided");
+/// assert_eq!((next.call.call_id.as_str(), next.decision), ("a", no));
+/// # Ok::<(), turnwheel::approval::ApprovalError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalStateMachine {
     entries: Vec<ApprovalEntry>,

@@ -193,6 +193,8 @@ pub struct AgentStream {
     /// Whether the tools of this round were looked at.
     round_over: bool,
     abort_heard: bool,
+    /// What the clock said last.
+    now: u64,
     result: Option<AgentLoopResult>,
 }
 
@@ -238,6 +240,7 @@ impl AgentStream {
             held: None,
             round_over: true,
             abort_heard: false,
+            now: 0,
             result: None,
         };
         stream.publish();
@@ -488,9 +491,10 @@ impl AgentStream {
     }
 
     fn step(&mut self, input: Input) {
-        let now = self.config.ports.timer.now();
+        // A clock that fails stands still.
+        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
         let mut out = std::mem::take(&mut self.scratch);
-        self.state.step(&self.config.rules, now, input, &mut out);
+        self.state.step(&self.config.rules, self.now, input, &mut out);
         self.outputs.extend(out.drain(..));
         self.scratch = out;
         self.publish();
@@ -612,7 +616,8 @@ impl AgentStream {
                 Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
             Effect::Hook(call) => {
-                let told = tell_hooks(config.clone(), self.context.clone(), call);
+                let run = self.line.cancel.clone();
+                let told = tell_hooks(config.clone(), self.context.clone(), run, call);
                 Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
             }
             Effect::Execute { tool, call_id, arguments } => {
@@ -626,6 +631,12 @@ impl AgentStream {
         if beside {
             // An answer that is there at once counts before anything else starts.
             let polled = self.tasks.poll(id);
+            if let Some(Polled::Last(Reply::Polled(messages))) = &polled
+                && messages.is_empty()
+            {
+                // Whoever was asked may have aborted or steered meanwhile: that counts before "nothing".
+                self.hear();
+            }
             polled.into_iter().for_each(|polled| self.take_polled(id, polled));
         }
     }
@@ -639,13 +650,15 @@ impl AgentStream {
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();
+        let tool_name =
+            config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
             return Work::tool(Box::pin(async { gone }), updates);
         };
         let context = ToolContext {
             call_id,
-            tool_name: tool.spec().schema.name.clone(),
+            tool_name,
             run_id: self.context.run_id.clone(),
             session_id: self.context.session_id.clone(),
             arguments,
@@ -682,7 +695,7 @@ impl AgentStream {
         if let Some((_, _, key)) = known {
             return call(request, key);
         }
-        let kept = self.key.clone();
+        let (kept, run) = (self.key.clone(), self.line.cancel.clone());
         let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
@@ -690,6 +703,10 @@ impl AgentStream {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };
+            if run.is_cancelled() {
+                // Who gives keys has stopped the run: no model is called any more.
+                return std::future::pending().await;
+            }
             match key {
                 Ok(key) => {
                     *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
@@ -768,12 +785,17 @@ impl Drop for AgentStream {
 async fn tell_hooks_in_order(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> Result<(), String> {
     let is_error = matches!(call, HookCall::OnError { .. });
     for hook in &config.ports.hooks {
         if !hook.stages().has(&call) {
             continue;
+        }
+        if run.is_cancelled() {
+            // The hook before it has stopped the run: nobody else is told.
+            return std::future::pending().await;
         }
         let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
             Ok(mut future) => {
@@ -795,9 +817,10 @@ async fn tell_hooks_in_order(
 fn tell_hooks(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    Box::pin(tell_hooks_in_order(config, context, call))
+    Box::pin(tell_hooks_in_order(config, context, run, call))
 }
 
 fn hook_error(text: String) -> ErrorInfo {

@@ -313,6 +313,9 @@ impl Batch {
         let told = self.told.saturating_sub(usize::from(self.after_hook.is_some()));
         out.field("told", &long(told)).field("polled", &polled);
         out.field("injected", &self.injected).field("isAnswer", &self.is_answer);
+        if !self.state.is_empty() {
+            out.field("state", &self.state);
+        }
         let mut ending = ObjectWriter::new(out.key("ending"));
         self.ending.write(&mut ending);
         ending.end();
@@ -341,6 +344,7 @@ impl Batch {
         }
         batch.poll = told.flag("polled").then_some(0);
         batch.injected = told.read("injected");
+        batch.state = told.maybe("state").and_then(Value::as_object).cloned().unwrap_or_default();
         batch.is_answer = told.flag("isAnswer");
         batch.ending = Ending::read(&told.part("ending"));
         Some(batch)

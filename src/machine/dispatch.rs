@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::approval::{
     ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution, ToolApprovalAction, ToolDecision,
 };
-use crate::config::{InFlight, ToolExecutionPolicy};
+use crate::config::{InFlight, SteeringTime, ToolExecutionPolicy};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::isolate::guard;
@@ -77,6 +77,7 @@ impl Step<'_> {
             return Ok(());
         }
         let state = self.s.session.snapshot();
+        batch.state = state.clone();
         let mut skipped = Vec::new();
         for place in 0..batch.calls.len() {
             match self.clear_call(batch, place, &state) {
@@ -230,8 +231,10 @@ impl Step<'_> {
         if let Some(call) = batch.calls.get_mut(place) {
             call.arguments = arguments;
         }
-        let state = self.s.session.snapshot();
-        match self.clear_call(batch, place, &state) {
+        let state = std::mem::take(&mut batch.state);
+        let cleared = self.clear_call(batch, place, &state);
+        batch.state = state;
+        match cleared {
             Some(Cleared::Stop(reason)) => self.stop_batch(batch, &reason),
             Some(Cleared::Skip(text)) => self.settle(batch, place, ToolResultCause::Skipped, &text),
             Some(Cleared::Yes(arguments)) => {
@@ -298,7 +301,14 @@ impl Step<'_> {
     pub(super) fn advance(&mut self, mut batch: Box<Batch>) {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
+        if self.rules.steering.when == SteeringTime::Immediate {
+            self.steer_if_any(&mut batch);
+        }
         self.launch(&mut batch);
+        if batch.running == 0 && self.s.table.is_waiting_for_user() {
+            // What was steered while the model still spoke does not wait for a person either.
+            self.steer_if_any(&mut batch);
+        }
         if self.is_over(&batch) {
             self.end_batch(*batch);
         } else {
@@ -917,6 +927,7 @@ pub(super) fn new_batch(answer: Answer) -> Batch {
         told: 0,
         after_hook: None,
         injected: Vec::new(),
+        state: Map::new(),
         is_answer: false,
         ending: Ending::Normal,
     }

@@ -520,9 +520,7 @@ impl Step<'_> {
         self.take_back(streaming, &error.message);
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
-        let mut arrived = self.take_steering();
-        self.s.pending.append(&mut arrived);
-        self.append_pending();
+        self.append_arrived();
         self.prepare(true);
     }
 }

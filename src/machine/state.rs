@@ -7,7 +7,7 @@ use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
-use crate::json::RawJson;
+use crate::json::{Map, RawJson};
 use crate::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
 };
@@ -222,6 +222,8 @@ pub(crate) struct Batch {
     pub(crate) after_hook: Option<EffectId>,
     /// Messages of policies, for after the results.
     pub(crate) injected: Vec<AgentMessage>,
+    /// The session state as the policies see it: as it was when the batch began.
+    pub(crate) state: Map,
     /// Whether it has a call of the tool for the answer.
     pub(crate) is_answer: bool,
     pub(crate) ending: Ending,

@@ -92,11 +92,27 @@ impl Step<'_> {
     pub(super) fn append_pending(&mut self) {
         for letter in std::mem::take(&mut self.s.pending) {
             let turn_index = self.s.turn_index;
-            self.append(letter.message);
+            self.append_in_view(letter.message);
             if letter.receipt > 0 {
                 self.out.push(Output::Receipt(letter.receipt, Receipt::Delivered { turn_index }));
             }
         }
+    }
+
+    /// What arrived while room was made goes with the call that is repeated.
+    pub(super) fn append_arrived(&mut self) {
+        let mut arrived = self.take_steering();
+        self.s.pending.append(&mut arrived);
+        self.append_pending();
+    }
+
+    /// Appends a message that this turn's request has too, whatever view of the history it shows.
+    fn append_in_view(&mut self, message: AgentMessage) {
+        let message = message.stamped(self.now);
+        if let Some(view) = &mut self.s.turn.view {
+            view.push(message.clone());
+        }
+        self.append(message);
     }
 
     pub(super) fn append(&mut self, message: AgentMessage) {
@@ -163,6 +179,7 @@ impl Step<'_> {
     fn recovered(&mut self, reported: bool) {
         self.s.turn.overflow_signal = false;
         if reported {
+            self.append_arrived();
             return self.ask_again();
         }
         self.compact();
@@ -186,6 +203,7 @@ impl Step<'_> {
             }
             Some(Ok(Compaction { messages, report })) => {
                 self.apply(Transform::Replace { messages, report }, true);
+                self.append_arrived();
                 self.ask_again();
             }
         }
@@ -203,11 +221,7 @@ impl Step<'_> {
             return self.stop_before_call(RunStopReason::PolicyStop);
         }
         for message in decided.injected {
-            let message = message.stamped(self.now);
-            if let Some(view) = &mut self.s.turn.view {
-                view.push(message.clone());
-            }
-            self.append(message);
+            self.append_in_view(message);
         }
         self.ask();
     }
@@ -436,7 +450,7 @@ impl Step<'_> {
             }
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
             Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
-            Phase::Polling { effect, then: AfterPoll::Turn, .. } => {
+            Phase::Polling { effect, then, .. } if then == AfterPoll::Turn || !self.s.pending.is_empty() => {
                 // The turn that was due is shown as a whole, so that a listener sees where the run was stopped.
                 self.cancel(effect);
                 self.open_turn();
