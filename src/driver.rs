@@ -3,7 +3,7 @@
 
 mod tasks;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -37,12 +37,23 @@ pub struct Inbox(Rc<InboxState>);
 struct InboxState {
     mail: RefCell<VecDeque<AgentCommand>>,
     waker: RefCell<Option<Waker>>,
+    closed: Cell<bool>,
 }
 
 impl Inbox {
     /// Posts a command and wakes the run.
     pub fn post(&self, command: AgentCommand) {
         self.0.mail.borrow_mut().push_back(command);
+        self.wake();
+    }
+
+    /// Nobody will post anything any more: a run that waits for a decision which only a command could bring is stopped.
+    pub fn close(&self) {
+        self.0.closed.set(true);
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.0.waker.take() {
             waker.wake();
         }
@@ -270,8 +281,7 @@ impl AgentStream {
     /// answer ends, before the listeners had their say.
     pub fn poll_output(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<Next> {
         if let Some(begin) = self.begin.take() {
-            self.hear_mail();
-            self.step(begin);
+            self.begin(begin);
         }
         loop {
             match self.outputs.pop_front() {
@@ -286,10 +296,13 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => {
-                    self.hear_tools();
-                    self.hear();
-                    if self.is_cancelled(id) {
-                        continue;
+                    // Hooks hear of what is in the history, whatever came meanwhile; then nobody waits for them.
+                    if !tells_the_past(&effect) {
+                        self.hear_tools();
+                        self.hear();
+                        if self.is_cancelled(id) {
+                            continue;
+                        }
                     }
                     if let Some(event) = announce {
                         self.outputs.push_front(Output::Start { id, effect, announce: None });
@@ -305,6 +318,21 @@ impl AgentStream {
                     Poll::Pending => return Poll::Pending,
                 },
             }
+        }
+    }
+
+    /// What was posted before the run counts, also that it shall not be.
+    fn begin(&mut self, begin: Input) {
+        let mut stop = None;
+        while let Some(command) = self.line.inbox.take() {
+            match command {
+                AgentCommand::Cancel(reason) => stop = stop.or(Some(reason)),
+                command => self.step(Input::Command(command)),
+            }
+        }
+        self.step(begin);
+        if let Some(reason) = stop {
+            self.step(Input::Abort(reason));
         }
     }
 
@@ -335,6 +363,11 @@ impl AgentStream {
         }
         match self.held.take() {
             None => {
+                if self.tasks.is_empty() && self.state.has_open_approvals() && self.line.inbox.0.closed.get()
+                {
+                    self.step(Input::Abort("nobody is left to decide about the calls".into()));
+                    return Poll::Ready(true);
+                }
                 if self.tasks.has_woken() {
                     // What woke itself meanwhile has its turn when the others of the executor had theirs.
                     cx.waker().wake_by_ref();
@@ -710,7 +743,16 @@ fn tell_hooks(
     context: AgentRunContext,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    Box::pin(tell_hooks_in_order(config, context, call))
+    let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, call));
+    // The hooks hear of it where it stands in the order of things, also where the run is stopped before they are done.
+    match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
+        Poll::Pending => told,
+    }
+}
+
+fn tells_the_past(effect: &Effect) -> bool {
+    matches!(effect, Effect::Hook(HookCall::AfterInference { .. } | HookCall::AfterToolExecution { .. }))
 }
 
 fn hook_error(text: String) -> ErrorInfo {

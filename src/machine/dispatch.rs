@@ -412,7 +412,9 @@ impl Step<'_> {
 
     /// Starts what may start. A group begins when the one before it is done and its hooks are told.
     fn launch(&mut self, batch: &mut Batch) {
-        if !matches!(batch.ending, Ending::Normal) {
+        // What has begun may finish then, so nothing begins before it is known whether anybody steered.
+        let waits = self.rules.steering.in_flight == InFlight::Finish && self.is_polled(batch);
+        if waits || !matches!(batch.ending, Ending::Normal) {
             return;
         }
         loop {

@@ -415,7 +415,7 @@ impl Step<'_> {
             ErrorKind::ContextOverflow if self.s.turn.recoveries < self.rules.max_recoveries_per_turn => {
                 return self.recover(streaming, error);
             }
-            ErrorKind::ContextOverflow => RetryVerdict::Stop,
+            ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
             _ => {
                 let (retry, random) = (&self.rules.retry, &self.rules.random);
                 let verdict = guard(|| Ok(retry.delay(&error, ask.attempt, random())));
@@ -480,9 +480,8 @@ impl Step<'_> {
         self.take_back(streaming, &error.message);
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
-        let mut arrived = self.take_steering();
-        self.s.pending.append(&mut arrived);
-        self.append_pending();
+        self.s.turn.view = None;
+        self.append_arrived();
         self.prepare(true);
     }
 }

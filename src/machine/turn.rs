@@ -122,6 +122,7 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, error.in_phase("transform_context"));
             }
             Ok(reported) if overflow => self.recovered(reported),
+            Ok(_) if self.s.turn.message_open => self.ask_again(),
             Ok(_) => self.pre_turn(),
         }
     }
@@ -161,6 +162,7 @@ impl Step<'_> {
     fn recovered(&mut self, reported: bool) {
         self.s.turn.overflow_signal = false;
         if reported {
+            self.append_arrived();
             return self.ask_again();
         }
         let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());
@@ -175,14 +177,27 @@ impl Step<'_> {
         match result {
             None => self.cut_message(MessageStopReason::Error, overflow),
             Some(Err(text)) => {
-                let text = [&overflow.message, "; the compaction engine failed: ", &text].concat();
-                self.cut_message(MessageStopReason::Error, ErrorInfo { message: text, ..overflow });
+                let message = [&overflow.message, "; the compaction engine failed: ", &text].concat();
+                let phase = Some("compaction".to_owned());
+                self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
             Some(Ok(Compaction { messages, report })) => {
                 self.apply(Transform::Replace { messages, report }, true);
-                self.ask_again();
+                self.append_arrived();
+                // What the transformers leave out of requests they leave out of this one too.
+                self.prepare(false);
             }
         }
+    }
+
+    /// What has arrived while the context was shortened stands before the repeated call.
+    pub(super) fn append_arrived(&mut self) {
+        let mut arrived = self.take_steering();
+        if let Some(view) = &mut self.s.turn.view {
+            view.extend(arrived.iter().map(|letter| letter.message.clone().stamped(self.now)));
+        }
+        self.s.pending.append(&mut arrived);
+        self.append_pending();
     }
 
     fn pre_turn(&mut self) {
