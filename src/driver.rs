@@ -63,6 +63,18 @@ impl Inbox {
         self.0.mail.borrow_mut().pop_front()
     }
 
+    /// The letter and the steering that came right behind it.
+    fn with_steering_after(&self, letter: Letter) -> Vec<Letter> {
+        let mut letters = vec![letter];
+        let mut mail = self.0.mail.borrow_mut();
+        while let Some(AgentCommand::Steer(_)) = mail.front() {
+            if let Some(AgentCommand::Steer(letter)) = mail.pop_front() {
+                letters.push(letter);
+            }
+        }
+        letters
+    }
+
     pub(crate) fn take_all(&self) -> VecDeque<AgentCommand> {
         self.0.mail.take()
     }
@@ -428,7 +440,10 @@ impl AgentStream {
         while let Some(command) = self.line.inbox.take() {
             heard = true;
             self.hear_progress();
-            self.step(Input::Command(command));
+            self.step(match command {
+                AgentCommand::Steer(letter) => Input::Steer(self.line.inbox.with_steering_after(letter)),
+                command => Input::Command(command),
+            });
         }
         heard
     }

@@ -306,11 +306,26 @@ impl Step<'_> {
 
     /// Looks up and checks the calls that the gate lets through.
     fn clear_decided(&mut self, batch: &mut Batch) {
-        while let Some(ready) = self.s.table.next_ready(self.gate()) {
+        while self.may_hand_out(batch)
+            && let Some(ready) = self.s.table.next_ready(self.gate())
+        {
             let Some(place) = batch.places.get(&ready.call.call_id).copied() else { continue };
             let by_rule = ready.by == DecisionSource::Rule;
             self.carry_out(batch, place, ready.decision, by_rule);
         }
+    }
+
+    /// One after the other, a refusal too waits until the calls before it are done with.
+    fn may_hand_out(&self, batch: &Batch) -> bool {
+        let in_order = matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
+            && self.gate() == ApprovalGate::Prefix;
+        let is_idle = batch.running == 0
+            && batch.cleared.is_empty()
+            && batch.groups.is_empty()
+            && batch.ready.is_empty()
+            && batch.hooks_are_told()
+            && !self.is_polled(batch);
+        !in_order || is_idle
     }
 
     fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {

@@ -36,6 +36,7 @@ impl Step<'_> {
             Input::Continue => self.continue_run(),
             Input::Reply(id, reply) => self.reply(id, reply),
             Input::Command(command) => self.command(command),
+            Input::Steer(letters) => self.steer_by(letters),
             Input::Abort(reason) => self.abort(&reason),
         }
     }
@@ -582,15 +583,8 @@ impl Step<'_> {
 
     fn command(&mut self, command: AgentCommand) {
         match command {
-            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter)
-                if !is_something(&letter.message) =>
-            {
-                self.not_delivered(&letter);
-            }
-            AgentCommand::Steer(letter) => {
-                self.s.steering.push(letter);
-                self.steered();
-            }
+            AgentCommand::Steer(letter) => self.steer_by(vec![letter]),
+            AgentCommand::FollowUp(letter) if !is_something(&letter.message) => self.not_delivered(&letter),
             AgentCommand::FollowUp(letter) => {
                 self.s.follow_up.push(letter);
                 self.hurry_poll(Queue::FollowUp);
@@ -606,6 +600,20 @@ impl Step<'_> {
                 cleared.iter().for_each(|letter| self.not_delivered(letter));
             }
             AgentCommand::Cancel(reason) => self.abort(&reason),
+        }
+    }
+
+    fn steer_by(&mut self, letters: Vec<Letter>) {
+        let before = self.s.steering.len();
+        for letter in letters {
+            if is_something(&letter.message) {
+                self.s.steering.push(letter);
+            } else {
+                self.not_delivered(&letter);
+            }
+        }
+        if self.s.steering.len() > before {
+            self.steered();
         }
     }
 

@@ -27,11 +27,17 @@ fn comparable(record: &Value, expected: &Value) -> Value {
         trace.iter().any(|entry| entry.get("at_ms").is_some())
     };
     let with_time = timed(expected);
+    let requests = requests(expected);
     let mut kept: Vec<Value> = Vec::new();
     for entry in joined(trace) {
         let Value::Object(mut entry) = entry else { continue };
         if !with_time {
             entry.remove("at_ms");
+        }
+        if let Some(wanted) =
+            entry.get("inference").and_then(|n| requests.iter().find(|r| r.get("inference") == Some(n)))
+        {
+            in_form_of(wanted, &mut entry);
         }
         if let Some(Value::Array(messages)) = entry.remove("messages") {
             entry.insert("messages", Value::Array(without_empty(messages)));
@@ -39,6 +45,25 @@ fn comparable(record: &Value, expected: &Value) -> Value {
         kept.push(entry.into());
     }
     Value::Array(without_idle_turns(kept))
+}
+
+fn requests(record: &Value) -> Vec<&Value> {
+    let trace = record.get("trace").and_then(Value::as_array).unwrap_or_default();
+    trace.iter().filter(|entry| entry.get("inference").is_some()).collect()
+}
+
+/// A limit and tools are told of in different ways, or not at all.
+fn in_form_of(wanted: &Value, request: &mut Map) {
+    if let Some(most) = request.remove("max_tokens") {
+        for key in ["max_tokens", "max_output_tokens"].into_iter().filter(|key| wanted.get(key).is_some()) {
+            request.insert(key, most.clone());
+        }
+    }
+    let Some(Value::Array(tools)) = request.remove("tools") else { return };
+    let Some(wanted) = wanted.get("tools") else { return };
+    let of_names = wanted.as_array().is_some_and(|tools| tools.iter().all(|tool| tool.as_str().is_some()));
+    let form = |mut tool: Value| if of_names { tool.take("name") } else { tool };
+    request.insert("tools", Value::Array(tools.into_iter().map(form).collect()));
 }
 
 fn outcome(record: &Value) -> Value {

@@ -19,7 +19,7 @@ use turnwheel::ports::{
     AgentHook, AgentRunContext, Compaction, CompactionEngine, HookCall, HookStages, StreamFn,
 };
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
-use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
+use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest, ToolSchema};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
 
 use super::super::peer_message::PeerMessage;
@@ -79,10 +79,17 @@ fn log_request(world: &World, n: usize, request: &ModelRequest) {
         entry.push(("max_tokens".to_owned(), most.into()));
     }
     if !request.tools.is_empty() {
-        let names = request.tools.iter().map(|tool| tool.name.as_ref().into()).collect();
-        entry.push(("tools".to_owned(), Value::Array(names)));
+        entry.push(("tools".to_owned(), Value::Array(request.tools.iter().map(offer).collect())));
     }
     world.log(Value::Object(entry.into_iter().collect()));
+}
+
+fn offer(tool: &ToolSchema) -> Value {
+    object([
+        ("name", tool.name.as_ref().into()),
+        ("description", tool.description.as_ref().into()),
+        ("parameters", tool.parameters.to_value()),
+    ])
 }
 
 fn with_results_joined(messages: Vec<Value>) -> Vec<Value> {

@@ -124,8 +124,8 @@ impl View {
 
     fn end(&self, reason: RunStopReason, usage: &Usage, turns: u32, error: Option<&ErrorInfo>) -> Value {
         if let Some(error) = self.failure(reason, error) {
-            let retryable = error.retryable.into();
-            return named("RunError", [("error", bare(error).into()), ("retryable", retryable)]);
+            // The run is over: nothing of it is tried again.
+            return named("RunError", [("error", bare(error).into()), ("retryable", false.into())]);
         }
         let members = [
             ("total_turns", u64::from(turns).into()),
