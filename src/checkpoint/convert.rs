@@ -352,7 +352,7 @@ impl Draft {
     /// The fields with the content, and what of all means nothing here. `texts` says how a lone text would be written.
     fn filled(&mut self, parts: Vec<Value>, texts: bool) -> (Map, Option<RawJson>) {
         let form = matches!(parts.as_slice(), [part] if is_plain_text(part) && texts != self.is_text);
-        let form = form.then(|| ("text", Value::Bool(self.is_text)));
+        let form = form.then_some(("text", Value::Bool(self.is_text)));
         let mut fields = std::mem::take(&mut self.own);
         let (mut blocks, said): (Vec<Value>, Vec<Value>) = parts.into_iter().map(block_of).unzip();
         if let Some(Value::Array(kept)) = fields.remove("blocks") {

@@ -289,6 +289,10 @@ impl Step<'_> {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
         self.launch(&mut batch);
+        if batch.running == 0 && self.s.table.is_waiting_for_user() {
+            // What came before the question is not kept waiting by it.
+            self.steer_if_any(&mut batch);
+        }
         if self.is_over(&batch) {
             self.end_batch(*batch);
         } else {
