@@ -81,7 +81,7 @@ export class Driver {
     this.turn = undefined;
     /** Whether somebody iterates, or has. */
     this.iterated = false;
-    /** @type {Map<number, AbortController>} */
+    /** @type {Map<number, import("./effects.js").Slot>} */
     this.slots = new Map();
     /** Events for the iterator, while there is one. @type {any[] | undefined} */
     this.queue = undefined;
@@ -97,11 +97,22 @@ export class Driver {
     this.arguments = new Map();
     /** @type {any} */
     this.answer = undefined;
+    /** The answer that `calls` are of. @type {any} */
+    this.callsOf = undefined;
+    /** @type {Map<string, any>} */
+    this.calls = new Map();
     /** @type {any} */
     this.before = undefined;
+    /** Whether a batch is being told. */
+    this.draining = false;
+    /** Whether the engine has more to do when it is told. */
+    this.again = false;
+    /** @type {any} */
+    this.engine = undefined;
     /** How many turns of the microtask queue until it polls; 0: it is not about to. */
     this.waking = 0;
-    /** Held back for `coalesceMs`. @type {any} */
+    this.coalesceMs = core.options.coalesceMs ?? 0;
+    /** Held back for so long. @type {any} */
     this.held = undefined;
     /** @type {any} */
     this.error = undefined;
@@ -140,22 +151,37 @@ export class Driver {
     return this.core.now();
   }
 
-  /** Tells what the engine has to say, and goes on until it waits for an answer. */
-  poll() {
+  /**
+   * Tells what the engine has to say, and goes on until it waits for an answer.
+   * @param {number} [slot] of a response @param {number} [size] so many of its bytes lie in the engine's memory
+   */
+  poll(slot = 0, size = 0) {
     // Whoever calls in while a batch is told is heard as soon as it is told: the loop below asks again.
-    if (this.draining || this.ended || this.handle === 0) return;
+    if (this.draining) return void (this.again = true);
+    if (this.ended || this.handle === 0) return;
     const { engine } = this;
     // A rule called: the engine is at work, for this run or another.
     if (engine.busy) return queueMicrotask(() => this.poll());
     this.draining = true;
     try {
-      while (!this.ended && this.#step()) {
-        engine.read();
-        this.#tell(engine.table, engine.text);
-      }
+      do {
+        const more = this.#step(slot, size);
+        if (more === 0) break;
+        this.again = more === 2;
+        size = 0;
+        const table = engine.read();
+        if (table) this.#tell(table, engine.text);
+        else this.#take(engine.kind, engine.number, engine.text);
+      } while (this.again && !this.ended);
     } finally {
       this.draining = false;
     }
+  }
+
+  /** The engine asks to be polled. */
+  wake() {
+    if (this.draining) this.again = true;
+    else this.pollSoon();
   }
 
   /**
@@ -170,16 +196,20 @@ export class Driver {
     this.poll();
   }
 
-  /** Goes on in the engine, as far as it goes. Whether there is something to tell. */
-  #step() {
+  /**
+   * Goes on in the engine, as far as it goes. 0: there is nothing to tell; 1: there is; 2: there is, and it goes on when
+   * that was told.
+   * @param {number} slot @param {number} size
+   */
+  #step(slot, size) {
     const { core, engine } = this;
     engine.busy = true;
     core.speaking = this;
     try {
-      return engine.glue.run_poll(this.handle, this.now());
+      return engine.glue.run_poll(this.handle, slot, size, this.now());
     } catch (error) {
       core.crashed(error);
-      return false;
+      return 0;
     } finally {
       engine.busy = false;
       core.speaking = undefined;
@@ -207,10 +237,14 @@ export class Driver {
     for (let i = 0; i < table.length; i += 3) {
       const kind = table[i];
       const number = table[i + 1];
-      const piece = text.substring(at, (at += table[i + 2]));
-      if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
-      else this.#entry(kind, number, piece);
+      this.#take(kind, number, text.substring(at, (at += table[i + 2])));
     }
+  }
+
+  /** @param {number} kind @param {number} number @param {string} piece */
+  #take(kind, number, piece) {
+    if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
+    else this.#entry(kind, number, piece);
   }
 
   /** @param {number} kind @param {number} contentIndex @param {string} delta */
@@ -280,7 +314,7 @@ export class Driver {
       case KIND.PROPOSED:
         return this.emit({ type: "tool_calls_proposed", runId, calls: callsOf(this.answer) });
       case KIND.TOOL_START: {
-        const call = callsOf(this.answer).find((candidate) => candidate.callId === piece);
+        const call = this.#callOf(piece);
         return this.emit({ type: "tool_execution_start", runId, callId: piece, toolName: call.toolName, arguments: call.arguments });
       }
       case KIND.TOOL_END: {
@@ -325,6 +359,15 @@ export class Driver {
     }
   }
 
+  /** A call of the last answer. @param {string} callId */
+  #callOf(callId) {
+    if (this.callsOf !== this.answer) {
+      this.callsOf = this.answer;
+      this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
+    }
+    return this.calls.get(callId);
+  }
+
   #forgetCalls() {
     this.streaming.clear();
     this.arguments.clear();
@@ -337,8 +380,7 @@ export class Driver {
 
   /** Tells one event to everybody. @param {any} event */
   emit(event) {
-    const { coalesceMs } = this.core.options;
-    if (coalesceMs > 0 && this.#hold(event, coalesceMs)) return;
+    if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
     this.#send(event);
   }
 
@@ -426,8 +468,7 @@ export class Driver {
   partialArguments(callId) {
     const kept = this.arguments.get(callId);
     if (!kept) {
-      const call = callsOf(this.answer).find((candidate) => candidate.callId === callId);
-      return call?.arguments;
+      return this.#callOf(callId)?.arguments;
     }
     if (!kept.json) {
       kept.json = new PartialJson();
@@ -453,10 +494,12 @@ export class Driver {
    * @param {number} slot
    */
   #cancel(slot) {
-    const controller = /** @type {any} */ (this.slots.get(slot));
+    const effect = this.slots.get(slot);
     this.slots.delete(slot);
-    if (controller?.reading && this.stopping === undefined) return void (controller.timer = later(() => controller.abort(), 200));
-    controller?.abort(this.abortReason instanceof Error ? this.abortReason : new DOMException(this.stopping ?? "not wanted any more", "AbortError"));
+    if (!effect) return;
+    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.stopping ?? "not wanted any more"));
+    if (effect.reading && this.stopping === undefined) effect.timer = later(stop, 200);
+    else stop();
   }
 
   // ---- answers of effects; what comes for a slot that is gone changes nothing
@@ -511,7 +554,7 @@ export class Driver {
   feed(slot, bytes) {
     if (this.ended) return;
     this.engine.write(bytes);
-    this.#leave((glue) => glue.feed(this.handle, slot, bytes.length));
+    this.poll(slot, bytes.length);
   }
 
   /** @param {number} slot */

@@ -28,8 +28,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "build",
-        usage: "build [--dev]",
-        about: "the npm package, into pkg/; with --dev unoptimised and quick",
+        usage: "build [--dev | --named]",
+        about: "the npm package, into pkg/; with --dev unoptimised and quick, with --named for profilers",
         run: pack::run,
     },
     Command {
