@@ -48,6 +48,10 @@ impl Inbox {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.mail.borrow().is_empty()
+    }
+
     fn take(&self) -> Option<AgentCommand> {
         self.0.mail.borrow_mut().pop_front()
     }
@@ -178,6 +182,8 @@ pub struct AgentStream {
     key: KeyOfTurn,
     /// What an effect said, until abort and mail are heard and, for the end of an answer, the listeners were told.
     held: Option<(EffectId, Polled)>,
+    /// The model call that gave a piece of its answer last.
+    flowing: Option<EffectId>,
     /// Whether the tools of this round were looked at.
     round_over: bool,
     abort_heard: bool,
@@ -222,6 +228,7 @@ impl AgentStream {
             tasks: Tasks::default(),
             key: KeyOfTurn::default(),
             held: None,
+            flowing: None,
             round_over: true,
             abort_heard: false,
             result: None,
@@ -299,6 +306,12 @@ impl AgentStream {
                     self.start(id, effect);
                 }
                 None if self.state.is_ended() => return Poll::Ready(Next::End),
+                None if self.flowing.is_some() => {
+                    if let Some(event) = self.flow() {
+                        (self.line.listener)(&event);
+                        return Poll::Ready(Next::Event(event));
+                    }
+                }
                 None => match self.poll_tasks(cx, told) {
                     Poll::Ready(true) => {}
                     Poll::Ready(false) => return Poll::Ready(Next::Barrier),
@@ -306,6 +319,27 @@ impl AgentStream {
                 },
             }
         }
+    }
+
+    /// The way of most events: the answer goes on, and nothing else has happened that would come first.
+    fn flow(&mut self) -> Option<AgentEvent> {
+        while let Some(id) = self.flowing.take() {
+            let waits = self.held.is_some() || !self.round_over || !self.line.inbox.is_empty();
+            if waits || self.line.cancel.is_cancelled() {
+                return None;
+            }
+            let reply = self.tasks.poll_on(id)?;
+            match self.state.flow(self.config.ports.timer.now(), id, reply) {
+                Ok(event) => {
+                    self.flowing = Some(id);
+                    if event.is_some() {
+                        return event;
+                    }
+                }
+                Err(other) => self.held = Some((id, Polled::More(other))),
+            }
+        }
+        None
     }
 
     /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
@@ -361,7 +395,10 @@ impl AgentStream {
 
     fn take_polled(&mut self, id: EffectId, polled: Polled) {
         match polled {
-            Polled::More(reply) => self.step(Input::Reply(id, reply)),
+            Polled::More(reply) => {
+                self.flowing = matches!(reply, Reply::Stream(_)).then_some(id);
+                self.step(Input::Reply(id, reply));
+            }
             Polled::Last(reply) => {
                 self.hear_progress();
                 self.tasks.remove(id);

@@ -38,7 +38,8 @@ pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<A
     let Some(first) = models.first().cloned() else {
         return Err(misuse("there is no model; set `model`, for example openai(\"gpt-5-mini\", { apiKey })"));
     };
-    let mut config = AgentLoopConfig::new(first, Rc::new(JsTimer { host: host.clone(), own_sleep: has("sleep") }));
+    let mut config =
+        AgentLoopConfig::new(first, Rc::new(JsTimer { host: host.clone(), own_sleep: has("sleep") }));
     config.set_models(models);
     let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
     for told in list(settings, "tools") {

@@ -202,11 +202,16 @@ function quietly(work) {
  * @param {any} run @param {number} slot @param {any} effect @param {Slot} state
  */
 async function pump(run, slot, { url, headers, model }, state) {
-  const { signal } = state;
   const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
-  const response = await fetchIt(url, { method: "POST", headers, body, signal });
-  if (signal.aborted) return;
+  const init = {
+    method: "POST", headers, body,
+    get signal() {
+      return state.signal;
+    },
+  };
+  const response = await fetchIt(url, init);
+  if (state.aborted) return quietly(() => response.body?.cancel());
   if (!response.ok) {
     const bytes = await bounded(response);
     return run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);

@@ -78,7 +78,9 @@ pub fn build(kind: Kind) -> Result<Built> {
 
     // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
-    let bound = workshop.make("bindgen", (fs::read(&compiled)?, kind == Kind::Named), |folder| bind(&compiled, kind, folder))?;
+    let bound = workshop.make("bindgen", (fs::read(&compiled)?, kind == Kind::Named), |folder| {
+        bind(&compiled, kind, folder)
+    })?;
     let loader = fs::read(bound.join(BOUND_JS))?;
     let glue =
         workshop.make("glue", (loader, &lock), |folder| strip_loader(&bound, &folder.join("glue.js")))?;
