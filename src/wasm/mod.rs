@@ -340,15 +340,16 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
     at_desk(handle, |desk| desk.stream_delta(slot, kind, index, delta));
 }
 
-/// An effect has its answer, JSON; see `ports.rs` for what each answers.
+/// An effect has its answer, a text or JSON; see `ports.rs` for what each answers.
 #[wasm_bindgen]
-pub fn resolve(handle: u32, slot: SlotId, answer: &str) {
-    at_desk(handle, |desk| desk.resolve(slot, Ok(answer)));
+pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
+    let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
+    at_desk(handle, |desk| desk.resolve(slot, answer.map_err(|error| error.text())));
 }
 
 /// An effect failed; why.
 #[wasm_bindgen]
-pub fn reject(handle: u32, slot: SlotId, reason: &str) {
+pub fn reject(handle: u32, slot: SlotId, reason: String) {
     at_desk(handle, |desk| desk.resolve(slot, Err(reason)));
 }
 

@@ -127,7 +127,7 @@ async function execute(run, slot, effect, state) {
     core.checked.delete(callId);
     const checked = check instanceof Promise ? await check : check;
     if (checked?.error) return { invalid: checked.error };
-    const output = await prepared.definition.execute(checked ? checked.value : JSON.parse(effect.arguments), {
+    const output = await prepared.definition.execute(checked ? checked.value : effect.arguments, {
       callId, toolName: name, runId: run.runId, sessionId: core.sessionId,
       get signal() {
         return state.signal;
@@ -145,7 +145,7 @@ async function execute(run, slot, effect, state) {
       },
     });
     if (output === CANCELLED) return { cancelled: true };
-    return toResult(output);
+    return typeof output === "string" ? output : toResult(output);
   } catch (error) {
     core.noteThrown(error);
     return { failed: textOf(error) };

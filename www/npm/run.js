@@ -308,6 +308,12 @@ export class Driver {
         return this.#cancel(number);
       case KIND.RECEIPT:
         return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
+      case KIND.TURN_START:
+        this.turn = { turnIndex: number, message: false, answered: false };
+        return this.emit({ type: "turn_start", runId, turnIndex: number });
+      case KIND.MESSAGE_START:
+        if (this.turn) this.turn.message = true;
+        return this.emit({ type: "message_start", runId });
       case KIND.MESSAGE_END:
         if (this.turn) this.turn.answered = true;
         return this.emit({ type: "message_end", runId, message: this.answer });
@@ -345,10 +351,6 @@ export class Driver {
   /** @param {any} event */
   #note(event) {
     switch (event.type) {
-      case "turn_start":
-        return void (this.turn = { turnIndex: event.turnIndex, message: false, answered: false });
-      case "message_start":
-        return void (this.turn && (this.turn.message = true));
       case "message_end":
         return void (this.turn && (this.turn.answered = true));
       case "message_reset":
@@ -507,9 +509,11 @@ export class Driver {
   /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
   resolve(slot, answer, wakes) {
     if (!this.slots.has(slot)) return;
-    const text = JSON.stringify(answer ?? null);
+    // Most tools answer with a text.
+    const isText = typeof answer === "string";
+    const text = isText ? answer : JSON.stringify(answer ?? null);
     this.slots.delete(slot);
-    this.#leave((glue) => glue.resolve(this.handle, slot, text), wakes);
+    this.#leave((glue) => glue.resolve(this.handle, slot, text, isText), wakes);
   }
 
   /** @param {number} slot @param {unknown} error */
