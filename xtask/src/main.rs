@@ -1,6 +1,7 @@
 //! `cargo xtask NAME`: everything this repository does besides `cargo build`.
 
 mod args;
+mod bench;
 mod conformance;
 mod demo;
 mod fixtures;
@@ -49,6 +50,12 @@ const COMMANDS: &[Command] = &[
         usage: "e2e [NAME...] [--skip NAME] [--list]",
         about: "checks against what must be fetched first: a real model on this machine",
         run: test::e2e,
+    },
+    Command {
+        name: "bench",
+        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]",
+        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md",
+        run: bench::run,
     },
     Command {
         name: "setup",
