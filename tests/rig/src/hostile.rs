@@ -228,7 +228,7 @@ impl World {
             Err(error) => return self.fault(format!("it cannot be prompted: {error}")),
         };
         // Now and then nobody wants to see the end.
-        let mut left = if self.dice.chance(4) { self.dice.below(30) } else { usize::MAX };
+        let mut left = if self.dice.chance(4) { 1 + self.dice.below(30) } else { usize::MAX };
         while left > 0 {
             left -= 1;
             match self.clock.run(stream.next()) {
