@@ -152,7 +152,7 @@ impl Step<'_> {
         }
     }
 
-    fn requires_approval(&self, call: &ToolCallBlock) -> bool {
+    pub(super) fn requires_approval(&self, call: &ToolCallBlock) -> bool {
         match self.spec(&call.tool_name).map(|(_, spec)| &spec.requires_approval) {
             None | Some(ApprovalNeed::Never) => false,
             Some(ApprovalNeed::Always) => true,
@@ -176,6 +176,16 @@ impl Step<'_> {
         if !self.rules.has_approver {
             return;
         }
+        self.ask_approver(batch, place, call, requires_approval);
+    }
+
+    pub(super) fn ask_approver(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        call: &ToolCallBlock,
+        requires_approval: bool,
+    ) {
         let effect = self.start(Effect::Approve(ApprovalRequest {
             call_id: call.call_id.clone(),
             tool_name: call.tool_name.clone(),
@@ -288,7 +298,7 @@ impl Step<'_> {
     }
 
     /// Takes the batch as far as it goes without anybody's answer, and ends it when nothing is left.
-    fn advance(&mut self, mut batch: Box<Batch>) {
+    pub(super) fn advance(&mut self, mut batch: Box<Batch>) {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
         if self.rules.steering.when == SteeringTime::Immediate {
@@ -346,8 +356,7 @@ impl Step<'_> {
         let Some(call) = batch.calls.get(place) else { return };
         let effective = with_arguments(&call.block, &call.arguments);
         let Some((tool, spec)) = self.spec(&effective.tool_name) else {
-            let known = known_tools(&self.rules.tools);
-            return self.settle(batch, place, ToolResultCause::UnknownTool, &known);
+            return self.settle_unknown(batch, place);
         };
         let fits = if !effective.arguments.is_object() {
             let got = effective.arguments.to_value().kind();
@@ -365,6 +374,11 @@ impl Step<'_> {
                 batch.cleared.push(place);
             }
         }
+    }
+
+    pub(super) fn settle_unknown(&mut self, batch: &mut Batch, place: usize) {
+        let known = known_tools(&self.rules.tools);
+        self.settle(batch, place, ToolResultCause::UnknownTool, &known);
     }
 
     fn spec(&self, name: &str) -> Option<(usize, &ToolSpec)> {
@@ -464,7 +478,7 @@ impl Step<'_> {
         }
     }
 
-    fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
+    pub(super) fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
         let effect = Effect::Execute {
@@ -722,6 +736,7 @@ impl Step<'_> {
             is_error: result.is_error,
             cause,
             timestamp: self.now,
+            foreign: None,
         });
         call.result = Some(result.clone());
         match status {
@@ -755,7 +770,7 @@ impl Step<'_> {
     }
 
     /// Tells the hooks of the results in the history, one after the other.
-    fn tell_hooks(&mut self, batch: &mut Batch) {
+    pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
         while batch.after_hook.is_none() && batch.told < batch.committed {
             let call = batch.calls.get(batch.told);
             batch.told += 1;
@@ -883,7 +898,7 @@ impl Batch {
     }
 }
 
-fn new_batch(answer: Answer) -> Batch {
+pub(super) fn new_batch(answer: Answer) -> Batch {
     let calls: Vec<Call> = answer
         .message
         .tool_calls()

@@ -34,6 +34,7 @@ impl Step<'_> {
         match input {
             Input::Begin(prompts) => self.begin(prompts),
             Input::Continue => self.continue_run(),
+            Input::Resume => self.resume_run(),
             Input::Reply(id, reply) => self.reply(id, reply),
             Input::Command(command) => self.command(command),
             Input::Abort(reason) => self.abort(&reason),
@@ -65,6 +66,7 @@ impl Step<'_> {
 
     fn open_run(&mut self) {
         self.emit(AgentEvent::AgentStart);
+        self.s.began = self.now;
         if let Some(ms) = self.rules.timeouts.total {
             self.s.total_timer = Some(self.start(Effect::Sleep { ms }));
         }
@@ -180,6 +182,10 @@ impl Step<'_> {
             self.append_arrived();
             return self.ask_again();
         }
+        self.compact();
+    }
+
+    pub(super) fn compact(&mut self) {
         let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());
         let effect = self.start(Effect::Compact { model });
         self.s.phase = Phase::Compacting { effect };
@@ -411,13 +417,14 @@ impl Step<'_> {
         }
     }
 
-    fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
+    pub(super) fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
         let timer = self.s.total_timer.take();
         self.cancel_some(timer);
         for (poll, _) in std::mem::take(&mut self.s.polls) {
             self.cancel(poll);
         }
         self.s.phase = Phase::Ended;
+        self.s.end = Some((stop_reason, error.clone()));
         let event = AgentEvent::AgentEnd {
             messages: self.s.new_messages.clone(),
             stop_reason,
@@ -463,10 +470,11 @@ impl Step<'_> {
 
     fn interrupt_ask(&mut self, ask: Ask, error: ErrorInfo) {
         match ask.step {
-            AskStep::BeforeHook(effect) | AskStep::BackingOff(effect) => {
+            AskStep::BeforeHook(effect) | AskStep::BackingOff(effect, _) => {
                 self.cancel(effect);
                 self.stop_message(error);
             }
+            AskStep::Cut(_) => self.stop_message(error),
             AskStep::Streaming(streaming) => {
                 self.cancel(streaming.effect);
                 self.cancel_some(streaming.watchdog);
@@ -510,6 +518,7 @@ impl Step<'_> {
             stop_reason,
             error: Some(error.clone()),
             timestamp: self.now,
+            foreign: None,
         });
         self.s.usage.add(&message.usage);
         self.s.turn.message_open = false;

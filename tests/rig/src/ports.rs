@@ -206,6 +206,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 stop_reason: if calls { MessageStopReason::ToolUse } else { MessageStopReason::Stop },
                 error: None,
                 timestamp: 1,
+                foreign: None,
             }
             .into()
         }
@@ -219,6 +220,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 is_error: given.is_error,
                 cause: None,
                 timestamp: 1,
+                foreign: None,
             }
             .into()
         }
