@@ -66,11 +66,13 @@ const EFFECTS = {
 
   tool: execute,
 
-  async key({ core }, slot, { provider }) {
+  async key(run, slot, { provider }) {
+    const { core } = run;
     const { getApiKey } = core.options;
     const own = core.models.find((/** @type {any} */ model) => typeof model[SETUP]?.apiKey === "function" && core.providerOf(model) === provider) ?? core.models[0];
     const fromModel = own[SETUP]?.apiKey;
-    return (await getApiKey?.(provider)) ?? (typeof fromModel === "function" ? await fromModel() : fromModel) ?? null;
+    const key = await getApiKey?.(provider);
+    return key ?? (typeof fromModel === "function" && run.stopping === undefined ? await fromModel() : fromModel) ?? null;
   },
 
   async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
@@ -81,7 +83,16 @@ const EFFECTS = {
   async hook(run, slot, { stage, kind, ...told }) {
     const context = { runId: run.runId, ...told };
     if (context.messages) context.messages = run.resolveRefs(context.messages);
-    for (const hooks of [run.core.options.hooks].flat()) await hooks[stage]?.(context);
+    for (const hooks of [run.core.options.hooks].flat()) {
+      // The one before may have stopped the run: then nobody else is told.
+      if (run.stopping !== undefined) break;
+      try {
+        await hooks[stage]?.(context);
+      } catch (error) {
+        // What fails while it is told of an error changes nothing.
+        if (stage !== "onError") throw error;
+      }
+    }
     return null;
   },
 
