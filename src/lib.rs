@@ -22,6 +22,7 @@ pub mod message;
 pub mod overflow;
 pub mod policy;
 pub mod ports;
+pub mod price;
 pub mod provider;
 pub mod retry;
 pub mod state;

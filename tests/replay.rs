@@ -11,10 +11,10 @@ use serde_json::Value;
 use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolResultMessage, Usage,
 };
-use turnwheel::provider::Wire;
-use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
-use turnwheel::provider::gemini::{Gemini, GeminiOptions};
-use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
+use turnwheel::provider::anthropic::Anthropic;
+use turnwheel::provider::gemini::Gemini;
+use turnwheel::provider::openai_responses::OpenAiResponses;
+use turnwheel::provider::{Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent, ModelRequest};
 
 /// The answers of a folder and the bodies of the requests after them. `model` asks.
@@ -95,6 +95,7 @@ fn next_request(wire: &mut dyn Wire, answer: &Rc<AssistantMessage>, model: &str)
         options: Rc::default(),
         api_key: None,
         output: None,
+        session_id: None,
     };
     serde_json::from_slice(&wire.encode(&request).body).unwrap()
 }
@@ -109,7 +110,7 @@ fn of_type<'v>(blocks: &'v [Value], kinds: &[&str]) -> Vec<&'v Value> {
 
 #[test]
 fn anthropic_gets_its_thinking_back_unchanged_and_a_result_for_each_call() {
-    let new = || -> Box<dyn Wire> { Box::new(Anthropic::new(AnthropicOptions::default())) };
+    let new = || -> Box<dyn Wire> { Box::new(Anthropic::new(WireOptions::default()).unwrap()) };
     for (name, answer, body) in requests("anthropic", new, "claude-sonnet-4-5") {
         let messages = list(&body, "messages");
         let Some(at) = messages.iter().position(|message| message["role"] == "assistant") else {
@@ -149,7 +150,7 @@ fn anthropic_gets_its_thinking_back_unchanged_and_a_result_for_each_call() {
 
 #[test]
 fn responses_gets_thinking_in_front_of_what_came_of_it_and_an_output_for_each_call() {
-    let new = || -> Box<dyn Wire> { Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default())) };
+    let new = || -> Box<dyn Wire> { Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()) };
     let mut thoughts = 0;
     for (name, _, body) in requests("openai-responses", new, "gpt-5-mini") {
         let input = list(&body, "input");
@@ -171,7 +172,7 @@ fn responses_gets_thinking_in_front_of_what_came_of_it_and_an_output_for_each_ca
 
 #[test]
 fn gemini_gets_every_signature_back_on_its_part_and_a_response_for_each_call() {
-    let new = || -> Box<dyn Wire> { Box::new(Gemini::new(GeminiOptions::default())) };
+    let new = || -> Box<dyn Wire> { Box::new(Gemini::new(WireOptions::default()).unwrap()) };
     for (name, answer, body) in requests("gemini", new, "gemini-3-pro-preview") {
         let contents = list(&body, "contents");
         assert!(contents.iter().all(|content| !list(content, "parts").is_empty()), "{name}");
