@@ -58,7 +58,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fixtures",
-        usage: "fixtures DIR",
+        usage: "fixtures DIR [--engine native|wasm]",
         about: "plays recorded provider answers of a directory through the wires and compares",
         run: play_fixtures,
     },
@@ -118,7 +118,21 @@ fn main() -> ExitCode {
 }
 
 fn play_fixtures(args: &[String]) -> Result<ExitCode> {
-    Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(directory(args)?)))))
+    let args = args::Args::parse(args, &[], &["--engine"])?;
+    let dir = directory(&args.words)?;
+    match args.value("--engine").unwrap_or("native") {
+        "native" => Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(dir))))),
+        "wasm" => play_in_node("tests/js/fixtures.mjs", dir),
+        other => Err(Misuse(args::unknown("engine", other, &["native", "wasm"])).into()),
+    }
+}
+
+/// The package, built where it is not, plays a directory in Node.
+fn play_in_node(script: &str, dir: &str) -> Result<ExitCode> {
+    setup::for_build()?;
+    pack::build(pack::Kind::Release)?;
+    let status = run::command("node").arg(run::root().join(script)).arg(std::fs::canonicalize(dir)?).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn play_vectors(args: &[String]) -> Result<ExitCode> {

@@ -76,6 +76,8 @@ const PARTS: &[Part] = &[
     Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
             "--judge", "tests/data/oracle/golden"] },
+    Part { name: "fixtures-wasm", files: "tests/js/fixtures.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["node", "FILES", "tests/data/fixtures"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
