@@ -8,6 +8,12 @@ export const SETUP = Symbol.for("turnwheel.model");
 
 const OPTIONS = ["apiKey", "baseUrl", "headers", "fetch", "contextWindow", "price", "compat", "supportsTools"];
 
+/** Names only: which of them a wire has, and what they may be, the engine knows. */
+const SWITCHES = [
+  "server", "maxTokensField", "developerRole", "streamOptions", "store", "parallelToolCalls", "strict", "reasoning", "toolIds", "replayReasoning",
+  "toolResultName", "assistantAfterTool", "cacheControl", "cacheTtl", "promptCacheKey",
+];
+
 /** Where servers are that speak OpenAI's wires. In one's own part of an address stand capitals. @type {Record<string, string>} */
 const SERVERS = {
   ollama: "http://localhost:11434/v1",
@@ -78,7 +84,10 @@ function wire(provider, kind, id, options, more = []) {
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) throw misuse(`model \`${id}\`: unknown option \`${name}\`${didYouMean(name, known)}`);
   }
-  const { apiKey, baseUrl, price } = options;
+  const { apiKey, baseUrl, price, compat } = options;
+  for (const name of Object.keys(compat ?? {})) {
+    if (!SWITCHES.includes(name)) throw misuse(`model \`${id}\`: unknown \`compat\` switch \`${name}\`${didYouMean(name, SWITCHES)}`);
+  }
   if (apiKey !== undefined && typeof apiKey !== "string" && typeof apiKey !== "function") {
     throw misuse(`model \`${id}\`: \`apiKey\` must be a text or a function, got ${kindOf(apiKey)}`);
   }
@@ -88,7 +97,7 @@ function wire(provider, kind, id, options, more = []) {
   if (price !== undefined) {
     const parts = typeof price === "object" && price !== null ? [price.input, price.output, price.cacheRead ?? 0, price.cacheWrite ?? 0] : [];
     // Enough for any price, and little enough for sums in whole numbers.
-    if (parts.length === 0 || parts.some((part) => !(part >= 0 && part < 1e9))) {
+    if (parts.length === 0 || parts.some((part) => typeof part !== "number" || !(part >= 0 && part < 1e9))) {
       throw misuse(`model \`${id}\`: \`price\` must be { input, output, cacheRead?, cacheWrite? }, numbers for a million tokens`);
     }
   }
