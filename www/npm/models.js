@@ -58,7 +58,7 @@ export function gemini(id, options = {}) {
 export function openaiCompatible(id, options) {
   const known = located(id, options);
   if (typeof known?.baseUrl !== "string" || known.baseUrl === "") {
-    throw misuse(`openaiCompatible("${id}") needs the server's address or its name, for example { baseUrl: "http://localhost:11434/v1" } or { server: "ollama" }`);
+    throw misuse(`openaiCompatible("${id}") needs the server's address, for example { baseUrl: "http://localhost:11434/v1" }, or its name: { server: "ollama" }`);
   }
   return wire(options.server ?? "openai-compatible", "openai-chat", id, known);
 }
