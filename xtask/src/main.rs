@@ -4,6 +4,7 @@ mod args;
 mod conformance;
 mod demo;
 mod fixtures;
+mod fuzz;
 mod pack;
 mod run;
 mod setup;
@@ -74,6 +75,12 @@ const COMMANDS: &[Command] = &[
         about: "plays every scenario of a directory in virtual time and writes one trace each",
         run: conformance::run,
     },
+    Command {
+        name: "fuzz",
+        usage: "fuzz [TARGET...] [--minutes N | --seconds N] [--seed N]",
+        about: "feeds damaged recordings to every decoder, the readers of SSE and JSON: ten minutes each, or as told",
+        run: fuzz::run,
+    },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
     // (conformance); what CI shall run of it is a row in test.rs.
 ];
@@ -131,7 +138,8 @@ fn play_fixtures(args: &[String]) -> Result<ExitCode> {
 fn play_in_node(script: &str, dir: &str) -> Result<ExitCode> {
     setup::for_build()?;
     pack::build(pack::Kind::Release)?;
-    let status = run::command("node").arg(run::root().join(script)).arg(std::fs::canonicalize(dir)?).status()?;
+    let status =
+        run::command("node").arg(run::root().join(script)).arg(std::fs::canonicalize(dir)?).status()?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

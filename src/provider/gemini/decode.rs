@@ -121,9 +121,6 @@ impl Answer {
         for part in chunk.parts {
             self.part(part, out);
         }
-        if self.progress.is_ended {
-            return;
-        }
         if let Some(usage) = chunk.usage {
             self.progress.tell_usage(usage, out);
         }
