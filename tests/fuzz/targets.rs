@@ -130,6 +130,7 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
         stop_reason,
         error: None,
         timestamp: 0,
+        foreign: None,
     });
     let result = |call: &turnwheel::message::ToolCallBlock| {
         LlmMessage::ToolResult(Rc::new(ToolResultMessage {
@@ -140,6 +141,7 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
             is_error: true,
             cause: None,
             timestamp: 0,
+            foreign: None,
         }))
     };
     let mut messages: Vec<_> = AgentMessage::user("Go").as_llm().into_iter().collect();
