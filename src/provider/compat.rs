@@ -173,6 +173,29 @@ const SERVERS: [&str; 18] = [
     "openai-compatible",
 ];
 
+/// The ends of the names of hosts, and who is there.
+const HOSTS: [(&str, &str); 19] = [
+    ("openai.com", "openai"),
+    ("openai.azure.com", "azure"),
+    ("ai.azure.com", "azure"),
+    ("cognitiveservices.azure.com", "azure"),
+    ("openrouter.ai", "openrouter"),
+    ("groq.com", "groq"),
+    ("mistral.ai", "mistral"),
+    ("deepseek.com", "deepseek"),
+    ("x.ai", "xai"),
+    ("together.xyz", "together"),
+    ("together.ai", "together"),
+    ("moonshot.ai", "moonshot"),
+    ("moonshot.cn", "moonshot"),
+    ("z.ai", "zai"),
+    ("bigmodel.cn", "zai"),
+    ("minimax.io", "minimax"),
+    ("minimaxi.com", "minimax"),
+    ("aliyuncs.com", "alibaba"),
+    ("ollama.com", "ollama"),
+];
+
 /// The provider's name and its switches, by the address of the server.
 pub fn known(base_url: &str) -> (&'static str, Compat) {
     let (host, port, path) = address(base_url);
@@ -180,36 +203,29 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         host.strip_suffix(domain).is_some_and(|front| front.is_empty() || front.ends_with('.'))
     };
     let is_local = matches!(host, "localhost" | "0.0.0.0" | "[::1]" | "host.docker.internal")
-        || host.starts_with("127.")
-        || host.starts_with("192.168.")
-        || host.starts_with("10.");
-    let name = match (host, port) {
-        _ if is("openai.com") => "openai",
-        _ if is("openai.azure.com") || is("ai.azure.com") || is("cognitiveservices.azure.com") => "azure",
-        _ if is("openrouter.ai") => "openrouter",
-        _ if is("groq.com") => "groq",
-        _ if is("mistral.ai") => "mistral",
-        _ if is("deepseek.com") => "deepseek",
-        _ if is("x.ai") => "xai",
-        _ if is("together.xyz") || is("together.ai") => "together",
-        _ if is("moonshot.ai") || is("moonshot.cn") => "moonshot",
-        _ if is("z.ai") || is("bigmodel.cn") => "zai",
-        _ if is("minimax.io") || is("minimaxi.com") => "minimax",
-        _ if is("aliyuncs.com") => "alibaba",
-        _ if is("ollama.com") => "ollama",
+        || ["127.", "192.168.", "10."].iter().any(|start| host.starts_with(start));
+    let at_home = match port {
+        "11434" => "ollama",
+        "8080" => "llama.cpp",
+        "1234" => "lmstudio",
+        "8000" => "vllm",
+        _ => "",
+    };
+    let name = if host == "gateway.ai.cloudflare.com" {
         // `/v1/ACCOUNT/GATEWAY/PROVIDER`: the server behind the gateway counts.
-        _ if host == "gateway.ai.cloudflare.com" => match path.split('/').nth(4).unwrap_or_default() {
+        match path.split('/').nth(4).unwrap_or_default() {
             "grok" => "xai",
             "azure-openai" => "azure",
-            behind => SERVERS.iter().find(|name| **name == behind).copied().unwrap_or("openai-compatible"),
-        },
-        _ if is("cloudflare.com") && contains(path, "/ai/") => "workers-ai",
-        (_, "11434") if is_local => "ollama",
-        (_, "8080") if is_local => "llama.cpp",
-        (_, "1234") if is_local => "lmstudio",
-        (_, "8000") if is_local => "vllm",
-        _ => "openai-compatible",
+            behind => SERVERS.iter().find(|name| **name == behind).copied().unwrap_or_default(),
+        }
+    } else if is("cloudflare.com") && contains(path, "/ai/") {
+        "workers-ai"
+    } else if is_local {
+        at_home
+    } else {
+        HOSTS.iter().find(|(domain, _)| is(domain)).map_or("", |(_, name)| name)
     };
+    let name = if name.is_empty() { "openai-compatible" } else { name };
     let mut compat = of(name);
     // Whatever runs at home, on whatever port: none of these servers refuses the question for its usage.
     compat.stream_options |= is_local;
@@ -297,23 +313,34 @@ impl Compat {
     }
 
     fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        let flag = match name {
+            "developerRole" => &mut self.developer_role,
+            "streamOptions" => &mut self.stream_options,
+            "store" => &mut self.store,
+            "parallelToolCalls" => &mut self.parallel_tool_calls,
+            "toolResultName" => &mut self.tool_result_name,
+            "assistantAfterTool" => &mut self.assistant_after_tool,
+            "cacheControl" => &mut self.cache_control,
+            "promptCacheKey" => &mut self.prompt_cache_key,
+            "strict" => {
+                self.strict = if read_flag(name, value)? { Strict::Always } else { Strict::Never };
+                return Ok(());
+            }
+            _ => return self.set_word(name, value),
+        };
+        *flag = read_flag(name, value)?;
+        Ok(())
+    }
+
+    fn set_word(&mut self, name: &str, value: &Value) -> Result<(), String> {
         match name {
-            "developerRole" => self.developer_role = flag(name, value)?,
-            "streamOptions" => self.stream_options = flag(name, value)?,
-            "store" => self.store = flag(name, value)?,
-            "parallelToolCalls" => self.parallel_tool_calls = flag(name, value)?,
-            "toolResultName" => self.tool_result_name = flag(name, value)?,
-            "assistantAfterTool" => self.assistant_after_tool = flag(name, value)?,
-            "cacheControl" => self.cache_control = flag(name, value)?,
-            "promptCacheKey" => self.prompt_cache_key = flag(name, value)?,
-            "cacheTtl" => self.cache_ttl = word(name, value, &[("5m", "5m"), ("1h", "1h")])?,
-            "strict" => self.strict = if flag(name, value)? { Strict::Always } else { Strict::Never },
             "maxTokensField" => {
                 let words =
                     [("max_tokens", "max_tokens"), ("max_completion_tokens", "max_completion_tokens")];
                 self.max_tokens_field = word(name, value, &words)?;
             }
             "reasoning" => self.reasoning = word(name, value, &REASONING_STYLES)?,
+            "cacheTtl" => self.cache_ttl = word(name, value, &[("5m", "5m"), ("1h", "1h")])?,
             "toolIds" => self.tool_ids = word(name, value, &TOOL_IDS)?,
             "replayReasoning" => self.replay = word(name, value, &REPLAYS)?,
             // `apply` knows the names.
@@ -348,7 +375,7 @@ const REPLAYS: [(&str, Replay); 5] = [
     ("thinking", Replay::ThinkingChunk),
 ];
 
-fn flag(name: &str, value: &Value) -> Result<bool, String> {
+fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| ["`compat.", name, "` must be a boolean, got ", value.kind()].concat())
 }
 

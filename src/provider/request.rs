@@ -32,6 +32,22 @@ pub(super) fn headers(
     headers
 }
 
+/// An address without slashes at its end, and what follows its question mark.
+#[inline(never)]
+pub(super) fn split_query(base_url: &str) -> (&str, &str) {
+    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
+    (base.trim_end_matches('/'), query)
+}
+
+/// The header in which servers of OpenAI's wires take a key.
+pub(super) fn openai_key(provider: &str, key: &str) -> (&'static str, String) {
+    if provider == "azure" {
+        ("api-key", key.to_owned())
+    } else {
+        ("authorization", ["Bearer ", key].concat())
+    }
+}
+
 /// An address with what followed its question mark.
 pub(super) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();

@@ -8,7 +8,7 @@ use crate::provider::HttpRequest;
 use crate::provider::WireOptions;
 use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, effort, headers, join_query, sampling};
+use crate::provider::request::{Body, Tools, effort, headers, join_query, sampling, split_query};
 use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
 
 use super::PROVIDER;
@@ -289,8 +289,7 @@ fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>
 }
 
 fn url(base_url: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let (base, path) = match base {
         "" => ("https://api.anthropic.com", "/v1/messages"),
         base if base.ends_with("/messages") => (base, ""),

@@ -6,7 +6,7 @@ use crate::json::{ObjectWriter, RawJson, ToJson, Value};
 use crate::provider::HttpRequest;
 use crate::provider::compat::ReasoningStyle;
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, Written, effort, headers, join_query};
+use crate::provider::request::{Body, Tools, Written, effort, headers, join_query, split_query};
 use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
 use crate::text::contains;
 
@@ -224,8 +224,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
 }
 
 fn url(base_url: &str, model: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let (base, version) = match base {
         "" => ("https://generativelanguage.googleapis.com", "/v1beta"),
         base if base.ends_with("generativelanguage.googleapis.com")

@@ -1,7 +1,6 @@
 //! Arguments that come in pieces, each with the path where it belongs: `$.a.b[0]`. They are written as JSON while they
 //! come; a model writes them in the order in which they stand in the text.
 
-use crate::id_map::IdMap;
 use crate::json::{ToJson, Value, write_str};
 
 /// What is written so far, as far as the rest depends on it.
@@ -19,7 +18,7 @@ struct Level {
     /// Members or items begun.
     count: usize,
     /// The names of the members of an object.
-    keys: IdMap<String, ()>,
+    keys: Vec<String>,
     /// The path of the member or item that was begun last.
     last: Option<Step>,
 }
@@ -32,6 +31,9 @@ enum Step {
 
 /// Items that a list may skip by its paths alone.
 const MAX_GAP: usize = 1_000;
+
+/// Members that an object may have; each is compared with those before it.
+const MAX_KEYS: usize = 10_000;
 
 /// A piece that belongs before what is written already.
 #[derive(Debug)]
@@ -128,7 +130,7 @@ impl PartialArguments {
     fn enter(&mut self, step: Option<&Step>, out: &mut String) {
         let is_list = matches!(step, Some(Step::Index(_))) && !self.open.is_empty();
         out.push(if is_list { '[' } else { '{' });
-        self.open.push(Level { is_list, count: 0, keys: IdMap::default(), last: None });
+        self.open.push(Level { is_list, count: 0, keys: Vec::new(), last: None });
     }
 }
 
@@ -136,7 +138,8 @@ impl Level {
     /// Begins a member or item.
     fn begin(&mut self, step: &Step, out: &mut String) -> Written {
         match step {
-            Step::Key(key) if !self.is_list && self.keys.insert(key.clone(), ()).is_none() => {
+            Step::Key(key) if !self.is_list && self.count < MAX_KEYS && !self.keys.contains(key) => {
+                self.keys.push(key.clone());
                 if self.count > 0 {
                     out.push(',');
                 }

@@ -7,7 +7,8 @@ use crate::provider::HttpRequest;
 use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, Tools, always_thinks, effort, headers, is_reasoning_model, join_query as join, sampling,
+    Body, Tools, always_thinks, effort, headers, is_reasoning_model, join_query as join, openai_key,
+    sampling, split_query,
 };
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 use crate::text::contains;
@@ -59,10 +60,7 @@ impl Encoder {
     fn headers(&self, request: &ModelRequest) -> Vec<(String, String)> {
         let mut own = Vec::new();
         if let Some(key) = &request.api_key {
-            own.push(match self.provider {
-                "azure" => ("api-key", key.as_ref().to_owned()),
-                _ => ("authorization", ["Bearer ", key].concat()),
-            });
+            own.push(openai_key(self.provider, key));
         }
         headers(own, &self.headers, &request.options)
     }
@@ -258,8 +256,7 @@ fn write_output(schema: &RawJson, strict: Strict, out: &mut String) {
 }
 
 fn url(base_url: &str, model: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let (mut path, mut version) = ("/chat/completions", "");
     if base.ends_with(path) {
         path = "";

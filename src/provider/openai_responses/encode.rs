@@ -7,7 +7,8 @@ use crate::provider::HttpRequest;
 use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, sampling,
+    Body, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, openai_key, sampling,
+    split_query,
 };
 use crate::stream::{ModelRequest, ToolChoice, ToolSchema};
 
@@ -46,10 +47,7 @@ impl Encoder {
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let mut own = Vec::new();
         if let Some(key) = &request.api_key {
-            own.push(match self.provider {
-                "azure" => ("api-key", key.as_ref().to_owned()),
-                _ => ("authorization", ["Bearer ", key].concat()),
-            });
+            own.push(openai_key(self.provider, key));
         }
         HttpRequest {
             url: self.url.clone(),
@@ -175,8 +173,7 @@ fn write_format(schema: &RawJson, strict: Strict, out: &mut String) {
 }
 
 fn url(base_url: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let path = if base.ends_with("/responses") {
         ""
     } else if base.ends_with(".azure.com") {
