@@ -199,6 +199,11 @@ impl Tasks {
         None
     }
 
+    /// Whether nothing is going on.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// Whether some effect was woken since it was looked at.
     pub(super) fn has_woken(&self) -> bool {
         self.woken.with(|queues| !queues.tools.is_empty() || !queues.others.is_empty())
