@@ -222,8 +222,17 @@ fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
     let compat = told.get("compat").cloned().unwrap_or_default();
     let dangerously_allow_browser =
         told.get("dangerouslyAllowBrowser").and_then(Value::as_bool).unwrap_or(false);
-    let options =
-        WireOptions { base_url, headers, compat, dangerously_allow_browser, limits: Limits::default() };
+    let limit = |key: &str, usual: usize| {
+        let told = told.path(&["limits", key]).and_then(Value::as_u64);
+        told.and_then(|most| usize::try_from(most).ok()).unwrap_or(usual)
+    };
+    let usual = Limits::default();
+    let limits = Limits {
+        line: limit("line", usual.line),
+        calls: limit("calls", usual.calls),
+        arguments: limit("arguments", usual.arguments),
+    };
+    let options = WireOptions { base_url, headers, compat, dangerously_allow_browser, limits };
     provider::wire(name, options).map_err(misuse)
 }
 

@@ -106,6 +106,25 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
   });
 }
 
+test("an answer without end is given up at its limits, which are options, and is not asked for again", async () => {
+  const call = (/** @type {number} */ index, /** @type {string} */ text) => sse({ choices: [{ index: 0, delta: { tool_calls: [{ index, id: `c${index}`, function: { name: "t", arguments: text } }] } }] });
+  /** @type {[any, () => string, RegExp][]} */
+  const cases = [
+    [{ line: 1000 }, () => "x".repeat(300), /a line of the stream is longer than 1000 bytes/],
+    [{ line: 1000 }, () => `:${"x".repeat(300)}`, /a line of the stream is longer than 1000 bytes/],
+    [{ calls: 5 }, () => call(n++, "{}"), /more than 5 tool calls/],
+    [{ arguments: 2000 }, () => call(0, "x".repeat(300)), /arguments of the tool calls are longer than 2000 bytes/],
+  ];
+  let n = 0;
+  for (const [limits, piece, words] of cases) {
+    const bytes = new TextEncoder();
+    const endless = () => new Response(new ReadableStream({ pull: (controller) => controller.enqueue(bytes.encode(piece())) }));
+    const { result, all } = await hear(new Agent({ model: openai("m", { limits, fetch: async () => endless() }), host: clock().host }).prompt("Hello"));
+    assert.match(result.error.message, words);
+    assert.deepEqual([result.error.info.retryable, all("retry_attempt").length], [false, 0]);
+  }
+});
+
 test("a price that is none is refused", () => {
   for (const price of [1, {}, { input: 1 }, { input: -1, output: 1 }, { input: "1", output: 2 }, { input: NaN, output: 1 }]) {
     misused(() => openai("m", /** @type {any} */ ({ price })), /`price` must be/);

@@ -6,7 +6,7 @@ import { didYouMean, kindOf, misuse } from "./errors.js";
 /** What the engine needs to know of a model, hidden from the user's view. */
 export const SETUP = Symbol.for("turnwheel.model");
 
-const OPTIONS = ["apiKey", "baseUrl", "headers", "fetch", "contextWindow", "price", "compat", "supportsTools"];
+const OPTIONS = ["apiKey", "baseUrl", "headers", "fetch", "contextWindow", "price", "compat", "limits", "supportsTools"];
 
 /** Names only: which of them a wire has, and what they may be, the engine knows. */
 const SWITCHES = [
@@ -173,13 +173,13 @@ export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
-  const { wire, baseUrl, headers, compat, apiKey, price, supportsTools, dangerouslyAllowBrowser } = model[SETUP] ?? {};
+  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, dangerouslyAllowBrowser } = model[SETUP] ?? {};
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
     provider: model.provider ?? "custom", id: model.id,
-    ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }), ...(price && { price }),
+    ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }), ...(price && { price }), ...(limits && { limits }),
     ...(typeof apiKey === "string" && { apiKey }), ...(supportsTools === false && { supportsTools }),
     ...(dangerouslyAllowBrowser === true && { dangerouslyAllowBrowser }),
   };
