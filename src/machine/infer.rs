@@ -149,6 +149,7 @@ impl Step<'_> {
             options: self.rules.stream_options.clone(),
             api_key: None,
             output: None,
+            session_id: None,
         };
         self.fit_request(&mut request, 0);
         request

@@ -285,6 +285,7 @@ function causeText(cause) {
 /** @param {string} url @param {boolean} local @param {string} page */
 function corsHint(url, local, page) {
   if (url.includes("generativelanguage.googleapis.com/v1beta/openai")) return "Google's OpenAI-compatible address takes no calls from browsers; put a proxy in between.";
+  if (url.includes("api.anthropic.com")) return "Anthropic answers browsers only with `dangerouslyAllowBrowser: true`; or put a proxy of yours in between (`baseUrl`).";
   if (url.includes(":11434")) return `For Ollama start it with OLLAMA_ORIGINS=${page}.`;
   if (url.includes(":1234")) return "For LM Studio switch CORS on (`lms server start --cors`).";
   if (local) return `Start the server with CORS allowed for ${page} (llama.cpp: --cors-origins, vLLM: --allowed-origins).`;
