@@ -6,7 +6,7 @@ import { Agent, approve, options } from "./world.mjs";
 /**
  * One life: from the beginning or a checkpoint, until the run ends or `die` is called for the event with that number.
  * @param {any} own the world
- * @param {{ from?: any, until?: number, hear(event: any): void, die(checkpoint: any): void }} how
+ * @param {{ from?: any, until?: number, hear(event: any, agent: any): void, die(checkpoint: any): void }} how
  * @returns {Promise<any>} the agent, when the run has ended
  */
 export async function live(own, { from, until = Infinity, hear, die }) {
@@ -14,8 +14,9 @@ export async function live(own, { from, until = Infinity, hear, die }) {
   let heard = 0;
   agent.subscribe((/** @type {any} */ event) => {
     if (own.dead) return;
-    hear(event);
-    if (++heard !== until) return;
+    hear(event, agent);
+    // With its end told, the run is over: there is nothing to go on with.
+    if (++heard !== until || event.type === "agent_end") return;
     const checkpoint = agent.checkpoint();
     own.dead = true;
     die(checkpoint);
