@@ -22,7 +22,7 @@ use crate::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
-use crate::ports::{AgentRunContext, HookCall};
+use crate::ports::{AgentRunContext, CompactionCall, HookCall};
 use crate::state::SessionState;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{ToolContext, ToolOutcome, Updates};
@@ -558,7 +558,8 @@ impl AgentStream {
                     return self.step(Input::Reply(id, Reply::Compacted(None)));
                 };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
-                let answer = guard(|| Ok(engine.compact(messages, model, cancel.clone())));
+                let call = CompactionCall { messages, model, cancel: cancel.clone() };
+                let answer = guard(|| Ok(engine.compact(&self.context, call)));
                 Work::once(answer, |compaction| Reply::Compacted(Some(compaction)))
             }
             Effect::Approve(request) => {

@@ -19,6 +19,7 @@ use crate::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions}
 use crate::provider::{Limits, Wire};
 use crate::retry::RetryConfig;
 use crate::stream::StreamOptions;
+use crate::summarize::Summarizer;
 use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
 
 use super::http::HttpModel;
@@ -159,6 +160,11 @@ fn functions(
     }
     if has("compaction") {
         config.ports.compaction = Some(Rc::new(JsCompaction));
+    }
+    if has("summarize")
+        && let Some(engine) = Summarizer::of(config)
+    {
+        config.ports.compaction = Some(Rc::new(engine));
     }
     if has("approveTool") {
         config.set_approver(Rc::new(JsApprover));
