@@ -13,13 +13,16 @@ use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 
 use crate::cancel::CancelToken;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::checkpoint::CheckpointEnvelopeV1;
 use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
-use crate::json::RawJson;
+use crate::json::{ObjectWriter, RawJson};
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
+    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, tell_first,
+    unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::{AgentRunContext, CompactionCall, HookCall};
@@ -75,6 +78,11 @@ impl Inbox {
         letters
     }
 
+    /// What waits in the box.
+    pub(crate) fn mail(&self) -> Vec<AgentCommand> {
+        self.0.mail.borrow().iter().cloned().collect()
+    }
+
     pub(crate) fn take_all(&self) -> VecDeque<AgentCommand> {
         self.0.mail.take()
     }
@@ -115,6 +123,8 @@ pub struct Published {
 pub(crate) struct Line {
     pub(crate) config: Rc<RefCell<Rc<AgentLoopConfig>>>,
     pub(crate) inbox: Inbox,
+    /// What the runs before this one used.
+    pub(crate) used: Rc<Cell<Usage>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
     pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
@@ -199,11 +209,15 @@ pub struct AgentStream {
     tasks: Tasks,
     /// The key of this turn.
     key: KeyOfTurn,
+    /// Events of the run from before its checkpoint that nobody was told of.
+    untold: Vec<AgentEvent>,
     /// What an effect said, until abort and mail are heard and, for the end of an answer, the listeners were told.
     held: Option<(EffectId, Polled)>,
     /// Whether the tools of this round were looked at.
     round_over: bool,
     abort_heard: bool,
+    /// What the clock said last.
+    now: u64,
     result: Option<AgentLoopResult>,
 }
 
@@ -221,6 +235,7 @@ impl AgentStream {
         let line = Line {
             config: Rc::new(RefCell::new(Rc::new(config))),
             inbox: Inbox::default(),
+            used: Rc::default(),
             cancel,
             published: Rc::default(),
             listener: Rc::new(|_| {}),
@@ -244,9 +259,11 @@ impl AgentStream {
             scratch: Vec::new(),
             tasks: Tasks::default(),
             key: KeyOfTurn::default(),
+            untold: Vec::new(),
             held: None,
             round_over: true,
             abort_heard: false,
+            now: 0,
             result: None,
         };
         stream.publish();
@@ -271,6 +288,67 @@ impl AgentStream {
     /// How the run ended; `None` before its end.
     pub fn result(&self) -> Option<&AgentLoopResult> {
         self.result.as_ref()
+    }
+
+    /// A run that goes on from a checkpoint, with the events that nobody was told of.
+    pub(crate) fn resumed(
+        line: Line,
+        state: LoopState,
+        untold: Vec<AgentEvent>,
+        context: AgentRunContext,
+    ) -> Self {
+        let mut stream = AgentStream::new(line, state, Input::Resume, context);
+        stream.untold = untold;
+        stream
+    }
+
+    /// The run as it stands, to be put away and gone on with elsewhere: see [`Agent::restore`](crate::agent::Agent::restore).
+    /// May be taken at any moment, also in the middle of an answer, a batch or a wait.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
+        let end_told = self.result.is_some();
+        let mut own = String::new();
+        let mut object = ObjectWriter::new(&mut own);
+        self.write_checkpoint(end_told, &mut object);
+        object.end();
+        CheckpointEnvelopeV1::of_state(&self.context.run_id, self.state.messages(), &own)
+    }
+
+    /// Writes down what the run is at: the members of the state that a checkpoint keeps. With `end_told` the end of
+    /// the run was told, so that it is only history.
+    pub(crate) fn write_checkpoint(&mut self, end_told: bool, out: &mut ObjectWriter<'_>) {
+        self.hear_finished();
+        let session = self.state.session();
+        out.field("session", &session.snapshot()).field("changes", &session.changes());
+        out.field("usage", &self.line.used.get());
+        let mut mail = self.line.inbox.mail();
+        if !self.abort_heard
+            && let Some(reason) = self.line.cancel.reason()
+        {
+            mail.push(AgentCommand::Cancel(reason));
+        }
+        out.field("mail", &mail);
+        match &self.begin {
+            Some(Input::Begin(prompts)) => drop(out.field("prompts", prompts)),
+            Some(Input::Continue) => out.key("prompts").push_str("null"),
+            _ if end_told => {}
+            _ => {
+                let now = self.config.ports.timer.now();
+                let (unannounced, waiting) = unsaid(&self.outputs);
+                let untold: Vec<_> = self.untold.iter().cloned().chain(waiting).collect();
+                self.state.write_checkpoint(now, &unannounced, out.key("run"));
+                out.field("untold", &untold);
+            }
+        }
+    }
+
+    /// Takes the answers of tools that are done: what a tool has done must not be forgotten.
+    fn hear_finished(&mut self) {
+        if self.begin.is_none() && !self.state.is_ended() {
+            self.hear_tools();
+            self.tasks.begin_round();
+            self.hear_tools();
+        }
     }
 
     /// Runs to the end and gives the result.
@@ -333,8 +411,13 @@ impl AgentStream {
         }
     }
 
-    /// What was posted before the run counts, also that it shall not be.
+    /// What was posted before the run counts before it begins, also that it shall not be. A run that goes on says so
+    /// first, and what is still to tell.
     fn begin(&mut self, begin: Input) {
+        if matches!(begin, Input::Resume) {
+            self.step(begin);
+            return tell_first(std::mem::take(&mut self.untold), &mut self.outputs);
+        }
         let mut stop = None;
         while let Some(command) = self.line.inbox.take() {
             match command {
@@ -437,7 +520,10 @@ impl AgentStream {
 
     fn hear_mail(&mut self) -> bool {
         let mut heard = false;
-        while let Some(command) = self.line.inbox.take() {
+        // What comes after the end is for the next run.
+        while !self.state.is_ended()
+            && let Some(command) = self.line.inbox.take()
+        {
             heard = true;
             self.hear_progress();
             self.step(match command {
@@ -449,9 +535,10 @@ impl AgentStream {
     }
 
     fn step(&mut self, input: Input) {
-        let now = self.config.ports.timer.now();
+        // A clock that fails stands still.
+        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
         let mut out = std::mem::take(&mut self.scratch);
-        self.state.step(&self.config.rules, now, input, &mut out);
+        self.state.step(&self.config.rules, self.now, input, &mut out);
         self.outputs.extend(out.drain(..));
         self.scratch = out;
         self.publish();
@@ -574,7 +661,8 @@ impl AgentStream {
                 Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
             Effect::Hook(call) => {
-                let told = tell_hooks(config.clone(), self.context.clone(), call);
+                let run = self.line.cancel.clone();
+                let told = tell_hooks(config.clone(), self.context.clone(), run, call);
                 Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
             }
             Effect::Execute { tool, call_id, arguments } => {
@@ -588,6 +676,12 @@ impl AgentStream {
         if beside {
             // An answer that is there at once counts before anything else starts.
             let polled = self.tasks.poll(id);
+            if let Some(Polled::Last(Reply::Polled(messages))) = &polled
+                && messages.is_empty()
+            {
+                // Whoever was asked may have aborted or steered meanwhile: that counts before "nothing".
+                self.hear();
+            }
             polled.into_iter().for_each(|polled| self.take_polled(id, polled));
         }
     }
@@ -601,13 +695,15 @@ impl AgentStream {
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();
+        let tool_name =
+            config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
             return Work::tool(Box::pin(async { gone }), updates);
         };
         let context = ToolContext {
             call_id,
-            tool_name: tool.spec().schema.name.clone(),
+            tool_name,
             run_id: self.context.run_id.clone(),
             session_id: self.context.session_id.clone(),
             arguments,
@@ -644,7 +740,7 @@ impl AgentStream {
         if let Some((_, _, key)) = known {
             return call(request, key);
         }
-        let kept = self.key.clone();
+        let (kept, run) = (self.key.clone(), self.line.cancel.clone());
         let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
@@ -652,6 +748,10 @@ impl AgentStream {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };
+            if run.is_cancelled() {
+                // Who gives keys has stopped the run: no model is called any more.
+                return std::future::pending().await;
+            }
             match key {
                 Ok(key) => {
                     *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
@@ -730,12 +830,20 @@ impl Drop for AgentStream {
 async fn tell_hooks_in_order(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> Result<(), String> {
     let is_error = matches!(call, HookCall::OnError { .. });
+    // What is in the history is told also where the run was stopped before.
+    let is_past = matches!(call, HookCall::AfterInference { .. } | HookCall::AfterToolExecution { .. });
+    let was_stopped = is_past && run.is_cancelled();
     for hook in &config.ports.hooks {
         if !hook.stages().has(&call) {
             continue;
+        }
+        if run.is_cancelled() && !was_stopped {
+            // The hook before it has stopped the run: nobody else is told.
+            return std::future::pending().await;
         }
         let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
             Ok(mut future) => {
@@ -757,9 +865,10 @@ async fn tell_hooks_in_order(
 fn tell_hooks(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, call));
+    let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, run, call));
     // The hooks hear of it where it stands in the order of things, also where the run is stopped before they are done.
     match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Box::pin(std::future::ready(answer)),

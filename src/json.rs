@@ -456,6 +456,16 @@ impl<T: ToJson + ?Sized> ToJson for Rc<T> {
     }
 }
 
+impl ToJson for Map {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in self.iter() {
+            object.field(key, value);
+        }
+        object.end();
+    }
+}
+
 impl<T: ToJson> ToJson for [T] {
     fn write_json(&self, out: &mut String) {
         write_list(self, out);

@@ -355,3 +355,23 @@ fn damaged_messages_are_refused_or_read_but_never_break_anything() {
     }
     assert!(taken > 500 && refused > 50, "{taken} taken, {refused} refused");
 }
+
+/// What both halves write: this crate and www/npm/checkpoint.js. `TURNWHEEL_BLESS=1` writes it anew.
+#[test]
+fn the_package_writes_the_same() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoints/messages.json");
+    // Numbers that JavaScript cannot hold, and layouts, of which it knows nothing.
+    let odd = ["12345678901234567890123", "18446744073709551615", "\"layout\"", "\"a\":1,\"a\":2"];
+    let cases = (0..600).filter_map(|seed| {
+        let message = message(&Dice::new(seed));
+        let case =
+            ["{\"message\":", &message.to_json(), ",\"written\":", &to_stakai(&[message])[0].to_json(), "}"];
+        Some(case.concat()).filter(|case| !odd.iter().any(|odd| case.contains(odd)))
+    });
+    let written = ["[\n", &cases.collect::<Vec<_>>().join(",\n"), "\n]\n"].concat();
+    if std::env::var("TURNWHEEL_BLESS").is_ok() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &written).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
+}

@@ -48,6 +48,16 @@ pub enum Route {
     Provider,
 }
 
+impl Route {
+    /// One run of the loop polls, as the recorded engine does; to an agent somebody posts.
+    pub fn natural(scenario: &Scenario) -> Self {
+        match scenario.driver {
+            scenario::Driver::Loop => Route::Provider,
+            scenario::Driver::Agent => Route::Inbox,
+        }
+    }
+}
+
 /// What the triggers act on.
 #[derive(Clone)]
 pub enum Hands {
