@@ -146,6 +146,7 @@ impl Work {
             options: self.by.options.clone(),
             api_key: key,
             output: None,
+            session_id: None,
         };
         let mut attempt = 1;
         loop {

@@ -150,8 +150,8 @@ fn usage(dice: &Dice) -> Usage {
     let n = |dice: &Dice| *dice.pick(&[0, 0, 7, u64::MAX]);
     let reasoning = optional(dice, n);
     let total = n(dice);
-    Usage { input: n(dice), output: n(dice), cache_read: n(dice), cache_write: n(dice), reasoning, total }
-        .totalled()
+    let (input, output, cache_read, cache_write) = (n(dice), n(dice), n(dice), n(dice));
+    Usage { input, output, cache_read, cache_write, reasoning, total, ..Usage::default() }.totalled()
 }
 
 fn message(dice: &Dice) -> AgentMessage {

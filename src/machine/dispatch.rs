@@ -306,7 +306,7 @@ impl Step<'_> {
         }
         self.launch(&mut batch);
         if batch.running == 0 && self.s.table.is_waiting_for_user() {
-            // What was steered while the model still spoke does not wait for a person either.
+            // What came before the question waits for no person either.
             self.steer_if_any(&mut batch);
         }
         if self.is_over(&batch) {
