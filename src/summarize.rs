@@ -1,9 +1,11 @@
 //! The stock [`CompactionEngine`]: the agent's own model summarises what is old, the newest messages stay.
 
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
-use futures::StreamExt;
-use futures::future::{Either, LocalBoxFuture, select};
+use futures::Stream;
+use futures::future::LocalBoxFuture;
 
 use crate::config::{AgentLoopConfig, Model, Timeouts};
 use crate::context::{SummaryRules, estimate_tokens};
@@ -169,13 +171,18 @@ impl Work {
         let mut said = String::new();
         let mut limit = self.by.timeouts.first_chunk.or(self.by.timeouts.chunk);
         loop {
-            let event = match limit {
-                None => events.next().await,
-                Some(ms) => match select(events.next(), self.by.timer.sleep(ms)).await {
-                    Either::Left((event, _)) => event,
-                    Either::Right(_) => Some(E::Error(network("the model was silent for too long"))),
-                },
-            };
+            let mut alarm = limit.map(|ms| self.by.timer.sleep(ms));
+            let event = poll_fn(|cx| {
+                let event = events.as_mut().poll_next(cx);
+                let rings =
+                    event.is_pending() && alarm.as_mut().is_some_and(|a| a.as_mut().poll(cx).is_ready());
+                if rings {
+                    Poll::Ready(Some(E::Error(network("the model was silent for too long"))))
+                } else {
+                    event
+                }
+            });
+            let event = event.await;
             limit = self.by.timeouts.chunk;
             match event {
                 Some(E::Start) => said.clear(),

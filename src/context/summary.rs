@@ -1,7 +1,7 @@
 //! What a summary is made of: which messages stay, and the rest as texts of bounded length.
 
+use super::estimate_tokens;
 use super::window::tail_start;
-use super::{context_tokens, estimate_tokens};
 use crate::message::{AgentMessage, ContentBlock, ToolResultMessage, text_of};
 
 /// How a history is split for a summary. The default keeps some 10,000 tokens, or a quarter where that is less.
@@ -32,7 +32,7 @@ pub struct Split {
     pub request: Option<AgentMessage>,
     /// The newest messages. Results have their calls, and none is longer than all that may stay.
     pub kept: Vec<AgentMessage>,
-    /// Tokens of the history.
+    /// Tokens of the history, estimated.
     pub tokens: u64,
 }
 
@@ -61,7 +61,7 @@ impl SummaryRules {
             entries,
             request: request.cloned(),
             kept: kept.iter().map(|message| bounded(message, most)).collect(),
-            tokens: context_tokens(messages, &estimate_tokens),
+            tokens: sum,
         })
     }
 
