@@ -519,6 +519,10 @@ impl Step<'_> {
 impl LoopState {
     /// The hot path, which needs no rules: takes a piece of the answer that streams and gives the event to tell. What
     /// is no such piece comes back.
+    #[allow(
+        clippy::result_large_err,
+        reason = "what comes back is handed on at once; a box would cost one per answer"
+    )]
     pub(crate) fn flow(&mut self, now: u64, id: EffectId, reply: Reply) -> Result<Option<AgentEvent>, Reply> {
         use AssistantMessageEvent as E;
         let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };
