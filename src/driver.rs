@@ -25,7 +25,7 @@ use crate::machine::{
     unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
-use crate::ports::{AgentRunContext, HookCall};
+use crate::ports::{AgentRunContext, CompactionCall, HookCall};
 use crate::state::SessionState;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{ToolContext, ToolOutcome, Updates};
@@ -687,7 +687,8 @@ impl AgentStream {
                     return self.step(Input::Reply(id, Reply::Compacted(None)));
                 };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
-                let answer = guard(|| Ok(engine.compact(messages, model, cancel.clone())));
+                let call = CompactionCall { messages, model, cancel: cancel.clone() };
+                let answer = guard(|| Ok(engine.compact(&self.context, call)));
                 Work::once(answer, |compaction| Reply::Compacted(Some(compaction)))
             }
             Effect::Approve(request) => {

@@ -259,3 +259,21 @@ fn a_history_is_counted_by_what_the_provider_told_and_an_estimate_of_the_rest() 
     assert_eq!(context_tokens(&history, &estimate_tokens), 1_000 + 2 + 100);
     assert_eq!(context_tokens(&history[2..], &estimate_tokens), 102);
 }
+
+#[test]
+fn after_a_compaction_the_boundary_means_nothing() {
+    let trim =
+        BudgetTrim { keep_last_answers: 1, fraction: 0.5, context_window: 500, max_output_tokens: 100 };
+    let mut memory = TrimMemory::default();
+    let long = "w".repeat(300);
+    let history: Vec<AgentMessage> =
+        (0..6).flat_map(|n| [user(&n.to_string()), answer(&long, &[])]).collect();
+    assert!(trim.apply(&history, 0, &mut memory).is_some());
+    let before = memory.boundary;
+    assert!(before > 3);
+    // As many messages as before, but others: nothing of them was ever trimmed.
+    let compacted: Vec<AgentMessage> =
+        (0..6).flat_map(|n| [user(&n.to_string()), answer("short", &[])]).collect();
+    assert_eq!(trim.apply(&compacted, 0, &mut memory), None);
+    assert_eq!(memory.boundary, 0);
+}
