@@ -205,6 +205,7 @@ class App {
       if (this.isOver) {
         // The run was over before the message arrived: then it is simply the next one.
         sent.root.remove();
+        delete this.memory.shown[number]?.sent;
         return this.#ask(text);
       }
       sent.lost("not delivered, the run is over");
@@ -257,6 +258,8 @@ class App {
       model: modelOf(this.turnwheel, this.chooser.choice, pace),
       systemPrompt: SYSTEM_PROMPT,
       tools: demoTools({ tool: this.turnwheel.tool, pace, rename: (title) => void (document.title = title) }),
+      // What need not wait for a person does not.
+      gate: /** @type {const} */ ("prefix"),
       // At once, so that the one slow tool of this page can be cut short.
       steering: { when: /** @type {const} */ ("immediate"), inFlight: this.inFlight.value === "finish" ? /** @type {const} */ ("finish") : /** @type {const} */ ("cancel") },
     };
@@ -296,10 +299,10 @@ class App {
       if (event) this.#tell(event);
       if (event?.type === "agent_end") this.usage.end(/** @type {Trace} */ (this.traces.at(-1)));
     });
-    for (const letter of letters.values()) letter.kept();
     this.replayed = undefined;
     this.checkpoint = found.checkpoint;
     this.waits = this.traces.at(-1)?.stopReason === undefined;
+    for (const letter of letters.values()) this.waits ? letter.kept() : letter.lost("not delivered, the run is over");
     const { row, model } = this.chooser.choice;
     if (this.waits && row === found.who.row && model === found.who.model) this.#goOn();
     else if (this.waits) this.#askWhoGoesOn(found.who);

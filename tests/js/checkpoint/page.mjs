@@ -7,6 +7,9 @@ import { live, plain } from "./lives.mjs";
 import { world } from "./world.mjs";
 
 const store = indexedDBStore({ name: "lives" });
+let isOver = false;
+/** @type {string | undefined} */
+let failure;
 const remembered = () => JSON.parse(sessionStorage.getItem("schedule") ?? "null");
 const remember = (/** @type {any} */ schedule) => sessionStorage.setItem("schedule", JSON.stringify(schedule));
 
@@ -33,6 +36,7 @@ async function goOn() {
     },
   });
   remember({ ...schedule, history: plain(agent.messages) });
+  isOver = true;
 }
 
 /** Begins a schedule with a fresh page. @param {number} seed @param {number} most so many lives before the last one */
@@ -42,14 +46,14 @@ async function begin(seed, most) {
   location.reload();
 }
 
-/** What went wrong in the last schedule of lives, or how it ended. */
+/** What went wrong in a schedule of lives, or how it ended. It is asked in every frame. */
 function told() {
-  const { ran, events, history } = remembered() ?? {};
-  return failure ? { failure } : history && { ran, events, history };
+  if (failure) return { failure };
+  if (!isOver) return;
+  const { ran, events, history } = remembered();
+  return { ran, events, history };
 }
 
-/** @type {string | undefined} */
-let failure;
 /** Errors of the store, each as its message says it. */
 async function errors() {
   const of = (/** @type {() => any} */ work) => (async () => work())().then(() => "no error", (error) => error.message);
