@@ -7,11 +7,14 @@ use futures::channel::oneshot;
 
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::config::AgentLoopConfig;
 use crate::driver::{AgentStream, Inbox, Line, Published};
 use crate::error::{AgentError, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
+use crate::json::{FromJson, ObjectWriter, Value};
 use crate::machine::{AgentCommand, Input, Letter, LoopState, Receipt};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::AgentRunContext;
@@ -35,6 +38,29 @@ pub enum Delivery {
 }
 
 /// An agent: one conversation, one run at a time. Cloning it shares it.
+///
+/// ```
+/// use std::rc::Rc;
+/// use futures::executor::block_on;
+/// use turnwheel::agent::Agent;
+/// use turnwheel::cancel::CancelToken;
+/// use turnwheel::config::AgentLoopConfig;
+/// use turnwheel::ports::AgentRunContext;
+/// use turnwheel::scripted::{self, Clock};
+///
+/// let model = scripted::model([scripted::text("Monday, Tuesday."), scripted::text("Friday is free.")]);
+/// let agent = Agent::new(AgentLoopConfig::new(model, Rc::new(Clock::default())), Vec::new());
+/// agent.subscribe(|event| println!("{}", event.name()));
+///
+/// let who = AgentRunContext::new("run-1", "session-1");
+/// let run = agent.prompt(vec!["Plan my week".into()], who, CancelToken::new())?;
+/// drop(agent.steer("Leave Friday free".into())); // from anywhere, at any time
+/// let result = block_on(run.finish());
+///
+/// assert_eq!((result.text.as_str(), result.turns), ("Friday is free.", 2));
+/// assert_eq!(agent.messages().len(), 4);
+/// # Ok::<(), turnwheel::error::AgentError>(())
+/// ```
 #[derive(Clone)]
 pub struct Agent(Rc<Shared>);
 
@@ -48,7 +74,17 @@ struct Shared {
     receipts: RefCell<Table<u64, oneshot::Sender<Delivery>>>,
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
-    usage: Cell<Usage>,
+    usage: Rc<Cell<Usage>>,
+    /// A run that was read from a checkpoint and waits for [`Agent::continue_run`].
+    resume: RefCell<Option<Resume>>,
+}
+
+/// How a run goes on.
+enum Resume {
+    /// It had not begun.
+    Begin(Input),
+    /// Where it was, and the events that nobody was told of.
+    Run(Box<LoopState>, Vec<AgentEvent>),
 }
 
 type Subscriber = dyn Fn(&AgentEvent);
@@ -68,14 +104,57 @@ impl Agent {
             receipts: RefCell::default(),
             next: Cell::new(1),
             idle: RefCell::default(),
-            usage: Cell::default(),
+            usage: Rc::default(),
+            resume: RefCell::default(),
         }))
+    }
+
+    /// An agent as a checkpoint tells of it. What a run needs besides values (models, tools, rules) is in `config`;
+    /// [`Agent::continue_run`] goes on with the run, if there was one. A checkpoint of somebody else's is a history.
+    ///
+    /// # Errors
+    /// Where messages or state cannot be read; it says which.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn restore(
+        config: AgentLoopConfig,
+        checkpoint: &CheckpointEnvelopeV1,
+    ) -> Result<Self, CheckpointError> {
+        let agent = Agent::new(config, checkpoint.agent_messages()?);
+        let Some(own) = checkpoint.checked_state()? else { return Ok(agent) };
+        let untold = own.get("untold").map_or(Ok(Vec::new()), Vec::from_json);
+        let read = untold.and_then(|untold| agent.read_checkpoint(own, untold));
+        read.map_err(CheckpointError::InvalidPayload)?;
+        Ok(agent)
+    }
+
+    /// The agent as it stands, while no run of it is on; `now` is milliseconds since 1970. A run is asked itself: see
+    /// [`AgentStream::checkpoint`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn checkpoint(&self, now: u64) -> CheckpointEnvelopeV1 {
+        let mut own = String::new();
+        let mut object = ObjectWriter::new(&mut own);
+        self.write_checkpoint(now, &mut object);
+        object.end();
+        let resume = self.0.resume.borrow();
+        let run_id = match &*resume {
+            Some(Resume::Run(state, _)) => state.context().run_id.clone(),
+            _ => "".into(),
+        };
+        CheckpointEnvelopeV1::of_state(&run_id, &self.messages(), &own)
+    }
+
+    /// The ids of the run that waits to go on, for [`Agent::continue_run`]; any others may be given as well.
+    pub fn resumable(&self) -> Option<AgentRunContext> {
+        match &*self.0.resume.borrow() {
+            Some(Resume::Run(state, _)) => Some(state.context().clone()),
+            _ => None,
+        }
     }
 
     /// Starts a run with these messages. It goes on while the stream is polled.
     ///
     /// # Errors
-    /// Misuse, while another run is on, or without a message.
+    /// Misuse, while another run is on or waits to go on, or without a message.
     pub fn prompt(
         &self,
         prompts: Vec<AgentMessage>,
@@ -85,10 +164,14 @@ impl Agent {
         if prompts.is_empty() {
             return Err(AgentError::new(ErrorKind::Misuse, "a prompt needs at least one message"));
         }
+        if self.0.resume.borrow().is_some() {
+            let text = "a run waits to go on from its checkpoint; continue it first, or reset the agent";
+            return Err(AgentError::new(ErrorKind::Misuse, text));
+        }
         self.run(Input::Begin(prompts), context, cancel)
     }
 
-    /// Goes on from the history as it is.
+    /// Goes on: with the run that a checkpoint tells of, else from the history as it is.
     ///
     /// # Errors
     /// Misuse, while another run is on, on an empty history, and where the last message is the model's own and
@@ -98,6 +181,15 @@ impl Agent {
         context: AgentRunContext,
         cancel: CancelToken,
     ) -> Result<AgentStream, AgentError> {
+        match self.0.resume.take() {
+            None => {}
+            Some(Resume::Begin(begin)) => return self.run(begin, context, cancel),
+            Some(Resume::Run(mut state, untold)) => {
+                state.rename(context.clone());
+                let line = self.begin_line(cancel);
+                return Ok(AgentStream::resumed(line, *state, untold, context));
+            }
+        }
         let refusal = {
             let waiting = self.has_waiting();
             let published = self.0.published.borrow();
@@ -126,20 +218,31 @@ impl Agent {
             let text = "the agent is already running; steer it, queue a follow-up, or wait for it";
             return Err(AgentError::new(ErrorKind::Misuse, text));
         }
-        let before = std::mem::take(&mut *self.0.published.borrow().borrow_mut());
+        let before = {
+            let published = self.0.published.borrow();
+            let mut published = published.borrow_mut();
+            let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
+            (published.messages.clone(), queues)
+        };
         let session = self.0.session.borrow().clone();
-        let state = LoopState::new(context.clone(), before.messages.clone(), session)
-            .with_queues(before.steering, before.follow_up);
-        let published =
-            Rc::new(RefCell::new(Published { messages: before.messages, ..Published::default() }));
+        let (messages, (steering, follow_up)) = before;
+        let state = LoopState::new(context.clone(), messages, session).with_queues(steering, follow_up);
+        Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
+    }
+
+    /// What the agent and its next run share.
+    fn begin_line(&self, cancel: CancelToken) -> Line {
+        let messages = std::mem::take(&mut self.0.published.borrow().borrow_mut().messages);
+        let published = Rc::new(RefCell::new(Published { messages, ..Published::default() }));
         *self.0.published.borrow_mut() = published.clone();
         *self.0.cancel.borrow_mut() = cancel.clone();
         let (listening, receiving, ending) =
             (Rc::downgrade(&self.0), Rc::downgrade(&self.0), Rc::downgrade(&self.0));
         let board = Rc::downgrade(&published);
-        let line = Line {
+        Line {
             config: self.0.config.clone(),
             inbox: self.0.inbox.borrow().clone(),
+            used: self.0.usage.clone(),
             cancel,
             published,
             listener: Rc::new(move |event| {
@@ -163,8 +266,59 @@ impl Agent {
                     shared.wake_waiting();
                 }
             }),
+        }
+    }
+
+    /// Writes down what the agent is at, while no run of it is on: the members of the state that a checkpoint keeps.
+    pub(crate) fn write_checkpoint(&self, now: u64, out: &mut ObjectWriter<'_>) {
+        let session = self.0.session.borrow();
+        out.field("session", &session.snapshot()).field("changes", &session.changes());
+        out.field("usage", &self.0.usage.get());
+        let published = self.published();
+        let published = published.borrow();
+        let left = published.steering.iter().cloned().map(AgentCommand::Steer);
+        let left = left.chain(published.follow_up.iter().cloned().map(AgentCommand::FollowUp));
+        let mail: Vec<AgentCommand> = left.chain(self.0.inbox.borrow().mail()).collect();
+        out.field("mail", &mail);
+        match &*self.0.resume.borrow() {
+            None => {}
+            Some(Resume::Begin(Input::Begin(prompts))) => drop(out.field("prompts", prompts)),
+            Some(Resume::Begin(_)) => out.key("prompts").push_str("null"),
+            Some(Resume::Run(state, untold)) => {
+                state.write_checkpoint(now, &[], out.key("run"));
+                out.field("untold", untold);
+            }
+        }
+    }
+
+    /// Takes the state that a checkpoint keeps: [`Agent::continue_run`] goes on with its run. The history is already
+    /// that of the checkpoint. `untold` are the events of the run that nobody was told of.
+    ///
+    /// # Errors
+    /// What cannot be read, by its name; then nothing has changed.
+    pub(crate) fn read_checkpoint(&self, own: &Value, untold: Vec<AgentEvent>) -> Result<(), String> {
+        let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
+        let session = SessionState::restored(map("session"), map("changes"));
+        let mail = own.get("mail").map_or(Ok(Vec::new()), Vec::<AgentCommand>::from_json)?;
+        let resume = match (own.get("run"), own.get("prompts")) {
+            (Some(run), _) => {
+                let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
+                let state =
+                    state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
+                self.published().borrow_mut().pending_approvals = state.pending_approvals();
+                Some(Resume::Run(Box::new(state), untold))
+            }
+            (None, Some(prompts @ Value::Array(_))) => {
+                Some(Resume::Begin(Input::Begin(Vec::from_json(prompts)?)))
+            }
+            (None, Some(_)) => Some(Resume::Begin(Input::Continue)),
+            (None, None) => None,
         };
-        Ok(AgentStream::new(line, state, begin, context))
+        self.0.usage.set(own.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?);
+        *self.0.session.borrow_mut() = session;
+        *self.0.resume.borrow_mut() = resume;
+        mail.into_iter().for_each(|command| self.0.inbox.borrow().post(command));
+        Ok(())
     }
 
     /// Whether messages wait for the next run.
@@ -266,6 +420,7 @@ impl Agent {
         let session = SessionState::new(self.0.config.borrow().rules.session_state.clone());
         *self.0.session.borrow_mut() = session;
         self.0.usage.set(Usage::default());
+        self.0.resume.take();
         let receipts = self.0.receipts.take();
         for (_, receipt) in receipts {
             let _ = receipt.send(Delivery::NotDelivered);

@@ -140,6 +140,33 @@ pub struct ReadyCall {
 
 /// The table of one batch of calls: each goes `Pending → Ready → Dispatched`, in the order of their declaration.
 /// Decisions may come in any order, also before their batch.
+///
+/// ```
+/// use turnwheel::approval::{
+///     ApprovalGate, ApprovalStateMachine, DecisionSource, ToolApprovalAction, ToolDecision,
+/// };
+/// use turnwheel::json::RawJson;
+/// use turnwheel::message::ToolCallBlock;
+///
+/// let call = |id: &str, name: &str| ToolCallBlock {
+///     call_id: id.into(),
+///     tool_name: name.into(),
+///     arguments: RawJson::empty_object(),
+///     metadata: None,
+/// };
+/// let mut table = ApprovalStateMachine::default();
+/// table.open(vec![call("a", "delete"), call("b", "look")], |call| match call.tool_name.as_str() {
+///     "look" => ToolApprovalAction::Approve,
+///     _ => ToolApprovalAction::Ask,
+/// });
+/// assert!(table.next_ready(ApprovalGate::Prefix).is_none(), "`b` waits for `a`");
+///
+/// let no = ToolDecision::Reject { reason: Some("not today".into()) };
+/// table.resolve("a", no.clone(), DecisionSource::Command)?;
+/// let next = table.next_ready(ApprovalGate::Prefix).expect("it is decided");
+/// assert_eq!((next.call.call_id.as_str(), next.decision), ("a", no));
+/// # Ok::<(), turnwheel::approval::ApprovalError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalStateMachine {
     entries: Vec<ApprovalEntry>,
@@ -362,22 +389,33 @@ impl FromJson for ToolDecision {
         let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
         match action {
             Some("approve") => match value.get("arguments") {
-                None | Some(Value::Null) => Ok(ToolDecision::Accept),
-                Some(arguments @ Value::Object(_)) => Ok(ToolDecision::AcceptWith(arguments.to_raw())),
-                Some(other) => {
+                Some(other) if other.as_object().is_none() && !other.is_null() => {
                     Err(["the `arguments` of a decision must be an object, got ", other.kind()].concat())
                 }
+                _ => read_decision(value),
             },
-            Some("reject") => {
-                let reason = value.get("reason").and_then(Value::as_str).map(str::to_owned);
-                Ok(ToolDecision::Reject { reason })
-            }
-            Some("result") => result_decision(value),
-            other => {
-                let got = other.unwrap_or(value.kind());
-                Err(["a decision must be `approve`, `reject` or { action: \"result\", content }, got ", got]
-                    .concat())
-            }
+            _ => read_decision(value),
+        }
+    }
+}
+
+/// A decision as it stands, whatever its arguments are: that is judged when its call is.
+pub(crate) fn read_decision(value: &Value) -> Result<ToolDecision, String> {
+    let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
+    match action {
+        Some("approve") => match value.get("arguments") {
+            None | Some(Value::Null) => Ok(ToolDecision::Accept),
+            Some(arguments) => Ok(ToolDecision::AcceptWith(arguments.to_raw())),
+        },
+        Some("reject") => {
+            let reason = value.get("reason").and_then(Value::as_str).map(str::to_owned);
+            Ok(ToolDecision::Reject { reason })
+        }
+        Some("result") => result_decision(value),
+        other => {
+            let got = other.unwrap_or(value.kind());
+            Err(["a decision must be `approve`, `reject` or { action: \"result\", content }, got ", got]
+                .concat())
         }
     }
 }
@@ -422,7 +460,7 @@ impl FromJson for ApprovalEntry {
             Some("pending") => ApprovalState::Pending,
             Some("dispatched") => ApprovalState::Dispatched,
             Some("ready") => ApprovalState::Ready {
-                decision: ToolDecision::from_json(value.get("decision").unwrap_or(&Value::Null))?,
+                decision: read_decision(value.get("decision").unwrap_or(&Value::Null))?,
                 by: word("by").and_then(DecisionSource::from_word).unwrap_or(DecisionSource::Command),
             },
             _ => return Err("the `state` of a call must be `pending`, `ready` or `dispatched`".to_owned()),
@@ -453,7 +491,7 @@ impl FromJson for ApprovalStateMachine {
         for (id, decision) in
             value.get("parked").and_then(Value::as_object).into_iter().flat_map(|map| map.iter())
         {
-            parked.insert(id.to_owned(), ToolDecision::from_json(decision)?);
+            parked.insert(id.to_owned(), read_decision(decision)?);
         }
         Ok(ApprovalStateMachine { entries, dispatched, parked })
     }

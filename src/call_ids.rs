@@ -117,6 +117,7 @@ mod tests {
             stop_reason: MessageStopReason::ToolUse,
             error: None,
             timestamp: 0,
+            foreign: None,
         };
         assert_eq!(CallIds::of(&[message.into()]).claim("t1"), "t1#2");
     }

@@ -3,7 +3,7 @@
 
 mod tasks;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,13 +13,16 @@ use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 
 use crate::cancel::CancelToken;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::checkpoint::CheckpointEnvelopeV1;
 use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
-use crate::json::RawJson;
+use crate::json::{ObjectWriter, RawJson};
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
+    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, tell_first,
+    unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::{AgentRunContext, HookCall};
@@ -54,6 +57,11 @@ impl Inbox {
 
     fn take(&self) -> Option<AgentCommand> {
         self.0.mail.borrow_mut().pop_front()
+    }
+
+    /// What waits in the box.
+    pub(crate) fn mail(&self) -> Vec<AgentCommand> {
+        self.0.mail.borrow().iter().cloned().collect()
     }
 
     pub(crate) fn take_all(&self) -> VecDeque<AgentCommand> {
@@ -96,6 +104,8 @@ pub struct Published {
 pub(crate) struct Line {
     pub(crate) config: Rc<RefCell<Rc<AgentLoopConfig>>>,
     pub(crate) inbox: Inbox,
+    /// What the runs before this one used.
+    pub(crate) used: Rc<Cell<Usage>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
     pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
@@ -180,6 +190,8 @@ pub struct AgentStream {
     tasks: Tasks,
     /// The key of this turn.
     key: KeyOfTurn,
+    /// Events of the run from before its checkpoint that nobody was told of.
+    untold: Vec<AgentEvent>,
     /// What an effect said, until abort and mail are heard and, for the end of an answer, the listeners were told.
     held: Option<(EffectId, Polled)>,
     /// The model call that gave a piece of its answer last.
@@ -187,6 +199,8 @@ pub struct AgentStream {
     /// Whether the tools of this round were looked at.
     round_over: bool,
     abort_heard: bool,
+    /// What the clock said last.
+    now: u64,
     result: Option<AgentLoopResult>,
 }
 
@@ -204,6 +218,7 @@ impl AgentStream {
         let line = Line {
             config: Rc::new(RefCell::new(Rc::new(config))),
             inbox: Inbox::default(),
+            used: Rc::default(),
             cancel,
             published: Rc::default(),
             listener: Rc::new(|_| {}),
@@ -227,10 +242,12 @@ impl AgentStream {
             scratch: Vec::new(),
             tasks: Tasks::default(),
             key: KeyOfTurn::default(),
+            untold: Vec::new(),
             held: None,
             flowing: None,
             round_over: true,
             abort_heard: false,
+            now: 0,
             result: None,
         };
         stream.publish();
@@ -257,6 +274,67 @@ impl AgentStream {
         self.result.as_ref()
     }
 
+    /// A run that goes on from a checkpoint, with the events that nobody was told of.
+    pub(crate) fn resumed(
+        line: Line,
+        state: LoopState,
+        untold: Vec<AgentEvent>,
+        context: AgentRunContext,
+    ) -> Self {
+        let mut stream = AgentStream::new(line, state, Input::Resume, context);
+        stream.untold = untold;
+        stream
+    }
+
+    /// The run as it stands, to be put away and gone on with elsewhere: see [`Agent::restore`](crate::agent::Agent::restore).
+    /// May be taken at any moment, also in the middle of an answer, a batch or a wait.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
+        let end_told = self.result.is_some();
+        let mut own = String::new();
+        let mut object = ObjectWriter::new(&mut own);
+        self.write_checkpoint(end_told, &mut object);
+        object.end();
+        CheckpointEnvelopeV1::of_state(&self.context.run_id, self.state.messages(), &own)
+    }
+
+    /// Writes down what the run is at: the members of the state that a checkpoint keeps. With `end_told` the end of
+    /// the run was told, so that it is only history.
+    pub(crate) fn write_checkpoint(&mut self, end_told: bool, out: &mut ObjectWriter<'_>) {
+        self.hear_finished();
+        let session = self.state.session();
+        out.field("session", &session.snapshot()).field("changes", &session.changes());
+        out.field("usage", &self.line.used.get());
+        let mut mail = self.line.inbox.mail();
+        if !self.abort_heard
+            && let Some(reason) = self.line.cancel.reason()
+        {
+            mail.push(AgentCommand::Cancel(reason));
+        }
+        out.field("mail", &mail);
+        match &self.begin {
+            Some(Input::Begin(prompts)) => drop(out.field("prompts", prompts)),
+            Some(Input::Continue) => out.key("prompts").push_str("null"),
+            _ if end_told => {}
+            _ => {
+                let now = self.config.ports.timer.now();
+                let (unannounced, waiting) = unsaid(&self.outputs);
+                let untold: Vec<_> = self.untold.iter().cloned().chain(waiting).collect();
+                self.state.write_checkpoint(now, &unannounced, out.key("run"));
+                out.field("untold", &untold);
+            }
+        }
+    }
+
+    /// Takes the answers of tools that are done: what a tool has done must not be forgotten.
+    fn hear_finished(&mut self) {
+        if self.begin.is_none() && !self.state.is_ended() {
+            self.hear_tools();
+            self.tasks.begin_round();
+            self.hear_tools();
+        }
+    }
+
     /// Runs to the end and gives the result.
     pub async fn finish(mut self) -> AgentLoopResult {
         while self.next().await.is_some() {}
@@ -277,8 +355,7 @@ impl AgentStream {
     /// answer ends, before the listeners had their say.
     pub fn poll_output(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<Next> {
         if let Some(begin) = self.begin.take() {
-            self.hear_mail();
-            self.step(begin);
+            self.begin(begin);
         }
         loop {
             match self.outputs.pop_front() {
@@ -329,7 +406,8 @@ impl AgentStream {
                 return None;
             }
             let reply = self.tasks.poll_on(id)?;
-            match self.state.flow(self.config.ports.timer.now(), id, reply) {
+            self.look_at_clock();
+            match self.state.flow(self.now, id, reply) {
                 Ok(event) => {
                     self.flowing = Some(id);
                     if event.is_some() {
@@ -340,6 +418,16 @@ impl AgentStream {
             }
         }
         None
+    }
+
+    /// Mail from before the run counts before it begins. A run that goes on says so first, and what is still to tell.
+    fn begin(&mut self, begin: Input) {
+        if !matches!(begin, Input::Resume) {
+            self.hear_mail();
+            return self.step(begin);
+        }
+        self.step(begin);
+        tell_first(std::mem::take(&mut self.untold), &mut self.outputs);
     }
 
     /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
@@ -429,7 +517,10 @@ impl AgentStream {
 
     fn hear_mail(&mut self) -> bool {
         let mut heard = false;
-        while let Some(command) = self.line.inbox.take() {
+        // What comes after the end is for the next run.
+        while !self.state.is_ended()
+            && let Some(command) = self.line.inbox.take()
+        {
             heard = true;
             self.hear_progress();
             self.step(Input::Command(command));
@@ -438,12 +529,17 @@ impl AgentStream {
     }
 
     fn step(&mut self, input: Input) {
-        let now = self.config.ports.timer.now();
+        self.look_at_clock();
         let mut out = std::mem::take(&mut self.scratch);
-        self.state.step(&self.config.rules, now, input, &mut out);
+        self.state.step(&self.config.rules, self.now, input, &mut out);
         self.outputs.extend(out.drain(..));
         self.scratch = out;
         self.publish();
+    }
+
+    /// A clock that fails stands still.
+    fn look_at_clock(&mut self) {
+        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
     }
 
     /// Puts what changed where everybody may read it.
@@ -562,7 +658,8 @@ impl AgentStream {
                 Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
             Effect::Hook(call) => {
-                let told = tell_hooks(config.clone(), self.context.clone(), call);
+                let run = self.line.cancel.clone();
+                let told = tell_hooks(config.clone(), self.context.clone(), run, call);
                 Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
             }
             Effect::Execute { tool, call_id, arguments } => {
@@ -576,6 +673,12 @@ impl AgentStream {
         if beside {
             // An answer that is there at once counts before anything else starts.
             let polled = self.tasks.poll(id);
+            if let Some(Polled::Last(Reply::Polled(messages))) = &polled
+                && messages.is_empty()
+            {
+                // Whoever was asked may have aborted or steered meanwhile: that counts before "nothing".
+                self.hear();
+            }
             polled.into_iter().for_each(|polled| self.take_polled(id, polled));
         }
     }
@@ -589,13 +692,15 @@ impl AgentStream {
         cancel: CancelToken,
     ) -> Work {
         let updates = Updates::default();
+        let tool_name =
+            config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
             return Work::tool(Box::pin(async { gone }), updates);
         };
         let context = ToolContext {
             call_id,
-            tool_name: tool.spec().schema.name.clone(),
+            tool_name,
             run_id: self.context.run_id.clone(),
             session_id: self.context.session_id.clone(),
             arguments,
@@ -632,7 +737,7 @@ impl AgentStream {
         if let Some((_, _, key)) = known {
             return call(request, key);
         }
-        let kept = self.key.clone();
+        let (kept, run) = (self.key.clone(), self.line.cancel.clone());
         let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
@@ -640,6 +745,10 @@ impl AgentStream {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };
+            if run.is_cancelled() {
+                // Who gives keys has stopped the run: no model is called any more.
+                return std::future::pending().await;
+            }
             match key {
                 Ok(key) => {
                     *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
@@ -718,12 +827,17 @@ impl Drop for AgentStream {
 async fn tell_hooks_in_order(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> Result<(), String> {
     let is_error = matches!(call, HookCall::OnError { .. });
     for hook in &config.ports.hooks {
         if !hook.stages().has(&call) {
             continue;
+        }
+        if run.is_cancelled() {
+            // The hook before it has stopped the run: nobody else is told.
+            return std::future::pending().await;
         }
         let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
             Ok(mut future) => {
@@ -745,9 +859,10 @@ async fn tell_hooks_in_order(
 fn tell_hooks(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
+    run: CancelToken,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    Box::pin(tell_hooks_in_order(config, context, call))
+    Box::pin(tell_hooks_in_order(config, context, run, call))
 }
 
 fn hook_error(text: String) -> ErrorInfo {

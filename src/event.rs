@@ -1,11 +1,14 @@
 //! Events: what a run tells its listeners, in the order it happens. The JSON form is that of the npm package.
 //!
 //! ```text
-//! run     = agent_start turn* agent_end
+//! run     = (agent_start | run_resumed) turn* agent_end
 //! turn    = turn_start message? tools turn_end
 //! message = message_start (message_update | message_reset)* message_end
 //! tools   = each call once: tool_execution_start? tool_execution_update* tool_execution_end
 //! ```
+
+#[cfg(not(target_arch = "wasm32"))]
+mod read;
 
 use std::rc::Rc;
 
@@ -32,16 +35,23 @@ pub enum TurnEndReason {
 }
 
 impl TurnEndReason {
+    const WORDS: [(Self, &'static str); 6] = [
+        (Self::Complete, "complete"),
+        (Self::ToolsExecuted, "tools_executed"),
+        (Self::SteeringInterrupt, "steering_interrupt"),
+        (Self::Error, "error"),
+        (Self::Aborted, "aborted"),
+        (Self::Transfer, "transfer"),
+    ];
+
     /// The word used in events.
     pub fn as_str(self) -> &'static str {
-        match self {
-            TurnEndReason::Complete => "complete",
-            TurnEndReason::ToolsExecuted => "tools_executed",
-            TurnEndReason::SteeringInterrupt => "steering_interrupt",
-            TurnEndReason::Error => "error",
-            TurnEndReason::Aborted => "aborted",
-            TurnEndReason::Transfer => "transfer",
-        }
+        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("error", |(_, word)| word)
+    }
+
+    /// The reason of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
     }
 }
 
@@ -63,16 +73,23 @@ pub enum RunStopReason {
 }
 
 impl RunStopReason {
+    const WORDS: [(Self, &'static str); 6] = [
+        (Self::Completed, "completed"),
+        (Self::MaxTurns, "max_turns"),
+        (Self::PolicyStop, "policy_stop"),
+        (Self::Transfer, "transfer"),
+        (Self::Aborted, "aborted"),
+        (Self::Error, "error"),
+    ];
+
     /// The word used in events.
     pub fn as_str(self) -> &'static str {
-        match self {
-            RunStopReason::Completed => "completed",
-            RunStopReason::MaxTurns => "max_turns",
-            RunStopReason::PolicyStop => "policy_stop",
-            RunStopReason::Transfer => "transfer",
-            RunStopReason::Aborted => "aborted",
-            RunStopReason::Error => "error",
-        }
+        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("error", |(_, word)| word)
+    }
+
+    /// The reason of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
     }
 }
 
@@ -128,6 +145,18 @@ impl DecisionSource {
 pub enum AgentEvent {
     /// The run begins.
     AgentStart,
+    /// A run goes on that was read from a checkpoint. It comes in the place of `agent_start`, in the middle of whatever
+    /// the run was at; what follows joins what was told before.
+    RunResumed {
+        /// The turn that is on, or comes next; from 0.
+        turn_index: u32,
+        /// What there was of an answer; it is asked for again.
+        partial_message: Option<Rc<AssistantMessage>>,
+        /// Calls that wait for somebody's decision.
+        pending_approvals: Vec<ToolCallBlock>,
+        /// Calls that ran. Those whose tool may run twice run again, the others get a result that says so.
+        running_tools: Vec<ToolCallBlock>,
+    },
     /// The run is over; nothing follows.
     AgentEnd {
         /// Everything appended since the start, also what a compaction has dropped since.
@@ -305,6 +334,7 @@ impl AgentEvent {
     pub fn name(&self) -> &'static str {
         match self {
             AgentEvent::AgentStart => "agent_start",
+            AgentEvent::RunResumed { .. } => "run_resumed",
             AgentEvent::AgentEnd { .. } => "agent_end",
             AgentEvent::TurnStart { .. } => "turn_start",
             AgentEvent::TurnEnd { .. } => "turn_end",
@@ -337,6 +367,10 @@ impl AgentEvent {
         object.field("type", self.name());
         match self {
             AgentEvent::AgentStart | AgentEvent::MessageStart => {}
+            AgentEvent::RunResumed { turn_index, partial_message, pending_approvals, running_tools } => {
+                object.field("turnIndex", turn_index).optional("partialMessage", partial_message);
+                object.field("pendingApprovals", pending_approvals).field("runningTools", running_tools);
+            }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 object.field("messages", messages).field("stopReason", stop_reason.as_str());
                 object.field("usage", usage).field("turns", turns).optional("error", error);

@@ -3,6 +3,37 @@
 //!
 //! [`driver::agent_loop`] starts a run, [`agent::Agent`] keeps a conversation. Both give an
 //! [`driver::AgentStream`]: poll it and the run goes on; nothing is spawned.
+//!
+//! ```
+//! use std::rc::Rc;
+//! use futures::{StreamExt, executor::block_on};
+//! use turnwheel::cancel::CancelToken;
+//! use turnwheel::config::AgentLoopConfig;
+//! use turnwheel::driver::agent_loop;
+//! use turnwheel::event::AgentEvent;
+//! use turnwheel::json::RawJson;
+//! use turnwheel::ports::AgentRunContext;
+//! use turnwheel::scripted::{self, Clock};
+//! use turnwheel::tool::{AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
+//!
+//! let time = ToolSpec::new("time", "Tells the time", RawJson::parse(r#"{"type":"object"}"#)?);
+//! let time = tool(time, async |_: ToolContext| ToolOutcome::Completed(AgentToolResult::text("noon")));
+//! let model = scripted::model([scripted::calls([("a", "time", "{}")]), scripted::text("It is noon.")]);
+//! let mut config = AgentLoopConfig::new(model, Rc::new(Clock::default()));
+//! config.set_tools(vec![time])?;
+//!
+//! let who = AgentRunContext::new("run-1", "session-1");
+//! let mut run = agent_loop(vec!["What time is it?".into()], config, who, CancelToken::new());
+//! block_on(async {
+//!     while let Some(event) = run.next().await {
+//!         if let AgentEvent::MessageUpdate(delta) = event {
+//!             print!("{}", delta.text);
+//!         }
+//!     }
+//! });
+//! assert_eq!(run.result().expect("it is over").text, "It is noon.");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod agent;
 pub mod approval;
@@ -24,6 +55,8 @@ pub mod policy;
 pub mod ports;
 pub mod provider;
 pub mod retry;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod scripted;
 pub mod state;
 pub mod stream;
 pub mod stream_parts;

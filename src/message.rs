@@ -40,7 +40,8 @@ impl Usage {
     #[must_use]
     pub fn totalled(mut self) -> Self {
         if self.total == 0 {
-            self.total = self.input + self.output + self.cache_read + self.cache_write;
+            let prompt = self.input.saturating_add(self.cache_read).saturating_add(self.cache_write);
+            self.total = prompt.saturating_add(self.output);
         }
         self
     }
@@ -234,6 +235,8 @@ pub struct UserMessage {
     pub content: Vec<ContentBlock>,
     /// Milliseconds since 1970, by the host's clock.
     pub timestamp: u64,
+    /// What a checkpoint of another engine says of it beyond all this; written again, shown to nobody.
+    pub foreign: Option<RawJson>,
 }
 
 /// From the model: texts, thinking, tool calls.
@@ -253,6 +256,8 @@ pub struct AssistantMessage {
     pub error: Option<ErrorInfo>,
     /// Milliseconds since 1970, by the host's clock.
     pub timestamp: u64,
+    /// What a checkpoint of another engine says of it beyond all this; written again, shown to nobody.
+    pub foreign: Option<RawJson>,
 }
 
 impl AssistantMessage {
@@ -292,6 +297,8 @@ pub struct ToolResultMessage {
     pub cause: Option<ToolResultCause>,
     /// Milliseconds since 1970, by the host's clock.
     pub timestamp: u64,
+    /// What a checkpoint of another engine says of it beyond all this; written again, shown to nobody.
+    pub foreign: Option<RawJson>,
 }
 
 impl ToolResultMessage {
@@ -328,7 +335,7 @@ pub enum AgentMessage {
 impl AgentMessage {
     /// A user message with one text.
     pub fn user(text: impl Into<String>) -> Self {
-        UserMessage { content: vec![ContentBlock::text(text)], timestamp: 0 }.into()
+        UserMessage { content: vec![ContentBlock::text(text)], ..UserMessage::default() }.into()
     }
 
     /// What a provider can be given as it is; `None` for custom messages.
@@ -593,7 +600,7 @@ impl FromJson for UserMessage {
         let takes = |b: &ContentBlock| {
             matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::File(_))
         };
-        Ok(UserMessage { content: blocks(value, "user", takes)?, timestamp: timestamp(value) })
+        Ok(UserMessage { content: blocks(value, "user", takes)?, timestamp: timestamp(value), foreign: None })
     }
 }
 
@@ -633,6 +640,7 @@ impl FromJson for AssistantMessage {
             stop_reason,
             error: value.get("error").map(ErrorInfo::from_json).transpose()?,
             timestamp: timestamp(value),
+            foreign: None,
         })
     }
 }
@@ -660,6 +668,7 @@ impl FromJson for ToolResultMessage {
             is_error: value.get("isError").and_then(Value::as_bool).unwrap_or(false),
             cause: value.get("cause").and_then(Value::as_str).and_then(ToolResultCause::from_word),
             timestamp: timestamp(value),
+            foreign: None,
         })
     }
 }

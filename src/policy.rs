@@ -2,6 +2,23 @@
 //!
 //! In registration order; the first `Stop` wins and drops earlier injections of its slot. One that fails or panics
 //! counts as `Continue`, and its changes are taken back.
+//!
+//! ```
+//! use std::rc::Rc;
+//! use turnwheel::config::AgentLoopConfig;
+//! use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, Verdict};
+//! use turnwheel::scripted::{self, Clock};
+//!
+//! let mut config = AgentLoopConfig::new(scripted::model([]), Rc::new(Clock::default()));
+//! config.rules.pre_turn.push(Rc::new(|context: &PolicyContext<'_>| {
+//!     let spent = context.usage.total > 50_000;
+//!     Ok(if spent { Verdict::Stop("the budget is spent".into()) } else { Verdict::Continue })
+//! }));
+//! config.rules.pre_dispatch.push(Rc::new(|call: &mut DispatchCall<'_>| {
+//!     let shell = call.tool_name == "shell";
+//!     Ok(if shell { DispatchVerdict::Skip("no shell today".into()) } else { DispatchVerdict::Continue })
+//! }));
+//! ```
 
 use crate::event::CompactionReport;
 use crate::json::{Map, RawJson};

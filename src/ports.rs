@@ -23,6 +23,13 @@ pub struct AgentRunContext {
     pub session_id: Rc<str>,
 }
 
+impl AgentRunContext {
+    /// Names a run.
+    pub fn new(run_id: &str, session_id: &str) -> Self {
+        AgentRunContext { run_id: run_id.into(), session_id: session_id.into() }
+    }
+}
+
 /// Asks a model. Built on a wire and a transport, or on anything that answers.
 pub trait StreamFn {
     /// Starts the call. The stream ends after `Done` or `Error`; one that ends without either counts as a network
@@ -37,6 +44,35 @@ pub trait StreamFn {
     /// Whether [`ModelRequest::output`] is heeded. Otherwise the model is offered a tool that takes the answer.
     fn native_output(&self) -> bool {
         false
+    }
+}
+
+/// A closure is a model.
+///
+/// ```
+/// use futures::stream::{self, StreamExt};
+/// use turnwheel::cancel::CancelToken;
+/// use turnwheel::config::Model;
+/// use turnwheel::scripted;
+/// use turnwheel::stream::ModelRequest;
+///
+/// let echo = |request: ModelRequest, _: CancelToken| {
+///     let said = format!("I was told {} things.", request.messages.len());
+///     stream::iter(scripted::text(&said)).boxed_local()
+/// };
+/// let model = Model::new("mine", "echo", std::rc::Rc::new(echo));
+/// ```
+impl<F> StreamFn for F
+where
+    F: Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent>,
+{
+    fn stream(
+        &self,
+        request: ModelRequest,
+        _: &AgentRunContext,
+        cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        self(request, cancel)
     }
 }
 
@@ -87,6 +123,35 @@ pub trait Approver {
         request: ApprovalRequest,
         cancel: CancelToken,
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>>;
+}
+
+/// An asynchronous closure is an approver.
+///
+/// ```
+/// use std::rc::Rc;
+/// use turnwheel::approval::ToolDecision;
+/// use turnwheel::config::AgentLoopConfig;
+/// use turnwheel::ports::ApprovalRequest;
+/// use turnwheel::scripted::{self, Clock};
+///
+/// let mut config = AgentLoopConfig::new(scripted::model([]), Rc::new(Clock::default()));
+/// config.set_approver(Rc::new(async |call: ApprovalRequest| match call.tool_name.as_str() {
+///     "delete" => Err("nobody deletes anything here".to_owned()),
+///     _ => Ok(ToolDecision::Accept),
+/// }));
+/// ```
+impl<F, T> Approver for F
+where
+    F: Fn(ApprovalRequest) -> T,
+    T: Future<Output = Result<ToolDecision, String>> + 'static,
+{
+    fn decide(
+        &self,
+        request: ApprovalRequest,
+        _: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+        Box::pin(self(request))
+    }
 }
 
 /// Shortens a history that is too long for the model.

@@ -29,6 +29,20 @@ pub trait RetryStrategy {
 }
 
 /// The stock [`RetryStrategy`]: exponential back-off with jitter, and the server's own delay where it gave one.
+///
+/// ```
+/// use turnwheel::error::{ErrorInfo, ErrorKind};
+/// use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
+///
+/// let retry = RetryConfig { jitter: false, ..RetryConfig::default() };
+/// let mut busy = ErrorInfo::new(ErrorKind::Overloaded, "busy");
+/// assert_eq!(retry.delay(&busy, 1, 0), RetryVerdict::Wait(1_000));
+/// assert_eq!(retry.delay(&busy, 2, 0), RetryVerdict::Wait(2_000));
+/// assert_eq!(retry.delay(&busy, 3, 0), RetryVerdict::Stop);
+///
+/// busy.retry_after_ms = Some(120_000);
+/// assert_eq!(retry.delay(&busy, 1, 0), RetryVerdict::StopNaming(120_000));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryConfig {
     /// Calls in all, the first one included. 0 and 1 mean no retry.

@@ -21,6 +21,16 @@ impl SessionState {
         SessionState(Rc::new(RefCell::new(Inner { values, changes: Map::new() })))
     }
 
+    /// A state with these values, of which some were not told yet.
+    pub(crate) fn restored(values: Map, changes: Map) -> Self {
+        SessionState(Rc::new(RefCell::new(Inner { values, changes })))
+    }
+
+    /// What changed and was not told yet.
+    pub(crate) fn changes(&self) -> Map {
+        self.0.borrow().changes.clone()
+    }
+
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Value> {
         self.0.borrow().values.get(key).cloned()

@@ -233,3 +233,39 @@ pub trait AgentTool {
     /// Runs the call. Called once per call; a panic, also of the future, is that call's error result.
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome>;
 }
+
+struct FnTool<R> {
+    spec: ToolSpec,
+    run: R,
+}
+
+impl<R: Fn(ToolContext) -> F, F: Future<Output = ToolOutcome> + 'static> AgentTool for FnTool<R> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
+        Box::pin((self.run)(context))
+    }
+}
+
+/// A tool made of an asynchronous closure.
+///
+/// ```
+/// use turnwheel::json::RawJson;
+/// use turnwheel::tool::{AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
+///
+/// let spec = ToolSpec::new("shout", "Says it louder", RawJson::parse(r#"{"type":"object"}"#)?);
+/// let shout = tool(spec, async |context: ToolContext| {
+///     context.updates.text("taking a breath");
+///     ToolOutcome::Completed(AgentToolResult::text(context.arguments.as_str().to_uppercase()))
+/// });
+/// assert_eq!(&*shout.spec().schema.name, "shout");
+/// # Ok::<(), turnwheel::json::JsonError>(())
+/// ```
+pub fn tool<F: Future<Output = ToolOutcome> + 'static>(
+    spec: ToolSpec,
+    run: impl Fn(ToolContext) -> F + 'static,
+) -> Rc<dyn AgentTool> {
+    Rc::new(FnTool { spec, run })
+}

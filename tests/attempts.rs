@@ -12,9 +12,11 @@ use rig::clock::Clock;
 use rig::host::{
     Answer, Port, Stage, answers, brief, calls, config, failure, model, native_model, quick, stage, text,
 };
+use turnwheel::agent::Agent;
+use turnwheel::cancel::CancelToken;
 use turnwheel::config::{Model, Timeouts};
 use turnwheel::error::{ErrorInfo, ErrorKind};
-use turnwheel::event::CompactionReport;
+use turnwheel::event::{CompactionReport, RunStopReason};
 use turnwheel::json::RawJson;
 use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
 use turnwheel::policy::{PolicyContext, Verdict};
@@ -326,6 +328,67 @@ fn what_has_arrived_is_appended_before_the_call_that_is_repeated_after_an_overfl
     stage.prompt("go").finish().check();
     assert_eq!(notes.borrow()[1], "m: user: go | user: and this");
     assert_eq!(stage.count("turn_start"), 1);
+}
+
+#[test]
+fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let mut config =
+        config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
+    let thinks = clock.clone();
+    config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
+        let pause = thinks.pause(50);
+        async move {
+            pause.await;
+            Ok(Compaction { messages: messages.to_vec(), report: None })
+        }
+    })));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").settle();
+    drop(stage.agent.steer("and this".into()));
+    stage.finish().check();
+    assert_eq!(notes.borrow()[1], "m: user: go | user: and this");
+    assert_eq!(stage.count("turn_start"), 1);
+}
+
+/// A clock that breaks as soon as the run is on.
+struct Broken(Cell<bool>);
+
+impl turnwheel::ports::Timer for Broken {
+    fn now(&self) -> u64 {
+        assert!(!self.0.replace(true), "the clock broke");
+        7
+    }
+
+    fn sleep(&self, _: u64) -> futures::future::LocalBoxFuture<'static, ()> {
+        crash()
+    }
+}
+
+#[test]
+fn a_clock_that_panics_stands_still() {
+    let mut config =
+        turnwheel::config::AgentLoopConfig::new(answers(vec![text("hi")]), Rc::new(Broken(Cell::new(false))));
+    config.rules.timeouts = Timeouts { total: Some(5), chunk: Some(5), ..Timeouts::default() };
+    let mut stage = Stage::new(Clock::default(), config);
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends completed");
+}
+
+#[test]
+fn who_stops_the_run_while_it_asks_for_a_key_pays_for_no_model_call() {
+    let notes = Notes::default();
+    let clock = Clock::default();
+    let mut config = config(&clock, noting("m", &notes, Vec::new()), Vec::new());
+    let cancel = CancelToken::new();
+    let stops = cancel.clone();
+    config.ports.keys = Some(Rc::new(Port(move |_: &str| {
+        stops.cancel("no key for this");
+        ready(Ok(None))
+    })));
+    let run = Agent::new(config, Vec::new()).prompt(vec!["go".into()], rig::host::context(), cancel).unwrap();
+    let result = clock.run(run.finish()).unwrap();
+    assert_eq!((result.stop_reason, notes.borrow().len()), (RunStopReason::Aborted, 0));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use turnwheel::config::{AgentLoopConfig, Delivery, InFlight, SteeringTime, ToolE
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;
 use turnwheel::message::{AgentMessage, ContentBlock, ImageBlock, ToolResultCause};
+use turnwheel::policy::{DispatchCall, DispatchVerdict, PostTurn, Verdict};
 use turnwheel::ports::{ApprovalRequest, HookCall, HookStages};
 use turnwheel::stream::AssistantMessageEvent as E;
 use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, Transfer};
@@ -723,6 +724,92 @@ fn an_abort_between_turns_shows_the_turn_that_was_due() {
             "run ends aborted: stop"
         ]
     );
+}
+
+#[test]
+fn what_a_policy_injected_is_kept_when_the_run_is_stopped_before_its_turn() {
+    let mut stage = stage(vec![text("hi")], Vec::new(), |config| {
+        let judge = |_: &PostTurn<'_>| Ok(Verdict::Inject(vec!["a note".into()]));
+        config.rules.post_turn.push(Rc::new(judge));
+        config.set_message_provider(Rc::new(Port(|_| pending())));
+    });
+    stage.prompt("go").settle();
+    stage.cancel.cancel("stop");
+    stage.finish().check();
+    assert_eq!(stage.history()[2..], ["user: a note", "assistant:  (aborted)"]);
+}
+
+#[test]
+fn what_was_steered_while_the_model_spoke_does_not_wait_for_a_person() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
+    stage.prompt("go").until("message_start");
+    drop(stage.agent.steer("no, this".into()));
+    stage.finish().check();
+    assert_eq!(batch(&stage), ["a asked about", "a refused by abort", &format!("a!: {STEERED}")]);
+    assert_eq!(stage.history()[3], "user: no, this");
+}
+
+#[test]
+fn steering_while_an_approver_thinks_acts_at_once_and_what_he_says_comes_too_late() {
+    for when in [SteeringTime::AfterTool, SteeringTime::Immediate] {
+        let clock = Clock::default();
+        let asks = asking("asks");
+        let mut config = config(
+            &clock,
+            answers(vec![calls(&[("a", "asks", "{}"), ("b", "quick", "{}")])]),
+            vec![asks, quick("quick")],
+        );
+        config.rules.steering.when = when;
+        let thinks = clock.clone();
+        config.set_approver(Rc::new(Port(move |_| {
+            let pause = thinks.pause(50);
+            async move {
+                pause.await;
+                Ok(ToolDecision::Accept)
+            }
+        })));
+        let mut stage = Stage::new(clock, config);
+        stage.prompt("go").until("tool_approval_requested").settle();
+        drop(stage.agent.steer("no, this".into()));
+        stage.finish().check();
+        assert_eq!(stage.clock.elapsed(), 0);
+        assert!(stage.lines().contains(&"turn ends steering_interrupt".to_owned()));
+        assert_eq!(stage.count("tool_execution_start"), 0);
+    }
+}
+
+#[test]
+fn immediate_steering_from_before_the_batch_starts_nothing() {
+    let mut stage = stage(vec![three("quick")], vec![quick("quick")], |config| {
+        config.rules.steering.when = SteeringTime::Immediate;
+    });
+    stage.prompt("go").until("message_start");
+    drop(stage.agent.steer("no, this".into()));
+    stage.finish().check();
+    assert_eq!(stage.count("tool_execution_start"), 0);
+    assert!(stage.lines().contains(&"turn ends steering_interrupt".to_owned()));
+}
+
+#[test]
+fn policies_see_the_session_state_as_it_was_when_the_batch_began() {
+    let seen: Rc<RefCell<Vec<String>>> = Rc::default();
+    let notes = seen.clone();
+    let writes = tool(spec("writes"), |context: ToolContext| {
+        context.state.set("k", turnwheel::json::Value::from("late"));
+        ready(ToolOutcome::Completed(AgentToolResult::text("written")))
+    });
+    let calls = calls(&[("a", "writes", "{}"), ("b", "asks", "{}")]);
+    let mut stage = stage(vec![calls], vec![writes, asking("asks")], |config| {
+        config.rules.gate = ApprovalGate::Prefix;
+        config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
+            notes.borrow_mut().push(format!("{} {:?}", call.call_id, call.state.get("k").is_some()));
+            Ok(DispatchVerdict::Continue)
+        }));
+    });
+    stage.prompt("go").settle();
+    stage.agent.resolve_tool("b", ToolDecision::AcceptWith(raw("{\"n\":1}")));
+    stage.finish().check();
+    assert_eq!(*seen.borrow(), ["a false", "b false", "b false"]);
 }
 
 #[test]

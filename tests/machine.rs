@@ -65,3 +65,14 @@ fn steering_at_any_step_is_delivered_or_stays_queued() {
         }
     }
 }
+
+#[test]
+fn a_run_goes_on_from_a_checkpoint_of_any_moment() {
+    let mut resumed = 0;
+    for seed in 0..runs(3_000) {
+        let sleeps = 1 + seed % 40;
+        let played = check(seed, Disturbance { sleeps, ..Disturbance::default() });
+        resumed += played.trace.iter().filter(|event| **event == "run_resumed").count();
+    }
+    assert!(resumed > 1_000, "only {resumed} times");
+}

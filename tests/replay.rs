@@ -68,6 +68,7 @@ fn answer(wire: &dyn Wire, body: &[u8], model: &str) -> Option<Rc<AssistantMessa
         stop_reason: end,
         error: None,
         timestamp: 0,
+        foreign: None,
     };
     if end == MessageStopReason::Error { None } else { Some(Rc::new(message)) }
 }
@@ -84,6 +85,7 @@ fn next_request(wire: &mut dyn Wire, answer: &Rc<AssistantMessage>, model: &str)
             is_error: false,
             cause: None,
             timestamp: 0,
+            foreign: None,
         }))
     }));
     messages.push(user("And now?"));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::approval::{
     ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution, ToolApprovalAction, ToolDecision,
 };
-use crate::config::{InFlight, ToolExecutionPolicy};
+use crate::config::{InFlight, SteeringTime, ToolExecutionPolicy};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::isolate::guard;
@@ -77,6 +77,7 @@ impl Step<'_> {
             return Ok(());
         }
         let state = self.s.session.snapshot();
+        batch.state = state.clone();
         let mut skipped = Vec::new();
         for place in 0..batch.calls.len() {
             match self.clear_call(batch, place, &state) {
@@ -151,7 +152,7 @@ impl Step<'_> {
         }
     }
 
-    fn requires_approval(&self, call: &ToolCallBlock) -> bool {
+    pub(super) fn requires_approval(&self, call: &ToolCallBlock) -> bool {
         match self.spec(&call.tool_name).map(|(_, spec)| &spec.requires_approval) {
             None | Some(ApprovalNeed::Never) => false,
             Some(ApprovalNeed::Always) => true,
@@ -175,6 +176,16 @@ impl Step<'_> {
         if !self.rules.has_approver {
             return;
         }
+        self.ask_approver(batch, place, call, requires_approval);
+    }
+
+    pub(super) fn ask_approver(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        call: &ToolCallBlock,
+        requires_approval: bool,
+    ) {
         let effect = self.start(Effect::Approve(ApprovalRequest {
             call_id: call.call_id.clone(),
             tool_name: call.tool_name.clone(),
@@ -220,8 +231,10 @@ impl Step<'_> {
         if let Some(call) = batch.calls.get_mut(place) {
             call.arguments = arguments;
         }
-        let state = self.s.session.snapshot();
-        match self.clear_call(batch, place, &state) {
+        let state = std::mem::take(&mut batch.state);
+        let cleared = self.clear_call(batch, place, &state);
+        batch.state = state;
+        match cleared {
             Some(Cleared::Stop(reason)) => self.stop_batch(batch, &reason),
             Some(Cleared::Skip(text)) => self.settle(batch, place, ToolResultCause::Skipped, &text),
             Some(Cleared::Yes(arguments)) => {
@@ -285,10 +298,17 @@ impl Step<'_> {
     }
 
     /// Takes the batch as far as it goes without anybody's answer, and ends it when nothing is left.
-    fn advance(&mut self, mut batch: Box<Batch>) {
+    pub(super) fn advance(&mut self, mut batch: Box<Batch>) {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
+        if self.rules.steering.when == SteeringTime::Immediate {
+            self.steer_if_any(&mut batch);
+        }
         self.launch(&mut batch);
+        if batch.running == 0 && self.s.table.is_waiting_for_user() {
+            // What was steered while the model still spoke does not wait for a person either.
+            self.steer_if_any(&mut batch);
+        }
         if self.is_over(&batch) {
             self.end_batch(*batch);
         } else {
@@ -336,8 +356,7 @@ impl Step<'_> {
         let Some(call) = batch.calls.get(place) else { return };
         let effective = with_arguments(&call.block, &call.arguments);
         let Some((tool, spec)) = self.spec(&effective.tool_name) else {
-            let known = known_tools(&self.rules.tools);
-            return self.settle(batch, place, ToolResultCause::UnknownTool, &known);
+            return self.settle_unknown(batch, place);
         };
         let fits = if !effective.arguments.is_object() {
             let got = effective.arguments.to_value().kind();
@@ -355,6 +374,11 @@ impl Step<'_> {
                 batch.cleared.push(place);
             }
         }
+    }
+
+    pub(super) fn settle_unknown(&mut self, batch: &mut Batch, place: usize) {
+        let known = known_tools(&self.rules.tools);
+        self.settle(batch, place, ToolResultCause::UnknownTool, &known);
     }
 
     fn spec(&self, name: &str) -> Option<(usize, &ToolSpec)> {
@@ -454,7 +478,7 @@ impl Step<'_> {
         }
     }
 
-    fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
+    pub(super) fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
         let effect = Effect::Execute {
@@ -712,6 +736,7 @@ impl Step<'_> {
             is_error: result.is_error,
             cause,
             timestamp: self.now,
+            foreign: None,
         });
         call.result = Some(result.clone());
         match status {
@@ -745,7 +770,7 @@ impl Step<'_> {
     }
 
     /// Tells the hooks of the results in the history, one after the other.
-    fn tell_hooks(&mut self, batch: &mut Batch) {
+    pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
         while batch.after_hook.is_none() && batch.told < batch.committed {
             let call = batch.calls.get(batch.told);
             batch.told += 1;
@@ -873,7 +898,7 @@ impl Batch {
     }
 }
 
-fn new_batch(answer: Answer) -> Batch {
+pub(super) fn new_batch(answer: Answer) -> Batch {
     let calls: Vec<Call> = answer
         .message
         .tool_calls()
@@ -902,6 +927,7 @@ fn new_batch(answer: Answer) -> Batch {
         told: 0,
         after_hook: None,
         injected: Vec::new(),
+        state: Map::new(),
         is_answer: false,
         ending: Ending::Normal,
     }

@@ -18,7 +18,7 @@ use crate::table::Table;
 use crate::text;
 use crate::text::contains;
 
-use super::state::{Answer, Ask, AskStep, CacheState, LoopState, Phase, Streaming};
+use super::state::{Answer, Ask, AskStep, CacheState, Cut, LoopState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
 
 impl Step<'_> {
@@ -53,24 +53,61 @@ impl Step<'_> {
 
     /// Asks again in the same turn after the context was shortened: the same dynamic prompt, fresh attempts.
     pub(super) fn ask_again(&mut self) {
-        let messages = match self.request_messages() {
-            Ok(messages) => messages,
-            Err(text) => {
-                let text = ["convert_to_llm failed: ", &text].concat();
-                let error = ErrorInfo::new(ErrorKind::Hook, text).in_phase("convert_to_llm");
-                return self.cut_message(MessageStopReason::Error, error);
-            }
-        };
-        if self.rules.models.is_empty() {
-            let error = ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`");
-            return self.cut_message(MessageStopReason::Error, error);
-        }
-        let request = self.request(messages);
+        let Some(request) = self.new_request() else { return };
         if !self.s.turn.message_open {
             self.announce(&request);
         }
         self.s.turn.asked = 0;
-        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, step: AskStep::BackingOff(0) }));
+        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, step: AskStep::Cut(Cut::default()) }));
+    }
+
+    /// What the first model is to be asked; `None` where that cannot be, and the turn was ended.
+    fn new_request(&mut self) -> Option<ModelRequest> {
+        let error = match self.request_messages() {
+            Ok(_) if self.rules.models.is_empty() => {
+                ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`")
+            }
+            Ok(messages) => return Some(self.request(messages)),
+            Err(text) => {
+                let text = ["convert_to_llm failed: ", &text].concat();
+                ErrorInfo::new(ErrorKind::Hook, text).in_phase("convert_to_llm")
+            }
+        };
+        self.cut_message(MessageStopReason::Error, error);
+        None
+    }
+
+    /// Goes on with an attempt that a checkpoint tells of: asks again, after what is left of the wait.
+    pub(super) fn resume_ask(&mut self, model: usize, attempt: u32, until: Option<u64>) {
+        let Some(mut request) = self.new_request() else { return };
+        // The chain of models may be shorter now.
+        let model = if model < self.rules.models.len() { model } else { 0 };
+        self.fit_request(&mut request, model);
+        self.s.turn.asked = model;
+        let mut ask = Box::new(Ask { request, model, attempt, step: AskStep::Cut(Cut::default()) });
+        match until {
+            None => self.attempt(ask),
+            Some(until) => {
+                let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
+                ask.step = AskStep::BackingOff(left, until);
+                self.s.phase = Phase::Asking(ask);
+            }
+        }
+    }
+
+    /// Goes on with hooks that a checkpoint tells of: they are told of the answer again.
+    pub(super) fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
+        let call = HookCall::AfterInference {
+            turn_index: self.s.turn_index,
+            model: answer.message.model.as_str().into(),
+            message: answer.message.clone(),
+        };
+        if !self.rules.hooks.has(&call) {
+            return self.answered(answer);
+        }
+        let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
+        let request = self.request(Vec::new());
+        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, step }));
     }
 
     fn announce(&mut self, request: &ModelRequest) {
@@ -206,13 +243,13 @@ impl Step<'_> {
     }
 
     pub(super) fn reply_to_ask(&mut self, mut ask: Box<Ask>, id: EffectId, reply: Reply) {
-        let step = std::mem::replace(&mut ask.step, AskStep::BackingOff(0));
+        let step = std::mem::replace(&mut ask.step, AskStep::Cut(Cut::default()));
         match (step, reply) {
             (AskStep::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.infer(ask),
                 Err(error) => self.cut_message(MessageStopReason::Error, error),
             },
-            (AskStep::BackingOff(effect), Reply::Slept) if effect == id => self.attempt(ask),
+            (AskStep::BackingOff(effect, _), Reply::Slept) if effect == id => self.attempt(ask),
             (AskStep::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.answered(answer),
                 Err(error) => self.interrupt_answer(answer, error),
@@ -371,6 +408,7 @@ impl Step<'_> {
             stop_reason,
             error: None,
             timestamp: self.now,
+            foreign: None,
         }
     }
 
@@ -410,7 +448,10 @@ impl Step<'_> {
             let reason = error.message.clone();
             self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
             ask.attempt += 1;
-            ask.step = AskStep::BackingOff(self.start(Effect::Sleep { ms: delay_ms }));
+            ask.step = AskStep::BackingOff(
+                self.start(Effect::Sleep { ms: delay_ms }),
+                self.now.saturating_add(delay_ms),
+            );
             self.s.phase = Phase::Asking(ask);
             return;
         }
@@ -463,9 +504,7 @@ impl Step<'_> {
         self.take_back(streaming, &error.message);
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
-        let mut arrived = self.take_steering();
-        self.s.pending.append(&mut arrived);
-        self.append_pending();
+        self.append_arrived();
         self.prepare(true);
     }
 }

@@ -6,10 +6,33 @@
 //! The driver walks the list in order. Before it starts an effect it has told all events before it and has handed
 //! over the mail that came meanwhile; if that cancelled the effect, it never starts. A late reply to a cancelled
 //! effect changes nothing.
+//!
+//! ```
+//! use std::rc::Rc;
+//! use turnwheel::config::AgentLoopConfig;
+//! use turnwheel::machine::{Effect, Input, LoopState, Output, Reply};
+//! use turnwheel::ports::AgentRunContext;
+//! use turnwheel::scripted::{self, Clock};
+//! use turnwheel::state::SessionState;
+//!
+//! let rules = AgentLoopConfig::new(scripted::model([]), Rc::new(Clock::default())).rules;
+//! let mut run = LoopState::new(AgentRunContext::new("run", "session"), Vec::new(), SessionState::default());
+//! let mut out = Vec::new();
+//! run.step(&rules, 0, Input::Begin(vec!["Hello".into()]), &mut out);
+//!
+//! // agent_start, turn_start, and a wish: that somebody prepares the context.
+//! let [Output::Event(_), Output::Event(_), Output::Start { id, effect: Effect::Prepare { .. }, .. }] = out[..] else {
+//!     panic!("{out:?}");
+//! };
+//! run.step(&rules, 0, Input::Reply(id, Reply::Prepared(Ok(Default::default()))), &mut out);
+//! assert!(matches!(out.last(), Some(Output::Start { effect: Effect::Infer { .. }, .. })));
+//! ```
 
+mod checkpoint;
 mod dispatch;
 mod infer;
 mod output;
+mod resume;
 mod state;
 mod texts;
 mod turn;
@@ -27,7 +50,9 @@ use crate::ports::{ApprovalRequest, Compaction, HookCall};
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{Progress, ToolOutcome};
 
+pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;
+pub use resume::tell_first;
 pub use state::{Letter, LoopState};
 
 /// Names an effect. Never used twice in a run.
@@ -40,6 +65,8 @@ pub enum Input {
     Begin(Vec<AgentMessage>),
     /// A run goes on from the history as it is.
     Continue,
+    /// A run that was read from a checkpoint goes on.
+    Resume,
     /// An effect answers. `Infer` and `Execute` may answer many times.
     Reply(EffectId, Reply),
     /// Mail.

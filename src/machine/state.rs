@@ -7,8 +7,10 @@ use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
-use crate::json::RawJson;
-use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
+use crate::json::{Map, RawJson};
+use crate::message::{
+    AgentMessage, AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
+};
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
 use crate::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
@@ -61,6 +63,12 @@ pub struct LoopState {
     pub(crate) output_tries: u32,
     pub(crate) cache: CacheState,
     pub(crate) total_timer: Option<EffectId>,
+    /// When the run began; time that it slept in a checkpoint is left out.
+    pub(crate) began: u64,
+    /// How it ended.
+    pub(crate) end: Option<(RunStopReason, Option<ErrorInfo>)>,
+    /// It was read from a checkpoint and has not gone on: how long it had run.
+    pub(crate) restored: Option<u64>,
     pub(crate) next_effect: EffectId,
 }
 
@@ -151,10 +159,21 @@ pub(crate) enum AskStep {
     BeforeHook(EffectId),
     /// The answer streams.
     Streaming(Streaming),
-    /// The wait before the next attempt.
-    BackingOff(EffectId),
+    /// The wait before the next attempt; until when.
+    BackingOff(EffectId, u64),
+    /// The process that read the answer is gone.
+    Cut(Cut),
     /// Hooks after the call; the answer is in the history.
     AfterHook(EffectId, Answer),
+}
+
+/// What there was of an answer when its process ended.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    /// Whether any of it was shown.
+    pub(crate) shown: bool,
+    pub(crate) content: Vec<ContentBlock>,
+    pub(crate) usage: Usage,
 }
 
 /// The answer streams.
@@ -203,6 +222,8 @@ pub(crate) struct Batch {
     pub(crate) after_hook: Option<EffectId>,
     /// Messages of policies, for after the results.
     pub(crate) injected: Vec<AgentMessage>,
+    /// The session state as the policies see it: as it was when the batch began.
+    pub(crate) state: Map,
     /// Whether it has a call of the tool for the answer.
     pub(crate) is_answer: bool,
     pub(crate) ending: Ending,
@@ -390,8 +411,26 @@ impl LoopState {
             output_tries: 0,
             cache: CacheState::default(),
             total_timer: None,
+            began: 0,
+            end: None,
+            restored: None,
             next_effect: 1,
         }
+    }
+
+    /// Whether it was read from a checkpoint and has not gone on.
+    pub fn is_restored(&self) -> bool {
+        self.restored.is_some()
+    }
+
+    /// Whose run it is.
+    pub fn context(&self) -> &AgentRunContext {
+        &self.context
+    }
+
+    /// Gives the run other ids.
+    pub(crate) fn rename(&mut self, context: AgentRunContext) {
+        self.context = context;
     }
 
     /// Puts letters into the queues that an earlier run left there.

@@ -34,6 +34,7 @@ impl Step<'_> {
         match input {
             Input::Begin(prompts) => self.begin(prompts),
             Input::Continue => self.continue_run(),
+            Input::Resume => self.resume_run(),
             Input::Reply(id, reply) => self.reply(id, reply),
             Input::Command(command) => self.command(command),
             Input::Abort(reason) => self.abort(&reason),
@@ -65,6 +66,7 @@ impl Step<'_> {
 
     fn open_run(&mut self) {
         self.emit(AgentEvent::AgentStart);
+        self.s.began = self.now;
         if let Some(ms) = self.rules.timeouts.total {
             self.s.total_timer = Some(self.start(Effect::Sleep { ms }));
         }
@@ -90,11 +92,27 @@ impl Step<'_> {
     pub(super) fn append_pending(&mut self) {
         for letter in std::mem::take(&mut self.s.pending) {
             let turn_index = self.s.turn_index;
-            self.append(letter.message);
+            self.append_in_view(letter.message);
             if letter.receipt > 0 {
                 self.out.push(Output::Receipt(letter.receipt, Receipt::Delivered { turn_index }));
             }
         }
+    }
+
+    /// What arrived while room was made goes with the call that is repeated.
+    pub(super) fn append_arrived(&mut self) {
+        let mut arrived = self.take_steering();
+        self.s.pending.append(&mut arrived);
+        self.append_pending();
+    }
+
+    /// Appends a message that this turn's request has too, whatever view of the history it shows.
+    fn append_in_view(&mut self, message: AgentMessage) {
+        let message = message.stamped(self.now);
+        if let Some(view) = &mut self.s.turn.view {
+            view.push(message.clone());
+        }
+        self.append(message);
     }
 
     pub(super) fn append(&mut self, message: AgentMessage) {
@@ -161,8 +179,13 @@ impl Step<'_> {
     fn recovered(&mut self, reported: bool) {
         self.s.turn.overflow_signal = false;
         if reported {
+            self.append_arrived();
             return self.ask_again();
         }
+        self.compact();
+    }
+
+    pub(super) fn compact(&mut self) {
         let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());
         let effect = self.start(Effect::Compact { model });
         self.s.phase = Phase::Compacting { effect };
@@ -180,6 +203,7 @@ impl Step<'_> {
             }
             Some(Ok(Compaction { messages, report })) => {
                 self.apply(Transform::Replace { messages, report }, true);
+                self.append_arrived();
                 self.ask_again();
             }
         }
@@ -197,11 +221,7 @@ impl Step<'_> {
             return self.stop_before_call(RunStopReason::PolicyStop);
         }
         for message in decided.injected {
-            let message = message.stamped(self.now);
-            if let Some(view) = &mut self.s.turn.view {
-                view.push(message.clone());
-            }
-            self.append(message);
+            self.append_in_view(message);
         }
         self.ask();
     }
@@ -397,13 +417,14 @@ impl Step<'_> {
         }
     }
 
-    fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
+    pub(super) fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
         let timer = self.s.total_timer.take();
         self.cancel_some(timer);
         for (poll, _) in std::mem::take(&mut self.s.polls) {
             self.cancel(poll);
         }
         self.s.phase = Phase::Ended;
+        self.s.end = Some((stop_reason, error.clone()));
         let event = AgentEvent::AgentEnd {
             messages: self.s.new_messages.clone(),
             stop_reason,
@@ -429,7 +450,7 @@ impl Step<'_> {
             }
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
             Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
-            Phase::Polling { effect, then: AfterPoll::Turn, .. } => {
+            Phase::Polling { effect, then, .. } if then == AfterPoll::Turn || !self.s.pending.is_empty() => {
                 // The turn that was due is shown as a whole, so that a listener sees where the run was stopped.
                 self.cancel(effect);
                 self.open_turn();
@@ -449,10 +470,11 @@ impl Step<'_> {
 
     fn interrupt_ask(&mut self, ask: Ask, error: ErrorInfo) {
         match ask.step {
-            AskStep::BeforeHook(effect) | AskStep::BackingOff(effect) => {
+            AskStep::BeforeHook(effect) | AskStep::BackingOff(effect, _) => {
                 self.cancel(effect);
                 self.stop_message(error);
             }
+            AskStep::Cut(_) => self.stop_message(error),
             AskStep::Streaming(streaming) => {
                 self.cancel(streaming.effect);
                 self.cancel_some(streaming.watchdog);
@@ -496,6 +518,7 @@ impl Step<'_> {
             stop_reason,
             error: Some(error.clone()),
             timestamp: self.now,
+            foreign: None,
         });
         self.s.usage.add(&message.usage);
         self.s.turn.message_open = false;

@@ -28,7 +28,7 @@ use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
 use crate::driver::{AgentStream, Next, Published};
 use crate::error::{AgentError, ErrorKind};
-use crate::json::{FromJson, ToJson, Value};
+use crate::json::{FromJson, ObjectWriter, ToJson, Value};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::table::Table;
@@ -203,6 +203,8 @@ pub fn run_new(
     };
     let stream = stream.map_err(|error| thrown(&error))?;
     let handle = next_handle();
+    let resumed = stream.state().is_restored();
+    let sent = if resumed { Sent::of(&history) } else { Sent::default() };
     let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
         published: entry.agent.published(),
@@ -210,7 +212,7 @@ pub fn run_new(
         desk: Rc::new(Desk::new(history, stream.state().session().clone())),
         stream: RefCell::new(stream),
         cancel,
-        sent: RefCell::default(),
+        sent: sent.into(),
         waker: woken.clone().into(),
         woken,
     };
@@ -229,12 +231,12 @@ pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
         INPUT.with_borrow(|input| leave(&run, |desk| desk.feed(slot, input.get(..size).unwrap_or_default())));
     }
     OUTBOX.with(|outbox| match outbox.try_borrow_mut() {
-        Ok(mut outbox) => poll(handle, &run, &mut outbox),
+        Ok(mut outbox) => poll(&run, &mut outbox),
         Err(_) => 0,
     })
 }
 
-fn poll(handle: u32, run: &Rc<RunEntry>, outbox: &mut Outbox) -> u32 {
+fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     // A rule of the host may call in while its own run is polled: the waker has noted it, that is enough.
     let Ok(mut stream) = run.stream.try_borrow_mut() else { return 0 };
     outbox.clear();
@@ -264,7 +266,6 @@ fn poll(handle: u32, run: &Rc<RunEntry>, outbox: &mut Outbox) -> u32 {
     settle_receipts(&run.agent, outbox);
     if next == 0 {
         outbox.end(run.stream.borrow().state().output());
-        run_drop(handle);
     }
     outbox.publish();
     if outbox.is_empty() { 0 } else { next.max(1) }
@@ -383,6 +384,38 @@ pub fn run_abort(handle: u32, reason: &str) {
     if let Some(run) = run_entry(handle) {
         run.cancel.cancel(reason);
     }
+}
+
+/// What a checkpoint keeps of an agent, JSON without the history, except for what is `appended` to the one that
+/// JavaScript has; `run` names its run, 0 for none. With `end_told` the
+/// end of the run was told. Not from inside a rule.
+#[wasm_bindgen]
+pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<String, JsValue> {
+    set_now(now);
+    let mut state = String::new();
+    let mut object = ObjectWriter::new(&mut state);
+    match run_entry(run) {
+        None => agent_entry(agent)?.agent.write_checkpoint(crate::wasm::now(), &mut object),
+        Some(run) => {
+            let Ok(mut stream) = run.stream.try_borrow_mut() else {
+                return Err(misuse(
+                    "no checkpoint can be taken inside a policy or transformer; take it in a listener",
+                ));
+            };
+            desk::with(&run.desk, || stream.write_checkpoint(end_told, &mut object));
+            // Results of tools that were done: the next batch will tell of them.
+            let known = run.desk.mirror.borrow().len();
+            object.field("appended", stream.state().messages().get(known..).unwrap_or_default());
+        }
+    }
+    object.end();
+    Ok(state)
+}
+
+/// Gives a new agent the state of a checkpoint. Its history is already the one of the checkpoint.
+#[wasm_bindgen]
+pub fn agent_restore(handle: u32, state: &str) -> Result<(), JsValue> {
+    agent_entry(handle)?.agent.read_checkpoint(&parse(state)?, Vec::new()).map_err(misuse)
 }
 
 /// Lets go of a run that nobody will poll any more.

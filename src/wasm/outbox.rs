@@ -273,6 +273,14 @@ impl Outbox {
 }
 
 impl Sent {
+    /// What JavaScript knows of the history that a run goes on from: the last answer and the results behind it.
+    pub(super) fn of(history: &[AgentMessage]) -> Self {
+        let mut sent = Sent::default();
+        let last = history.iter().rposition(|message| matches!(message, AgentMessage::Assistant(_)));
+        history.get(last.unwrap_or(history.len())..).unwrap_or_default().iter().for_each(|m| sent.note(m));
+        sent
+    }
+
     fn has_answer(&self, answer: &Rc<AssistantMessage>) -> bool {
         self.answer.as_ref().is_some_and(|last| Rc::ptr_eq(last, answer))
     }

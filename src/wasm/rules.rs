@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::config::{ConvertToLlm, ResultTexts, Rules};
 use crate::event::CompactionReport;
-use crate::json::{FromJson, Map, ObjectWriter, RawJson, ToJson, Value, write_list};
+use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, write_list};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
 use crate::policy::{
     DispatchCall, DispatchVerdict, PolicyContext, PostTurn, PreDispatchPolicy, Transform, Verdict,
@@ -212,16 +212,6 @@ fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
                 *block = Value::parse(&call.to_json()).unwrap_or_default();
             }
         }
-    }
-}
-
-impl ToJson for Map {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        for (key, value) in self.iter() {
-            object.field(key, value);
-        }
-        object.end();
     }
 }
 

@@ -3,6 +3,7 @@
 
 import { bury, getEngine } from "./engine.js";
 import { AgentError, didYouMean, fromEngine, kindOf, misuse, textOf } from "./errors.js";
+import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
 import { checkHistory, toDecision, toMessage, toMessages } from "./messages.js";
 import { modelSettings, SETUP } from "./models.js";
 import { callRule } from "./rules.js";
@@ -98,8 +99,18 @@ class Core {
     this.nextListener = 1;
     /** The listeners in order, as long as they stay the same. @type {[number, (event: any) => void][] | undefined} */
     this.listening = undefined;
-    /** Mail that waits for the engine. @type {((glue: any) => void)[]} */
+    /** How many events are being told. */
+    this.dispatching = 0;
+    /** Mail that waits for the engine: how it is posted, and how a checkpoint tells of it. @type {{ post(glue: any): void, told: any }[]} */
     this.mail = [];
+    /** What a checkpoint told, until the engine has it. @type {any} */
+    this.given = undefined;
+    /** A run that a checkpoint told of and that has not gone on. @type {any} */
+    this.restored = undefined;
+    /** What else stood in that checkpoint. @type {any} */
+    this.others = undefined;
+    /** A run that is over, but whose iterator is not there yet. @type {Driver | undefined} */
+    this.lagging = undefined;
     /** Letters whose fate is open. @type {Set<(receipt: any) => void>} */
     this.letters = new Set();
     /** The same, by their numbers in the engine. @type {Map<number, (receipt: any) => void>} */
@@ -221,10 +232,19 @@ class Core {
       registry?.unregister(this);
       this.engine = engine;
       this.timers = 0;
-      this.number = engine.glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host());
+      const { glue } = engine;
+      const number = glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host());
+      try {
+        if (this.given) glue.agent_restore(number, JSON.stringify(this.given));
+      } catch (error) {
+        glue.agent_drop(number);
+        throw fromEngine(error);
+      }
+      this.given = undefined;
+      this.number = number;
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
-    for (const post of this.mail.splice(0)) post(engine.glue);
+    for (const { post } of this.mail.splice(0)) post(engine.glue);
     return engine;
   }
 
@@ -258,6 +278,8 @@ class Core {
   run(prompts, options = {}) {
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.driver) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
+    if (prompts && this.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
+    this.lagging?.letGo();
     this.thrown = [];
     this.driver = new Driver(this, prompts, options);
     return this.driver.run;
@@ -266,7 +288,7 @@ class Core {
   /** A run without a prompt. @param {any} [options] */
   goOn(options) {
     const last = this.messages.at(-1);
-    if (!this.driver) {
+    if (!this.driver && !this.restored) {
       if (last === undefined) throw misuse("cannot continue with an empty message history; use prompt(…)");
       // Letters, or what a queue of the host's gave and no turn has taken.
       const waiting = this.letters.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
@@ -298,11 +320,51 @@ class Core {
     for (const waiting of this.idle.splice(0)) waiting();
   }
 
-  /** Mail: at once where the engine is there, else when it is. @param {(glue: any) => void} mail */
-  post(mail) {
+  /** Mail: at once where the engine is there, else when it is. @param {(glue: any) => void} post @param {any} told how a checkpoint tells of it */
+  post(post, told) {
     if (this.disposed) throw misuse("the agent was disposed of");
-    if (this.handle === 0) this.mail.push(mail);
-    else this.call(() => mail(this.engine.glue));
+    if (this.handle === 0) this.mail.push({ post, told });
+    else this.call(() => post(this.engine.glue));
+  }
+
+  /** The state of a checkpoint is taken over; the messages are its own already. @param {any} read */
+  restore({ state, others, runId }) {
+    this.others = others;
+    if (!state) return;
+    this.given = state;
+    if (state.run || state.prompts !== undefined) this.restored = { runId, ...state };
+    this.sessionId = state.sessionId ?? this.sessionId;
+    this.usage = { ...NO_USAGE, ...state.usage };
+    this.state = new Map(Object.entries(structuredClone(state.session ?? {})));
+    for (const { state: how, call } of state.run?.table?.entries ?? []) {
+      if (how === "pending") this.asked.set(call.callId, call);
+    }
+    // Where the engine is at hand, what is wrong is told at once.
+    const ready = this.ready();
+    if (ready instanceof Promise) ready.catch(() => {});
+  }
+
+  /** What a checkpoint keeps while the engine does not know the agent. */
+  unentered() {
+    const { given, mail } = this;
+    const own = given ?? { session: Object.fromEntries(this.state), changes: {} };
+    return { ...own, mail: [...(given?.mail ?? []), ...mail.map(({ told }) => told)] };
+  }
+
+  /** @param {any} state what the engine says of it @param {string} [runId] */
+  envelope(state, runId) {
+    const { sessionId, usage, messages, others } = this;
+    const { appended = [], ...own } = state;
+    return toCheckpoint({ ...own, sessionId, usage }, runId, [...messages, ...appended], others);
+  }
+
+  /** The agent as it stands, to be gone on with elsewhere. */
+  checkpoint() {
+    const driver = this.driver ?? this.lagging;
+    if (driver) return driver.checkpoint();
+    const { handle, engine } = this;
+    const state = handle === 0 ? this.unentered() : JSON.parse(this.call(() => engine.glue.checkpoint(handle, 0, false, this.now())));
+    return this.envelope(state, this.restored?.runId);
   }
 
   /** A call into the engine; what it throws is an AgentError. @param {() => any} work */
@@ -321,7 +383,8 @@ class Core {
     /** @type {any} */
     let settle;
     const receipt = new Promise((resolve) => (settle = resolve));
-    this.post((glue) => this.receipts.set(glue.post_message(this.handle, followUp, JSON.stringify(message)), settle));
+    const post = (/** @type {any} */ glue) => this.receipts.set(glue.post_message(this.handle, followUp, JSON.stringify(message)), settle);
+    this.post(post, { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } });
     this.letters.add(settle);
     return receipt;
   }
@@ -355,6 +418,10 @@ class Core {
     this.driver = undefined;
     this.messages = [];
     this.mail = [];
+    this.given = undefined;
+    this.restored = undefined;
+    this.others = undefined;
+    this.lagging?.letGo();
     this.asked.clear();
     this.settleAll({ delivered: false, reason: "cleared" });
     this.usage = { ...NO_USAGE };
@@ -381,6 +448,7 @@ class Core {
   dispatch(event) {
     if (this.listeners.size === 0) return;
     this.listening ??= [...this.listeners];
+    this.dispatching++;
     for (const [id, listener] of this.listening) {
       try {
         const answer = /** @type {any} */ (listener(event));
@@ -389,6 +457,7 @@ class Core {
         this.dismiss(id, error);
       }
     }
+    this.dispatching--;
   }
 
   /** @param {number} id @param {unknown} error */
@@ -403,6 +472,7 @@ class Core {
       const { callId, toolName } = event;
       this.asked.set(callId, { type: "tool_call", callId, toolName, arguments: event.arguments });
     } else if (event.type === "tool_approval_resolved") this.asked.delete(event.callId);
+    else if (event.type === "run_resumed") for (const call of event.pendingApprovals) this.asked.set(call.callId, call);
   }
 
   /** @param {any} usage */
@@ -561,7 +631,7 @@ export class Agent {
 
   clearQueues() {
     const core = this.#core;
-    core.post((glue) => glue.clear_queues(core.handle));
+    core.post((glue) => glue.clear_queues(core.handle), { kind: "clear_queues" });
     if (!core.driver) core.settleAll({ delivered: false, reason: "cleared" });
   }
 
@@ -578,7 +648,22 @@ export class Agent {
   /** @param {any} decisions @param {boolean} all */
   #decide(decisions, all) {
     const core = this.#core;
-    core.post((glue) => glue.post_decisions(core.handle, JSON.stringify(decisions), all));
+    const [[callId, decision] = []] = Object.entries(decisions);
+    const told = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
+    core.post((glue) => glue.post_decisions(core.handle, JSON.stringify(decisions), all), told);
+  }
+
+  checkpoint() {
+    return this.#core.checkpoint();
+  }
+
+  /** @param {any} checkpoint @param {any} options */
+  static restore(checkpoint, options) {
+    if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
+    const read = fromCheckpoint(checkpoint);
+    const agent = new Agent({ ...options, messages: read.messages });
+    agent.#core.restore(read);
+    return agent;
   }
 
   /** @param {unknown} [reason] */

@@ -22,10 +22,10 @@ export function toMessage(input, where = "input") {
 }
 
 /** What the roles may hold. @type {Record<string, string[]>} */
-const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call"], tool_result: ["text", "image"] };
+const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call", "raw"], tool_result: ["text", "image"] };
 
 /** What the blocks must have. @type {Record<string, string[]>} */
-const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"] };
+const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"], raw: [] };
 
 /**
  * A message as it is, if it is one.

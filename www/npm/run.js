@@ -56,6 +56,11 @@ export class AgentRun {
     return this.#driver.partialArguments(callId);
   }
 
+  /** The run as it stands, to be gone on with elsewhere: see `Agent.restore`. */
+  checkpoint() {
+    return this.#driver.checkpoint();
+  }
+
   /** Stops the run. @param {unknown} [reason] */
   abort(reason) {
     this.#driver.abort(reason);
@@ -70,7 +75,10 @@ export class Driver {
   constructor(core, prompts, { signal, runId }) {
     this.core = core;
     this.ref = new WeakRef(this);
-    this.runId = runId ?? core.newId();
+    this.prompts = prompts;
+    /** The run that a checkpoint tells of, until it goes on. */
+    this.restored = core.restored;
+    this.runId = runId ?? this.restored?.runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
     /** The history: the agent's own, as long as the agent is not reset. @type {any[]} */
@@ -126,11 +134,18 @@ export class Driver {
     if (signal?.aborted) abort();
     else signal?.addEventListener("abort", abort, { once: true });
     this.unlisten = () => signal?.removeEventListener("abort", abort);
-    queueMicrotask(() => this.#start(prompts));
+    /** The batch that is told: its numbers, its text, and how far both are told. @type {{ table: Uint32Array, text: string, i: number, at: number } | undefined} */
+    this.batch = undefined;
+    /** What is left to do of it, once a checkpoint had to know all of it. @type {Later[] | undefined} */
+    this.rest = undefined;
+    /** Takes events in place of the listeners. @type {Later[] | undefined} */
+    this.capture = undefined;
+    this.endTold = false;
+    queueMicrotask(() => this.#start());
   }
 
-  /** @param {any[] | null} prompts */
-  async #start(prompts) {
+  async #start() {
+    const { prompts } = this;
     try {
       const ready = this.core.ready();
       const engine = ready instanceof Promise ? await ready : ready;
@@ -138,7 +153,9 @@ export class Driver {
       const { handle, sessionId } = this.core;
       const text = prompts === null ? undefined : JSON.stringify(prompts);
       this.handle = this.core.call(() => engine.glue.run_new(handle, text, this.runId, sessionId, this.now()));
+      this.core.restored = undefined;
       this.core.byHandle.set(this.handle, this);
+      if (this.restored?.run) this.#knowTurn();
       engine.runs.add(this.ref);
       if (this.stopping !== undefined) engine.glue.run_abort(this.handle, this.stopping);
       this.poll();
@@ -171,7 +188,7 @@ export class Driver {
         size = 0;
         const table = engine.read();
         if (table) this.#tell(table, engine.text);
-        else this.#take(engine.kind, engine.number, engine.text);
+        else this.#delta(engine.kind, engine.number, engine.text);
       } while (this.again && !this.ended);
     } finally {
       this.draining = false;
@@ -233,12 +250,97 @@ export class Driver {
 
   /** One batch, entry by entry. @param {Uint32Array} table @param {string} text */
   #tell(table, text) {
-    let at = 0;
-    for (let i = 0; i < table.length; i += 3) {
+    const batch = (this.batch = { table, text, i: 0, at: 0 });
+    while (batch.i < table.length && !this.rest) {
+      const { i, at } = batch;
       const kind = table[i];
       const number = table[i + 1];
-      this.#take(kind, number, text.substring(at, (at += table[i + 2])));
+      const piece = text.substring(at, (batch.at = at + table[i + 2]));
+      batch.i += 3;
+      this.#take(kind, number, piece);
     }
+    this.batch = undefined;
+    for (let later; (later = this.rest?.shift()); ) {
+      if (later.event) this.emit(later.event);
+      else this.#entry(.../** @type {[number, number, string]} */ (later.entry));
+    }
+    this.rest = undefined;
+  }
+
+  /**
+   * Takes what is left of the batch as far as it concerns this side, and keeps what concerns others for later: a
+   * checkpoint is taken while it is told.
+   */
+  #takeRest() {
+    const { batch } = this;
+    if (!batch) return;
+    /** @type {Later[]} */
+    const rest = (this.rest ??= []);
+    this.capture = rest;
+    const { table, text } = batch;
+    for (; batch.i < table.length; batch.i += 3) {
+      const kind = table[batch.i];
+      const number = table[batch.i + 1];
+      const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
+      if (LATER.has(kind)) rest.push({ entry: [kind, number, piece] });
+      else if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
+      else this.#entry(kind, number, piece);
+    }
+    this.capture = undefined;
+    this.batch = undefined;
+  }
+
+  /** What the engine supposes that this side knows of the turn in which a checkpoint was taken. */
+  #knowTurn() {
+    const { turnIndex, turn } = this.restored.run;
+    const last = this.log.findLastIndex((message) => message.role === "assistant");
+    const [answer, ...results] = last < 0 ? [] : this.log.slice(last);
+    this.answer = answer;
+    for (const message of results) if (message.role === "tool_result") this.results.set(message.callId, message);
+    for (const { result } of this.restored.run.phase.calls ?? []) if (result) this.results.set(result.callId, result);
+    if (turn.open) this.turn = { turnIndex, message: turn.messageOpen, answered: !turn.messageOpen && this.restored.run.phase.kind === "dispatching" };
+  }
+
+  /** The run goes on: first is told what nobody was told of. @param {any} event */
+  #resume(event) {
+    const untold = (this.restored?.untold ?? []).map((/** @type {any} */ told) => ({ ...told, runId: this.runId }));
+    this.restored = undefined;
+    const first = untold.find((/** @type {any} */ told) => told.turnIndex !== undefined);
+    if (first) event.turnIndex = first.turnIndex;
+    if (untold.some((/** @type {any} */ told) => told.type === "message_start" || told.type === "message_update")) delete event.partialMessage;
+    for (const told of untold) {
+      this.#note(told);
+      this.core.note(told);
+    }
+    this.#takeRest();
+    this.rest = [...[event, ...untold].map((event) => ({ event })), .../** @type {Later[]} */ (this.rest)];
+  }
+
+  /** The run as it stands. */
+  checkpoint() {
+    const { core, engine, handle, runId } = this;
+    if (handle === 0) {
+      const begin = this.restored || this.ended ? {} : { prompts: this.prompts };
+      return core.envelope({ ...core.unentered(), ...begin }, this.restored?.run && runId);
+    }
+    if (engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
+    if (engine.dead || (this.ended && core.lagging !== this)) return core.checkpoint();
+    this.#release();
+    this.#takeRest();
+    // Who iterates may be behind: what was not taken yet is not told.
+    const queued = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
+    const waiting = (this.rest ?? []).flatMap(({ event }) => event ?? []);
+    const endTold = this.endTold && !queued.some(({ type }) => type === "agent_end");
+    const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endTold, this.now())));
+    if (state.run) state.untold = [...queued, ...waiting, ...state.untold].filter(({ type }) => type !== "agent_end");
+    return core.envelope(state, state.run && runId);
+  }
+
+  /** Nobody will ask any more where the run is. */
+  letGo() {
+    const { core, engine, handle } = this;
+    if (core.lagging === this) core.lagging = undefined;
+    if (engine && !engine.dead) engine.glue.run_drop(handle);
   }
 
   /** @param {number} kind @param {number} number @param {string} piece */
@@ -279,6 +381,7 @@ export class Driver {
       case KIND.EVENT: {
         const event = JSON.parse(piece);
         event.runId = runId;
+        if (event.type === "run_resumed") return this.#resume(event);
         if (number === 1) event.messages = this.resolveRefs(event.messages);
         this.#note(event);
         core.note(event);
@@ -309,11 +412,9 @@ export class Driver {
       case KIND.RECEIPT:
         return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
       case KIND.TURN_START:
-        this.turn = { turnIndex: number, message: false, answered: false };
-        return this.emit({ type: "turn_start", runId, turnIndex: number });
+        return this.#told({ type: "turn_start", runId, turnIndex: number });
       case KIND.MESSAGE_START:
-        if (this.turn) this.turn.message = true;
-        return this.emit({ type: "message_start", runId });
+        return this.#told({ type: "message_start", runId });
       case KIND.MESSAGE_END:
         if (this.turn) this.turn.answered = true;
         return this.emit({ type: "message_end", runId, message: this.answer });
@@ -349,8 +450,18 @@ export class Driver {
   }
 
   /** @param {any} event */
+  #told(event) {
+    this.#note(event);
+    this.emit(event);
+  }
+
+  /** @param {any} event */
   #note(event) {
     switch (event.type) {
+      case "turn_start":
+        return void (this.turn = { turnIndex: event.turnIndex, message: false, answered: false });
+      case "message_start":
+        return void (this.turn && (this.turn.message = true));
       case "message_end":
         return void (this.turn && (this.turn.answered = true));
       case "message_reset":
@@ -382,6 +493,7 @@ export class Driver {
 
   /** Tells one event to everybody. @param {any} event */
   emit(event) {
+    if (this.capture) return void this.capture.push({ event });
     if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
     this.#send(event);
   }
@@ -415,6 +527,7 @@ export class Driver {
 
   /** @param {any} event */
   #send(event) {
+    if (event.type === "agent_end") this.endTold = true;
     this.core.dispatch(event);
     const { queue } = this;
     if (queue === undefined) return;
@@ -434,6 +547,7 @@ export class Driver {
     const leave = (/** @type {unknown} */ value) => {
       this.queue = undefined;
       this.#dismissWaiting();
+      if (this.ended) this.letGo();
       this.abort("the iteration was left");
       return Promise.resolve({ done: true, value });
     };
@@ -458,7 +572,10 @@ export class Driver {
       }
       return Promise.resolve({ done: false, value });
     }
-    if (this.ended || !queue) return Promise.resolve({ done: true, value: undefined });
+    if (this.ended || !queue) {
+      if (this.core.lagging === this) this.letGo();
+      return Promise.resolve({ done: true, value: undefined });
+    }
     return new Promise((resolve) => this.waiting.push(resolve));
   }
 
@@ -653,12 +770,22 @@ export class Driver {
     this.unlisten();
     for (const slot of [...this.slots.keys()]) this.#cancel(slot);
     this.core.byHandle.delete(this.handle);
+    if (this.queue && this.head < this.queue.length) this.core.lagging = this;
+    else this.letGo();
     this.engine?.runs.delete(this.ref);
     this.core.runEnded(this);
     this.#dismissWaiting();
     this.settle(result);
   }
 }
+
+/**
+ * An event to be told, or an entry of a batch to be taken, later.
+ * @typedef {{ event?: any, entry?: [number, number, string] }} Later
+ */
+
+/** Entries that concern others than the listeners: they wait until all before them is told. @type {Set<number>} */
+const LATER = new Set([KIND.EFFECT, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
 
 /** A timer that keeps no process alive. @param {() => void} work @param {number} ms */
 function later(work, ms) {

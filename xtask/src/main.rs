@@ -48,7 +48,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "e2e",
         usage: "e2e [NAME...] [--skip NAME] [--list]",
-        about: "checks against what must be fetched first: a real model on this machine",
+        about: "checks against what must be fetched first: llmock's verdict on our client, a real model",
         run: test::e2e,
     },
     Command {
@@ -77,8 +77,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider] [--judge GOLDEN_DIR]",
-        about: "plays every scenario of a directory in virtual time and writes one trace each",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR",
+        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones on both engines, and compares",
         run: conformance::run,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here

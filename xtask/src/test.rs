@@ -40,6 +40,8 @@ enum Count {
     Cargo,
     /// Node's test runner, `# pass 3`.
     Node,
+    /// The same, but all of it may be skipped where what it needs cannot be had here.
+    Peer,
     /// `3 passed, 0 failed` as a line of its own, the last one; without such a line the sum of those with a name in
     /// front, `retry: 3 passed, 0 failed`.
     Ours,
@@ -76,6 +78,8 @@ const PARTS: &[Part] = &[
     Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
             "--judge", "tests/data/oracle/golden"] },
+    Part { name: "engines", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["xtask", "conformance", "--random", "3000", "target/xtask/random"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
@@ -97,7 +101,9 @@ const PARTS: &[Part] = &[
 const E2E: &[Part] = &[
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
-    Part { name: "model", files: "tests/e2e/model.mjs", needs: Need::Package, count: Count::Node,
+    Part { name: "llmock", files: "tests/e2e/llmock.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "model", files: "tests/e2e/model.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
 ];
 
@@ -231,8 +237,10 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
             }
         };
         let time = start.elapsed();
-        if tally.failed > 0 {
+        if !trouble.is_empty() {
             println!("{trouble}");
+        }
+        if tally.failed > 0 {
             package &= part.name != "build";
         }
         let word = if tally.failed > 0 { "FAILED" } else { "ok" };
@@ -247,7 +255,8 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs a part with its output in a file; hands back what it counted and, for a failure, what to show of it.
+/// Runs a part with its output in a file; hands back what it counted and what to show of it: the end of what failed,
+/// and why something was skipped.
 fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdout(file.try_clone()?).stderr(file);
@@ -256,10 +265,25 @@ fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, St
     let success = ended.is_some_and(|status| status.success());
     let (tally, why) = judge(part.count, &output, success);
     let why = if ended.is_none() { "it took too long" } else { why };
+    if tally.failed == 0 {
+        return Ok((tally, skips(&output).join("\n")));
+    }
     let lines: Vec<&str> = output.lines().collect();
     let tail = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
     let trouble = format!("{tail}\n      {}: {why}; all of its output: {}", shown(command), log.display());
     Ok((tally, trouble))
+}
+
+/// What a TAP stream says about what it skipped, each reason once.
+fn skips(output: &str) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in output.lines().filter_map(|line| Some(line.split_once("# SKIP ")?.1)) {
+        let line = format!("      skipped: {reason}");
+        if !reasons.contains(&line) {
+            reasons.push(line);
+        }
+    }
+    reasons
 }
 
 fn command_of(part: &Part, this: &Path) -> Command {
@@ -296,12 +320,13 @@ fn judge(count: Count, output: &str, success: bool) -> (Tally, &'static str) {
     let said = match count {
         Count::Whole => Some(Tally { passed: u32::from(success), ..Tally::default() }),
         Count::Cargo => count_cargo(output),
-        Count::Node => count_node(output),
+        Count::Node | Count::Peer => count_node(output),
         Count::Ours => count_ours(output),
     };
     match said {
         Some(tally) if tally.failed > 0 => (tally, "some of it failed"),
         Some(tally) if !success => (Tally { failed: 1, ..tally }, "it failed"),
+        Some(tally) if tally.skipped > 0 && count == Count::Peer => (tally, ""),
         // A crate may be without an example in its docs; a suite of ours that ran nothing is broken.
         Some(tally) if tally.passed == 0 && count != Count::Cargo => {
             (Tally { failed: 1, ..tally }, "it ran no test")
@@ -410,6 +435,15 @@ mod tests {
         assert_eq!(judge(Count::Ours, "all well", true).0, tally(0, 1, 0));
         assert_eq!(judge(Count::Node, "# pass 0\n# fail 0\n", true).0, tally(0, 1, 0));
         assert_eq!(judge(Count::Cargo, "", true).0, tally(0, 1, 0));
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_had_is_skipped_with_its_reason() {
+        let output = "ok 1 - llmock # SKIP no Python environment: spawnSync python3 ENOENT\n# pass 0\n# fail 0\n# skipped 1\n";
+        assert_eq!(judge(Count::Peer, output, true), (tally(0, 0, 1), ""));
+        assert_eq!(skips(output), ["      skipped: no Python environment: spawnSync python3 ENOENT"]);
+        assert_eq!(judge(Count::Node, output, true).0, tally(0, 1, 1));
+        assert_eq!(judge(Count::Peer, "# pass 0\n# fail 0\n# skipped 0\n", true).0, tally(0, 1, 0));
     }
 
     #[test]

@@ -76,6 +76,10 @@ impl Grammar {
                 let faults = std::mem::take(&mut self.faults);
                 *self = Grammar { faults, run: true, runs: self.runs + 1, ..Grammar::default() };
             }
+            // It goes on where it was: everything after it joins what came before.
+            AgentEvent::RunResumed { turn_index, .. } => {
+                ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
+            }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 ensure!(self, self.turn.is_none(), "the run ends in a turn".to_owned());
                 let failed = matches!(stop_reason, RunStopReason::Error | RunStopReason::Aborted);

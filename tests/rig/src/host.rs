@@ -470,6 +470,7 @@ pub fn line(event: &AgentEvent) -> Option<String> {
     use AgentEvent as A;
     Some(match event {
         A::AgentStart => "run".to_owned(),
+        A::RunResumed { turn_index, .. } => format!("run goes on in turn {turn_index}"),
         A::AgentEnd { stop_reason, error, .. } => {
             let error = error.as_ref().map(|error| format!(": {}", error.message));
             format!("run ends {}{}", stop_reason.as_str(), error.unwrap_or_default())

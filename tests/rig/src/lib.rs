@@ -5,6 +5,7 @@ pub mod clock;
 pub mod dice;
 pub mod grammar;
 pub mod host;
+pub mod hostile;
 pub mod play;
 pub mod ports;
 pub mod random;

@@ -48,6 +48,16 @@ pub enum Route {
     Provider,
 }
 
+impl Route {
+    /// One run of the loop polls, as the recorded engine does; to an agent somebody posts.
+    pub fn natural(scenario: &Scenario) -> Self {
+        match scenario.driver {
+            scenario::Driver::Loop => Route::Provider,
+            scenario::Driver::Agent => Route::Inbox,
+        }
+    }
+}
+
 /// What the triggers act on.
 #[derive(Clone)]
 pub enum Hands {
@@ -196,6 +206,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 stop_reason: if calls { MessageStopReason::ToolUse } else { MessageStopReason::Stop },
                 error: None,
                 timestamp: 1,
+                foreign: None,
             }
             .into()
         }
@@ -209,6 +220,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 is_error: given.is_error,
                 cause: None,
                 timestamp: 1,
+                foreign: None,
             }
             .into()
         }

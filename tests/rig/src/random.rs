@@ -8,12 +8,15 @@ use crate::dice::Dice;
 pub fn scenario(dice: &Dice) -> Value {
     let calls = 1 + dice.below(5);
     let model: Vec<Value> = (0..calls).map(|_| model_call(dice)).collect();
-    let tools: Vec<Value> = ["t", "u", "v"].iter().map(|name| tool(dice, name)).collect();
+    let mut tools: Vec<Value> = ["t", "u", "v"].iter().map(|name| tool(dice, name)).collect();
+    if dice.chance(10) {
+        tools.remove(0);
+    }
     let mut scenario = json!({
         "name": "random",
         "driver": *dice.pick(&["loop", "loop", "agent"]),
         "system_prompt": "x",
-        "prompt": "go",
+        "prompt": if dice.chance(80) { json!("go") } else { json!(["go", "on"]) },
         "model": model,
         "tools": tools,
         "steering": queued(dice),
@@ -30,6 +33,9 @@ pub fn scenario(dice: &Dice) -> Value {
             { "role": "assistant", "text": "a", "tool_calls": [{ "id": "c0", "name": "t", "arguments": {} }] },
             { "role": "tool_result", "tool_call_id": "c0", "text": "r" },
         ]);
+        if dice.chance(30) {
+            scenario["mode"] = "continue".into();
+        }
     }
     if dice.chance(25) {
         scenario["fallback"] = json!([[model_call(dice), model_call(dice)]]);
@@ -49,6 +55,7 @@ pub fn scenario(dice: &Dice) -> Value {
         }
         if dice.chance(15) {
             scenario["structured_output"] = json!({ "type": "object" });
+            scenario["options"]["structured_output_max_retries"] = dice.below(3).into();
         }
     }
     scenario
@@ -62,7 +69,15 @@ fn model_call(dice: &Dice) -> Value {
             let kinds = ["throttled", "network", "overflow", "auth", "content_filtered", "aborted", "none"];
             json!({ "events": events, "error": { "kind": *dice.pick(&kinds), "message": "failed" } })
         }
-        _ => json!({ "events": events, "stop": *dice.pick(&["stop", "tool_use", "tool_use", "length"]) }),
+        _ => {
+            let stop = *dice.pick(&["stop", "tool_use", "tool_use", "length"]);
+            let mut call = json!({ "events": events, "stop": stop });
+            if dice.chance(30) {
+                call["usage"] =
+                    json!({ "input": dice.below(90), "output": dice.below(9), "cache_read": dice.below(5) });
+            }
+            call
+        }
     }
 }
 
@@ -166,10 +181,11 @@ fn policies(dice: &Dice) -> Vec<Value> {
 }
 
 fn transform(dice: &Dice) -> Value {
-    match dice.below(4) {
+    match dice.below(5) {
         0 => "noop".into(),
         1 => json!({ "prepend": "remember" }),
-        2 => json!({ "sliding_window": { "normal_budget": 20, "overflow_budget": 5, "anchor": 1 } }),
+        2 => json!({ "sliding_window": { "normal_budget": 100, "overflow_budget": 2, "anchor": 2 } }),
+        3 => json!({ "sliding_window": { "normal_budget": 20, "overflow_budget": 5, "anchor": 1 } }),
         _ => json!({ "sliding_window": { "normal_budget": 1_000, "overflow_budget": 1, "anchor": 0 } }),
     }
 }
@@ -205,6 +221,17 @@ fn options(dice: &Dice) -> Value {
     }
     if dice.chance(20) {
         options["cache"] = json!({ "ttl_s": 300, "min_tokens": 1, "intervals": 2 });
+    }
+    if dice.chance(10) {
+        options["model_supports_tools"] = false.into();
+    }
+    if dice.chance(20) {
+        options["agent_name"] = "me".into();
+        options["transfer_chain"] = json!([*dice.pick(&["first", "other"])]);
+        options["transfer_max_depth"] = (1 + dice.below(4)).into();
+    }
+    if dice.chance(20) {
+        options["session_state"] = json!({ "k": 0 });
     }
     if dice.chance(20) {
         options["retry"] = json!({ "max_attempts": 2, "base_delay_ms": 20 });

@@ -6,15 +6,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
+use turnwheel::checkpoint::convert::{from_stakai, to_stakai};
 use turnwheel::config::{
     AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::{AgentEvent, CompactionReport};
-use turnwheel::json::RawJson;
+use turnwheel::json::{FromJson, RawJson, ToJson, Value};
 use turnwheel::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, OUTPUT_TOOL, Output, Queue, Receipt, Reply,
+    tell_first, unsaid,
 };
 use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
@@ -60,6 +62,8 @@ pub struct Disturbance {
     pub steer_at: Option<usize>,
     /// Neither mail nor abort by the dice.
     pub quiet: bool,
+    /// In a hundred moments, how often the process ends there and another goes on from a checkpoint.
+    pub sleeps: u64,
 }
 
 /// What came of a run.
@@ -100,6 +104,9 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         letters: BTreeMap::new(),
         allowed: BTreeSet::new(),
         delivered: Vec::new(),
+        begun: BTreeSet::new(),
+        orphans: Vec::new(),
+        cleared: false,
     };
     sim.run(begin);
     sim.finish()
@@ -125,6 +132,12 @@ struct Sim {
     allowed: BTreeSet<String>,
     /// What the run appended.
     delivered: Vec<AgentMessage>,
+    /// Calls whose tool began.
+    begun: BTreeSet<String>,
+    /// Letters whose senders ended with their process.
+    orphans: Vec<u64>,
+    /// Whether the queues were ever emptied.
+    cleared: bool,
 }
 
 enum Running {
@@ -163,7 +176,9 @@ impl Sim {
                 self.abort();
                 break;
             }
-            if self.disturbance.steer_at == Some(self.steps) {
+            if self.dice_says_sleep() {
+                self.sleep();
+            } else if self.disturbance.steer_at == Some(self.steps) {
                 self.steer(true);
             } else if !self.disturbance.quiet && self.dice.chance(8) {
                 self.mail();
@@ -207,13 +222,18 @@ impl Sim {
     fn drain(&mut self) {
         while let Some(output) = self.outputs.pop_front() {
             match output {
-                Output::Event(event) => self.tell(&event),
+                Output::Event(event) => {
+                    self.tell(&event);
+                    if self.dice_says_sleep() {
+                        self.sleep();
+                    }
+                }
                 Output::Receipt(id, receipt) => self.settle(id, receipt),
                 Output::Cancel(id) => self.cancel(id),
                 Output::Start { id, effect, announce } => {
                     // Something is in the list while mail is taken, so that the step does not walk it itself.
                     self.outputs.push_front(Output::Cancel(0));
-                    if !self.disturbance.quiet && self.dice.chance(3) {
+                    if !self.disturbance.quiet && self.dice.chance(3) && !self.state.is_ended() {
                         self.mail();
                     }
                     self.outputs.pop_front();
@@ -226,11 +246,62 @@ impl Sim {
                     }
                     if let Some(event) = announce {
                         self.tell(&event);
+                        if self.dice_says_sleep() {
+                            self.sleep();
+                            continue;
+                        }
                     }
                     self.start(id, effect);
                 }
             }
         }
+    }
+
+    fn dice_says_sleep(&self) -> bool {
+        self.disturbance.sleeps > 0 && self.dice.chance(self.disturbance.sleeps)
+    }
+
+    /// The process ends here. Another one goes on from a checkpoint, through its text.
+    fn sleep(&mut self) {
+        if self.trace.last() == Some(&"agent_end") {
+            return;
+        }
+        let (unannounced, untold) = unsaid(&self.outputs);
+        let mut run = String::new();
+        self.state.write_checkpoint(self.now, &unannounced, &mut run);
+        let envelope = to_stakai(self.state.messages()).to_json();
+        let untold = untold.to_json();
+        let value = |text: &str| Value::parse(text).unwrap_or_default();
+        let session = SessionState::new(self.state.session().snapshot());
+        let read = from_stakai(value(&envelope).as_array().unwrap_or_default())
+            .and_then(|history| LoopState::read_checkpoint(history, session, &value(&run)));
+        let read = read.and_then(|state| Ok((state, Vec::<AgentEvent>::from_json(&value(&untold))?)));
+        let (state, untold) = match read {
+            Ok(read) => read,
+            Err(text) => return self.faults.push(format!("a checkpoint cannot be read: {text}\n{run}")),
+        };
+        let mut again = String::new();
+        state.write_checkpoint(self.now + 5, &[], &mut again);
+        if untold.is_empty() && value(&again) != value(&run) && !run.contains("ended") {
+            self.faults.push(format!("written again it differs\n{run}\n{again}"));
+        }
+        self.state = state;
+        self.running.clear();
+        self.gone.clear();
+        for output in std::mem::take(&mut self.outputs) {
+            if let Output::Receipt(id, receipt) = output {
+                self.settle(id, receipt);
+            }
+        }
+        let open: Vec<u64> = self.letters.iter().filter(|(_, r)| r.is_none()).map(|(id, _)| *id).collect();
+        self.letters.retain(|_, receipt| receipt.is_some());
+        self.orphans.extend(open);
+        self.now += 1_000;
+        let mut out = Vec::new();
+        self.state.step(&self.rules, self.now, Input::Resume, &mut out);
+        self.outputs.extend(out);
+        tell_first(untold, &mut self.outputs);
+        self.drain();
     }
 
     fn tell(&mut self, event: &AgentEvent) {
@@ -246,6 +317,9 @@ impl Sim {
     }
 
     fn settle(&mut self, id: u64, receipt: Receipt) {
+        if id == u64::MAX {
+            return;
+        }
         match self.letters.get_mut(&id) {
             Some(open @ None) => *open = Some(receipt),
             other => self.faults.push(format!("receipt {id} settled twice: {other:?}, {receipt:?}")),
@@ -292,6 +366,9 @@ impl Sim {
         let Some(spec) = self.rules.tools.get(tool) else {
             return self.faults.push(format!("there is no tool {tool}"));
         };
+        if !self.begun.insert(call_id.to_owned()) && !spec.idempotent {
+            self.faults.push(format!("call {call_id} runs twice"));
+        }
         let by_rule =
             self.rules.approval.policy.is_some() || self.rules.approval.mode == ApprovalMode::Bypassed;
         let asks = matches!(spec.requires_approval, ApprovalNeed::Always)
@@ -381,7 +458,10 @@ impl Sim {
         match self.dice.below(12) {
             0..=4 => self.steer(true),
             5 | 6 => self.steer(false),
-            7 => self.step(Input::Command(AgentCommand::ClearQueues)),
+            7 => {
+                self.cleared = true;
+                self.step(Input::Command(AgentCommand::ClearQueues));
+            }
             8 => self.step(Input::Command(AgentCommand::SwitchModel)),
             9 => {
                 let call_id = (*self.dice.pick(&["a", "b", "a#2", "call_1"])).to_owned();
@@ -401,7 +481,7 @@ impl Sim {
     }
 
     fn receipt(&mut self) -> u64 {
-        let receipt = u64::try_from(self.letters.len()).unwrap_or(0) + 1;
+        let receipt = u64::try_from(self.letters.len() + self.orphans.len()).unwrap_or(0) + 1;
         self.letters.insert(receipt, None);
         receipt
     }
@@ -444,6 +524,15 @@ impl Sim {
     fn check_letters(&mut self) {
         let (steering, follow_up) = self.state.take_queues();
         let waiting: Vec<u64> = steering.iter().chain(&follow_up).map(|letter| letter.receipt).collect();
+        for id in &self.orphans {
+            let text = format!("letter {id}");
+            let stands = self.delivered.iter().filter(|m| is_text(m, &text)).count();
+            let waits =
+                steering.iter().chain(&follow_up).filter(|letter| is_text(&letter.message, &text)).count();
+            if stands + waits > 1 || (stands + waits == 0 && !self.cleared) {
+                self.faults.push(format!("orphaned letter {id} stands {stands} times, waits {waits} times"));
+            }
+        }
         for (id, receipt) in &self.letters {
             let text = format!("letter {id}");
             let stands = self.delivered.iter().filter(|m| is_text(m, &text)).count();
@@ -687,6 +776,7 @@ fn history(dice: &Dice) -> Vec<AgentMessage> {
         stop_reason: MessageStopReason::ToolUse,
         error: None,
         timestamp: 1,
+        foreign: None,
     };
     let result = turnwheel::message::ToolResultMessage {
         call_id: "a".to_owned(),
@@ -696,6 +786,7 @@ fn history(dice: &Dice) -> Vec<AgentMessage> {
         is_error: false,
         cause: None,
         timestamp: 1,
+        foreign: None,
     };
     vec![AgentMessage::user("before"), asked.into(), result.into()]
 }
@@ -738,6 +829,7 @@ fn rules(dice: &Dice) -> Rules {
     let tools = ["t0", "asks", "fatal", "slow", "denied"].map(|name| {
         let mut spec = ToolSpec::new(name, "", raw("{\"type\":\"object\"}"));
         spec.fatal = name == "fatal";
+        spec.idempotent = name == "slow";
         spec.priority = i32::try_from(dice.below(3)).unwrap_or(0);
         spec.timeout_ms = (name == "slow").then_some(50);
         spec.max_result_bytes = dice.chance(20).then_some(3);

@@ -99,7 +99,10 @@ impl Log {
 
 fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
     let value = match event {
-        AgentEvent::AgentStart | AgentEvent::MessageStart | AgentEvent::TurnStart { .. } => {
+        AgentEvent::AgentStart
+        | AgentEvent::RunResumed { .. }
+        | AgentEvent::MessageStart
+        | AgentEvent::TurnStart { .. } => {
             json!({ "type": event.name() })
         }
         AgentEvent::AgentEnd { messages, .. } => {

@@ -5,14 +5,20 @@
 //! What is not understood here is kept and written again. What only this engine needs stands in
 //! `metadata.turnwheel`.
 
+pub mod convert;
+
 use std::fmt;
 
 use crate::json::{Map, ObjectWriter, ToJson, Value};
+use crate::message::AgentMessage;
+use crate::text;
 
 /// The only version there is.
 pub const VERSION: u64 = 1;
 /// The only format there is.
 pub const FORMAT: &str = "stakai_message_v1";
+/// The version of the engine's own state.
+pub const STATE_VERSION: u64 = 1;
 /// The key of the engine's own state in the metadata.
 const OWN_STATE: &str = "turnwheel";
 /// What the metadata says of a checkpoint that was a bare list of messages.
@@ -95,6 +101,43 @@ impl CheckpointEnvelopeV1 {
         self.metadata.get(OWN_STATE)
     }
 
+    /// The engine's own state, if it is of a version that is understood here.
+    ///
+    /// # Errors
+    /// Where a newer version wrote it: nothing of it is guessed.
+    pub fn checked_state(&self) -> Result<Option<&Value>, CheckpointError> {
+        let Some(own) = self.own_state() else { return Ok(None) };
+        let written = own.get("version");
+        if written.and_then(Value::as_u64) == Some(STATE_VERSION) {
+            return Ok(Some(own));
+        }
+        let written = written.map_or_else(|| "none".to_owned(), ToJson::to_json);
+        let reads = text::number(STATE_VERSION);
+        Err(CheckpointError::InvalidPayload(
+            ["metadata.turnwheel is of version ", &written, ", this turnwheel reads ", &reads].concat(),
+        ))
+    }
+
+    /// The messages as the engine has them.
+    ///
+    /// # Errors
+    /// The first message that cannot be read.
+    pub fn agent_messages(&self) -> Result<Vec<AgentMessage>, CheckpointError> {
+        convert::from_stakai(&self.messages).map_err(CheckpointError::InvalidPayload)
+    }
+
+    /// A history and the members of the engine's own state, a JSON object.
+    pub(crate) fn of_state(run_id: &str, messages: &[AgentMessage], own: &str) -> Self {
+        let run_id = Some(run_id).filter(|id| !id.is_empty());
+        let mut envelope = CheckpointEnvelopeV1::new(run_id, convert::to_stakai(messages), Value::Null);
+        let mut state = Map::from_iter([("version".to_owned(), Value::from(STATE_VERSION))]);
+        if let Ok(Value::Object(members)) = Value::parse(own) {
+            members.iter().for_each(|(key, value)| state.insert(key, value.clone()));
+        }
+        envelope.set_own_state(state.into());
+        envelope
+    }
+
     /// Keeps something for the engine. Metadata that is no object is replaced by one.
     pub fn set_own_state(&mut self, state: Value) {
         if !matches!(self.metadata, Value::Object(_)) {
@@ -112,7 +155,7 @@ impl CheckpointEnvelopeV1 {
     pub fn decode(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let invalid = |reason: String| CheckpointError::InvalidPayload(reason);
         let text = std::str::from_utf8(bytes).map_err(|_| invalid("not valid UTF-8".to_owned()))?;
-        Self::from_value(Value::parse(text).map_err(|error| invalid(error.to_string()))?)
+        Self::from_value(Value::parse_container(text).map_err(|error| invalid(error.to_string()))?)
     }
 
     /// Reads a checkpoint, or one of the older shapes without a version: a bare list of messages, or an object with

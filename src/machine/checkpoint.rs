@@ -1,0 +1,679 @@
+//! A run as it is written down, and read again. Messages of the history are told by their place, so a run costs little
+//! more than its history. Effects are not written: what waits for one starts it anew.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::approval::read_decision;
+use crate::error::ErrorInfo;
+use crate::event::{AgentEvent, RunStopReason};
+use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value, write_list};
+use crate::message::AgentMessage;
+use crate::ports::AgentRunContext;
+use crate::state::SessionState;
+use crate::stream::{CallFault, ModelRequest};
+use crate::tool::Transfer;
+
+use super::state::{
+    AfterPoll, Answer, Ask, AskStep, Batch, CacheState, Call, CallStatus, Cut, Ending, History, Letter,
+    Phase, Turn,
+};
+use super::{AgentCommand, EffectId, LoopState, Output, Queue};
+
+/// The receipt of a letter whose sender is gone.
+const SENDER_GONE: u64 = u64::MAX;
+
+type Read<T> = Result<T, String>;
+
+impl LoopState {
+    /// Writes the run down as a JSON object. `unannounced` are the tools that were not said to start yet: they wait
+    /// for their turn.
+    pub fn write_checkpoint(&self, now: u64, unannounced: &[EffectId], out: &mut String) {
+        let mut run = ObjectWriter::new(out);
+        run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
+        run.field("turnIndex", &self.turn_index).field("turns", &self.turns).field("pauses", &self.pauses);
+        let elapsed = self.restored.unwrap_or(now.saturating_sub(self.began));
+        run.field("usage", &self.usage).field("elapsedMs", &elapsed);
+        run.optional("model", &self.model).optional("output", &self.output);
+        run.field("outputTries", &self.output_tries);
+        let mut cache = ObjectWriter::new(run.key("cache"));
+        cache.field("turns", &self.cache.turns).field("written", &self.cache.written);
+        cache.field("prefixTokens", &self.cache.prefix_tokens);
+        cache.end();
+        write_places(&self.history, &self.new_messages, run.key("newMessages"));
+        run.field("seen", &long(self.seen));
+        run.field("pending", &self.pending).field("steering", &self.steering);
+        run.field("followUp", &self.follow_up).field("table", &self.table);
+        self.write_turn(run.key("turn"));
+        let mut phase = ObjectWriter::new(run.key("phase"));
+        self.write_phase(&mut phase, unannounced);
+        phase.end();
+        run.end();
+    }
+
+    fn write_turn(&self, out: &mut String) {
+        let turn = &self.turn;
+        let mut object = ObjectWriter::new(out);
+        object.field("open", &turn.open).field("messageOpen", &turn.message_open);
+        object.field("recoveries", &turn.recoveries).field("asked", &long(turn.asked));
+        object.field("overflowSignal", &turn.overflow_signal).optional("overflow", &turn.overflow);
+        object
+            .optional("dynamicPrompt", &turn.dynamic_prompt)
+            .optional("freshFrom", &turn.fresh_from.map(long));
+        if let Some(view) = &turn.view {
+            write_places(&self.history, view, object.key("view"));
+        }
+        object.end();
+    }
+
+    fn write_phase(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId]) {
+        match &self.phase {
+            Phase::Idle => drop(out.field("kind", "idle")),
+            Phase::Preparing { overflow, .. } => {
+                out.field("kind", "preparing").field("overflow", overflow);
+            }
+            Phase::Compacting { .. } => drop(out.field("kind", "compacting")),
+            Phase::Asking(ask) => {
+                out.field("kind", "asking").field("model", &long(ask.model)).field("attempt", &ask.attempt);
+                write_step(&ask.step, out);
+            }
+            Phase::Dispatching(batch) => {
+                out.field("kind", "dispatching");
+                // In a batch that was just read the poll is to come.
+                let polled = batch.poll.is_some_and(|id| id == 0 || self.polls.contains_key(&id));
+                batch.write(out, unannounced, polled);
+            }
+            Phase::Polling { queue, then, .. } => {
+                out.field("kind", "polling").field("followUp", &(*queue == Queue::FollowUp));
+                out.field("turn", &(*then == AfterPoll::Turn));
+            }
+            Phase::Closing { reason, error, .. } => {
+                out.field("kind", "closing").field("reason", reason.as_str()).optional("error", error);
+            }
+            Phase::Ended => {
+                out.field("kind", "ended");
+                if let Some((reason, error)) = &self.end {
+                    out.field("reason", reason.as_str()).optional("error", error);
+                }
+            }
+        }
+    }
+
+    /// Reads a run again, over its history.
+    ///
+    /// # Errors
+    /// What cannot be read, by its name.
+    pub fn read_checkpoint(history: Vec<AgentMessage>, session: SessionState, run: &Value) -> Read<Self> {
+        let flaw = Flaw::default();
+        let run = Part { value: run, flaw: &flaw };
+        let context =
+            AgentRunContext { run_id: run.word("runId").into(), session_id: run.word("sessionId").into() };
+        let mut state = LoopState::new(context, history, session);
+        let history = &mut state.history;
+        state.turn_index = run.int("turnIndex");
+        state.turns = run.int("turns");
+        state.pauses = run.int("pauses");
+        state.usage = run.read("usage");
+        state.restored = Some(run.long("elapsedMs"));
+        state.model = run.maybe("model").and_then(Value::as_str).map(Rc::from);
+        state.output = run.maybe("output").map(ToJson::to_raw);
+        state.output_tries = run.int("outputTries");
+        let cache = run.part("cache");
+        state.cache = CacheState {
+            turns: cache.int("turns"),
+            written: cache.long("written"),
+            prefix_tokens: cache.long("prefixTokens"),
+        };
+        state.new_messages = run.messages("newMessages", history);
+        // Also those that a compaction has dropped: their ids stay taken.
+        history.call_ids.learn(&state.new_messages);
+        state.seen = run.size("seen");
+        state.pending = run.read("pending");
+        state.steering = run.read("steering");
+        state.follow_up = run.read("followUp");
+        state.table = run.read("table");
+        state.turn = read_turn(history, &run.part("turn"));
+        state.phase = read_phase(history, &mut state.end, &run.part("phase"));
+        match flaw.0.into_inner() {
+            None => Ok(state),
+            Some(flaw) => Err(flaw),
+        }
+    }
+}
+
+fn read_phase(
+    history: &History,
+    end: &mut Option<(RunStopReason, Option<ErrorInfo>)>,
+    phase: &Part<'_>,
+) -> Phase {
+    let effect = 0;
+    match phase.word("kind") {
+        "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
+        "compacting" => Phase::Compacting { effect },
+        "asking" => Phase::Asking(Box::new(Ask {
+            request: no_request(),
+            model: phase.size("model"),
+            attempt: phase.int("attempt"),
+            step: read_step(history, phase),
+        })),
+        "dispatching" => {
+            Batch::read(history, phase).map_or(Phase::Ended, |batch| Phase::Dispatching(Box::new(batch)))
+        }
+        "polling" => Phase::Polling {
+            effect,
+            queue: if phase.flag("followUp") { Queue::FollowUp } else { Queue::Steering },
+            then: if phase.flag("turn") { AfterPoll::Turn } else { AfterPoll::TurnIfPending },
+        },
+        kind @ ("closing" | "ended") => {
+            let word = phase.word("reason");
+            let reason = RunStopReason::from_word(word).unwrap_or_else(|| {
+                phase.unknown("reason", word);
+                RunStopReason::Error
+            });
+            let error = phase.optional("error");
+            if kind == "closing" {
+                return Phase::Closing { effect, reason, error };
+            }
+            *end = Some((reason, error));
+            Phase::Ended
+        }
+        other => {
+            phase.unknown("kind", other);
+            Phase::Ended
+        }
+    }
+}
+
+/// What waits in a list that a driver has not walked yet: the effects that are not announced, and the events that are
+/// not told. The end of a run is left out: it is told anew.
+pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<AgentEvent>) {
+    let (mut unannounced, mut untold) = (Vec::new(), Vec::new());
+    for output in outputs {
+        match output {
+            Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => {
+                untold.push(event.clone())
+            }
+            _ => {}
+        }
+    }
+    (unannounced, untold)
+}
+
+fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
+    let cut;
+    match step {
+        AskStep::BeforeHook(_) => drop(out.field("step", "before_hook")),
+        AskStep::BackingOff(_, until) => drop(out.field("step", "backing_off").field("until", until)),
+        AskStep::AfterHook(_, answer) => {
+            out.field("step", "after_hook");
+            answer.write(out);
+        }
+        AskStep::Streaming(streaming) => {
+            let assembler = streaming.assembler.clone();
+            let (shown, usage) = (!assembler.is_empty(), assembler.usage.totalled());
+            cut = Cut { shown, usage, content: assembler.partial() };
+            cut.write(out);
+        }
+        AskStep::Cut(cut) => cut.write(out),
+    }
+}
+
+fn read_step(history: &History, ask: &Part<'_>) -> AskStep {
+    match ask.word("step") {
+        "before_hook" => AskStep::BeforeHook(0),
+        "backing_off" => AskStep::BackingOff(0, ask.long("until")),
+        "after_hook" => match Answer::read(history, ask) {
+            Some(answer) => AskStep::AfterHook(0, answer),
+            None => AskStep::BeforeHook(0),
+        },
+        "streaming" => {
+            let (content, usage) = (ask.read("content"), ask.read("usage"));
+            AskStep::Cut(Cut { shown: ask.flag("shown"), content, usage })
+        }
+        other => {
+            ask.unknown("step", other);
+            AskStep::BeforeHook(0)
+        }
+    }
+}
+
+impl Cut {
+    fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.field("step", "streaming").field("shown", &self.shown);
+        out.field("content", &self.content).field("usage", &self.usage);
+    }
+}
+
+impl Answer {
+    fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.field("place", &long(self.place));
+        let mut faults = ObjectWriter::new(out.key("faults"));
+        for (id, fault) in &self.faults {
+            let word = match fault {
+                CallFault::Cut => "cut",
+                CallFault::NotAnObject => "not_an_object",
+                CallFault::Malformed(error) => error,
+            };
+            faults.field(id, word);
+        }
+        faults.end();
+        let mut own = ObjectWriter::new(out.key("ownArguments"));
+        for (id, arguments) in self.own_arguments.iter() {
+            own.field(id, arguments);
+        }
+        own.end();
+    }
+
+    fn read(history: &History, answer: &Part<'_>) -> Option<Answer> {
+        let place = answer.size("place");
+        let Some(AgentMessage::Assistant(message)) = history.messages().get(place) else {
+            answer.wrong("place", "must be that of an answer");
+            return None;
+        };
+        let faults = answer.map("faults");
+        let faults = faults.iter().map(|(id, fault)| {
+            let fault = match fault.as_str().unwrap_or_default() {
+                "cut" => CallFault::Cut,
+                "not_an_object" => CallFault::NotAnObject,
+                error => CallFault::Malformed(error.to_owned()),
+            };
+            (id.to_owned(), fault)
+        });
+        let faults = faults.collect();
+        let own = answer.map("ownArguments");
+        let own_arguments = own.iter().map(|(id, arguments)| (id.to_owned(), arguments.to_raw())).collect();
+        Some(Answer { message: message.clone(), place, faults, own_arguments })
+    }
+}
+
+impl Batch {
+    fn write(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId], polled: bool) {
+        self.answer.write(out);
+        let waits = |call: &Call| match call.status {
+            CallStatus::BeforeHook(effect) | CallStatus::Running(effect, _) => unannounced.contains(&effect),
+            _ => false,
+        };
+        let calls = out.key("calls");
+        calls.push('[');
+        for (at, call) in self.calls.iter().enumerate() {
+            if at > 0 {
+                calls.push(',');
+            }
+            call.write(calls, waits(call), at >= self.committed);
+        }
+        calls.push(']');
+        let places = |places: &mut dyn Iterator<Item = usize>| places.map(long).collect::<Vec<u64>>();
+        let mut first = (0..self.calls.len()).filter(|at| self.calls.get(*at).is_some_and(waits));
+        let ready = places(&mut first.by_ref().chain(self.ready.iter().copied()));
+        out.field("ready", &ready).field("cleared", &places(&mut self.cleared.iter().copied()));
+        let groups: Vec<_> = self.groups.iter().map(|group| places(&mut group.iter().copied())).collect();
+        out.field("groups", &groups).field("committed", &long(self.committed));
+        // The hook that is being told is told again.
+        let told = self.told.saturating_sub(usize::from(self.after_hook.is_some()));
+        out.field("told", &long(told)).field("polled", &polled);
+        out.field("injected", &self.injected).field("isAnswer", &self.is_answer);
+        if !self.state.is_empty() {
+            out.field("state", &self.state);
+        }
+        let mut ending = ObjectWriter::new(out.key("ending"));
+        self.ending.write(&mut ending);
+        ending.end();
+    }
+
+    fn read(history: &History, told: &Part<'_>) -> Option<Batch> {
+        let answer = Answer::read(history, told)?;
+        let calls = told.list("calls");
+        let results = history.messages().get(answer.place..).unwrap_or_default();
+        let mut batch = super::dispatch::new_batch(answer);
+        let count = batch.calls.len();
+        if calls.len() != count {
+            told.wrong("calls", "must be those of the answer");
+        }
+        for (call, value) in batch.calls.iter_mut().zip(calls) {
+            call.read(&Part { value, flaw: told.flaw }, results);
+        }
+        batch.ready = told.places(told.need("ready"), count).into();
+        batch.cleared = told.places(told.need("cleared"), count);
+        batch.groups = told.list("groups").iter().map(|group| told.places(group, count)).collect();
+        batch.committed = told.size("committed");
+        batch.told = told.size("told");
+        let done = batch.calls.iter().take_while(|call| call.result.is_some()).count();
+        if batch.committed > done || batch.told > batch.committed {
+            told.wrong("committed", "must not be more than there is");
+        }
+        batch.poll = told.flag("polled").then_some(0);
+        batch.injected = told.read("injected");
+        batch.state = told.maybe("state").and_then(Value::as_object).cloned().unwrap_or_default();
+        batch.is_answer = told.flag("isAnswer");
+        batch.ending = Ending::read(&told.part("ending"));
+        Some(batch)
+    }
+}
+
+impl Call {
+    fn write(&self, out: &mut String, waits: bool, uncommitted: bool) {
+        let mut object = ObjectWriter::new(out);
+        let status = match self.status {
+            _ if waits => "ready",
+            CallStatus::Waiting => "waiting",
+            CallStatus::Asked(_) => "asked",
+            CallStatus::Ready => "ready",
+            CallStatus::BeforeHook(_) | CallStatus::Running(..) => "running",
+            CallStatus::Done => "done",
+        };
+        object.field("callId", &self.block.call_id).field("status", status);
+        if !self.arguments.is_same(&self.block.arguments) {
+            object.field("arguments", &self.arguments);
+        }
+        object.field("asked", &self.asked).field("executed", &(self.executed && !waits));
+        object.optional("result", &self.result.clone().filter(|_| uncommitted));
+        object.end();
+    }
+
+    fn read(&mut self, told: &Part<'_>, results: &[AgentMessage]) {
+        let id = self.block.call_id.as_str();
+        if told.word("callId") != id {
+            told.wrong("callId", "must be that of the call in the answer");
+        }
+        if let Some(arguments) = told.maybe("arguments") {
+            self.arguments = arguments.to_raw();
+        }
+        self.asked = told.flag("asked");
+        self.executed = told.flag("executed");
+        self.status = match told.word("status") {
+            "waiting" => CallStatus::Waiting,
+            "asked" => CallStatus::Asked(0),
+            "ready" => CallStatus::Ready,
+            "running" => CallStatus::Running(0, None),
+            "done" => CallStatus::Done,
+            other => return told.unknown("status", other),
+        };
+        if self.status != CallStatus::Done {
+            return;
+        }
+        let stored = || {
+            results.iter().find_map(|message| match message {
+                AgentMessage::ToolResult(result) if result.call_id == id => Some(result.clone()),
+                _ => None,
+            })
+        };
+        self.result = told.optional("result").map(Rc::new).or_else(stored);
+        if self.result.is_none() {
+            told.wrong("result", "is missing");
+        }
+    }
+}
+
+impl Ending {
+    fn write(&self, out: &mut ObjectWriter<'_>) {
+        match self {
+            Ending::Normal => drop(out.field("kind", "normal")),
+            Ending::Interrupted => drop(out.field("kind", "interrupted")),
+            Ending::PolicyStop => drop(out.field("kind", "policy_stop")),
+            Ending::Transfer(transfer) => {
+                out.field("kind", "transfer").field("to", &transfer.to).optional("reason", &transfer.reason);
+            }
+            Ending::Aborted(why) => drop(out.field("kind", "aborted").field("reason", why)),
+            Ending::Failed(error) => drop(out.field("kind", "failed").field("error", error)),
+        }
+    }
+
+    fn read(told: &Part<'_>) -> Ending {
+        let reason = told.maybe("reason").and_then(Value::as_str);
+        match told.word("kind") {
+            "normal" => Ending::Normal,
+            "interrupted" => Ending::Interrupted,
+            "policy_stop" => Ending::PolicyStop,
+            "transfer" => Ending::Transfer(Transfer {
+                to: told.word("to").to_owned(),
+                reason: reason.map(str::to_owned),
+            }),
+            "aborted" => Ending::Aborted(reason.unwrap_or_default().into()),
+            kind => match told.optional("error") {
+                Some(error) if kind == "failed" => Ending::Failed(error),
+                _ => {
+                    told.unknown("kind", kind);
+                    Ending::Normal
+                }
+            },
+        }
+    }
+}
+
+impl ToJson for Letter {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("message", &self.message).field("posted", &(self.receipt > 0));
+        object.end();
+    }
+}
+
+impl FromJson for Letter {
+    fn from_json(value: &Value) -> Read<Letter> {
+        let message = AgentMessage::from_json(value.get("message").unwrap_or(&Value::Null))?;
+        let posted = value.get("posted").and_then(Value::as_bool);
+        Ok(Letter { message, receipt: if posted == Some(true) { SENDER_GONE } else { 0 } })
+    }
+}
+
+fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
+    Turn {
+        open: turn.flag("open"),
+        message_open: turn.flag("messageOpen"),
+        recoveries: turn.int("recoveries"),
+        dynamic_prompt: turn.optional("dynamicPrompt"),
+        view: turn.maybe("view").map(|_| turn.messages("view", history)),
+        overflow_signal: turn.flag("overflowSignal"),
+        fresh_from: turn.maybe("freshFrom").map(|_| turn.size("freshFrom")),
+        asked: turn.size("asked"),
+        overflow: turn.optional("overflow"),
+    }
+}
+
+/// Writes messages as a list: a number is a place in the history, anything else the message itself.
+fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) {
+    let mut from = 0;
+    let told: Vec<Value> = messages
+        .iter()
+        .map(|message| match history.place_of(message, from) {
+            Some(place) => {
+                from = place + 1;
+                Value::from(long(place))
+            }
+            None => Value::parse(&message.to_json()).unwrap_or_default(),
+        })
+        .collect();
+    write_list(&told, out);
+}
+
+fn no_request() -> ModelRequest {
+    ModelRequest {
+        model: "".into(),
+        system_prompt: "".into(),
+        messages: Vec::new(),
+        tools: Rc::new([]),
+        options: Rc::default(),
+        api_key: None,
+        output: None,
+    }
+}
+
+fn long(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+/// The first thing that cannot be read.
+#[derive(Default)]
+struct Flaw(RefCell<Option<String>>);
+
+/// A part of what was written. What cannot be read is noted, and something stands in for it.
+struct Part<'a> {
+    value: &'a Value,
+    flaw: &'a Flaw,
+}
+
+impl<'a> Part<'a> {
+    #[inline(never)]
+    fn wrong(&self, key: &str, why: &str) {
+        let mut flaw = self.flaw.0.borrow_mut();
+        if flaw.is_none() {
+            *flaw = Some(["`", key, "` ", why].concat());
+        }
+    }
+
+    fn unknown(&self, key: &str, word: &str) {
+        self.wrong(key, &["is the unknown word `", word, "`"].concat());
+    }
+
+    fn maybe(&self, key: &str) -> Option<&'a Value> {
+        self.value.get(key)
+    }
+
+    #[inline(never)]
+    fn need(&self, key: &str) -> &'a Value {
+        self.value.get(key).unwrap_or_else(|| {
+            self.wrong(key, "is missing");
+            &Value::Null
+        })
+    }
+
+    fn part(&self, key: &str) -> Part<'a> {
+        Part { value: self.need(key), flaw: self.flaw }
+    }
+
+    #[inline(never)]
+    fn long(&self, key: &str) -> u64 {
+        self.need(key).as_u64().unwrap_or_else(|| {
+            self.wrong(key, "must be a whole number");
+            0
+        })
+    }
+
+    /// A number that can be counted up from.
+    #[inline(never)]
+    fn int(&self, key: &str) -> u32 {
+        let number = self.long(key);
+        u32::try_from(number).ok().filter(|n| *n < 1 << 31).unwrap_or_else(|| {
+            self.wrong(key, "is too large");
+            0
+        })
+    }
+
+    fn size(&self, key: &str) -> usize {
+        usize::try_from(self.int(key)).unwrap_or(0)
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.maybe(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    #[inline(never)]
+    fn word(&self, key: &str) -> &'a str {
+        self.need(key).as_str().unwrap_or_else(|| {
+            self.wrong(key, "must be a text");
+            ""
+        })
+    }
+
+    #[inline(never)]
+    fn list(&self, key: &str) -> &'a [Value] {
+        self.need(key).as_array().unwrap_or_else(|| {
+            self.wrong(key, "must be a list");
+            &[]
+        })
+    }
+
+    fn map(&self, key: &str) -> Map {
+        self.need(key).as_object().cloned().unwrap_or_else(|| {
+            self.wrong(key, "must be an object");
+            Map::new()
+        })
+    }
+
+    fn read<T: FromJson + Default>(&self, key: &str) -> T {
+        self.judged(key, T::from_json(self.need(key))).unwrap_or_default()
+    }
+
+    fn optional<T: FromJson>(&self, key: &str) -> Option<T> {
+        self.judged(key, T::from_json(self.maybe(key)?))
+    }
+
+    fn judged<T>(&self, key: &str, read: Read<T>) -> Option<T> {
+        read.map_err(|why| self.wrong(key, &["cannot be read: ", &why].concat())).ok()
+    }
+
+    /// Messages; a number is a place in the history.
+    fn messages(&self, key: &str, history: &History) -> Vec<AgentMessage> {
+        let read = |told: &Value| match told.as_u64() {
+            None => self.judged(key, AgentMessage::from_json(told)),
+            Some(place) => {
+                let known = usize::try_from(place).ok().and_then(|place| history.messages().get(place));
+                if known.is_none() {
+                    self.wrong(key, "has a place that is not in the history");
+                }
+                known.cloned()
+            }
+        };
+        self.list(key).iter().filter_map(read).collect()
+    }
+
+    /// Places of calls, below `count`.
+    fn places(&self, told: &Value, count: usize) -> Vec<usize> {
+        let place = |told: &Value| told.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < count);
+        let places = told.as_array().and_then(|places| places.iter().map(place).collect());
+        places.unwrap_or_else(|| {
+            self.wrong("ready", "must be places of calls");
+            Vec::new()
+        })
+    }
+}
+
+impl ToJson for AgentCommand {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        match self {
+            AgentCommand::Steer(letter) => drop(object.field("kind", "steer").field("letter", letter)),
+            AgentCommand::FollowUp(letter) => drop(object.field("kind", "follow_up").field("letter", letter)),
+            AgentCommand::ResolveTool { call_id, decision } => {
+                object.field("kind", "resolve").field("callId", call_id).field("decision", decision);
+            }
+            AgentCommand::ResolveTools(decisions) => {
+                object.field("kind", "resolve_all");
+                let mut all = ObjectWriter::new(object.key("decisions"));
+                for (call_id, decision) in decisions {
+                    all.field(call_id, decision);
+                }
+                all.end();
+            }
+            AgentCommand::SwitchModel => drop(object.field("kind", "switch_model")),
+            AgentCommand::ClearQueues => drop(object.field("kind", "clear_queues")),
+            AgentCommand::Cancel(reason) => drop(object.field("kind", "cancel").field("reason", reason)),
+        }
+        object.end();
+    }
+}
+
+impl FromJson for AgentCommand {
+    fn from_json(value: &Value) -> Read<AgentCommand> {
+        let get = |key: &str| value.get(key).unwrap_or(&Value::Null);
+        let word = |key: &str| get(key).as_str().unwrap_or_default();
+        Ok(match word("kind") {
+            "steer" => AgentCommand::Steer(Letter::from_json(get("letter"))?),
+            "follow_up" => AgentCommand::FollowUp(Letter::from_json(get("letter"))?),
+            "resolve" => AgentCommand::ResolveTool {
+                call_id: word("callId").to_owned(),
+                decision: read_decision(get("decision"))?,
+            },
+            "resolve_all" => {
+                let read = |(id, decision): (&str, &Value)| Ok((id.to_owned(), read_decision(decision)?));
+                let all = get("decisions").as_object().map(|all| all.iter().map(read).collect::<Read<_>>());
+                AgentCommand::ResolveTools(all.transpose()?.unwrap_or_default())
+            }
+            "switch_model" => AgentCommand::SwitchModel,
+            "clear_queues" => AgentCommand::ClearQueues,
+            "cancel" => AgentCommand::Cancel(word("reason").into()),
+            other => return Err(["`mail` has the unknown word `", other, "`"].concat()),
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! A run that was read from a checkpoint goes on: what waited for an effect starts it anew.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::event::AgentEvent;
+use crate::message::{AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
+
+use super::infer::with_arguments;
+use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
+use super::{Effect, Output, Queue, Step};
+
+/// Puts events that nobody was told of behind the first output of [`Input::Resume`](super::Input): `run_resumed`, which
+/// then speaks of the turn in which they begin.
+pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
+    let first = untold.iter().find_map(|event| match event {
+        AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
+        _ => None,
+    });
+    let follows = outputs.split_off(outputs.len().min(1));
+    if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) =
+        outputs.front_mut()
+    {
+        *turn_index = first.unwrap_or(*turn_index);
+        // The pieces of it are told yet.
+        if untold.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
+            *partial_message = None;
+        }
+    }
+    outputs.extend(untold.into_iter().map(Output::Event));
+    outputs.extend(follows);
+}
+
+impl Step<'_> {
+    pub(super) fn resume_run(&mut self) {
+        let Some(elapsed) = self.s.restored.take() else { return };
+        self.s.began = self.now.saturating_sub(elapsed);
+        let event = self.run_resumed();
+        self.emit(event);
+        if let Some(limit) = self.rules.timeouts.total {
+            self.s.total_timer = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
+        }
+        match std::mem::take(&mut self.s.phase) {
+            Phase::Idle => {}
+            // Its end was not told yet.
+            Phase::Ended => {
+                if let Some((reason, error)) = self.s.end.take() {
+                    self.close(reason, error);
+                }
+            }
+            Phase::Preparing { overflow, .. } => self.prepare(overflow),
+            Phase::Compacting { .. } => self.compact(),
+            Phase::Asking(ask) => self.resume_asking(*ask),
+            Phase::Dispatching(batch) => self.resume_batch(batch),
+            Phase::Polling { queue, then, .. } => self.poll(queue, then),
+            Phase::Closing { reason, error, .. } => self.end_run(reason, error),
+        }
+    }
+
+    fn run_resumed(&self) -> AgentEvent {
+        let running = match &self.s.phase {
+            Phase::Dispatching(batch) => batch.running_calls(),
+            _ => Vec::new(),
+        };
+        AgentEvent::RunResumed {
+            turn_index: self.s.turn_index,
+            partial_message: self.partial_message(),
+            pending_approvals: self.s.pending_approvals(),
+            running_tools: running,
+        }
+    }
+
+    fn partial_message(&self) -> Option<Rc<AssistantMessage>> {
+        let Phase::Asking(ask) = &self.s.phase else { return None };
+        let AskStep::Cut(cut) = &ask.step else { return None };
+        let model = self.rules.models.get(ask.model).filter(|_| !cut.content.is_empty())?;
+        Some(Rc::new(AssistantMessage {
+            content: cut.content.clone(),
+            provider: model.provider.as_ref().to_owned(),
+            model: model.id.as_ref().to_owned(),
+            usage: cut.usage.totalled(),
+            stop_reason: MessageStopReason::Aborted,
+            error: None,
+            foreign: None,
+            timestamp: self.now,
+        }))
+    }
+
+    fn resume_asking(&mut self, ask: Ask) {
+        match ask.step {
+            AskStep::AfterHook(_, answer) => return self.resume_after_hook(ask.model, ask.attempt, answer),
+            AskStep::BackingOff(_, until) => return self.resume_ask(ask.model, ask.attempt, Some(until)),
+            AskStep::Cut(cut) => {
+                self.s.usage.add(&cut.usage.totalled());
+                if cut.shown {
+                    let reason = "the process ended while the answer came".to_owned();
+                    self.emit(AgentEvent::MessageReset { reason });
+                }
+            }
+            AskStep::BeforeHook(_) | AskStep::Streaming(_) => {}
+        }
+        self.resume_ask(ask.model, ask.attempt, None);
+    }
+
+    fn resume_batch(&mut self, mut batch: Box<Batch>) {
+        for place in 0..batch.calls.len() {
+            self.resume_call(&mut batch, place);
+        }
+        let is_ready = |calls: &[super::state::Call], place: &usize| {
+            calls.get(*place).is_some_and(|call| call.status == CallStatus::Ready)
+        };
+        let Batch { calls, cleared, .. } = &mut *batch;
+        cleared.retain(|place| is_ready(calls, place));
+        if batch.poll.take().is_some() {
+            let poll = self.start(Effect::Poll(Queue::Steering));
+            self.s.polls.insert(poll, Queue::Steering);
+            batch.poll = Some(poll);
+        }
+        self.tell_hooks(&mut batch);
+        self.advance(batch);
+    }
+
+    fn resume_call(&mut self, batch: &mut Batch, place: usize) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let block = with_arguments(&call.block, &call.arguments);
+        let status = call.status;
+        let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *block.tool_name);
+        if let Some(tool) = tool {
+            call.tool = tool;
+        }
+        match status {
+            CallStatus::Asked(_) if self.rules.has_approver => {
+                let need = self.requires_approval(&block);
+                self.ask_approver(batch, place, &block, need);
+            }
+            CallStatus::Asked(_) => call.status = CallStatus::Waiting,
+            CallStatus::Ready if tool.is_none() => self.settle_unknown(batch, place),
+            CallStatus::BeforeHook(_) | CallStatus::Running(..) => {
+                call.status = CallStatus::Ready;
+                let may_repeat =
+                    tool.and_then(|tool| self.rules.tools.get(tool)).is_some_and(|spec| spec.idempotent);
+                if may_repeat {
+                    batch.running += 1;
+                    self.execute(batch, place, None);
+                } else {
+                    self.settle(batch, place, ToolResultCause::Interrupted, "");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Batch {
+    fn running_calls(&self) -> Vec<ToolCallBlock> {
+        let running = self.calls.iter().filter(|call| matches!(call.status, CallStatus::Running(..)));
+        running.map(|call| with_arguments(&call.block, &call.arguments)).collect()
+    }
+}

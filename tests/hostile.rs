@@ -1,0 +1,61 @@
+//! Random worlds in which something happens inside every single call of the host: somebody aborts, steers, queues a
+//! follow-up, or the host's own code panics. `TURNWHEEL_RUNS=1000000 cargo test --test hostile` plays more of them.
+
+use std::collections::BTreeMap;
+
+use rig::hostile::{Act, CALLS, Played, play};
+
+/// How many runs each of the tests here plays.
+fn runs() -> usize {
+    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(25_000)
+}
+
+fn check(seed: u64, at: Option<(usize, Act)>) -> Played {
+    let played = play(seed, at);
+    let (call, events) = (at.and_then(|(at, _)| played.touched.get(at)), played.events.join(" "));
+    assert!(
+        played.faults.is_empty(),
+        "seed {seed}, {at:?} in {call:?}:\n{}\n{events}",
+        played.faults.join("\n")
+    );
+    played
+}
+
+/// Plays one world after the other, each as often as the host is called in it.
+fn everywhere(act: Act) {
+    let (mut left, mut disturbed) = (runs(), BTreeMap::new());
+    for seed in 0.. {
+        let calls = check(seed, None).touched;
+        for (at, call) in calls.iter().enumerate() {
+            check(seed, Some((at, act)));
+            *disturbed.entry(*call).or_insert(0) += 1;
+        }
+        left = left.saturating_sub(calls.len() + 1);
+        if left == 0 {
+            break;
+        }
+    }
+    // The worlds are worth something only if they go everywhere.
+    let rare: Vec<&str> = CALLS.iter().filter(|call| disturbed.remove(**call) < Some(20)).copied().collect();
+    assert!(rare.is_empty() && disturbed.is_empty(), "rare: {rare:?}, unknown: {disturbed:?}");
+}
+
+#[test]
+fn an_abort_inside_any_call_of_the_host_ends_the_run_at_once() {
+    everywhere(Act::Abort);
+}
+
+#[test]
+fn a_message_steered_inside_any_call_of_the_host_is_delivered_once_or_waits() {
+    everywhere(Act::Steer);
+}
+
+#[test]
+fn a_follow_up_queued_inside_any_call_of_the_host_is_delivered_once_or_waits() {
+    everywhere(Act::FollowUp);
+}
+
+#[test]
+fn a_panic_inside_any_call_of_the_host_leaves_a_whole_run() {
+    everywhere(Act::Panic);
+}

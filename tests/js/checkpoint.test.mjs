@@ -1,0 +1,275 @@
+// @ts-check
+// A run is put to sleep after every single event and goes on elsewhere: the history comes out the same, and no tool
+// runs oftener than it may.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { Agent, approve, options, world } from "./checkpoint/world.mjs";
+import { checkTrace } from "./grammar.mjs";
+import { settle } from "./kit.mjs";
+
+/** A history without what tells of time. @param {readonly any[]} messages */
+const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
+
+/** Runs to the end, or to an event, from the beginning or a checkpoint. @param {any} own @param {{ from?: string, until?: number, iterates?: boolean }} [how] */
+async function live(own, { from, until = Infinity, iterates = false } = {}) {
+  /** @type {any[]} */
+  const events = [];
+  const agent = from === undefined ? new Agent(options(own)) : Agent.restore(from, options(own));
+  /** @type {(saved: string) => void} */
+  let sleep = () => {};
+  const asleep = new Promise((resolve) => (sleep = resolve));
+  const hear = (/** @type {any} */ event) => {
+    if (own.dead) return;
+    events.push(event);
+    if (events.length !== until) return;
+    sleep(JSON.stringify(agent.checkpoint()));
+    own.dead = true;
+  };
+  if (!iterates) agent.subscribe(hear);
+  approve(agent, own);
+  const run = from === undefined ? agent.prompt("Go") : agent.continue();
+  const iterate = async () => {
+    for await (const event of run) hear(event);
+    return run.result;
+  };
+  const saved = await Promise.race([asleep, iterates ? iterate() : run.result]);
+  const result = typeof saved === "string" ? undefined : saved;
+  return { events, saved: /** @type {string} */ (saved), result, agent };
+}
+
+const whole = await live(world());
+
+test("the undisturbed run is what the tests suppose", () => {
+  assert.equal(whole.result.stopReason, "completed");
+  assert.equal(whole.result.turns, 5);
+  assert.equal(whole.agent.messages.length, 1 + 5 + 8);
+});
+
+for (const iterates of [false, true]) {
+  test(`after every single event another agent goes on${iterates ? ", for who iterates" : ""}`, async () => {
+    for (let until = 1; until < whole.events.length; until++) {
+      const first = world();
+      const slept = await live(first, { until, iterates });
+      const second = { ...world(), failed: first.failed };
+      const woken = await live(second, { from: slept.saved, iterates });
+      const where = `after event ${until}, ${slept.events.at(-1).type}`;
+      assert.equal(woken.result.stopReason, "completed", where);
+      const [resumed, ...after] = woken.events;
+      assert.equal(resumed.type, "run_resumed", where);
+      assert.equal(resumed.runId, slept.events[0].runId);
+      checkTrace([...slept.events, ...after]);
+      const ran = [...first.ran, ...second.ran];
+      const twice = ran.filter((id, i) => ran.indexOf(id) !== i);
+      assert.ok(twice.every((id) => !/^[bd]1/.test(id)), `${where}: ${twice} ran twice`);
+      // What was running and must not run twice has a result that says so.
+      const running = resumed.runningTools.filter((/** @type {any} */ { toolName }) => toolName === "pay").map((/** @type {any} */ { callId }) => callId);
+      const expected = plain(whole.agent.messages);
+      for (const message of expected) {
+        if (!running.includes(message.callId)) continue;
+        Object.assign(message, { isError: true, cause: "interrupted", content: [{ type: "text", text: "tool call interrupted: the process ended while the tool ran" }] });
+      }
+      assert.deepEqual(plain(woken.agent.messages), expected, where);
+      assert.deepEqual(plain(woken.result.messages), expected, where);
+    }
+  });
+}
+
+test("who takes a checkpoint at every event changes nothing", async () => {
+  const own = world();
+  const agent = new Agent(options(own));
+  /** @type {any[]} */
+  const events = [];
+  agent.subscribe((event) => {
+    events.push(event);
+    agent.checkpoint();
+  });
+  approve(agent, own);
+  await agent.prompt("Go");
+  checkTrace(events);
+  assert.deepEqual(events.map(({ type }) => type), whole.events.map(({ type }) => type));
+  assert.deepEqual(plain(agent.messages), plain(whole.agent.messages));
+});
+
+test("again and again, at any moment: the run comes to the same end", async () => {
+  for (let seed = 1; seed <= 150; seed++) {
+    let dice = seed * 2_654_435_761;
+    const roll = (/** @type {number} */ n) => (dice = (dice * 1_103_515_245 + 12_345) % 2_147_483_648) % n;
+    /** @type {any[]} */
+    const trace = [];
+    /** @type {string[]} */
+    const ran = [];
+    /** @type {Set<string>} */
+    const interrupted = new Set();
+    /** @type {string | undefined} */
+    let from;
+    let failed = false;
+    for (let life = 0; ; life++) {
+      const own = { ...world(() => roll(6)), failed };
+      const { events, saved, result, agent } = await live(own, { from, until: life > 12 ? Infinity : 1 + roll(30) });
+      for (const { type, toolName, callId } of events.flatMap(({ type, runningTools }) => (type === "run_resumed" ? runningTools : []))) {
+        if (type === "tool_call" && toolName === "pay") interrupted.add(callId);
+      }
+      trace.push(...(life > 0 ? events.slice(1) : events));
+      ran.push(...own.ran);
+      failed = own.failed;
+      if (!result) {
+        from = saved;
+        if (events.at(-1).type !== "agent_end") continue;
+      }
+      checkTrace(trace);
+      const history = plain(result ? agent.messages : /** @type {any} */ (Agent.restore(/** @type {string} */ (saved), options(own))).messages);
+      const texts = (/** @type {any[]} */ messages) => messages.map(({ role, callId, content }) => (interrupted.has(callId) ? [role, callId] : [role, callId, content]));
+      assert.deepEqual(texts(history), texts(plain(whole.agent.messages)), `seed ${seed}`);
+      for (const id of ["b1", "d1"]) assert.ok(ran.filter((other) => other === id).length <= 1, `seed ${seed}: ${id} ran twice`);
+      break;
+    }
+  }
+});
+
+test("the state of tools, the mail and the usage go along", async () => {
+  const own = world();
+  const agent = new Agent(options(own));
+  /** @type {any} */
+  let saved;
+  agent.subscribe((event) => {
+    if (event.type !== "tool_approval_requested" || saved) return;
+    agent.steer("Hurry");
+    agent.followUp("And then?");
+    saved = agent.checkpoint();
+    agent.abort();
+  });
+  await agent.prompt("Go");
+  const other = { ...world(), now: own.now + 86_400_000 };
+  const woken = Agent.restore(saved, options(other));
+  assert.equal(woken.isRunning, false);
+  assert.deepEqual(woken.pendingApprovals.map(({ callId }) => callId), ["b1"]);
+  assert.equal(woken.messages.length, 6);
+  approve(woken, other);
+  const result = await woken.continue();
+  const said = woken.messages.filter(({ role }) => role === "user").map((/** @type {any} */ { content }) => content[0].text);
+  assert.deepEqual(said, ["Go", "Hurry", "And then?"]);
+  assert.equal(result.stopReason, "error", "the model of this world has no sixth answer");
+  const { metadata } = woken.checkpoint();
+  assert.equal(/** @type {any} */ (metadata.turnwheel).session.begun, true);
+  assert.equal(/** @type {any} */ (metadata.turnwheel).session.a1, true);
+});
+
+test("a decision before the run goes on counts; nobody has to be asked again", async () => {
+  const own = world();
+  const slept = await live(own, { until: whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1 });
+  const other = world();
+  const agent = Agent.restore(slept.saved, options(other));
+  agent.resolveTool("b1", { action: "reject", reason: "too dear" });
+  // Put to sleep again before it went on: the decision goes along.
+  const again = Agent.restore(JSON.stringify(agent.checkpoint()), options(other));
+  approve(again, other);
+  await again.continue();
+  const result = /** @type {any} */ (again.messages.find((/** @type {any} */ { role, callId }) => role === "tool_result" && callId === "b1"));
+  assert.equal(result.cause, "rejected");
+});
+
+test("a run that has not begun is in the checkpoint with its prompt", async () => {
+  const own = world();
+  const agent = new Agent(options(own));
+  const run = agent.prompt("Go");
+  const saved = run.checkpoint();
+  run.abort();
+  await run;
+  const woken = await live(world(), { from: JSON.stringify(saved) });
+  assert.equal(woken.events[0].type, "agent_start");
+  assert.deepEqual(plain(woken.agent.messages), plain(whole.agent.messages));
+});
+
+test("an agent that sleeps between runs is its history, its state and its mail", async () => {
+  const agent = new Agent(options(world()));
+  assert.deepEqual(Agent.restore(agent.checkpoint(), options(world())).messages, []);
+  const done = Agent.restore(whole.agent.checkpoint(), options(world()));
+  assert.deepEqual(plain(done.messages), plain(whole.agent.messages));
+  assert.deepEqual(done.usage, whole.agent.usage);
+  assert.throws(() => done.continue(), /last message is an assistant message/);
+});
+
+test("what other settings do to a run that goes on", async () => {
+  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const { saved } = await live(world(), { until: asked });
+  const fewer = world();
+  const { tools, ...rest } = options(fewer);
+  const agent = Agent.restore(saved, { ...rest, tools: tools.slice(0, 2) });
+  approve(agent, fewer);
+  await agent.continue();
+  const missing = /** @type {any} */ (agent.messages.find((/** @type {any} */ { role, callId }) => role === "tool_result" && callId === "b1"));
+  assert.equal(missing.cause, "unknown_tool");
+  assert.throws(() => Agent.restore(saved, { ...options(world()), messages: [] }), /leave `messages` out/);
+  const waiting = Agent.restore(saved, options(world()));
+  assert.throws(() => waiting.prompt("Something else"), /continue\(\) it first, or reset\(\)/);
+  waiting.reset();
+  assert.deepEqual([waiting.messages.length, waiting.pendingApprovals.length], [0, 0]);
+});
+
+test("what is no checkpoint is refused with the reason", () => {
+  const good = JSON.parse(JSON.stringify(whole.agent.checkpoint()));
+  const refuse = (/** @type {any} */ change, /** @type {RegExp} */ text) =>
+    assert.throws(() => Agent.restore(/** @type {any} */ (typeof change === "string" ? change : { ...good, ...change }), options(world())), (/** @type {any} */ error) => {
+      assert.equal(error.code, "misuse");
+      assert.match(error.message, text);
+      return true;
+    });
+  refuse("{", /invalid checkpoint payload: /);
+  refuse("7", /a checkpoint must be an object or its JSON, got a number/);
+  refuse({ version: 2 }, /unsupported checkpoint version: 2/);
+  refuse({ format: "other" }, /unsupported checkpoint format: other/);
+  refuse({ run_id: "x" }, /`run_id` must be a UUID or null/);
+  refuse({ messages: [{ role: "user" }] }, /message 0: `content` must be a text or a list/);
+  refuse("{\"a\":1}", /missing version/);
+  refuse({ metadata: { turnwheel: { version: 9 } } }, /metadata.turnwheel is of version 9, this turnwheel reads 1/);
+  refuse({ metadata: { turnwheel: { version: 1, run: { turns: 1 } } } }, /the run of the checkpoint cannot be read: `runId` is missing/);
+});
+
+test("a checkpoint of another engine is a history to go on from; what it says besides is kept", async () => {
+  const theirs = {
+    version: 1, format: "stakai_message_v1", run_id: null, extra: [1],
+    messages: [
+      { role: "system", content: "Be brief." }, { role: "user", content: "Hi", name: "ann" },
+      { role: "assistant", content: [{ type: "tool_call", id: "t1", name: "look", arguments: { at: "x" }, note: true }] },
+      { role: "tool", content: [{ type: "tool_result", tool_call_id: "t1", content: { seen: 1 } }] },
+    ],
+    metadata: { trimmed: 3 },
+  };
+  const own = world();
+  const agent = Agent.restore(/** @type {any} */ (theirs), options(own));
+  approve(agent, own);
+  assert.deepEqual(agent.messages.map(({ role }) => role), ["custom", "user", "assistant", "tool_result"]);
+  const { metadata, ...again } = agent.checkpoint();
+  const { metadata: _, ...known } = theirs;
+  // Theirs did not say which tool it was.
+  assert.deepEqual(/** @type {any} */ (again.messages[3]).provider_options, { turnwheel: { toolName: "look" } });
+  delete (/** @type {any} */ (again.messages[3]).provider_options);
+  assert.deepEqual(again, known);
+  assert.equal(metadata.trimmed, 3);
+  const { stopReason } = await agent.continue();
+  assert.equal(stopReason, "completed");
+  const legacy = Agent.restore(JSON.stringify(theirs.messages), options(world()));
+  assert.equal(legacy.messages.length, 4);
+});
+
+test("the size of a checkpoint grows as its history does", async () => {
+  const sizes = [1, 2, 4].map((times) => {
+    const messages = Array.from({ length: 50 * times }, (_, i) => ({ role: "user", content: [{ type: "text", text: "x".repeat(100) }], timestamp: i }));
+    return JSON.stringify(new Agent({ ...options(world()), messages: /** @type {any} */ (messages) }).checkpoint()).length;
+  });
+  assert.ok(sizes[2] - sizes[0] < 3.1 * (sizes[1] - sizes[0]), String(sizes));
+  await settle();
+});
+
+test("messages are written and read as the native half does", async () => {
+  const { fromCheckpoint, toCheckpoint } = await import("../../pkg/checkpoint.js");
+  const cases = JSON.parse(await readFile(new URL("../data/checkpoints/messages.json", import.meta.url), "utf8"));
+  assert.ok(cases.length > 300);
+  for (const { message, written } of cases) {
+    const checkpoint = toCheckpoint({}, undefined, [message]);
+    assert.deepEqual(checkpoint.messages, [written]);
+    assert.deepEqual(JSON.parse(JSON.stringify(fromCheckpoint({ ...checkpoint, messages: [written] }).messages)), [message]);
+  }
+});

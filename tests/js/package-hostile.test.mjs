@@ -1,0 +1,153 @@
+// @ts-check
+// Inside every single call of the host something happens: somebody aborts, steers, or the host's own code throws. The
+// trace of every run is checked by its grammar.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, call, clock, custom, hear, textOf } from "./kit.mjs";
+
+/** What begins something, so that none of it may come after an abort. */
+const BEGINNINGS = ["model", "key", "approver", "async transformer", "compaction", "steering poll", "follow-up poll", "before inference", "after inference", "before tool", "after tool", "sleep"];
+
+/** A run that calls the host everywhere. @param {(agent: any) => void} act @param {number} [at] at which call, from 0 */
+function world(act, at) {
+  /** @type {string[]} */
+  const touched = [];
+  let stopped = false;
+  const touch = (/** @type {string} */ what) => {
+    touched.push(what);
+    assert.ok(!stopped || !BEGINNINGS.includes(what), `${what} begins after the abort`);
+    if (touched.length - 1 !== at) return;
+    stopped = act === ABORT && agent.isRunning;
+    act(agent);
+  };
+  /** @param {string} what @param {any} [answer] */
+  const asks = (what, answer) => (/** @type {any[]} */ ...words) => {
+    touch(what);
+    return typeof answer === "function" ? answer(...words) : answer;
+  };
+  /** @param {string} what @param {any} [answer] */
+  const promises = (what, answer) => async (/** @type {any[]} */ ...words) => {
+    touch(what);
+    await null;
+    touch(`${what} answers`);
+    return typeof answer === "function" ? answer(...words) : answer;
+  };
+  const script = [
+    { error: { code: "throttled", message: "busy" } },
+    { error: { code: "context_overflow", message: "too long" } },
+    call("slow", "asks", "quick", "ghost"),
+    call("quick"),
+    "so",
+  ];
+  const model = custom("m", async function* () {
+    touch("model");
+    const answer = script.shift() ?? "and that";
+    yield { type: "start" };
+    touch("model speaks");
+    if (typeof answer === "string") {
+      yield { type: "text_start", contentIndex: 0 };
+      yield { type: "text_delta", contentIndex: 0, delta: answer };
+      touch("model speaks");
+      yield { type: "text_end", contentIndex: 0 };
+      return yield { type: "done", stopReason: "stop" };
+    }
+    if ("error" in answer) return yield { type: "error", error: /** @type {any} */ (answer.error) };
+    for (const [contentIndex, { callId, toolName }] of answer.toolCalls.entries()) {
+      yield { type: "tool_call_start", contentIndex, callId, toolName };
+      yield { type: "tool_call_end", contentIndex };
+    }
+    touch("model speaks");
+    yield { type: "done", stopReason: "tool_use" };
+  });
+  const tool = (/** @type {string} */ name, /** @type {any} */ execute, /** @type {any} */ more) => ({ name, description: name, parameters: { type: "object" }, execute, ...more });
+  const { host } = clock();
+  const agent = new Agent({
+    model,
+    tools: [
+      tool("quick", asks("tool", "done")),
+      tool("slow", promises("tool", "done")),
+      tool("asks", promises("tool", "done"), { requiresApproval: asks("requiresApproval", true) }),
+    ],
+    retry: asks("retry", (/** @type {any} */ error) => error.retryable && 10),
+    convertToLlm: asks("convertToLlm", (/** @type {any} */ message) => message),
+    transformContext: asks("transformer"),
+    asyncTransformContext: promises("async transformer"),
+    compaction: { engine: promises("compaction", (/** @type {any} */ messages) => ({ messages })) },
+    getApiKey: promises("key", "k"),
+    getSteeringMessages: promises("steering poll", []),
+    getFollowUpMessages: asks("follow-up poll", []),
+    approveTool: promises("approver", { action: "approve", arguments: { n: 1 } }),
+    policies: { preTurn: [asks("preTurn")], preDispatch: [asks("preDispatch")], postTurn: [asks("postTurn")], postLoop: [asks("postLoop")] },
+    hooks: {
+      beforeInference: promises("before inference"), afterInference: asks("after inference"),
+      beforeToolExecution: promises("before tool"), afterToolExecution: asks("after tool"), onError: asks("on error"),
+    },
+    toolExecution: asks("partition", (/** @type {any[]} */ calls) => calls.map((_, at) => [at])),
+    dynamicSystemPrompt: asks("dynamic prompt", "now"),
+    resultTexts: { unknown_tool: asks("result text", "no such tool") },
+    host: { ...host, sleep: asks("sleep", host.sleep), random: asks("random", 0.5) },
+  });
+  agent.subscribe(() => touch("listener"));
+  return { agent, touched };
+}
+
+const ABORT = (/** @type {Agent} */ agent) => agent.abort("enough");
+
+/** Plays the world once for every call of the host. @param {(agent: any) => void} act @param {(heard: any, agent: Agent, what: string) => void} check */
+async function everywhere(act, check) {
+  const { agent, touched } = world(act);
+  const { result } = await hear(agent.prompt("go"));
+  assert.deepEqual([result.stopReason, result.text], ["completed", "so"]);
+  const kinds = new Set(touched);
+  assert.ok(kinds.size >= 30 && touched.length > 100, `${kinds.size} kinds of ${touched.length} calls`);
+  for (let at = 0; at < touched.length; at++) {
+    const one = world(act, at);
+    const what = `call ${at}, ${touched[at]}`;
+    try {
+      const heard = await hear(one.agent.prompt("go"));
+      assert.ok(!one.agent.isRunning);
+      check(heard, one.agent, what);
+    } catch (/** @type {any} */ error) {
+      error.message = `${what}: ${error.message}`;
+      throw error;
+    }
+  }
+}
+
+test("an abort inside any call of the host ends the run, and nothing begins after it", async () => {
+  await everywhere(ABORT, ({ result, events }, agent, what) => {
+    // At the last call the end is told: it comes too late.
+    if (!/listener/.test(what) || events.length < 1) assert.equal(result.stopReason, "aborted", what);
+    assert.ok(["aborted", "completed"].includes(result.stopReason));
+  });
+});
+
+test("a letter from inside any call of the host is delivered once or waits", async () => {
+  /** @type {any} */
+  let receipt;
+  await everywhere(
+    (agent) => void (receipt = agent.steer("a letter")),
+    ({ result }, agent) => {
+      const delivered = result.messages.filter((/** @type {any} */ message) => message.role === "user" && textOf(message) === "a letter").length;
+      assert.ok(delivered === 1 || (delivered === 0 && result.stopReason === "completed"), `${delivered} times`);
+      agent.clearQueues();
+      return receipt.then((/** @type {any} */ told) => assert.equal(told.delivered, delivered === 1));
+    },
+  );
+});
+
+test("a throw inside any call of the host leaves a whole run and an agent that can go on", async () => {
+  const report = console.error;
+  console.error = () => {};
+  try {
+    await everywhere(
+      () => {
+        throw new Error("the host broke");
+      },
+      ({ result }) => assert.ok(["completed", "error"].includes(result.stopReason), result.stopReason),
+    );
+  } finally {
+    console.error = report;
+  }
+});

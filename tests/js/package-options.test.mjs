@@ -1,0 +1,225 @@
+// @ts-check
+// Options of the package that no other file here is about, each as a user would set it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, AgentError, call, clock, hear, isOpen, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
+
+const overflow = { error: { code: /** @type {any} */ ("context_overflow"), message: "too long" } };
+const quick = say("quick", () => "done");
+
+/** What a model was asked with, one list of texts a call. @param {any[]} answers */
+function asked(answers) {
+  /** @type {string[][]} */
+  const requests = [];
+  const model = scripted(answers.map((answer) => (/** @type {any} */ request) => {
+    requests.push(request.messages.map(textOf));
+    return answer;
+  }));
+  return { model, requests };
+}
+
+test("hooks: all five stages, one list after the other, each waited for", async () => {
+  /** @type {string[]} */
+  const told = [];
+  const hooks = (/** @type {string} */ name) => ({
+    beforeInference: async (/** @type {any} */ { runId, turnIndex, attempt, model, messages }) => {
+      await settle();
+      told.push(`${name} before ${typeof runId} ${turnIndex} ${attempt} ${model} ${messages.length}`);
+    },
+    afterInference: (/** @type {any} */ { turnIndex, message }) => void told.push(`${name} after ${turnIndex} ${message.stopReason}`),
+    beforeToolExecution: async (/** @type {any} */ { call }) => void told.push(`${name} before ${call.toolName} ${call.callId}`),
+    afterToolExecution: async (/** @type {any} */ { call, result }) => void told.push(`${name} after ${call.callId} ${textOf(result)}`),
+    onError: (/** @type {any} */ { error }) => void told.push(`${name} error ${error.code}`),
+  });
+  const model = scripted([call("quick"), { error: { code: "auth", message: "no" } }]);
+  const { result } = await hear(new Agent({ model, tools: [quick], hooks: [hooks("a"), hooks("b")] }).prompt("go"));
+  assert.equal(result.stopReason, "error");
+  assert.deepEqual(told, [
+    "a before string 0 1 scripted 1", "b before string 0 1 scripted 1", "a after 0 tool_use", "b after 0 tool_use",
+    "a before quick c1", "b before quick c1", "a after c1 done", "b after c1 done",
+    "a before string 1 1 scripted 3", "b before string 1 1 scripted 3", "a error auth", "b error auth",
+  ]);
+});
+
+for (const stage of ["beforeInference", "afterInference", "beforeToolExecution", "afterToolExecution"]) {
+  for (const fails of [() => { throw new Error("the hook broke"); }, async () => { throw new Error("the hook broke"); }]) {
+    test(`a hook that fails ends the run, announced, with what it threw: ${stage}, ${fails.constructor.name}`, async () => {
+      /** @type {any[]} */
+      const errors = [];
+      const hooks = { [stage]: fails, onError: (/** @type {any} */ { error }) => void errors.push(error.code) };
+      const { result, end } = await hear(new Agent({ model: scripted([call("quick")]), tools: [quick], hooks }).prompt("go"));
+      assert.deepEqual([result.stopReason, result.error.code, end.error.code, errors], ["error", "hook", "hook", ["hook"]]);
+      assert.match(result.error.message, /the hook broke/);
+      assert.ok(result.error instanceof AgentError && /** @type {any} */ (result.error.cause)?.message === "the hook broke");
+    });
+  }
+}
+
+test("onError that fails changes nothing", async () => {
+  const hooks = { onError: async () => { throw new Error("worse"); } };
+  const { result } = await hear(new Agent({ model: scripted([{ error: { code: "auth", message: "no key" } }]), hooks }).prompt("go"));
+  assert.deepEqual([result.error.code, result.error.message], ["auth", "no key"]);
+});
+
+test("compaction: the engine of the host makes room, in the same turn", async () => {
+  const { model, requests } = asked([overflow, "fine"]);
+  const kept = { role: "user", content: [{ type: "text", text: "in short" }], timestamp: 1 };
+  const engine = async (/** @type {any} */ messages, /** @type {any} */ asks, /** @type {any} */ signal) => {
+    assert.deepEqual([messages.length, asks.id, signal instanceof AbortSignal], [1, "scripted", true]);
+    return { messages: [/** @type {any} */ (kept)], report: { text: "shorter", droppedCount: 1 } };
+  };
+  const heard = await hear(new Agent({ model, compaction: { engine } }).prompt("a long story"));
+  assert.deepEqual(requests, [["a long story"], ["in short"]]);
+  assert.deepEqual([heard.all("turn_start").length, heard.all("message_start").length, heard.result.text], [1, 1, "fine"]);
+  assert.deepEqual([heard.all("context_compacted")[0].report.droppedCount, heard.all("context_compacted")[0].report.overflow], [1, true]);
+});
+
+test("compaction: an engine that fails, one that gives nonsense, and one that never makes it fit end the turn in error", async () => {
+  const engines = [
+    async () => { throw new Error("no room"); },
+    () => { throw new Error("no room"); },
+    async () => ({ nothing: true }),
+    async (/** @type {any} */ messages) => ({ messages }),
+  ];
+  for (const engine of engines) {
+    const heard = await hear(new Agent({ model: scripted([overflow, overflow, "never"]), compaction: { engine: /** @type {any} */ (engine) } }).prompt("go"));
+    assert.deepEqual([heard.result.stopReason, heard.result.error.code, heard.all("message_end").length], ["error", "context_overflow", 1]);
+  }
+});
+
+test("maxRecoveriesPerTurn: 0 recovers from nothing, 2 from two in a turn", async () => {
+  for (const [most, calls] of [[0, 1], [1, 2], [2, 3]]) {
+    const { model, requests } = asked([overflow, overflow, overflow, "fine"]);
+    const engine = async (/** @type {any} */ messages) => ({ messages });
+    const { result } = await hear(new Agent({ model, compaction: { engine, maxRecoveriesPerTurn: most } }).prompt("go"));
+    assert.deepEqual([requests.length, result.error.code], [calls, "context_overflow"]);
+  }
+});
+
+test("fallback: the next model answers when the retries of the first are used up; the event names both", async () => {
+  const model = scripted(Array(2).fill({ error: { code: "overloaded", message: "busy" } }));
+  const fallback = [/** @type {any} */ ({ .../** @type {any} */ (scripted(["here"])), id: "spare" })];
+  const { host } = clock();
+  const heard = await hear(new Agent({ model, fallback, retry: { maxAttempts: 2, jitter: false }, host }).prompt("go"));
+  assert.equal(heard.result.text, "here");
+  assert.deepEqual(heard.all("model_fallback").map(({ from, to }) => [from, to]), [["scripted", "spare"]]);
+  assert.deepEqual(heard.all("retry_attempt").map(({ attempt, delayMs }) => [attempt, delayMs]), [[1, 1000]]);
+});
+
+test("approval: rules by name, what is not named by `default`, deny in every mode", async () => {
+  const tools = ["a", "b", "c"].map((name) => say(name, () => "ran"));
+  for (const mode of /** @type {const} */ (["smart", "enabled", "bypassed"])) {
+    /** @type {string[]} */
+    const questions = [];
+    const approveTool = (/** @type {any} */ { toolName }) => (questions.push(toolName), "approve");
+    const approval = { mode, rules: { a: /** @type {const} */ ("deny"), b: /** @type {const} */ ("ask") }, default: /** @type {const} */ ("approve") };
+    const heard = await hear(new Agent({ model: scripted([call("a", "b", "c"), "ok"]), tools, approval, approveTool: /** @type {any} */ (approveTool) }).prompt("go"));
+    const [a, b, c] = heard.all("turn_end")[0].toolResults;
+    assert.deepEqual([a.cause, textOf(b), textOf(c)], ["denied", "ran", "ran"], mode);
+    assert.deepEqual(questions, mode === "bypassed" ? [] : mode === "enabled" ? questions : ["b"], mode);
+  }
+});
+
+test("gate: with `prefix` a call starts once it and all before it are decided", async () => {
+  for (const [gate, early] of /** @type {const} */ ([["batch", []], ["prefix", ["a"]]])) {
+    const answer = later();
+    /** @type {string[]} */
+    const ran = [];
+    const tools = ["a", "b", "c"].map((name) => say(name, () => void ran.push(name), { requiresApproval: name === "b" }));
+    const agent = new Agent({ model: scripted([call("a", "b", "c"), "ok"]), tools, gate, approveTool: () => answer.promise });
+    const run = agent.prompt("go");
+    await isOpen(run.result);
+    assert.deepEqual(ran, early);
+    assert.deepEqual(agent.pendingApprovals.map(({ toolName }) => toolName), ["b"]);
+    answer.resolve("approve");
+    assert.equal((await run).stopReason, "completed");
+    assert.deepEqual(ran, ["a", "b", "c"]);
+  }
+});
+
+test("steering.atStart: what was queued before goes with the first call only where the host wants it", async () => {
+  for (const [atStart, first] of /** @type {const} */ ([["after_first_turn", ["go"]], ["before_first_call", ["go", "first"]]])) {
+    const { model, requests } = asked(["one", "two"]);
+    const agent = new Agent({ model, steering: { atStart } });
+    void agent.steer("first");
+    await hear(agent.prompt("go"));
+    assert.deepEqual(requests[0], first);
+  }
+});
+
+test("steering.inFlight: tools that run may finish", async () => {
+  const first = later();
+  const second = later();
+  const tools = [say("a", () => first.promise), say("b", () => second.promise)];
+  const agent = new Agent({ model: scripted([call("a", "b"), "ok"]), tools, steering: { inFlight: "finish" } });
+  const run = agent.prompt("go");
+  await settle();
+  void agent.steer("hey");
+  first.resolve("a");
+  await settle();
+  second.resolve("b");
+  const { messages } = await run;
+  assert.deepEqual(messages.filter(({ role }) => role === "tool_result").map(textOf), ["a", "b"]);
+});
+
+test("timeouts: the whole run, and every tool that says nothing else", async () => {
+  const forever = say("forever", () => new Promise(() => {}));
+  const { result } = await hear(new Agent({ model: scripted([call("forever")]), tools: [forever], timeouts: { totalMs: 10 } }).prompt("go"));
+  assert.deepEqual([result.stopReason, result.error.code], ["error", "timeout"]);
+  const slow = await hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [forever], timeouts: { toolMs: 10 } }).prompt("go"));
+  assert.deepEqual([slow.result.stopReason, slow.all("tool_execution_end")[0].result.cause], ["completed", "timeout"]);
+});
+
+test("resultTexts: the host's own words, and one that fails leaves the stock ones", async () => {
+  const resultTexts = {
+    unknown_tool: (/** @type {any} */ { toolName }) => `nobody knows ${toolName}`,
+    threw: () => { throw new Error("no words"); },
+  };
+  const tools = [say("bad", () => { throw new Error("broken"); })];
+  const heard = await hear(new Agent({ model: scripted([call("ghost", "bad"), "ok"]), tools, resultTexts }).prompt("go"));
+  const [ghost, bad] = heard.all("turn_end")[0].toolResults.map(textOf);
+  assert.equal(ghost, "nobody knows ghost");
+  assert.match(bad, /broken/);
+});
+
+test("who stops the run while it asks for a key pays for no model call", async () => {
+  let calls = 0;
+  const model = openai("m", { fetch: /** @type {any} */ (async () => (calls++, new Response(""))) });
+  /** @type {Agent} */
+  const agent = new Agent({ model, getApiKey: () => (agent.abort("no"), "key") });
+  const { result } = await hear(agent.prompt("go"));
+  assert.deepEqual([result.stopReason, calls], ["aborted", 0]);
+});
+
+test("what is asked for messages may stop the run or steer it itself", async () => {
+  /** @type {Agent} */
+  const stops = new Agent({ model: scripted(["one"]), getFollowUpMessages: () => (stops.abort("enough"), []) });
+  assert.equal((await hear(stops.prompt("go"))).result.stopReason, "aborted");
+  let asks = 0;
+  /** @type {Agent} */
+  const steers = new Agent({ model: scripted(["one", "two"]), getFollowUpMessages: () => (asks++ === 0 && void steers.steer("more"), []) });
+  assert.equal((await hear(steers.prompt("go"))).result.text, "two");
+});
+
+test("sessionId reaches the tools, and is one per agent where none is given", async () => {
+  /** @type {string[]} */
+  const seen = [];
+  const tools = [say("t", (/** @type {any} */ _, /** @type {any} */ { sessionId }) => void seen.push(sessionId))];
+  await hear(new Agent({ model: scripted([call("t"), "ok"]), tools, sessionId: "mine" }).prompt("go"));
+  const agent = new Agent({ model: scripted([call("t"), "ok", call("t"), "ok"]), tools });
+  await hear(agent.prompt("go"));
+  await hear(agent.prompt("again"));
+  assert.equal(seen[0], "mine");
+  assert.ok(seen[1] && seen[1] === seen[2]);
+});
+
+test("a receipt says why a letter was not delivered", async () => {
+  const agent = new Agent({ model: scripted(["one"]) });
+  const cleared = agent.steer("a");
+  agent.clearQueues();
+  assert.deepEqual(await cleared, { delivered: false, reason: "cleared" });
+  const dropped = agent.followUp("b");
+  agent[Symbol.dispose]();
+  assert.deepEqual(await dropped, { delivered: false, reason: "disposed" });
+});

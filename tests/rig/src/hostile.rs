@@ -1,0 +1,741 @@
+//! The whole engine, driver and agent included, with a port of the host at every place that has one, all of them random.
+//! Every call of the host is counted, so that something may happen at any of them: an abort, a message, a panic.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::pending;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use futures::stream::{StreamExt, unfold};
+use turnwheel::agent::{Agent, Delivery as Delivered};
+use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolDecision};
+use turnwheel::cancel::CancelToken;
+use turnwheel::config::{
+    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, SteeringTime, Timeouts, ToolExecutionPolicy,
+};
+use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::event::{AgentEvent, CompactionReport, RunStopReason};
+use turnwheel::json::{RawJson, Value};
+use turnwheel::machine::OUTPUT_TOOL;
+use turnwheel::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, text_of};
+use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use turnwheel::ports::{Compaction, HookCall, HookStages, Timer};
+use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
+use turnwheel::stream::AssistantMessageEvent as E;
+use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, Transfer};
+
+use crate::clock::{Clock, Hang};
+use crate::dice::Dice;
+use crate::grammar::Grammar;
+use crate::host::{self, Port, StagedHook};
+use crate::sim::stage;
+
+/// What happens inside a call of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Somebody stops the run.
+    Abort,
+    /// Somebody steers it.
+    Steer,
+    /// Somebody queues a follow-up.
+    FollowUp,
+    /// The host's code panics.
+    Panic,
+}
+
+/// What came of a world.
+#[derive(Default)]
+pub struct Played {
+    /// What was wrong.
+    pub faults: Vec<String>,
+    /// The host's calls in their order.
+    pub touched: Vec<&'static str>,
+    /// The words of all events.
+    pub events: Vec<&'static str>,
+}
+
+/// Every kind of call of the host that there is.
+pub const CALLS: [&str; 37] = [
+    "listener",
+    "pre_turn",
+    "pre_dispatch",
+    "post_turn",
+    "post_loop",
+    "partition",
+    "retry",
+    "random",
+    "validator",
+    "dynamic_system_prompt",
+    "convert_to_llm",
+    "transformer",
+    "result_texts",
+    "requires_approval",
+    "approver",
+    "approver answers",
+    "async transformer",
+    "async transformer answers",
+    "compaction",
+    "compaction answers",
+    "key",
+    "key answers",
+    "steering poll",
+    "follow-up poll",
+    "poll answers",
+    "before_inference",
+    "after_inference",
+    "before_tool_execution",
+    "after_tool_execution",
+    "on_error",
+    "hook answers",
+    "model",
+    "model speaks",
+    "tool",
+    "tool answers",
+    "sleep",
+    "sleep is over",
+];
+
+/// The message that is steered or queued.
+const LETTER: &str = "a letter";
+
+/// Plays the world of a seed; with `at` something happens inside that call of the host, counted from 0.
+pub fn play(seed: u64, at: Option<(usize, Act)>) -> Played {
+    let world = World::new(seed, at);
+    let agent = Agent::new(world.config(), history(&world.dice));
+    *world.agent.borrow_mut() = Some(agent.clone());
+    let listening = world.clone();
+    agent.subscribe(move |event| {
+        listening.hear(event);
+        listening.touch("listener");
+    });
+    for minute in 1..=20 {
+        // Nobody may have to stop what waits for nobody.
+        let stopped = agent.clone();
+        world.clock.at(minute * 60_000, move || stopped.abort("it takes too long"));
+    }
+    world.run("go");
+    if world.dice.chance(30) {
+        world.run("again");
+    }
+    world.finish(&agent)
+}
+
+struct World {
+    dice: Dice,
+    clock: Clock,
+    at: Option<(usize, Act)>,
+    agent: RefCell<Option<Agent>>,
+    receipt: RefCell<Option<futures::channel::oneshot::Receiver<Delivered>>>,
+    /// When somebody stopped the run, by the clock.
+    stopped: Cell<Option<u64>>,
+    turns_since_stop: Cell<usize>,
+    grammar: RefCell<Grammar>,
+    played: RefCell<Played>,
+    /// The texts that the runs appended.
+    appended: RefCell<Vec<String>>,
+    scripts: RefCell<usize>,
+}
+
+impl World {
+    fn new(seed: u64, at: Option<(usize, Act)>) -> Rc<Self> {
+        Rc::new(World {
+            dice: Dice::new(seed),
+            clock: Clock::default(),
+            at,
+            agent: RefCell::default(),
+            receipt: RefCell::default(),
+            stopped: Cell::default(),
+            turns_since_stop: Cell::default(),
+            grammar: RefCell::default(),
+            played: RefCell::default(),
+            appended: RefCell::default(),
+            scripts: RefCell::default(),
+        })
+    }
+
+    fn fault(&self, text: impl Into<String>) {
+        self.played.borrow_mut().faults.push(text.into());
+    }
+
+    /// The host is called.
+    fn touch(&self, what: &'static str) {
+        let n = {
+            let mut played = self.played.borrow_mut();
+            played.touched.push(what);
+            played.touched.len() - 1
+        };
+        if self.stopped.get().is_some() && BEGINNINGS.contains(&what) {
+            self.fault(format!("{what} begins after the abort"));
+        }
+        let Some((_, act)) = self.at.filter(|(at, _)| *at == n) else { return };
+        let Some(agent) = self.agent.borrow().clone() else { return };
+        match act {
+            Act::Abort => {
+                if agent.is_running() {
+                    self.stopped.set(Some(self.clock.elapsed()));
+                }
+                agent.abort("somebody stopped it");
+            }
+            Act::Steer => *self.receipt.borrow_mut() = Some(agent.steer(AgentMessage::user(LETTER))),
+            Act::FollowUp => *self.receipt.borrow_mut() = Some(agent.follow_up(AgentMessage::user(LETTER))),
+            Act::Panic => resume_unwind(Box::new("the host crashed".to_owned())),
+        }
+    }
+
+    fn hear(&self, event: &AgentEvent) {
+        self.played.borrow_mut().events.push(event.name());
+        self.grammar.borrow_mut().take(event);
+        if let AgentEvent::AgentEnd { messages, stop_reason, .. } = event {
+            let texts = messages.iter().filter_map(|message| match message {
+                AgentMessage::User(user) => Some(text_of(&user.content)),
+                _ => None,
+            });
+            self.appended.borrow_mut().extend(texts);
+            if let Some(at) = self.stopped.take() {
+                if self.clock.elapsed() != at {
+                    self.fault(format!("aborted at {at}, ended at {}", self.clock.elapsed()));
+                }
+                if *stop_reason == RunStopReason::Completed {
+                    self.fault("it completes although it was aborted");
+                }
+            }
+        }
+        if self.stopped.get().is_none() {
+            return self.turns_since_stop.set(0);
+        }
+        match event {
+            AgentEvent::TurnStart { .. } => {
+                self.turns_since_stop.set(self.turns_since_stop.get() + 1);
+                if self.turns_since_stop.get() > 1 {
+                    self.fault("two turns after the abort");
+                }
+            }
+            AgentEvent::ToolExecutionStart { tool_name, .. } if tool_name != OUTPUT_TOOL => {
+                self.fault("a tool starts after the abort");
+            }
+            AgentEvent::MessageUpdate(_) => self.fault("more of the answer is shown after the abort"),
+            _ => {}
+        }
+    }
+
+    fn run(self: &Rc<Self>, text: &str) {
+        let Some(agent) = self.agent.borrow().clone() else { return };
+        let prompts = vec![AgentMessage::user(text)];
+        let mut stream = match agent.prompt(prompts, host::context(), CancelToken::new()) {
+            Ok(stream) => stream,
+            Err(error) => return self.fault(format!("it cannot be prompted: {error}")),
+        };
+        // Now and then nobody wants to see the end.
+        let mut left = if self.dice.chance(4) { self.dice.below(30) } else { usize::MAX };
+        while left > 0 {
+            left -= 1;
+            match self.clock.run(stream.next()) {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(Hang) => {
+                    self.fault("it hangs");
+                    break;
+                }
+            }
+        }
+        drop(stream);
+        self.stopped.set(None);
+        if agent.is_running() {
+            self.fault("the agent still runs");
+        }
+    }
+
+    fn finish(&self, agent: &Agent) -> Played {
+        let grammar = std::mem::take(&mut *self.grammar.borrow_mut());
+        let panicked_listener = self.at.is_some_and(|(at, act)| {
+            act == Act::Panic && self.played.borrow().touched.get(at) == Some(&"listener")
+        });
+        // A listener that was removed heard no end.
+        let faults = grammar.finish(&agent.messages());
+        if !panicked_listener {
+            faults.into_iter().for_each(|fault| self.fault(fault));
+        }
+        if let Some(receipt) = self.receipt.take() {
+            self.check_letter(agent, receipt, panicked_listener);
+        }
+        self.agent.take();
+        self.clock.clear();
+        self.played.take()
+    }
+
+    /// A letter is delivered once, or waits until the queues are cleared.
+    fn check_letter(
+        &self,
+        agent: &Agent,
+        mut receipt: futures::channel::oneshot::Receiver<Delivered>,
+        deaf: bool,
+    ) {
+        let mut told = receipt.try_recv().ok().flatten();
+        let delivered = self.appended.borrow().iter().filter(|text| *text == LETTER).count();
+        if told.is_none() {
+            agent.clear_queues();
+            told = receipt.try_recv().ok().flatten();
+        }
+        let times = match told {
+            Some(Delivered::Delivered { .. }) => 1,
+            Some(Delivered::NotDelivered) => 0,
+            None => return self.fault("the letter is lost"),
+        };
+        if !deaf && delivered != times {
+            self.fault(format!("the letter stands {delivered} times in the history and is {told:?}"));
+        }
+    }
+
+    /// The host takes its time, or for ever.
+    fn think<T: 'static>(
+        self: &Rc<Self>,
+        what: &'static str,
+        then: &'static str,
+        answer: impl FnOnce(&World) -> T + 'static,
+    ) -> LocalBoxFuture<'static, T> {
+        self.touch(what);
+        let (world, pause) = (self.clone(), self.dice.below(60));
+        async move {
+            match pause {
+                0 => pending().await,
+                1..20 => world.clock.pause(pause as u64).await,
+                _ => {}
+            }
+            world.touch(then);
+            answer(&world)
+        }
+        .boxed_local()
+    }
+
+    fn config(self: &Rc<Self>) -> AgentLoopConfig {
+        let dice = &self.dice;
+        let mut config =
+            AgentLoopConfig::new(self.model("m"), Rc::new(Ticking(self.clone())) as Rc<dyn Timer>);
+        config.set_models((0..1 + dice.below(3)).map(|n| self.model(["m", "n", "o"][n])).collect());
+        config.offer_tools(["t", "u", "asks", "fatal"].iter().map(|name| self.tool(name)).collect());
+        self.set_rules(&mut config);
+        self.set_policies(&mut config);
+        self.set_functions(&mut config);
+        self.set_ports(&mut config);
+        config
+    }
+
+    fn set_rules(self: &Rc<Self>, config: &mut AgentLoopConfig) {
+        let (dice, rules) = (&self.dice, &mut config.rules);
+        let limit = |chance| dice.chance(chance).then(|| 5 + 10 * dice.below(10) as u64);
+        rules.max_turns = Some(1 + dice.below(6) as u32);
+        rules.approval.mode =
+            *dice.pick(&[ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed]);
+        rules.max_concurrent_tools = dice.chance(20).then(|| 1 + dice.below(2));
+        rules.gate = *dice.pick(&[ApprovalGate::Batch, ApprovalGate::Prefix]);
+        rules.steering.when = *dice.pick(&[SteeringTime::AfterTool, SteeringTime::Immediate]);
+        rules.steering.in_flight = *dice.pick(&[InFlight::Cancel, InFlight::Finish]);
+        rules.steering.delivery = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+        rules.steering.before_first_call = dice.chance(20);
+        rules.follow_up = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+        rules.timeouts =
+            Timeouts { first_chunk: limit(15), chunk: limit(15), tool: limit(15), total: limit(5) };
+        rules.max_recoveries_per_turn = if dice.chance(20) { 0 } else { 1 + dice.below(2) as u32 };
+        rules.output = dice.chance(10).then(RawJson::empty_object);
+        rules.output_retries = 1;
+        rules.cache = dice.chance(15).then(|| CacheHints::new(500, 3, 2));
+        rules.include_requests = dice.chance(15);
+        let this = self.clone();
+        rules.tool_execution = match dice.below(5) {
+            0 => ToolExecutionPolicy::Sequential,
+            1 => ToolExecutionPolicy::Priority,
+            2 => ToolExecutionPolicy::Custom(Rc::new(move |calls| {
+                this.touch("partition");
+                Ok(match this.dice.below(4) {
+                    0 => vec![vec![0], vec![0]],
+                    1 => vec![(0..calls.len()).rev().collect()],
+                    _ => (0..calls.len()).map(|at| vec![at]).collect(),
+                })
+            })),
+            _ => ToolExecutionPolicy::Concurrent,
+        };
+    }
+
+    fn set_policies(self: &Rc<Self>, config: &mut AgentLoopConfig) {
+        let rules = &mut config.rules;
+        let verdict = |world: &Rc<World>, what: &'static str| {
+            let world = world.clone();
+            move || {
+                world.touch(what);
+                match world.dice.below(30) {
+                    0 => Ok(Verdict::Stop("enough".to_owned())),
+                    1 => Ok(Verdict::Inject(vec![AgentMessage::user("a note")])),
+                    2 => Err("no policy".to_owned()),
+                    _ => Ok(Verdict::Continue),
+                }
+            }
+        };
+        if self.dice.chance(50) {
+            let decide = verdict(self, "pre_turn");
+            rules.pre_turn.push(Rc::new(move |_: &PolicyContext<'_>| decide()));
+        }
+        if self.dice.chance(50) {
+            let decide = verdict(self, "post_loop");
+            rules.post_loop.push(Rc::new(move |_: &PolicyContext<'_>| decide()));
+        }
+        if self.dice.chance(50) {
+            let (decide, world) = (verdict(self, "post_turn"), self.clone());
+            rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
+                if world.dice.chance(10) {
+                    let mut other: AssistantMessage = (**turn.message).clone();
+                    other
+                        .content
+                        .retain(|block| matches!(block, ContentBlock::ToolCall(_)) || world.dice.chance(50));
+                    return decide().map(|_| Verdict::Inject(vec![other.into()]));
+                }
+                decide()
+            }));
+        }
+        if self.dice.chance(50) {
+            let world = self.clone();
+            rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
+                call.arguments = raw("{\"n\":2}");
+                world.touch("pre_dispatch");
+                Ok(match world.dice.below(25) {
+                    0 => DispatchVerdict::Stop("enough".to_owned()),
+                    1 => DispatchVerdict::Skip("not this one".to_owned()),
+                    2 => DispatchVerdict::Inject(vec![AgentMessage::user("a note")]),
+                    3 => return Err("no policy".to_owned()),
+                    _ => DispatchVerdict::Continue,
+                })
+            }));
+        }
+    }
+
+    fn set_functions(self: &Rc<Self>, config: &mut AgentLoopConfig) {
+        let (dice, rules) = (&self.dice, &mut config.rules);
+        rules.retry = Rc::new(Judging(self.clone()));
+        let world = self.clone();
+        rules.random = Rc::new(move || {
+            world.touch("random");
+            0
+        });
+        if dice.chance(30) {
+            let world = self.clone();
+            rules.validator = Some(Rc::new(move |_, _| {
+                world.touch("validator");
+                if world.dice.chance(10) { Err("does not fit".to_owned()) } else { Ok(()) }
+            }));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            rules.dynamic_system_prompt = Some(Rc::new(move || {
+                world.touch("dynamic_system_prompt");
+                if world.dice.chance(5) { Err("no prompt".to_owned()) } else { Ok("now".to_owned()) }
+            }));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            rules.convert_to_llm = Some(Rc::new(move |message| {
+                world.touch("convert_to_llm");
+                Ok(message.as_llm().filter(|_| !world.dice.chance(3)))
+            }));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
+                world.touch("transformer");
+                Ok(transform(&world.dice, messages, overflow))
+            }));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            rules.result_texts = Some(Rc::new(move |_, _, _| {
+                world.touch("result_texts");
+                Some("mine".to_owned())
+            }));
+        }
+    }
+
+    fn set_ports(self: &Rc<Self>, config: &mut AgentLoopConfig) {
+        let dice = &self.dice;
+        if dice.chance(50) {
+            let world = self.clone();
+            config.set_approver(Rc::new(Port(move |_| {
+                world.think("approver", "approver answers", |world| decision(&world.dice))
+            })));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            config.ports.transformer = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>, overflow| {
+                let answer = move |world: &World| Ok(transform(&world.dice, &messages, overflow));
+                world.think("async transformer", "async transformer answers", answer)
+            })));
+        }
+        if dice.chance(50) {
+            let world = self.clone();
+            config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
+                let answer = move |world: &World| compact(&world.dice, &messages);
+                world.think("compaction", "compaction answers", answer)
+            })));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            config.ports.keys = Some(Rc::new(Port(move |_: &str| {
+                world.think("key", "key answers", |world| {
+                    if world.dice.chance(5) { Err("no key".to_owned()) } else { Ok(None) }
+                })
+            })));
+        }
+        if dice.chance(30) {
+            let world = self.clone();
+            config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
+                let what = if follow_up { "follow-up poll" } else { "steering poll" };
+                world.think(what, "poll answers", |world| {
+                    let some = world.dice.chance(10);
+                    if some { vec![AgentMessage::user("polled")] } else { Vec::new() }
+                })
+            })));
+        }
+        let hooks = (0..dice.below(3)).map(|_| {
+            let world = self.clone();
+            let stages = HookStages {
+                before_inference: dice.chance(30),
+                after_inference: dice.chance(30),
+                before_tool_execution: dice.chance(30),
+                after_tool_execution: dice.chance(30),
+                on_error: dice.chance(50),
+            };
+            Rc::new(StagedHook(stages, move |call: HookCall| {
+                world.think(stage(&call), "hook answers", |world| {
+                    if world.dice.chance(3) { Err("the hook failed".to_owned()) } else { Ok(()) }
+                })
+            })) as Rc<dyn turnwheel::ports::AgentHook>
+        });
+        config.set_hooks(hooks.collect());
+    }
+
+    fn model(self: &Rc<Self>, id: &str) -> Model {
+        let world = self.clone();
+        host::model(id, move |_, _| {
+            world.touch("model");
+            *world.scripts.borrow_mut() += 1;
+            let script = script(&world.dice, *world.scripts.borrow());
+            unfold((world.clone(), script), |(world, mut script)| async move {
+                loop {
+                    match script.pop_front()? {
+                        Said::Word(event) => {
+                            world.touch("model speaks");
+                            return Some((event, (world, script)));
+                        }
+                        Said::Pause(ms) => world.clock.pause(ms).await,
+                        Said::Nothing => pending().await,
+                    }
+                }
+            })
+            .boxed_local()
+        })
+    }
+
+    fn tool(self: &Rc<Self>, name: &str) -> Rc<dyn AgentTool> {
+        let (dice, mut spec) = (&self.dice, host::spec(name));
+        spec.fatal = name == "fatal";
+        spec.priority = dice.below(3) as i32;
+        spec.timeout_ms = dice.chance(10).then_some(30);
+        spec.max_result_bytes = dice.chance(10).then_some(3);
+        if name == "asks" {
+            let world = self.clone();
+            spec.requires_approval = ApprovalNeed::Depends(Rc::new(move |_| {
+                world.touch("requires_approval");
+                Ok(true)
+            }));
+        }
+        let world = self.clone();
+        host::tool(spec, move |context| world.clone().work(context))
+    }
+
+    async fn work(self: Rc<Self>, context: ToolContext) -> ToolOutcome {
+        self.touch("tool");
+        let dice = self.dice.clone();
+        if dice.chance(20) {
+            context.updates.text("working");
+        }
+        match dice.below(30) {
+            0 => pending().await,
+            1 => context.cancel.cancelled().await,
+            2..15 => self.clock.pause(dice.below(60) as u64).await,
+            _ => {}
+        }
+        self.touch("tool answers");
+        if dice.chance(20) {
+            context.state.set("seen", Value::from("yes"));
+        }
+        outcome(&dice)
+    }
+}
+
+/// Calls of the host that begin something. None may come after an abort, but for tools that were announced before.
+const BEGINNINGS: [&str; 12] = [
+    "model",
+    "key",
+    "approver",
+    "async transformer",
+    "compaction",
+    "steering poll",
+    "follow-up poll",
+    "before_inference",
+    "after_inference",
+    "before_tool_execution",
+    "after_tool_execution",
+    "sleep",
+];
+
+/// A clock whose timers are calls of the host.
+struct Ticking(Rc<World>);
+
+impl Timer for Ticking {
+    fn now(&self) -> u64 {
+        self.0.clock.now()
+    }
+
+    fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        self.0.touch("sleep");
+        let world = self.0.clone();
+        async move {
+            world.clock.pause(ms).await;
+            world.touch("sleep is over");
+        }
+        .boxed_local()
+    }
+}
+
+struct Judging(Rc<World>);
+
+impl RetryStrategy for Judging {
+    fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
+        self.0.touch("retry");
+        match self.0.dice.below(10) {
+            0 => RetryVerdict::StopNaming(90_000),
+            _ => {
+                RetryConfig { initial_backoff_ms: 20, ..RetryConfig::default() }.delay(error, attempt, random)
+            }
+        }
+    }
+}
+
+enum Said {
+    Word(E),
+    Pause(u64),
+    Nothing,
+}
+
+/// What a model says in one call.
+fn script(dice: &Dice, n: usize) -> VecDeque<Said> {
+    let mut script = VecDeque::new();
+    // A conversation shall come to an end.
+    let blocks = if n > 12 { 0 } else { dice.below(5) };
+    let mut say = |event| {
+        match dice.below(60) {
+            0 => script.push_back(Said::Nothing),
+            1..4 => script.push_back(Said::Pause(10 * dice.below(8) as u64)),
+            _ => {}
+        }
+        script.push_back(Said::Word(event));
+    };
+    say(E::Start);
+    for index in 0..blocks as u32 {
+        match dice.below(6) {
+            0 => {
+                say(E::ThinkingStart { index });
+                say(E::ThinkingDelta { index, delta: "hm".to_owned() });
+                say(E::ThinkingEnd { index, signature: None, redacted: false });
+            }
+            1 | 2 => {
+                say(E::TextStart { index });
+                say(E::TextDelta { index, delta: "so".to_owned() });
+                say(E::TextEnd { index, signature: None });
+            }
+            _ => {
+                let call_id = (*dice.pick(&["a", "b", "c", ""])).to_owned();
+                let tool_name =
+                    (*dice.pick(&["t", "t", "u", "u", "asks", "fatal", "ghost", OUTPUT_TOOL])).to_owned();
+                say(E::ToolCallStart { index, call_id, tool_name });
+                let delta = (*dice.pick(&["{}", "{}", "{\"n\":1}", "[1]", "oops", ""])).to_owned();
+                say(E::ToolCallDelta { index, delta });
+                if !dice.chance(5) {
+                    say(E::ToolCallEnd { index, metadata: None });
+                }
+            }
+        }
+    }
+    use MessageStopReason as S;
+    match dice.below(20) {
+        0 => {}
+        1..4 => say(E::Error(error(dice))),
+        4 => say(E::Done {
+            stop_reason: *dice.pick(&[S::Pause, S::Refusal, S::Error, S::Aborted]),
+            usage: None,
+        }),
+        5 => say(E::Done { stop_reason: S::Length, usage: None }),
+        _ => say(E::Done { stop_reason: S::Stop, usage: None }),
+    }
+    script
+}
+
+fn error(dice: &Dice) -> ErrorInfo {
+    use ErrorKind as K;
+    let kinds =
+        [K::Throttled, K::Network, K::ContextOverflow, K::ContextOverflow, K::Auth, K::Unknown, K::Aborted];
+    ErrorInfo::new(*dice.pick(&kinds), "it failed")
+}
+
+fn decision(dice: &Dice) -> Result<ToolDecision, String> {
+    match dice.below(12) {
+        0 => Err("no".to_owned()),
+        1 => Ok(ToolDecision::Reject { reason: None }),
+        2 => Ok(ToolDecision::AcceptWith(raw("{\"n\":3}"))),
+        3 => Ok(ToolDecision::Result { content: vec![ContentBlock::text("mine")], is_error: false }),
+        _ => Ok(ToolDecision::Accept),
+    }
+}
+
+fn outcome(dice: &Dice) -> ToolOutcome {
+    match dice.below(25) {
+        0 => ToolOutcome::Failed("it broke".to_owned()),
+        1 => ToolOutcome::Cancelled,
+        2 => ToolOutcome::Invalid("not like this".to_owned()),
+        3 => ToolOutcome::Completed(AgentToolResult {
+            transfer: Some(Transfer { to: "other".to_owned(), reason: None }),
+            ..AgentToolResult::default()
+        }),
+        4 => ToolOutcome::Completed(AgentToolResult::error("no")),
+        _ => ToolOutcome::Completed(AgentToolResult::text("done")),
+    }
+}
+
+fn transform(dice: &Dice, messages: &[AgentMessage], overflow: bool) -> Transform {
+    match dice.below(if overflow { 4 } else { 12 }) {
+        0 => Transform::Replace { messages: shortened(messages), report: Some(CompactionReport::default()) },
+        1 => Transform::View(shortened(messages)),
+        2 => Transform::Replace { messages: messages.to_vec(), report: None },
+        _ => Transform::Unchanged,
+    }
+}
+
+fn compact(dice: &Dice, messages: &[AgentMessage]) -> Result<Compaction, String> {
+    if dice.chance(20) {
+        return Err("no room".to_owned());
+    }
+    Ok(Compaction { messages: shortened(messages), report: dice.chance(50).then(CompactionReport::default) })
+}
+
+/// From the last message of the user on.
+fn shortened(messages: &[AgentMessage]) -> Vec<AgentMessage> {
+    let from = messages.iter().rposition(|message| matches!(message, AgentMessage::User(_)));
+    messages.get(from.unwrap_or(0)..).unwrap_or_default().to_vec()
+}
+
+fn history(dice: &Dice) -> Vec<AgentMessage> {
+    if dice.chance(70) { Vec::new() } else { vec![AgentMessage::user("before")] }
+}
+
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text).expect("JSON")
+}

@@ -1,0 +1,263 @@
+// @ts-check
+// Checkpoints: CheckpointEnvelopeV1, whose messages any reader of the format can read, and back. The native half is
+// src/checkpoint/: what one writes, the other reads.
+
+import { kindOf, misuse } from "./errors.js";
+
+const FORMAT = "stakai_message_v1";
+/** The version of the engine's own state, `metadata.turnwheel`. */
+const STATE_VERSION = 1;
+/** The kind of a custom message that holds a message of another engine which means nothing here. */
+const FOREIGN = "stakai_message";
+/** What of a message another engine wrote and this one only keeps. Not in its JSON. */
+const KEPT = Symbol("kept");
+const BASE64 = ";base64,";
+
+/**
+ * @param {any} state what the engine keeps for itself @param {string | undefined} runId @param {any[]} messages
+ * @param {any} [others] fields and metadata of the checkpoint that the agent came from
+ */
+export function toCheckpoint(state, runId, messages, others) {
+  const { metadata, ...fields } = others ?? {};
+  const checkpoint = {
+    version: 1, format: FORMAT, run_id: uuidOf(runId) ?? null, ...fields, messages: messages.map(written),
+    metadata: { ...metadata, turnwheel: { version: STATE_VERSION, ...state } },
+  };
+  // Plain values of its own, whatever tools put into their results.
+  return JSON.parse(JSON.stringify(checkpoint));
+}
+
+/**
+ * Reads a checkpoint, of this engine or another. Nothing is taken before everything was judged.
+ * @param {any} given
+ * @returns {{ runId: string | undefined, messages: any[], state: any, others: any }}
+ */
+export function fromCheckpoint(given) {
+  let value = given;
+  if (typeof given === "string") {
+    try {
+      value = JSON.parse(given);
+    } catch (error) {
+      throw invalid(/** @type {Error} */ (error).message);
+    }
+  }
+  if (typeof value !== "object" || value === null) throw misuse(`a checkpoint must be an object or its JSON, got ${kindOf(value)}`);
+  const { version, format, run_id, messages, metadata, ...fields } = Array.isArray(value)
+    ? { messages: value, metadata: { migrated_from: "legacy_messages_array" } }
+    : value;
+  const isOld = !(Number.isInteger(version) && version >= 0);
+  if (!isOld && version !== 1) throw misuse(`unsupported checkpoint version: ${version}`);
+  if (isOld && !Array.isArray(messages)) throw misuse("checkpoint payload is missing version");
+  if (!isOld && typeof format !== "string") throw invalid("`format` must be a text");
+  if (!isOld && run_id !== null && run_id !== undefined && !uuidOf(run_id)) throw invalid("`run_id` must be a UUID or null");
+  if (!Array.isArray(messages)) throw invalid("`messages` must be a list");
+  if (!isOld && metadata === undefined) throw invalid("`metadata` is missing");
+  if (!isOld && format !== FORMAT) throw misuse(`unsupported checkpoint format: ${format}`);
+  const { turnwheel, ...known } = typeof metadata === "object" && metadata !== null && !Array.isArray(metadata) ? metadata : {};
+  if (turnwheel !== undefined && turnwheel?.version !== STATE_VERSION) {
+    throw invalid(`metadata.turnwheel is of version ${JSON.stringify(turnwheel?.version) ?? "none"}, this turnwheel reads ${STATE_VERSION}; install the newer one`);
+  }
+  return {
+    runId: turnwheel?.run?.runId ?? uuidOf(run_id),
+    messages: readAll(messages), state: structuredClone(turnwheel), others: { ...fields, metadata: known },
+  };
+}
+
+/** @param {string} reason */
+const invalid = (reason) => misuse(`invalid checkpoint payload: ${reason}`);
+
+/** A UUID in its usual form. @param {any} id */
+function uuidOf(id) {
+  const digits = typeof id === "string" && /^(?:urn:uuid:)?\{?([\da-f]{8}-?[\da-f]{4}-?[\da-f]{4}-?[\da-f]{4}-?[\da-f]{12})\}?$/i.exec(id);
+  if (!digits) return;
+  return digits[1].toLowerCase().replaceAll("-", "").replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+// ---- writing
+
+/** Kinds of block that are parts under other names: each member here, and there. @type {Record<string, [string, string][]>} */
+const NAMES = {
+  text: [["text", "text"]],
+  tool_call: [["callId", "id"], ["toolName", "name"], ["arguments", "arguments"], ["metadata", "metadata"]],
+};
+
+/** @param {any} message */
+function written(message) {
+  const { role, content = [], ...own } = message;
+  const kept = message[KEPT] ?? {};
+  if (role === "custom" && message.kind === FOREIGN && typeof message.data?.role === "string") return message.data;
+  /** @type {any[]} */
+  let parts = [];
+  if (role === "tool_result") {
+    const [first] = content;
+    const isText = content.length === 1 && isPlainText(first);
+    if (!isText) own.parts = true;
+    parts = [{ type: "tool_result", tool_call_id: own.callId, content: !isText ? content : kept.json ? JSON.parse(first.text) : first.text }];
+    delete own.callId;
+  } else {
+    /** @type {any[]} */
+    const blocks = [];
+    content.forEach((/** @type {any} */ block, /** @type {number} */ at) => parts.push(...partOf(block, at, blocks)));
+    if (own.stopReason === supposedStop(parts)) delete own.stopReason;
+    if (blocks.length > 0) own.blocks = blocks;
+  }
+  kept.parts?.forEach((/** @type {any} */ said, /** @type {number} */ i) => {
+    if (i < parts.length) parts[i] = said.type === undefined ? { ...parts[i], ...said } : said;
+  });
+  for (const [key, value] of Object.entries(own)) if (isSupposed(key, value)) delete own[key];
+  const { provider_options, ...rest } = kept.message ?? {};
+  const options = { ...provider_options, ...(Object.keys(own).length > 0 && { turnwheel: own }) };
+  return {
+    role: role === "tool_result" ? "tool" : role === "custom" ? "user" : role,
+    content: role === "custom" ? "" : role === "user" && parts.length === 1 && isPlainText(parts[0]) ? parts[0].text : parts,
+    ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }),
+  };
+}
+
+/**
+ * The part for a block, if there is one. What of the block finds no place in it is kept, with its number.
+ * @param {any} block @param {number} at @param {any[]} kept
+ */
+function partOf({ ...rest }, at, kept) {
+  const { type } = rest;
+  /** @type {any} */
+  const part = { type };
+  if (NAMES[type]) {
+    for (const [ours, theirs] of NAMES[type]) {
+      if (rest[ours] !== undefined) part[theirs] = rest[ours];
+      delete rest[ours];
+    }
+    delete rest.type;
+  } else if (type === "image" && !rest.mimeType.includes(BASE64)) {
+    part.url = `data:${rest.mimeType}${BASE64}${rest.data}`;
+    for (const key of ["type", "mimeType", "data"]) delete rest[key];
+  }
+  if (Object.values(rest).some((value) => value !== undefined)) kept.push({ ...rest, at });
+  return rest.type === undefined ? [part] : [];
+}
+
+/** @param {any[]} parts */
+const supposedStop = (parts) => (parts.some((part) => part.type === "tool_call") ? "tool_use" : "stop");
+
+/** @param {any} block */
+const isPlainText = (block) => block.type === "text" && Object.entries(block).every(([key, value]) => key === "type" || key === "text" || value === undefined);
+
+/** Whether a reader supposes the same where nothing is said. @param {string} key @param {any} value @returns {boolean} */
+function isSupposed(key, value) {
+  if (value === undefined) return true;
+  if (key === "usage") return Object.entries(value).every(([part, n]) => isSupposed(part, n));
+  return /^(?:timestamp|input|output|cacheRead|cacheWrite|total)$/.test(key) ? value === 0 : /^(?:provider|model)$/.test(key) ? value === "" : key === "isError" && value === false;
+}
+
+// ---- reading
+
+/** @param {any[]} messages */
+function readAll(messages) {
+  /** The tool that each call asks for: a result of another engine does not name it. @type {Map<string, string>} */
+  const tools = new Map();
+  return messages.flatMap((message, at) => {
+    const flaw = flawOf(message);
+    if (flaw) throw invalid(`message ${at}: ${flaw}`);
+    return read(message, tools);
+  });
+}
+
+/** What the parts must have. @type {Record<string, string[]>} */
+const PARTS = { text: ["text"], image: ["url"], tool_call: ["id", "name"], tool_result: ["tool_call_id"] };
+
+/** Why a message is none; nothing if it is. @param {any} message */
+function flawOf(message) {
+  const { role, name, content } = message ?? {};
+  if (!["system", "user", "assistant", "tool"].includes(role)) return role ? `unknown role \`${role}\`` : "it has no `role`";
+  if (name !== undefined && name !== null && typeof name !== "string") return "`name` must be a text";
+  if (typeof content === "string") return;
+  if (!Array.isArray(content)) return "`content` must be a text or a list";
+  for (const part of content) {
+    const needs = PARTS[part?.type];
+    if (!needs) return part?.type ? `unknown part \`${part.type}\`` : "a part has no `type`";
+    const lacking = needs.find((key) => typeof part[key] !== "string") ?? { tool_call: "arguments", tool_result: "content" }[/** @type {string} */ (part.type)];
+    if (lacking && (part[lacking] === undefined || needs.includes(lacking))) return `a part has no \`${lacking}\``;
+  }
+}
+
+/** @param {any} message @param {Map<string, string>} tools @returns {any[]} */
+function read(message, tools) {
+  const { role, content, provider_options, ...rest } = message;
+  const { turnwheel, ...options } = provider_options ?? {};
+  /** @type {any} */
+  let own = { ...turnwheel };
+  const others = { ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }) };
+  if (role === "user" && own.kind !== undefined) return [{ role: "custom", timestamp: 0, ...own }];
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const results = role === "assistant" ? [] : parts.filter((/** @type {any} */ part) => part.type === "tool_result");
+  if (role === "system" || (role === "tool" && results.length === 0)) return [{ role: "custom", kind: FOREIGN, data: message, timestamp: 0 }];
+  const left = results.length > 0 ? parts.filter((/** @type {any} */ part) => part.type !== "tool_result") : parts;
+  let first = true;
+  /** The first message gets what was kept. @param {any} made @param {any[]} said @param {boolean} [json] */
+  const keep = (made, said, json) => {
+    const kept = {
+      ...(first && Object.keys(others).length > 0 && { message: others }),
+      ...(said.some((part) => Object.keys(part).length > 0) && { parts: said }), ...(json && { json }),
+    };
+    first = false;
+    own = {};
+    return Object.keys(kept).length > 0 ? Object.defineProperty(made, KEPT, { value: kept }) : made;
+  };
+  const made = results.map(({ type, tool_call_id: callId, content, ...said }) => {
+    const { parts: isOurs, ...fields } = own;
+    const json = !isOurs && typeof content !== "string";
+    const blocks = isOurs ? content : [{ type: "text", text: json ? JSON.stringify(content) : content }];
+    return keep({ role: "tool_result", toolName: tools.get(callId) ?? "", isError: false, timestamp: 0, ...fields, callId, content: blocks }, [said], json);
+  });
+  if (results.length > 0 && left.length === 0) return made;
+  const { blocks = [], ...fields } = own;
+  const read = left.map(blockOf);
+  const all = read.map(([block]) => block);
+  for (const { at, layout, ...kept } of blocks) {
+    if (kept.type !== undefined) all.splice(at, 0, kept);
+    else if (all[at] && layout === undefined) Object.assign(all[at], kept);
+  }
+  const supposed = role === "assistant" && { provider: "", model: "", usage: undefined, stopReason: supposedStop(left) };
+  const whole = { role, ...supposed, timestamp: 0, ...fields, content: all };
+  if (role === "assistant") whole.usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0, ...fields.usage };
+  for (const block of all) if (block.type === "tool_call") tools.set(block.callId, block.toolName);
+  made.push(keep(whole, read.map(([, said]) => said)));
+  return made;
+}
+
+/** The block for a part, and what of the part means nothing here. With a `type` that is the whole part. @param {any} part */
+function blockOf({ type, ...rest }) {
+  /** @type {any} */
+  const block = { type };
+  if (NAMES[type]) {
+    for (const [ours, theirs] of NAMES[type]) {
+      if (rest[theirs] !== undefined) block[ours] = rest[theirs];
+      delete rest[theirs];
+    }
+    if (type === "tool_call" && !isObject(block.arguments)) {
+      rest.arguments = block.arguments;
+      block.arguments = objectOf(rest.arguments);
+    }
+    return [block, rest];
+  }
+  const [, mimeType, data] = /^data:(.*?);base64,(.*)$/s.exec(rest.url ?? "") ?? [];
+  if (mimeType !== undefined) {
+    const { url, ...said } = rest;
+    return [{ type: "image", mimeType, data }, said];
+  }
+  return [{ type: "text", text: rest.url ? `[${type}: ${rest.url}]` : `[${type}]` }, { type, ...rest }];
+}
+
+/** @param {any} value */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Arguments that another engine keeps as a text. @param {any} told */
+function objectOf(told) {
+  try {
+    const parsed = JSON.parse(told);
+    if (isObject(parsed)) return parsed;
+  } catch {
+    // No arguments, then.
+  }
+  return {};
+}
