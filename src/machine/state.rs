@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
+use crate::context::{Clean, SameRole, hygiene};
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
 use crate::json::{Map, RawJson};
@@ -289,6 +290,10 @@ pub(crate) struct History {
     conversions: Vec<Conversion>,
     /// So many of the first messages are converted.
     converted: usize,
+    /// What the model is shown of so many of the first messages. A request shares it; it grows in place.
+    listed: usize,
+    list: Rc<Vec<LlmMessage>>,
+    clean: Clean,
     /// Every call id there ever was.
     pub(crate) call_ids: CallIds,
     /// Grows whenever anything but an append happens.
@@ -318,6 +323,7 @@ impl History {
         if let Some(slot) = self.messages.get_mut(place) {
             *slot = message;
             self.converted = self.converted.min(place);
+            self.listed = 0;
             self.epoch += 1;
         }
         if let Some(conversion) = self.conversions.get_mut(place) {
@@ -340,6 +346,7 @@ impl History {
         self.messages = messages;
         self.conversions = conversions;
         self.converted = 0;
+        self.listed = 0;
         self.epoch += 1;
     }
 
@@ -368,9 +375,20 @@ impl History {
         self.conversions.get(place)?.shown().cloned()
     }
 
-    /// What the model is shown of the history, so far as it was converted.
-    pub(crate) fn all_shown(&self) -> Vec<LlmMessage> {
-        self.conversions.iter().filter_map(Conversion::shown).cloned().collect()
+    /// What the model is shown of the history, so far as it was converted, made a request of.
+    pub(crate) fn all_shown(&mut self) -> Rc<Vec<LlmMessage>> {
+        if self.listed == 0 {
+            self.list = Rc::default();
+            self.clean = Clean::default();
+        }
+        let fresh = self.conversions.get(self.listed..).unwrap_or_default();
+        let fresh = fresh.iter().filter_map(Conversion::shown).cloned();
+        Rc::make_mut(&mut self.list).extend(fresh);
+        self.listed = self.conversions.len();
+        if self.clean.has(&self.list) {
+            return self.list.clone();
+        }
+        Rc::new(hygiene(self.list.to_vec(), SameRole::Keep))
     }
 }
 

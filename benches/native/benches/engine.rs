@@ -129,6 +129,7 @@ fn history(turns: usize) -> Vec<LlmMessage> {
             stop_reason: MessageStopReason::ToolUse,
             error: None,
             timestamp: 0,
+            foreign: None,
         })));
         messages.push(LlmMessage::ToolResult(Rc::new(ToolResultMessage {
             call_id: format!("call_{turn}"),
@@ -138,6 +139,7 @@ fn history(turns: usize) -> Vec<LlmMessage> {
             is_error: false,
             cause: None,
             timestamp: 0,
+            foreign: None,
         })));
     }
     messages
@@ -147,7 +149,7 @@ fn request(messages: &[LlmMessage]) -> ModelRequest {
     ModelRequest {
         model: "m".into(),
         system_prompt: "Be brief.".into(),
-        messages: messages.to_vec(),
+        messages: Rc::new(messages.to_vec()),
         tools: Rc::new([]),
         options: Rc::default(),
         api_key: None,
