@@ -40,12 +40,23 @@ pub struct Inbox(Rc<InboxState>);
 struct InboxState {
     mail: RefCell<VecDeque<AgentCommand>>,
     waker: RefCell<Option<Waker>>,
+    closed: Cell<bool>,
 }
 
 impl Inbox {
     /// Posts a command and wakes the run.
     pub fn post(&self, command: AgentCommand) {
         self.0.mail.borrow_mut().push_back(command);
+        self.wake();
+    }
+
+    /// Nobody will post anything any more: a run that waits for a decision which only a command could bring is stopped.
+    pub fn close(&self) {
+        self.0.closed.set(true);
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.0.waker.take() {
             waker.wake();
         }
@@ -62,6 +73,18 @@ impl Inbox {
     /// What waits in the box.
     pub(crate) fn mail(&self) -> Vec<AgentCommand> {
         self.0.mail.borrow().iter().cloned().collect()
+    }
+
+    /// The letter and the steering that came right behind it.
+    fn with_steering_after(&self, letter: Letter) -> Vec<Letter> {
+        let mut letters = vec![letter];
+        let mut mail = self.0.mail.borrow_mut();
+        while let Some(AgentCommand::Steer(_)) = mail.front() {
+            if let Some(AgentCommand::Steer(letter)) = mail.pop_front() {
+                letters.push(letter);
+            }
+        }
+        letters
     }
 
     pub(crate) fn take_all(&self) -> VecDeque<AgentCommand> {
@@ -370,10 +393,13 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => {
-                    self.hear_tools();
-                    self.hear();
-                    if self.is_cancelled(id) {
-                        continue;
+                    // Hooks hear of what is in the history, whatever came meanwhile; then nobody waits for them.
+                    if !tells_the_past(&effect) {
+                        self.hear_tools();
+                        self.hear();
+                        if self.is_cancelled(id) {
+                            continue;
+                        }
                     }
                     if let Some(event) = announce {
                         self.outputs.push_front(Output::Start { id, effect, announce: None });
@@ -398,6 +424,26 @@ impl AgentStream {
         }
     }
 
+    /// What was posted before the run counts before it begins, also that it shall not be. A run that goes on says so
+    /// first, and what is still to tell.
+    fn begin(&mut self, begin: Input) {
+        if matches!(begin, Input::Resume) {
+            self.step(begin);
+            return tell_first(std::mem::take(&mut self.untold), &mut self.outputs);
+        }
+        let mut stop = None;
+        while let Some(command) = self.line.inbox.take() {
+            match command {
+                AgentCommand::Cancel(reason) => stop = stop.or(Some(reason)),
+                command => self.step(Input::Command(command)),
+            }
+        }
+        self.step(begin);
+        if let Some(reason) = stop {
+            self.step(Input::Abort(reason));
+        }
+    }
+
     /// The way of most events: the answer goes on, and nothing else has happened that would come first.
     fn flow(&mut self) -> Option<AgentEvent> {
         while let Some(id) = self.flowing.take() {
@@ -406,7 +452,7 @@ impl AgentStream {
                 return None;
             }
             let reply = self.tasks.poll_on(id)?;
-            self.look_at_clock();
+            self.look_at_the_clock();
             match self.state.flow(self.now, id, reply) {
                 Ok(event) => {
                     self.flowing = Some(id);
@@ -418,16 +464,6 @@ impl AgentStream {
             }
         }
         None
-    }
-
-    /// Mail from before the run counts before it begins. A run that goes on says so first, and what is still to tell.
-    fn begin(&mut self, begin: Input) {
-        if !matches!(begin, Input::Resume) {
-            self.hear_mail();
-            return self.step(begin);
-        }
-        self.step(begin);
-        tell_first(std::mem::take(&mut self.untold), &mut self.outputs);
     }
 
     /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
@@ -457,6 +493,11 @@ impl AgentStream {
         }
         match self.held.take() {
             None => {
+                if self.tasks.is_empty() && self.state.has_open_approvals() && self.line.inbox.0.closed.get()
+                {
+                    self.step(Input::Abort("nobody is left to decide about the calls".into()));
+                    return Poll::Ready(true);
+                }
                 if self.tasks.has_woken() {
                     // What woke itself meanwhile has its turn when the others of the executor had theirs.
                     cx.waker().wake_by_ref();
@@ -523,13 +564,16 @@ impl AgentStream {
         {
             heard = true;
             self.hear_progress();
-            self.step(Input::Command(command));
+            self.step(match command {
+                AgentCommand::Steer(letter) => Input::Steer(self.line.inbox.with_steering_after(letter)),
+                command => Input::Command(command),
+            });
         }
         heard
     }
 
     fn step(&mut self, input: Input) {
-        self.look_at_clock();
+        self.look_at_the_clock();
         let mut out = std::mem::take(&mut self.scratch);
         self.state.step(&self.config.rules, self.now, input, &mut out);
         self.outputs.extend(out.drain(..));
@@ -538,7 +582,7 @@ impl AgentStream {
     }
 
     /// A clock that fails stands still.
-    fn look_at_clock(&mut self) {
+    fn look_at_the_clock(&mut self) {
         self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
     }
 
@@ -835,7 +879,7 @@ async fn tell_hooks_in_order(
         if !hook.stages().has(&call) {
             continue;
         }
-        if run.is_cancelled() {
+        if run.is_cancelled() && !is_past(&call) {
             // The hook before it has stopped the run: nobody else is told.
             return std::future::pending().await;
         }
@@ -862,7 +906,20 @@ fn tell_hooks(
     run: CancelToken,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    Box::pin(tell_hooks_in_order(config, context, run, call))
+    let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, run, call));
+    // The hooks hear of it where it stands in the order of things, also where the run is stopped before they are done.
+    match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
+        Poll::Pending => told,
+    }
+}
+
+fn tells_the_past(effect: &Effect) -> bool {
+    matches!(effect, Effect::Hook(call) if is_past(call))
+}
+
+fn is_past(call: &HookCall) -> bool {
+    matches!(call, HookCall::AfterInference { .. } | HookCall::AfterToolExecution { .. })
 }
 
 fn hook_error(text: String) -> ErrorInfo {

@@ -53,6 +53,7 @@ pub mod message;
 pub mod overflow;
 pub mod policy;
 pub mod ports;
+pub mod price;
 pub mod provider;
 pub mod retry;
 #[cfg(not(target_arch = "wasm32"))]

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::error::ErrorInfo;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
+use crate::price::{Cost, read_cost, write_cost};
 use crate::text;
 
 /// Tokens. `input` leaves out what was read from or written to a cache; `output` includes reasoning.
@@ -21,6 +22,8 @@ pub struct Usage {
     pub reasoning: Option<u64>,
     /// All of them.
     pub total: u64,
+    /// What they cost, where the host told the price.
+    pub cost: Option<Cost>,
 }
 
 impl Usage {
@@ -33,6 +36,9 @@ impl Usage {
         self.total = self.total.saturating_add(other.total);
         if let Some(reasoning) = other.reasoning {
             self.reasoning = Some(self.reasoning.unwrap_or(0).saturating_add(reasoning));
+        }
+        if let Some(cost) = other.cost {
+            self.cost = Some(self.cost.unwrap_or(0).saturating_add(cost));
         }
     }
 
@@ -448,6 +454,9 @@ impl ToJson for Usage {
         object.field("input", &self.input).field("output", &self.output);
         object.field("cacheRead", &self.cache_read).field("cacheWrite", &self.cache_write);
         object.optional("reasoning", &self.reasoning).field("total", &self.total);
+        if let Some(cost) = self.cost {
+            write_cost(cost, object.key("cost"));
+        }
         object.end();
     }
 }
@@ -462,6 +471,7 @@ impl FromJson for Usage {
             cache_write: tokens("cacheWrite").unwrap_or(0),
             reasoning: tokens("reasoning"),
             total: tokens("total").unwrap_or(0),
+            cost: value.get("cost").and_then(read_cost),
         }
         .totalled())
     }

@@ -85,6 +85,8 @@ pub struct ModelRequest {
     pub api_key: Option<Rc<str>>,
     /// JSON Schema of a structured answer.
     pub output: Option<RawJson>,
+    /// The conversation that this belongs to: some servers keep their caches apart by it.
+    pub session_id: Option<Rc<str>>,
 }
 
 /// What a model call yields, in order: `Start`, blocks numbered from 0 without gaps, then `Done` or `Error`.

@@ -92,6 +92,25 @@ fn a_body_that_ends_early_is_a_network_failure_and_what_was_shown_is_taken_back(
 }
 
 #[test]
+fn an_answer_that_begins_anew_takes_back_what_was_shown() {
+    let mut answer = half("void");
+    answer.extend([
+        E::ToolCallStart { index: 1, call_id: "c".into(), tool_name: "t".into() },
+        E::ToolCallDelta { index: 1, delta: "{}".into() },
+        E::ToolCallEnd { index: 1, metadata: None },
+    ]);
+    answer.extend(text("new"));
+    let mut stage = stage(vec![answer], Vec::new(), patient);
+    stage.prompt("go").finish().check();
+    let lines = stage.lines();
+    let reset = lines.iter().position(|line| line == "reset: the provider began the answer anew").unwrap();
+    assert!(lines[..reset].contains(&"+void".to_owned()) && lines[reset + 1..].contains(&"+new".to_owned()));
+    assert_eq!((stage.count("message_reset"), stage.count("message_start")), (1, 1));
+    assert_eq!(stage.count("retry_attempt") + stage.count("tool_execution_end"), 0);
+    assert_eq!(stage.history()[1..], ["assistant: new"]);
+}
+
+#[test]
 fn what_failed_attempts_used_counts() {
     let mut first = half("hal");
     first.insert(1, E::Usage(Usage { input: 10, output: 1, ..Usage::default() }));

@@ -150,8 +150,8 @@ fn usage(dice: &Dice) -> Usage {
     let n = |dice: &Dice| *dice.pick(&[0, 0, 7, u64::MAX]);
     let reasoning = optional(dice, n);
     let total = n(dice);
-    Usage { input: n(dice), output: n(dice), cache_read: n(dice), cache_write: n(dice), reasoning, total }
-        .totalled()
+    let (input, output, cache_read, cache_write) = (n(dice), n(dice), n(dice), n(dice));
+    Usage { input, output, cache_read, cache_write, reasoning, total, ..Usage::default() }.totalled()
 }
 
 fn message(dice: &Dice) -> AgentMessage {
@@ -253,6 +253,7 @@ fn foreign(text: &str) -> (Vec<AgentMessage>, Vec<Value>) {
 fn what_another_engine_wrote_is_read_and_written_again() {
     for text in [
         r#"[{"role":"system","content":"be brief"},{"role":"user","content":"q","name":"ann","mood":"good"}]"#,
+        r#"[{"role":"user","content":[{"type":"text","text":"q"}]},{"role":"assistant","content":"a"}]"#,
         concat!(
             r#"[{"role":"user","content":[{"type":"text","text":"a","cache":1},"#,
             r#"{"type":"image","url":"data:image/png;base64,AAAA","detail":"low"},"#,
@@ -330,7 +331,7 @@ fn damaged_messages_are_refused_or_read_but_never_break_anything() {
     let dice = Dice::new(7);
     let bytes = b"{}[]\",:0x ";
     let (mut taken, mut refused) = (0, 0);
-    for seed in 0..20_000 {
+    for seed in 0..8_000 {
         let dice_of_message = Dice::new(seed % 97);
         let mut text =
             to_stakai(&[message(&dice_of_message), message(&dice_of_message)]).to_json().into_bytes();
@@ -352,7 +353,7 @@ fn damaged_messages_are_refused_or_read_but_never_break_anything() {
             }
         }
     }
-    assert!(taken > 1_000 && refused > 100, "{taken} taken, {refused} refused");
+    assert!(taken > 500 && refused > 50, "{taken} taken, {refused} refused");
 }
 
 /// What both halves write: this crate and www/npm/checkpoint.js. `TURNWHEEL_BLESS=1` writes it anew.

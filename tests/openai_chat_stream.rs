@@ -12,8 +12,8 @@ use std::path::Path;
 
 use turnwheel::error::ErrorKind;
 use turnwheel::json::Value;
-use turnwheel::provider::Wire;
-use turnwheel::provider::openai_chat::{Limits, OpenAiChat, OpenAiChatOptions};
+use turnwheel::provider::openai_chat::OpenAiChat;
+use turnwheel::provider::{Limits, Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent as Event};
 
 mod wire_words;
@@ -23,7 +23,7 @@ use wire_words::play;
 const DONE: &str = "data: [DONE]\n\n";
 
 fn wire(base_url: &str) -> OpenAiChat {
-    OpenAiChat::new(OpenAiChatOptions { base_url: base_url.into(), ..OpenAiChatOptions::default() }).unwrap()
+    OpenAiChat::new(WireOptions { base_url: base_url.into(), ..WireOptions::default() }).unwrap()
 }
 
 /// The events of chunks with these choices, each given as the members of choice 0, and `[DONE]`.
@@ -385,7 +385,7 @@ fn nothing_comes_after_the_end() {
 #[test]
 fn an_answer_that_breaks_a_limit_is_an_error_that_names_it_and_is_not_retried() {
     let limits = Limits { line: 300, calls: 3, arguments: 50 };
-    let wire = OpenAiChat::new(OpenAiChatOptions { limits, ..OpenAiChatOptions::default() }).unwrap();
+    let wire = OpenAiChat::new(WireOptions { limits, ..WireOptions::default() }).unwrap();
     let call = |index: usize, arguments: &str| {
         format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"name\":\"f\",\"arguments\":\"{arguments}\"}}}}]}}}}]}}\n\n"
@@ -449,8 +449,10 @@ fn usage_is_read_in_every_dialect() {
 #[test]
 fn compat_is_checked_when_the_wire_is_made() {
     let compat = Value::parse(r#"{"maxTokenField":"max_tokens"}"#).unwrap();
-    let error = OpenAiChat::new(OpenAiChatOptions { compat, ..OpenAiChatOptions::default() }).err();
-    assert_eq!(error.as_deref(), Some("unknown `compat` switch `maxTokenField`"));
+    let error = OpenAiChat::new(WireOptions { compat, ..WireOptions::default() }).err().unwrap();
+    assert!(
+        error.starts_with("unknown `compat` switch `maxTokenField` of this wire; it has `maxTokensField` ")
+    );
 }
 
 /// The bodies of all recorded answers of this wire.

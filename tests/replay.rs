@@ -11,16 +11,16 @@ use serde_json::Value;
 use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolResultMessage, Usage,
 };
-use turnwheel::provider::Wire;
-use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
-use turnwheel::provider::gemini::{Gemini, GeminiOptions};
-use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
+use turnwheel::provider::anthropic::Anthropic;
+use turnwheel::provider::gemini::Gemini;
+use turnwheel::provider::openai_responses::OpenAiResponses;
+use turnwheel::provider::{Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent, ModelRequest};
 
 /// The answers of a folder and the bodies of the requests after them. `model` asks.
 fn requests(
     folder: &str,
-    new: fn() -> Box<dyn Wire>,
+    new: impl Fn() -> Box<dyn Wire>,
     model: &str,
 ) -> Vec<(String, Rc<AssistantMessage>, Value)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures").join(folder);
@@ -97,6 +97,7 @@ fn next_request(wire: &mut dyn Wire, answer: &Rc<AssistantMessage>, model: &str)
         options: Rc::default(),
         api_key: None,
         output: None,
+        session_id: None,
     };
     serde_json::from_slice(&wire.encode(&request).body).unwrap()
 }
@@ -110,8 +111,73 @@ fn of_type<'v>(blocks: &'v [Value], kinds: &[&str]) -> Vec<&'v Value> {
 }
 
 #[test]
+fn what_one_wire_said_goes_to_another_without_what_only_the_first_understands() {
+    let names = ["openai-chat", "openai-responses", "anthropic", "gemini"];
+    let new = |name: &str| turnwheel::provider::wire(name, WireOptions::default()).unwrap();
+    let mut handed = 0;
+    for from in names {
+        for (name, answer, _) in requests(from, || new(from), "m") {
+            for to in names.iter().filter(|to| **to != from) {
+                let mut target = new(to);
+                // OpenAI is one provider with two wires.
+                let model = if target.provider() == answer.provider { "another" } else { "m" };
+                let body = next_request(target.as_mut(), &answer, model);
+                let text = body.to_string();
+                for block in &answer.content {
+                    let secrets = match block {
+                        ContentBlock::Thinking(block) => [Some(&block.thinking), block.signature.as_ref()],
+                        ContentBlock::Text(block) => [None, block.signature.as_ref()],
+                        _ => [None, None],
+                    };
+                    for secret in secrets.into_iter().flatten().filter(|secret| secret.len() > 15) {
+                        let written = Value::from(secret.as_str()).to_string();
+                        let inner = written.trim_matches('"');
+                        assert!(
+                            !text.contains(inner) || answer.text().contains(secret),
+                            "{name} to {to}: {inner}"
+                        );
+                    }
+                }
+                for foreign in
+                    ["redacted_thinking", "encrypted_content\":", "server_tool_use", "executableCode"]
+                {
+                    assert!(!text.contains(foreign), "{name} to {to}: {foreign}");
+                }
+                let (calls, results) = pairs(to, &body);
+                assert_eq!(calls.len(), answer.tool_calls().count(), "{name} to {to}");
+                assert_eq!(calls, results, "{name} to {to}");
+                handed += calls.len();
+            }
+        }
+    }
+    assert!(handed > 100, "{handed} calls were handed over");
+}
+
+/// The ids of the calls of a request and those of their results; of Gemini, where there are none, their names.
+fn pairs(wire: &str, body: &Value) -> (Vec<Value>, Vec<Value>) {
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    let messages = ["messages", "input", "contents"].iter().flat_map(|key| list(body, key));
+    for message in messages {
+        let parts = [list(message, "content"), list(message, "parts"), list(message, "tool_calls")].concat();
+        for part in parts.iter().chain([message]) {
+            let id = |value: &Value| if value.is_null() { None } else { Some(value.clone()) };
+            let (call, result) = match wire {
+                "anthropic" => (id(&part["id"]), id(&part["tool_use_id"])),
+                "gemini" => (id(&part["functionCall"]["name"]), id(&part["functionResponse"]["name"])),
+                "openai-chat" => (id(&part["id"]), id(&part["tool_call_id"])),
+                _ if part["output"].is_null() => (id(&part["call_id"]), None),
+                _ => (None, id(&part["call_id"])),
+            };
+            calls.extend(call);
+            results.extend(result);
+        }
+    }
+    (calls, results)
+}
+
+#[test]
 fn anthropic_gets_its_thinking_back_unchanged_and_a_result_for_each_call() {
-    let new = || -> Box<dyn Wire> { Box::new(Anthropic::new(AnthropicOptions::default())) };
+    let new = || -> Box<dyn Wire> { Box::new(Anthropic::new(WireOptions::default()).unwrap()) };
     for (name, answer, body) in requests("anthropic", new, "claude-sonnet-4-5") {
         let messages = list(&body, "messages");
         let Some(at) = messages.iter().position(|message| message["role"] == "assistant") else {
@@ -151,7 +217,7 @@ fn anthropic_gets_its_thinking_back_unchanged_and_a_result_for_each_call() {
 
 #[test]
 fn responses_gets_thinking_in_front_of_what_came_of_it_and_an_output_for_each_call() {
-    let new = || -> Box<dyn Wire> { Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default())) };
+    let new = || -> Box<dyn Wire> { Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()) };
     let mut thoughts = 0;
     for (name, _, body) in requests("openai-responses", new, "gpt-5-mini") {
         let input = list(&body, "input");
@@ -173,7 +239,7 @@ fn responses_gets_thinking_in_front_of_what_came_of_it_and_an_output_for_each_ca
 
 #[test]
 fn gemini_gets_every_signature_back_on_its_part_and_a_response_for_each_call() {
-    let new = || -> Box<dyn Wire> { Box::new(Gemini::new(GeminiOptions::default())) };
+    let new = || -> Box<dyn Wire> { Box::new(Gemini::new(WireOptions::default()).unwrap()) };
     for (name, answer, body) in requests("gemini", new, "gemini-3-pro-preview") {
         let contents = list(&body, "contents");
         assert!(contents.iter().all(|content| !list(content, "parts").is_empty()), "{name}");

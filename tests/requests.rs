@@ -14,11 +14,8 @@ use std::rc::Rc;
 
 use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::message::LlmMessage;
-use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
-use turnwheel::provider::gemini::{Gemini, GeminiOptions};
-use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
-use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
-use turnwheel::provider::{HttpRequest, Wire};
+use turnwheel::provider::openai_chat::OpenAiChat;
+use turnwheel::provider::{HttpRequest, Wire, WireOptions, wire};
 use turnwheel::stream::{ModelRequest, StreamOptions, ToolSchema};
 
 /// One file.
@@ -30,7 +27,7 @@ struct Case {
 
 /// The folders of the wires, and how many cases each has at least.
 const WIRES: [(&str, usize); 4] =
-    [("openai_chat", 41), ("anthropic", 15), ("openai_responses", 11), ("gemini", 13)];
+    [("openai_chat", 58), ("anthropic", 22), ("openai_responses", 17), ("gemini", 17)];
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -56,27 +53,11 @@ impl Case {
         let headers = options.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
         let headers =
             headers.map(|(name, value)| (name.to_owned(), value.as_str().unwrap().to_owned())).collect();
-        match self.wire {
-            "anthropic" => Box::new(Anthropic::new(AnthropicOptions {
-                base_url,
-                headers,
-                dangerously_allow_browser: options.get("dangerouslyAllowBrowser").is_some(),
-                ..AnthropicOptions::default()
-            })),
-            "openai_responses" => Box::new(OpenAiResponses::new(OpenAiResponsesOptions {
-                base_url,
-                headers,
-                ..OpenAiResponsesOptions::default()
-            })),
-            "gemini" => {
-                Box::new(Gemini::new(GeminiOptions { base_url, headers, ..GeminiOptions::default() }))
-            }
-            _ => {
-                let compat = options.get("compat").cloned().unwrap_or_default();
-                let options = OpenAiChatOptions { base_url, headers, compat, ..OpenAiChatOptions::default() };
-                Box::new(OpenAiChat::new(options).unwrap())
-            }
-        }
+        let compat = options.get("compat").cloned().unwrap_or_default();
+        let dangerously_allow_browser = options.get("dangerouslyAllowBrowser").is_some();
+        let options =
+            WireOptions { base_url, headers, compat, dangerously_allow_browser, ..WireOptions::default() };
+        wire(&self.wire.replace('_', "-"), options).unwrap()
     }
 
     fn request(&self) -> ModelRequest {
@@ -95,6 +76,7 @@ impl Case {
             options: Rc::new(StreamOptions::from_json(request.get("options").unwrap()).unwrap()),
             api_key: request.get("apiKey").and_then(Value::as_str).map(Rc::from),
             output: request.get("output").map(ToJson::to_raw),
+            session_id: request.get("sessionId").and_then(Value::as_str).map(Rc::from),
         }
     }
 }
@@ -159,8 +141,9 @@ fn a_call_and_its_result_always_get_the_same_id() {
                 options: Rc::default(),
                 api_key: None,
                 output: None,
+                session_id: None,
             };
-            let options = OpenAiChatOptions { base_url: base_url.into(), ..OpenAiChatOptions::default() };
+            let options = WireOptions { base_url: base_url.into(), ..WireOptions::default() };
             let body = body(&OpenAiChat::new(options).unwrap().encode(&request));
             let messages = body.get("messages").and_then(Value::as_array).unwrap();
             let call = messages[0].get("tool_calls").and_then(Value::as_array).unwrap()[0].get("id").unwrap();

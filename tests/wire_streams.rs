@@ -4,10 +4,10 @@
 
 mod wire_words;
 
-use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
-use turnwheel::provider::gemini::{Gemini, GeminiOptions};
-use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
-use turnwheel::provider::{Limits, Wire};
+use turnwheel::provider::anthropic::Anthropic;
+use turnwheel::provider::gemini::Gemini;
+use turnwheel::provider::openai_responses::OpenAiResponses;
+use turnwheel::provider::{Limits, Wire, WireOptions};
 
 use wire_words::play;
 
@@ -18,15 +18,15 @@ fn frames(wire: &dyn Wire, documents: &[&str]) -> Vec<String> {
 }
 
 fn messages(documents: &[&str]) -> Vec<String> {
-    frames(&Anthropic::new(AnthropicOptions::default()), documents)
+    frames(&Anthropic::new(WireOptions::default()).unwrap(), documents)
 }
 
 fn responses(documents: &[&str]) -> Vec<String> {
-    frames(&OpenAiResponses::new(OpenAiResponsesOptions::default()), documents)
+    frames(&OpenAiResponses::new(WireOptions::default()).unwrap(), documents)
 }
 
 fn gemini(documents: &[&str]) -> Vec<String> {
-    frames(&Gemini::new(GeminiOptions::default()), documents)
+    frames(&Gemini::new(WireOptions::default()).unwrap(), documents)
 }
 
 const STOP: &str = r#"{"type":"message_stop"}"#;
@@ -121,7 +121,7 @@ fn a_gateway_may_leave_out_the_beginnings() {
 #[test]
 fn a_server_that_cannot_stream_gives_its_answer_at_once() {
     let message = r#"{"type":"message","id":"m","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"f","input":{"x":1}}],"stop_reason":"tool_use","usage":{"input_tokens":2,"output_tokens":3}}"#;
-    let (events, _) = play(&Anthropic::new(AnthropicOptions::default()), message);
+    let (events, _) = play(&Anthropic::new(WireOptions::default()).unwrap(), message);
     let wanted = [
         "start",
         "usage 2 3",
@@ -135,10 +135,10 @@ fn a_server_that_cannot_stream_gives_its_answer_at_once() {
     ];
     assert_eq!(events, wanted);
     let response = r#"{"object":"response","status":"completed","error":null,"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":2,"output_tokens":3}}"#;
-    let (events, _) = play(&OpenAiResponses::new(OpenAiResponsesOptions::default()), response);
+    let (events, _) = play(&OpenAiResponses::new(WireOptions::default()).unwrap(), response);
     assert_eq!(events, ["start", "usage 2 3", "0 text", "0 + a", "0 end", "done stop"]);
     let list = "[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]},\n{\"candidates\":[{\"finishReason\":\"STOP\"}]}]";
-    let (events, _) = play(&Gemini::new(GeminiOptions::default()), list);
+    let (events, _) = play(&Gemini::new(WireOptions::default()).unwrap(), list);
     assert_eq!(events, ["start", "0 text", "0 + a", "0 end", "done stop"]);
 }
 
@@ -168,7 +168,7 @@ fn an_error_in_any_form_ends_the_stream() {
     let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"m"}]}"#;
     assert_eq!(gemini(&[malformed]), ["start", "error server: MALFORMED_FUNCTION_CALL: m"]);
     let (events, _) = play(
-        &Anthropic::new(AnthropicOptions::default()),
+        &Anthropic::new(WireOptions::default()).unwrap(),
         "{\n \"type\": \"error\",\n \"error\": {\"type\": \"overloaded_error\", \"message\": \"m\"}\n}",
     );
     assert_eq!(events, ["error overloaded: m"]);
@@ -236,6 +236,60 @@ fn what_the_provider_ran_itself_is_kept_as_it_came() {
 }
 
 #[test]
+fn citations_of_the_providers_own_search_are_kept_with_their_text() {
+    let quote = r#"{"type":"web_search_result_location","url":"u"}"#;
+    let place = r#"{"type":"char_location","document_index":0}"#;
+    let cited = |citation: &str| delta(0, &format!(r#"{{"type":"citations_delta","citation":{citation}}}"#));
+    let events = messages(&[
+        &block(0, r#"{"type":"text","text":"","citations":[]}"#),
+        &cited(quote),
+        &delta(0, r#"{"type":"text_delta","text":"so"}"#),
+        &cited(place),
+        &cited(quote),
+        &block(1, r#"{"type":"text","text":"b"}"#),
+        &reason("end_turn"),
+        STOP,
+    ]);
+    let end = format!(r#"0 end {{"citations":[{quote},{quote}]}}"#);
+    assert_eq!(events[1..], ["0 text", "0 + so", &end, "1 text", "1 + b", "1 end", "done stop"]);
+}
+
+#[test]
+fn a_call_of_gemini_grows_with_each_piece_of_its_arguments() {
+    let piece =
+        |call: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{call}}}]}}}}]}}"#);
+    let more = |path: &str, text: &str| {
+        piece(&format!(
+            r#"{{"partialArgs":[{{"jsonPath":"{path}","stringValue":"{text}"}}],"willContinue":true}}"#
+        ))
+    };
+    let events = gemini(&[
+        &piece(r#"{"name":"t","willContinue":true}"#),
+        &more("$.a", "x"),
+        &more("$.a", "y"),
+        &more("$.l[0]", "z"),
+        &piece("{}"),
+        r#"{"candidates":[{"finishReason":"STOP"}]}"#,
+    ]);
+    let wanted = [
+        "start",
+        "0 call t()",
+        "0 + {\"a\":\"x",
+        "0 + y",
+        "0 + \",\"l\":[\"z",
+        "0 + \"]}",
+        "0 end",
+        "done tool_use",
+    ];
+    assert_eq!(events, wanted);
+    let events =
+        gemini(&[&piece(r#"{"name":"t","willContinue":true}"#), &more("$.a", "x"), &more("$.a.b", "y")]);
+    assert!(
+        events.last().unwrap().starts_with("error server: the pieces of a call's arguments came in an order")
+    );
+}
+
+#[test]
 fn a_signed_part_of_gemini_is_a_block_of_its_own() {
     let events = gemini(&[
         r#"{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"b"},{"text":"c","thoughtSignature":"S"}]}}]}"#,
@@ -272,12 +326,9 @@ fn a_call_of_gemini_whose_arguments_were_still_to_come_is_cut() {
 fn an_answer_that_breaks_a_limit_is_an_error() {
     let limits = Limits { line: 10_000, calls: 2, arguments: 20 };
     let wires: [Box<dyn Wire>; 3] = [
-        Box::new(Anthropic::new(AnthropicOptions { limits, ..AnthropicOptions::default() })),
-        Box::new(OpenAiResponses::new(OpenAiResponsesOptions {
-            limits,
-            ..OpenAiResponsesOptions::default()
-        })),
-        Box::new(Gemini::new(GeminiOptions { limits, ..GeminiOptions::default() })),
+        Box::new(Anthropic::new(WireOptions { limits, ..WireOptions::default() }).unwrap()),
+        Box::new(OpenAiResponses::new(WireOptions { limits, ..WireOptions::default() }).unwrap()),
+        Box::new(Gemini::new(WireOptions { limits, ..WireOptions::default() }).unwrap()),
     ];
     let calls = [
         (0..3).map(tool).collect::<Vec<_>>(),

@@ -74,10 +74,13 @@ fn written(message: &AgentMessage) -> Value {
         }
     }
     overlay(&mut parts, &foreign);
+    let is_text = foreign.get("text").and_then(Value::as_bool);
     let content = match parts.as_mut_slice() {
         // An empty text is what readers leave out.
         _ if matches!(message, AgentMessage::Custom(_)) => Value::from(""),
-        [part] if role == "user" && is_plain_text(part) => std::mem::take(part).take("text"),
+        [part] if is_plain_text(part) && is_text.unwrap_or(role == "user") => {
+            std::mem::take(part).take("text")
+        }
         _ => Value::Array(parts),
     };
     let mut whole = object([("role", Value::from(role)), ("content", content)]);
@@ -250,11 +253,13 @@ fn read(value: &Value, tools: &mut Tools, history: &mut Vec<AgentMessage>) -> Re
     super::check_message(value)?;
     let mut others = value.as_object().cloned().unwrap_or_default();
     let role = others.remove("role").unwrap_or_default();
-    let parts = match others.remove("content") {
-        Some(Value::Array(parts)) => parts,
-        text => vec![object([("type", Value::from("text")), ("text", text.unwrap_or_default())]).into()],
+    let (is_text, parts) = match others.remove("content") {
+        Some(Value::Array(parts)) => (false, parts),
+        text => {
+            (true, vec![object([("type", Value::from("text")), ("text", text.unwrap_or_default())]).into()])
+        }
     };
-    let mut draft = Draft { own: take_own(&mut others), others };
+    let mut draft = Draft { own: take_own(&mut others), others, is_text };
     let is_user = role.as_str() == Some("user");
     if is_user && draft.own.get("kind").is_some() {
         draft.own.insert("role", Value::from("custom"));
@@ -300,11 +305,13 @@ fn take_own(message: &mut Map) -> Map {
 struct Draft {
     own: Map,
     others: Map,
+    /// The content was a text and no list of parts: there are engines to which that is not the same.
+    is_text: bool,
 }
 
 impl Draft {
     fn question(&mut self, parts: Vec<Value>) -> Result<UserMessage, String> {
-        let (fields, foreign) = self.filled(parts);
+        let (fields, foreign) = self.filled(parts, true);
         Ok(UserMessage { foreign, ..UserMessage::from_json(&fields.into())? })
     }
 
@@ -313,7 +320,7 @@ impl Draft {
             self.own.insert("stopReason", Value::from(supposed_stop(&parts)));
         }
         let kept = self.own.get("blocks").cloned().unwrap_or_default();
-        let (fields, foreign) = self.filled(parts);
+        let (fields, foreign) = self.filled(parts, false);
         let mut message = AssistantMessage { foreign, ..AssistantMessage::from_json(&fields.into())? };
         for layout in kept.as_array().unwrap_or_default() {
             set_layout(layout, &mut message);
@@ -338,22 +345,24 @@ impl Draft {
         let is_json = !is_ours && content.as_str().is_none();
         fields.insert("content", if is_json { Value::from(content.to_json()) } else { content });
         part.remove("type");
-        let foreign = self.foreign(vec![part.into()], is_json);
+        let foreign = self.foreign(vec![part.into()], is_json.then_some(("json", Value::Bool(true))));
         Ok(ToolResultMessage { foreign, ..ToolResultMessage::from_json(&fields.into())? })
     }
 
-    /// The fields with the content, and what of all means nothing here.
-    fn filled(&mut self, parts: Vec<Value>) -> (Map, Option<RawJson>) {
+    /// The fields with the content, and what of all means nothing here. `texts` says how a lone text would be written.
+    fn filled(&mut self, parts: Vec<Value>, texts: bool) -> (Map, Option<RawJson>) {
+        let form = matches!(parts.as_slice(), [part] if is_plain_text(part) && texts != self.is_text);
+        let form = form.then_some(("text", Value::Bool(self.is_text)));
         let mut fields = std::mem::take(&mut self.own);
         let (mut blocks, said): (Vec<Value>, Vec<Value>) = parts.into_iter().map(block_of).unzip();
         if let Some(Value::Array(kept)) = fields.remove("blocks") {
             kept.into_iter().for_each(|kept| put_back(kept, &mut blocks));
         }
         fields.insert("content", Value::Array(blocks));
-        (fields, self.foreign(said, false))
+        (fields, self.foreign(said, form))
     }
 
-    fn foreign(&mut self, said: Vec<Value>, is_json: bool) -> Option<RawJson> {
+    fn foreign(&mut self, said: Vec<Value>, form: Option<(&str, Value)>) -> Option<RawJson> {
         let mut foreign = Map::new();
         if !self.others.is_empty() {
             foreign.insert("message", std::mem::take(&mut self.others).into());
@@ -361,8 +370,8 @@ impl Draft {
         if said.iter().any(|said| said.as_object().is_some_and(|said| !said.is_empty())) {
             foreign.insert("parts", Value::Array(said));
         }
-        if is_json {
-            foreign.insert("json", Value::Bool(true));
+        if let Some((key, value)) = form {
+            foreign.insert(key, value);
         }
         (!foreign.is_empty()).then(|| Value::Object(foreign).to_raw())
     }

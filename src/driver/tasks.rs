@@ -199,6 +199,11 @@ impl Tasks {
         None
     }
 
+    /// Whether nothing is going on.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// Polls the model call that gave a piece of its answer right before, if it alone has more to say.
     pub(super) fn poll_on(&mut self, id: EffectId) -> Option<Reply> {
         let is_alone = self.woken.with(|queues| {

@@ -496,6 +496,7 @@ fn no_request() -> ModelRequest {
         options: Rc::default(),
         api_key: None,
         output: None,
+        session_id: None,
     }
 }
 

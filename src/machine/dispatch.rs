@@ -306,7 +306,7 @@ impl Step<'_> {
         }
         self.launch(&mut batch);
         if batch.running == 0 && self.s.table.is_waiting_for_user() {
-            // What was steered while the model still spoke does not wait for a person either.
+            // What came before the question waits for no person either.
             self.steer_if_any(&mut batch);
         }
         if self.is_over(&batch) {
@@ -326,11 +326,26 @@ impl Step<'_> {
 
     /// Looks up and checks the calls that the gate lets through.
     fn clear_decided(&mut self, batch: &mut Batch) {
-        while let Some(ready) = self.s.table.next_ready(self.gate()) {
+        while self.may_hand_out(batch)
+            && let Some(ready) = self.s.table.next_ready(self.gate())
+        {
             let Some(place) = batch.places.get(&ready.call.call_id).copied() else { continue };
             let by_rule = ready.by == DecisionSource::Rule;
             self.carry_out(batch, place, ready.decision, by_rule);
         }
+    }
+
+    /// One after the other, a refusal too waits until the calls before it are done with.
+    fn may_hand_out(&self, batch: &Batch) -> bool {
+        let in_order = matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
+            && self.gate() == ApprovalGate::Prefix;
+        let is_idle = batch.running == 0
+            && batch.cleared.is_empty()
+            && batch.groups.is_empty()
+            && batch.ready.is_empty()
+            && batch.hooks_are_told()
+            && !self.is_polled(batch);
+        !in_order || is_idle
     }
 
     fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {
@@ -436,7 +451,9 @@ impl Step<'_> {
 
     /// Starts what may start. A group begins when the one before it is done and its hooks are told.
     fn launch(&mut self, batch: &mut Batch) {
-        if !matches!(batch.ending, Ending::Normal) {
+        // What has begun may finish then, so nothing begins before it is known whether anybody steered.
+        let waits = self.rules.steering.in_flight == InFlight::Finish && self.is_polled(batch);
+        if waits || !matches!(batch.ending, Ending::Normal) {
             return;
         }
         loop {

@@ -149,6 +149,7 @@ impl Step<'_> {
             options: self.rules.stream_options.clone(),
             api_key: None,
             output: None,
+            session_id: None,
         };
         self.fit_request(&mut request, 0);
         request
@@ -357,15 +358,13 @@ impl Step<'_> {
     /// The answer is whole: it is shown, stored, and the hooks are told.
     fn finish_message(&mut self, mut ask: Box<Ask>, streaming: Streaming, stop_reason: MessageStopReason) {
         if stop_reason == MessageStopReason::Error {
-            let error = ErrorInfo::new(ErrorKind::Unknown, "the provider ended the answer with an error");
-            return self.failed(ask, streaming, error);
+            // The answer is whole: asking again would not be another attempt but another answer.
+            let text = "the provider ended the answer with an error";
+            return self.cut_by_provider(streaming, stop_reason, ErrorInfo::new(ErrorKind::Unknown, text));
         }
         if stop_reason == MessageStopReason::Aborted {
-            self.cancel(streaming.effect);
-            self.cancel_some(streaming.watchdog);
-            let usage = streaming.assembler.usage;
-            let error = ErrorInfo::new(ErrorKind::Aborted, "the provider stopped the answer");
-            return self.cut_message_with(streaming.assembler.partial(), usage, stop_reason, error);
+            let text = "the provider stopped the answer";
+            return self.cut_by_provider(streaming, stop_reason, ErrorInfo::new(ErrorKind::Aborted, text));
         }
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
@@ -389,6 +388,13 @@ impl Step<'_> {
         }
         ask.step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
         self.s.phase = Phase::Asking(ask);
+    }
+
+    fn cut_by_provider(&mut self, streaming: Streaming, stop_reason: MessageStopReason, error: ErrorInfo) {
+        self.cancel(streaming.effect);
+        self.cancel_some(streaming.watchdog);
+        let usage = streaming.assembler.usage;
+        self.cut_message_with(streaming.assembler.partial(), usage, stop_reason, error.in_phase("model"));
     }
 
     fn message(
@@ -435,7 +441,7 @@ impl Step<'_> {
             ErrorKind::ContextOverflow if self.s.turn.recoveries < self.rules.max_recoveries_per_turn => {
                 return self.recover(streaming, error);
             }
-            ErrorKind::ContextOverflow => RetryVerdict::Stop,
+            ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
             _ => {
                 let (retry, random) = (&self.rules.retry, &self.rules.random);
                 let verdict = guard(|| Ok(retry.delay(&error, ask.attempt, random())));
@@ -503,6 +509,7 @@ impl Step<'_> {
         self.take_back(streaming, &error.message);
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
+        self.s.turn.view = None;
         self.append_arrived();
         self.prepare(true);
     }
@@ -511,6 +518,10 @@ impl Step<'_> {
 impl LoopState {
     /// The hot path, which needs no rules: takes a piece of the answer that streams and gives the event to tell. What
     /// is no such piece comes back.
+    #[allow(
+        clippy::result_large_err,
+        reason = "what comes back is handed on at once; a box would cost one per answer"
+    )]
     pub(crate) fn flow(&mut self, now: u64, id: EffectId, reply: Reply) -> Result<Option<AgentEvent>, Reply> {
         use AssistantMessageEvent as E;
         let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };

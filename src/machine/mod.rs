@@ -71,6 +71,8 @@ pub enum Input {
     Reply(EffectId, Reply),
     /// Mail.
     Command(AgentCommand),
+    /// Steering that came together: it acts as one.
+    Steer(Vec<Letter>),
     /// Somebody stops the run; why.
     Abort(Rc<str>),
 }

@@ -516,3 +516,27 @@ impl LoopState {
         self.next_effect
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_shares_a_list_that_grows_in_place() {
+        let mut history = History::default();
+        let mut list = Rc::default();
+        for turn in 0..40 {
+            let before = Rc::as_ptr(&list);
+            drop(std::mem::take(&mut list));
+            history.push(AgentMessage::user("on"));
+            while let Some(message) = history.unconverted() {
+                history.keep_conversion(message.as_llm());
+            }
+            list = history.all_shown();
+            assert_eq!(list.len(), turn + 1);
+            assert!(turn == 0 || Rc::as_ptr(&list) == before);
+        }
+        history.amend(3, AgentMessage::user("else"));
+        assert!(history.unconverted().is_some());
+    }
+}

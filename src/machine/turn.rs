@@ -37,6 +37,7 @@ impl Step<'_> {
             Input::Resume => self.resume_run(),
             Input::Reply(id, reply) => self.reply(id, reply),
             Input::Command(command) => self.command(command),
+            Input::Steer(letters) => self.steer_by(letters),
             Input::Abort(reason) => self.abort(&reason),
         }
     }
@@ -140,6 +141,7 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, error.in_phase("transform_context"));
             }
             Ok(reported) if overflow => self.recovered(reported),
+            Ok(_) if self.s.turn.message_open => self.ask_again(),
             Ok(_) => self.pre_turn(),
         }
     }
@@ -198,13 +200,15 @@ impl Step<'_> {
         match result {
             None => self.cut_message(MessageStopReason::Error, overflow),
             Some(Err(text)) => {
-                let text = [&overflow.message, "; the compaction engine failed: ", &text].concat();
-                self.cut_message(MessageStopReason::Error, ErrorInfo { message: text, ..overflow });
+                let message = [&overflow.message, "; the compaction engine failed: ", &text].concat();
+                let phase = Some("compaction".to_owned());
+                self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
             Some(Ok(Compaction { messages, report })) => {
                 self.apply(Transform::Replace { messages, report }, true);
                 self.append_arrived();
-                self.ask_again();
+                // What the transformers leave out of requests they leave out of this one too.
+                self.prepare(false);
             }
         }
     }
@@ -589,15 +593,8 @@ impl Step<'_> {
 
     fn command(&mut self, command: AgentCommand) {
         match command {
-            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter)
-                if !is_something(&letter.message) =>
-            {
-                self.not_delivered(&letter);
-            }
-            AgentCommand::Steer(letter) => {
-                self.s.steering.push(letter);
-                self.steered();
-            }
+            AgentCommand::Steer(letter) => self.steer_by(vec![letter]),
+            AgentCommand::FollowUp(letter) if !is_something(&letter.message) => self.not_delivered(&letter),
             AgentCommand::FollowUp(letter) => {
                 self.s.follow_up.push(letter);
                 self.hurry_poll(Queue::FollowUp);
@@ -613,6 +610,20 @@ impl Step<'_> {
                 cleared.iter().for_each(|letter| self.not_delivered(letter));
             }
             AgentCommand::Cancel(reason) => self.abort(&reason),
+        }
+    }
+
+    fn steer_by(&mut self, letters: Vec<Letter>) {
+        let before = self.s.steering.len();
+        for letter in letters {
+            if is_something(&letter.message) {
+                self.s.steering.push(letter);
+            } else {
+                self.not_delivered(&letter);
+            }
+        }
+        if self.s.steering.len() > before {
+            self.steered();
         }
     }
 

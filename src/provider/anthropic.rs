@@ -5,24 +5,15 @@ mod encode;
 mod event;
 mod messages;
 
-use crate::provider::{Decoder, HttpRequest, Limits, Wire};
+use crate::provider::compat::{Compat, server};
+use crate::provider::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 use crate::stream::ModelRequest;
 
 use decode::decoder;
 use encode::Encoder;
 
-/// Where the server is and how it is asked.
-#[derive(Clone, Debug, Default)]
-pub struct AnthropicOptions {
-    /// The address before `/v1/messages` or `/messages`. Empty for Anthropic itself.
-    pub base_url: String,
-    /// Sent with each request, such as `anthropic-beta`. They win over those made here.
-    pub headers: Vec<(String, String)>,
-    /// Sends the header by which Anthropic lets browsers ask. Whoever can open the page can then read the key.
-    pub dangerously_allow_browser: bool,
-    /// What an answer may not exceed.
-    pub limits: Limits,
-}
+/// The switches of [`Compat`] that mean something here.
+const SWITCHES: [&str; 5] = ["cacheControl", "cacheTtl", "parallelToolCalls", "strict", "reasoning"];
 
 /// The wire to one server.
 pub struct Anthropic {
@@ -35,8 +26,14 @@ const PROVIDER: &str = "anthropic";
 
 impl Anthropic {
     /// A wire to the server of these options.
-    pub fn new(options: AnthropicOptions) -> Self {
-        Anthropic { limits: options.limits, encoder: Encoder::new(options) }
+    ///
+    /// # Errors
+    /// Where `compat` holds an unknown switch: the text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        server(&options.base_url, &options.compat)?;
+        let mut compat = Compat { cache_control: true, parallel_tool_calls: true, ..Compat::default() };
+        compat.apply(&options.compat, &SWITCHES)?;
+        Ok(Anthropic { limits: options.limits, encoder: Encoder::new(options, compat) })
     }
 }
 

@@ -6,24 +6,14 @@ mod decode;
 mod encode;
 mod partial;
 
-use crate::provider::{Decoder, HttpRequest, Limits, Wire};
+use crate::provider::compat::{Compat, server};
+use crate::provider::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 use crate::stream::ModelRequest;
 
 use decode::decoder;
 use encode::Encoder;
 
-/// Where the server is.
-#[derive(Clone, Debug, Default)]
-pub struct GeminiOptions {
-    /// The address before `/models/…`, such as that of a publisher on Vertex. Empty for Google's own.
-    pub base_url: String,
-    /// Sent with each request. They win over those made here.
-    pub headers: Vec<(String, String)>,
-    /// What an answer may not exceed.
-    pub limits: Limits,
-}
-
-/// The wire to one server.
+/// The wire to one server. Vertex: the address of the publisher.
 pub struct Gemini {
     limits: Limits,
     encoder: Encoder,
@@ -34,9 +24,15 @@ const PROVIDER: &str = "gemini";
 
 impl Gemini {
     /// A wire to the server of these options.
-    pub fn new(options: GeminiOptions) -> Self {
-        let GeminiOptions { base_url, headers, limits } = options;
-        Gemini { limits, encoder: Encoder::new(base_url, headers) }
+    ///
+    /// # Errors
+    /// Where `compat` holds an unknown switch: the text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        let WireOptions { base_url, headers, compat: switches, limits, .. } = options;
+        server(&base_url, &switches)?;
+        let mut compat = Compat::default();
+        compat.apply(&switches, &["reasoning"])?;
+        Ok(Gemini { limits, encoder: Encoder::new(base_url, headers, compat.reasoning) })
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod anthropic;
 mod blocks;
+pub mod compat;
 pub mod error;
 pub mod gemini;
 mod history;
@@ -12,11 +13,12 @@ mod progress;
 mod read;
 mod request;
 pub mod sse;
+mod strict;
 
 pub use progress::Limits;
 
 use crate::error::ErrorInfo;
-use crate::json::RawJson;
+use crate::json::{RawJson, Value};
 use crate::message::Usage;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
@@ -29,6 +31,37 @@ pub struct HttpRequest {
     pub headers: Vec<(String, String)>,
     /// JSON in UTF-8.
     pub body: Vec<u8>,
+}
+
+/// Where a server is and what is special about it.
+#[derive(Clone, Debug, Default)]
+pub struct WireOptions {
+    /// The address before the part that the wire itself adds (`/chat/completions`, `/responses`, `/v1/messages`,
+    /// `/models/…`), with or without a slash at its end; a query stays behind. Empty for the provider's own.
+    pub base_url: String,
+    /// Sent with each request. They win over those made here. Browsers ask the server for leave for each header of
+    /// one's own, and Ollama refuses unknown ones.
+    pub headers: Vec<(String, String)>,
+    /// Switches set by hand, over those known by the address: see [`compat::Compat`]. Null for none.
+    pub compat: Value,
+    /// Anthropic alone: sends the header by which it lets browsers ask. Whoever can open the page can then read the key.
+    pub dangerously_allow_browser: bool,
+    /// What an answer may not exceed.
+    pub limits: Limits,
+}
+
+/// The wire of a name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`.
+///
+/// # Errors
+/// Where there is no such wire, or `compat` holds a switch that the wire does not have: the text names it.
+pub fn wire(name: &str, options: WireOptions) -> Result<Box<dyn Wire>, String> {
+    Ok(match name {
+        "openai-chat" => Box::new(openai_chat::OpenAiChat::new(options)?),
+        "openai-responses" => Box::new(openai_responses::OpenAiResponses::new(options)?),
+        "anthropic" => Box::new(anthropic::Anthropic::new(options)?),
+        "gemini" => Box::new(gemini::Gemini::new(options)?),
+        other => return Err(["there is no wire `", other, "`"].concat()),
+    })
 }
 
 /// One provider's way to speak. Keeps what it encoded, so that a message is encoded once however long the history.

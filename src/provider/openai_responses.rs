@@ -6,24 +6,15 @@ mod encode;
 mod event;
 mod items;
 
-use crate::provider::openai_chat::known;
-use crate::provider::{Decoder, HttpRequest, Limits, Wire};
+use crate::provider::compat::{Compat, Strict, server};
+use crate::provider::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 use crate::stream::ModelRequest;
 
 use decode::decoder;
 use encode::Encoder;
 
-/// Where the server is.
-#[derive(Clone, Debug, Default)]
-pub struct OpenAiResponsesOptions {
-    /// The address before `/responses`, with or without a slash at its end; a query stays behind. Empty for OpenAI
-    /// itself.
-    pub base_url: String,
-    /// Sent with each request. They win over those made here.
-    pub headers: Vec<(String, String)>,
-    /// What an answer may not exceed.
-    pub limits: Limits,
-}
+/// The switches of [`Compat`] that mean something here.
+const SWITCHES: [&str; 5] = ["store", "parallelToolCalls", "strict", "reasoning", "promptCacheKey"];
 
 /// The wire to one server.
 pub struct OpenAiResponses {
@@ -34,13 +25,25 @@ pub struct OpenAiResponses {
 
 impl OpenAiResponses {
     /// A wire to the server of these options.
-    pub fn new(options: OpenAiResponsesOptions) -> Self {
-        let OpenAiResponsesOptions { mut base_url, headers, limits } = options;
+    ///
+    /// # Errors
+    /// Where `compat` holds an unknown switch: the text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        let WireOptions { mut base_url, headers, compat: switches, limits, .. } = options;
         if base_url.is_empty() {
             "https://api.openai.com/v1".clone_into(&mut base_url);
         }
-        let (provider, _) = known(&base_url);
-        OpenAiResponses { provider, limits, encoder: Encoder::new(provider, base_url, headers) }
+        let (provider, known) = server(&base_url, &switches)?;
+        let mut compat = Compat {
+            // Nothing is kept at the provider, and a tool is strict unless the request says otherwise.
+            store: true,
+            strict: Strict::Fitting,
+            parallel_tool_calls: true,
+            prompt_cache_key: known.prompt_cache_key,
+            ..Compat::default()
+        };
+        compat.apply(&switches, &SWITCHES)?;
+        Ok(OpenAiResponses { provider, limits, encoder: Encoder::new(provider, base_url, headers, compat) })
     }
 }
 

@@ -143,7 +143,7 @@ impl Progress {
 
     /// What was used so far.
     pub(super) fn tell_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
-        if self.usage != Some(usage) {
+        if !self.is_ended && self.usage != Some(usage) {
             self.usage = Some(usage);
             out.push(Event::Usage(usage));
         }
@@ -172,8 +172,10 @@ impl Progress {
 
     /// Adds to the arguments of a call.
     pub(super) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) {
-        let bytes = self.blocks.arguments(index, piece, out);
-        self.weigh(bytes, out);
+        if !self.is_ended {
+            let bytes = self.blocks.arguments(index, piece, out);
+            self.weigh(bytes, out);
+        }
     }
 
     /// The answer is whole.

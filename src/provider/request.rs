@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{Reasoning, StreamOptions, ToolSchema};
+use crate::text::contains;
 
 /// The headers of a request: those of the wire, then those of the options, then those of the call. A later one wins.
 pub(super) fn headers(
@@ -31,6 +32,22 @@ pub(super) fn headers(
     headers
 }
 
+/// An address without slashes at its end, and what follows its question mark.
+#[inline(never)]
+pub(super) fn split_query(base_url: &str) -> (&str, &str) {
+    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
+    (base.trim_end_matches('/'), query)
+}
+
+/// The header in which servers of OpenAI's wires take a key.
+pub(super) fn openai_key(provider: &str, key: &str) -> (&'static str, String) {
+    if provider == "azure" {
+        ("api-key", key.to_owned())
+    } else {
+        ("authorization", ["Bearer ", key].concat())
+    }
+}
+
 /// An address with what followed its question mark.
 pub(super) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();
@@ -45,6 +62,8 @@ pub(super) fn join_query(parts: &[&str], query: &str) -> String {
 pub(super) struct Body<'a> {
     object: ObjectWriter<'a>,
     own: &'a [(String, RawJson)],
+    /// The user's tools stand behind ours already.
+    has_tools: bool,
 }
 
 impl<'a> Body<'a> {
@@ -54,7 +73,7 @@ impl<'a> Body<'a> {
 
     /// An object with these fields of the user's.
     pub(super) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
-        Body { object: ObjectWriter::new(out), own }
+        Body { object: ObjectWriter::new(out), own, has_tools: false }
     }
 
     pub(super) fn key(&mut self, key: &str) -> Option<&mut String> {
@@ -78,8 +97,28 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// The list of tools. A list among the user's own fields, of tools that the provider runs, is added to it.
+    pub(super) fn tools(&mut self, ours: &str) {
+        let own = self.own.iter().find(|(key, _)| key == "tools");
+        let Some((start, more)) =
+            ours.strip_suffix(']').zip(own.and_then(|(_, tools)| tools.as_str().strip_prefix('[')))
+        else {
+            return self.field("tools", &Written(ours));
+        };
+        let out = self.object.key("tools");
+        out.push_str(start);
+        if !more.trim_start().starts_with(']') {
+            out.push(',');
+        }
+        out.push_str(more);
+        self.has_tools = true;
+    }
+
     pub(super) fn end(mut self) {
-        for (key, value) in self.own.iter().filter(|(_, value)| value.as_str() != "null") {
+        let has_tools = self.has_tools;
+        let is_left =
+            |(key, value): &&(String, RawJson)| value.as_str() != "null" && !(has_tools && key == "tools");
+        for (key, value) in self.own.iter().filter(is_left) {
             self.object.field(key, value);
         }
         self.object.end();
@@ -173,6 +212,22 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["o1", "o3", "o4", "gpt-5", "codex"].iter().any(|family| name.starts_with(family))
         && !name.starts_with("o1-mini")
+        && !contains(name, "-chat")
+}
+
+/// Whether a model of OpenAI thinks before this answer, and so refuses `temperature` and `top_p`.
+pub(super) fn always_thinks(model: &str, options: &StreamOptions) -> bool {
+    is_reasoning_model(model)
+        && !options.reasoning.as_ref().is_some_and(|reasoning| matches!(effort(reasoning), "off" | "none"))
+}
+
+/// How freely the model may choose its words, where the wire calls it so.
+pub(super) fn sampling(options: &StreamOptions, body: &mut Body<'_>) {
+    for (key, number) in [("temperature", &options.temperature), ("top_p", &options.top_p)] {
+        if let Some(number) = number {
+            body.field(key, &Written(number.as_str()));
+        }
+    }
 }
 
 /// The text and the pictures of a tool's result, for wires that have no mark for errors.
@@ -200,6 +255,25 @@ pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlo
 /// A picture or file as an address.
 pub(super) fn data_url(mime_type: &str, data: &str) -> String {
     ["data:", mime_type, ";base64,", data].concat()
+}
+
+/// What a file is to wires that take files in few forms.
+pub(super) enum FileForm {
+    Image(ImageBlock),
+    /// With its name before it.
+    Text(String),
+    Other,
+}
+
+/// Pictures and texts go as such: every server takes them.
+pub(super) fn form_of(file: &FileBlock) -> FileForm {
+    if file.mime_type.starts_with("image/") {
+        return FileForm::Image(ImageBlock { mime_type: file.mime_type.clone(), data: file.data.clone() });
+    }
+    match decoded_text(file) {
+        Some(text) => FileForm::Text([file.name.as_deref().unwrap_or("file"), ":\n\n", &text].concat()),
+        None => FileForm::Other,
+    }
 }
 
 /// The text of a file that is text; `None` for any other.

@@ -10,6 +10,7 @@ use futures::stream::LocalBoxStream;
 use crate::cancel::CancelToken;
 use crate::json::{ObjectWriter, ToJson};
 use crate::ports::{AgentRunContext, StreamFn};
+use crate::price::Price;
 use crate::provider::Wire;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
@@ -21,17 +22,20 @@ pub(super) struct HttpModel {
     pub(super) index: u32,
     pub(super) wire: Rc<RefCell<Box<dyn Wire>>>,
     pub(super) key: Option<Rc<str>>,
+    pub(super) price: Option<Price>,
 }
 
 impl StreamFn for HttpModel {
     fn stream(
         &self,
         mut request: ModelRequest,
-        _context: &AgentRunContext,
+        context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        request.api_key = request.api_key.or_else(|| self.key.clone());
-        let key = request.api_key.clone();
+        // A key from a file often has a line's end behind it, which no header takes.
+        let key = request.api_key.or_else(|| self.key.clone()).map(|key| Rc::from(key.trim()));
+        request.api_key = key.clone();
+        request.session_id = Some(context.session_id.clone());
         let http = self.wire.borrow_mut().encode(&request);
         let mut effect = String::new();
         let mut object = ObjectWriter::new(&mut effect);
@@ -43,8 +47,18 @@ impl StreamFn for HttpModel {
         headers.end();
         object.end();
         let events = desk::ask_http(effect, self.wire.clone(), http.body);
-        events.map(move |event| without_key(event, key.as_deref())).boxed_local()
+        let price = self.price;
+        events.map(move |event| priced(without_key(event, key.as_deref()), price)).boxed_local()
     }
+}
+
+/// Tells what was used with its cost.
+fn priced(mut event: AssistantMessageEvent, price: Option<Price>) -> AssistantMessageEvent {
+    use AssistantMessageEvent as E;
+    if let (E::Usage(usage) | E::Done { usage: Some(usage), .. }, Some(price)) = (&mut event, price) {
+        usage.cost = Some(price.of(usage));
+    }
+    event
 }
 
 /// What is shorter is no secret but a word, such as `none` or `ollama`, and other words hold it.
@@ -54,7 +68,11 @@ const SHORTEST_SECRET: usize = 8;
 fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
     match (event, key) {
         (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {
-            error.message = crate::text::replace(&error.message, key, "[key]");
+            let mask = |text: &mut String| *text = crate::text::replace(text, key, "[key]");
+            mask(&mut error.message);
+            if let Some(provider) = &mut error.provider {
+                provider.kind.iter_mut().chain(&mut provider.code).for_each(mask);
+            }
             AssistantMessageEvent::Error(error)
         }
         (event, _) => event,

@@ -12,11 +12,8 @@ use crate::config::{
 use crate::error::{AgentError, ErrorKind};
 use crate::json::{FromJson, ToJson, Value};
 use crate::ports::{HookStages, StreamFn};
-use crate::provider::anthropic::{Anthropic, AnthropicOptions};
-use crate::provider::gemini::{Gemini, GeminiOptions};
-use crate::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
-use crate::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
-use crate::provider::{Limits, Wire};
+use crate::price::Price;
+use crate::provider::{self, Limits, Wire, WireOptions};
 use crate::retry::RetryConfig;
 use crate::stream::StreamOptions;
 use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
@@ -199,7 +196,7 @@ fn retry_config(told: &Value) -> RetryConfig {
     }
 }
 
-/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, supportsTools?, dangerouslyAllowBrowser? }`;
+/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?, dangerouslyAllowBrowser? }`;
 /// without a wire the host streams.
 fn model(told: &Value) -> Result<Model, AgentError> {
     let index = told.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
@@ -210,7 +207,9 @@ fn model(told: &Value) -> Result<Model, AgentError> {
     } else {
         let wire = wire(told, text("wire"))?;
         let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
-        (wire.provider().into(), Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key }))
+        let price = told.get("price").and_then(Price::read);
+        let name = wire.provider().into();
+        (name, Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
     };
     let supports_tools = told.get("supportsTools").and_then(Value::as_bool).unwrap_or(true);
     Ok(Model { provider, id: text("id").into(), supports_tools, stream_fn })
@@ -220,28 +219,21 @@ fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
     let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
     let headers = headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect();
     let base_url = told.get("baseUrl").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let limits = Limits::default();
-    Ok(match name {
-        "openai-chat" => {
-            let compat = told.get("compat").cloned().unwrap_or_default();
-            let options = OpenAiChatOptions { base_url, headers, compat, limits };
-            Box::new(OpenAiChat::new(options).map_err(misuse)?)
-        }
-        "openai-responses" => {
-            Box::new(OpenAiResponses::new(OpenAiResponsesOptions { base_url, headers, limits }))
-        }
-        "anthropic" => {
-            let allowed = told.get("dangerouslyAllowBrowser").and_then(Value::as_bool).unwrap_or(false);
-            Box::new(Anthropic::new(AnthropicOptions {
-                base_url,
-                headers,
-                dangerously_allow_browser: allowed,
-                limits,
-            }))
-        }
-        "gemini" => Box::new(Gemini::new(GeminiOptions { base_url, headers, limits })),
-        other => return Err(misuse(["there is no wire `", other, "`"].concat())),
-    })
+    let compat = told.get("compat").cloned().unwrap_or_default();
+    let dangerously_allow_browser =
+        told.get("dangerouslyAllowBrowser").and_then(Value::as_bool).unwrap_or(false);
+    let limit = |key: &str, usual: usize| {
+        let told = told.path(&["limits", key]).and_then(Value::as_u64);
+        told.and_then(|most| usize::try_from(most).ok()).unwrap_or(usual)
+    };
+    let usual = Limits::default();
+    let limits = Limits {
+        line: limit("line", usual.line),
+        calls: limit("calls", usual.calls),
+        arguments: limit("arguments", usual.arguments),
+    };
+    let options = WireOptions { base_url, headers, compat, dangerously_allow_browser, limits };
+    provider::wire(name, options).map_err(misuse)
 }
 
 fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {

@@ -1,16 +1,16 @@
 // @ts-check
 // The package against aimock, a provider simulator by others: whatever the server does, the run ends as engine.md,
-// sections 6 and 7, say. Nothing waits: the host's sleep notes for how long and returns.
+// sections 6 and 7, say, on each of the four wires. Nothing waits: the host's sleep notes for how long and returns.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { LLMock } from "@copilotkit/aimock";
-import { Agent, clock, hear, later, openaiCompatible, textOf } from "./kit.mjs";
+import { Agent, anthropic, clock, gemini, hear, later, openaiCompatible, openaiResponses, textOf } from "./kit.mjs";
 
 const mock = new LLMock({ port: 0, logLevel: "silent" });
-let baseUrl = "";
+let root = "";
 let models = 0;
-before(async () => void (baseUrl = `${await mock.start()}/v1`));
+before(async () => void (root = await mock.start()));
 after(() => mock.stop());
 
 /** Pieces of four characters, each in a packet of its own: aimock throws away what is still in its buffers when it cuts. */
@@ -19,36 +19,10 @@ const LONG = "one two three four five six";
 
 /** An answer, and how it is served. @typedef {[any, any?]} Answer */
 
-/**
- * A model whose n-th call gets the n-th answer; one call more gets a 404.
- * @param {...Answer} answers
- */
-function modelThat(...answers) {
-  const id = `model-${++models}`;
-  for (const [n, [response, how]] of answers.entries()) mock.on({ model: id, sequenceIndex: n }, response, { ...PIECES, ...how });
-  const model = openaiCompatible(id, { baseUrl, apiKey: "not-a-secret" });
-  /** What the server was asked. */
-  const requests = () => mock.getRequests().filter((request) => request.body?.model === id);
-  return { model, requests };
-}
-
-/**
- * Runs a prompt against such a model.
- * @param {Answer[]} answers @param {any} [options] of the agent
- */
-async function ask(answers, options) {
-  const { model, requests } = modelThat(...answers);
-  const { host, slept } = clock();
-  const agent = new Agent({ model, host, ...options });
-  const heard = await hear(agent.prompt("Go."));
-  return { ...heard, agent, slept, requests: requests(), retries: heard.all("retry_attempt") };
-}
-
 /** @type {(text: string, more?: any) => any} */
 const says = (content, more) => ({ content, ...more });
 /** @type {(status: number, message: string, more?: any, retryAfter?: number) => any} */
 const refuses = (status, message, more, retryAfter) => ({ error: { message, ...more }, status, retryAfter });
-const CUT = { truncateAfterChunks: 4 };
 
 const add = {
   name: "add",
@@ -57,279 +31,358 @@ const add = {
   execute: (/** @type {any} */ { a, b }) => String(a + b),
 };
 
-test("a text comes piece by piece, with its usage", async () => {
-  const heard = await ask([[says(LONG, { usage: { prompt_tokens: 11, completion_tokens: 6, total_tokens: 17 } })]]);
-  assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
-  assert.equal(heard.text, LONG);
-  assert.equal(heard.result.text, LONG);
-  assert.equal(heard.all("message_update").length, Math.ceil(LONG.length / 4));
-  assert.deepEqual(heard.result.usage, { input: 11, output: 6, cacheRead: 0, cacheWrite: 0, total: 17 });
-  assert.equal(heard.all("message_end")[0].message.stopReason, "stop");
-  assert.equal(heard.requests[0].headers.authorization, "[REDACTED]");
-});
+/** What all wires have in common. @param {string} wire @param {(id: string, options: any) => any} make @param {string} path @param {string} keyHeader */
+function suite(wire, make, path, keyHeader) {
+  /**
+   * A model whose n-th call gets the n-th answer; one call more gets a 404.
+   * @param {...Answer} answers
+   */
+  function modelThat(...answers) {
+    const id = `model-${++models}`;
+    for (const [n, [response, how]] of answers.entries()) mock.on({ model: id, sequenceIndex: n }, response, { ...PIECES, ...how });
+    const model = make(id, { baseUrl: root + path, apiKey: "not-a-secret" });
+    /** What the server was asked. */
+    const requests = () => mock.getRequests().filter((request) => request.body?.model === id);
+    return { model, requests };
+  }
 
-test("thinking comes before the text, as a block of its own", async () => {
-  const heard = await ask([[says("391", { reasoning: "17 times 23 is 391." })]]);
-  assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type), ["thinking", "text"]);
-  assert.equal(heard.result.text, "391");
-});
+  /**
+   * Runs a prompt against such a model.
+   * @param {Answer[]} answers @param {any} [options] of the agent
+   */
+  async function ask(answers, options) {
+    const { model, requests } = modelThat(...answers);
+    const { host, slept } = clock();
+    const agent = new Agent({ model, host, ...options });
+    const heard = await hear(agent.prompt("Go."));
+    return { ...heard, agent, slept, requests: requests(), retries: heard.all("retry_attempt") };
+  }
 
-test("calls of one message run side by side, and their results go back in order", async () => {
-  const both = later();
-  let running = 0;
-  const tools = [{
-    ...add,
-    async execute(/** @type {any} */ { a, b }) {
-      if (++running === 2) both.resolve();
-      await both.promise;
-      return String(a + b);
-    },
-  }];
-  const calls = [{ id: "c1", name: "add", arguments: '{"a":1,"b":2}' }, { id: "c2", name: "add", arguments: '{"a":30,"b":40}' }];
-  const heard = await ask([[{ toolCalls: calls }], [says("3 and 70")]], { tools });
-  assert.equal(heard.result.text, "3 and 70");
-  assert.deepEqual(heard.all("turn_end").map((turn) => turn.reason), ["tools_executed", "complete"]);
-  const [first, second] = heard.requests.map((request) => /** @type {any} */ (request.body));
-  assert.equal(first.tools[0].function.name, "add");
-  assert.deepEqual(second.messages.slice(1).map((/** @type {any} */ { role, tool_call_id, content }) => [role, tool_call_id, role === "tool" ? content : null]), [
-    ["assistant", undefined, null], ["tool", "c1", "3"], ["tool", "c2", "70"],
-  ]);
-  assert.deepEqual(second.messages[1].tool_calls.map((/** @type {any} */ call) => [call.id, JSON.parse(call.function.arguments)]), [["c1", { a: 1, b: 2 }], ["c2", { a: 30, b: 40 }]]);
-});
+  // An answer of Responses begins with events that say nothing yet.
+  const CUT = { truncateAfterChunks: wire === "responses" ? 8 : 4 };
+  const check = (/** @type {string} */ name, /** @type {() => Promise<void>} */ act) => test(`${wire}: ${name}`, act);
 
-test("a text may stand before the calls, and calls before a text", async () => {
-  const blocks = [{ type: "toolCall", id: "c1", name: "add", arguments: '{"a":1,"b":1}' }, { type: "text", text: "Let me see." }];
-  const heard = await ask([[{ blocks }], [says("2")]], { tools: [add] });
-  assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type).sort(), ["text", "tool_call"]);
-  assert.equal(heard.all("tool_execution_end")[0].result.content[0].text, "2");
-});
+  check("a text comes piece by piece, with its usage", async () => {
+    const heard = await ask([[says(LONG, { usage: { prompt_tokens: 11, completion_tokens: 6, total_tokens: 17 } })]]);
+    assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+    assert.equal(heard.text, LONG);
+    assert.equal(heard.result.text, LONG);
+    assert.equal(heard.all("message_update").length, Math.ceil(LONG.length / 4));
+    assert.deepEqual(heard.result.usage, { input: 11, output: 6, cacheRead: 0, cacheWrite: 0, total: 17 });
+    assert.equal(heard.all("message_end")[0].message.stopReason, "stop");
+    assert.equal(heard.requests[0].headers[keyHeader], "[REDACTED]");
+  });
 
-test("arguments that are no JSON go back to the model with what is wrong, and the run goes on", async () => {
-  const call = { id: "c1", name: "add", arguments: '{"a": 1, "b"' };
-  const heard = await ask([[{ toolCalls: [call] }], [says("Sorry.")]], { tools: [add] });
-  const { result } = heard.all("tool_execution_end")[0];
-  assert.equal(result.cause, "invalid_arguments");
-  assert.match(textOf(result), /no JSON.*\{"a": 1, "b"/);
-  assert.equal(heard.all("tool_execution_start").length, 0);
-  assert.equal(heard.result.stopReason, "completed");
-  assert.ok(/** @type {any} */ (heard.requests[1].body).messages.at(-1).content.endsWith(textOf(result)));
-});
+  check("thinking comes before the text, as a block of its own", async () => {
+    const heard = await ask([[says("391", { reasoning: "17 times 23 is 391." })]]);
+    assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type), ["thinking", "text"]);
+    assert.equal(heard.result.text, "391");
+  });
 
-test("a tool that nobody offered gets an error result that names those there are", async () => {
-  const heard = await ask([[{ toolCalls: [{ id: "c1", name: "subtract", arguments: "{}" }] }], [says("Sorry.")]], { tools: [add] });
-  assert.equal(heard.all("tool_execution_end")[0].result.cause, "unknown_tool");
-  assert.match(textOf(heard.all("tool_execution_end")[0].result), /`subtract`.*`add`/);
-});
+  check("calls of one message run side by side, and their results go back in order", async () => {
+    const both = later();
+    let running = 0;
+    const tools = [{
+      ...add,
+      async execute(/** @type {any} */ { a, b }) {
+        if (++running === 2) both.resolve();
+        await both.promise;
+        return String(a + b);
+      },
+    }];
+    const calls = [{ id: "c1", name: "add", arguments: '{"a":1,"b":2}' }, { id: "c2", name: "add", arguments: '{"a":30,"b":40}' }];
+    const heard = await ask([[{ toolCalls: calls }], [says("3 and 70")]], { tools });
+    assert.equal(heard.result.text, "3 and 70");
+    assert.deepEqual(heard.all("turn_end").map((turn) => turn.reason), ["tools_executed", "complete"]);
+    const [first, second] = heard.requests.map((request) => /** @type {any} */ (request.body));
+    assert.equal(first.tools[0].function.name, "add");
+    // aimock reads every request as one of Chat; of Responses it makes a message of each item.
+    const told = (/** @type {string} */ text) => (wire === "gemini" ? JSON.stringify({ result: text }) : text);
+    const answers = second.messages.filter((/** @type {any} */ { role }) => role === "assistant");
+    assert.deepEqual(second.messages.slice(1 + answers.length).map((/** @type {any} */ { role, tool_call_id, content }) => [role, tool_call_id, content]), [
+      ["tool", "c1", told("3")], ["tool", "c2", told("70")],
+    ]);
+    assert.deepEqual(answers.flatMap((/** @type {any} */ answer) => answer.tool_calls).map((/** @type {any} */ call) => [call.id, JSON.parse(call.function.arguments)]), [["c1", { a: 1, b: 2 }], ["c2", { a: 30, b: 40 }]]);
+  });
 
-test("a server that asks to wait is asked again when it said, and not before", async () => {
-  const heard = await ask([[refuses(429, "slow down", { type: "rate_limit_error" }, 7)], [refuses(429, "slow down", {}, 9)], [says("ok")]]);
-  assert.deepEqual(heard.slept, [7000, 9000]);
-  assert.deepEqual(heard.retries.map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code, error.provider.status]), [[1, 7000, "throttled", 429], [2, 9000, "throttled", 429]]);
-  assert.equal(heard.result.text, "ok");
-  assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "retry_attempt", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end"]);
-});
+  check("a text may stand before the calls, and calls before a text", async () => {
+    const blocks = [{ type: "toolCall", id: "c1", name: "add", arguments: '{"a":1,"b":1}' }, { type: "text", text: "Let me see." }];
+    const heard = await ask([[{ blocks }], [says("2")]], { tools: [add] });
+    assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type).sort(), ["text", "tool_call"]);
+    assert.equal(heard.all("tool_execution_end")[0].result.content[0].text, "2");
+  });
 
-test("a server that asks for too long a wait is not asked again, and the error names the wait", async () => {
-  const heard = await ask([[refuses(429, "come back later", {}, 3600)], [says("too early")]]);
-  assert.deepEqual([heard.slept, heard.requests.length], [[], 1]);
-  assert.equal(heard.result.error.code, "throttled");
-  assert.equal(heard.result.error.info.retryAfterMs, 3_600_000);
-  assert.match(heard.result.error.message, /come back later.*3600000 ms/);
-});
+  // On the other two aimock sends what it can read of them.
+  if (wire === "chat" || wire === "responses") check("arguments that are no JSON go back to the model with what is wrong, and the run goes on", async () => {
+    const call = { id: "c1", name: "add", arguments: '{"a": 1, "b"' };
+    const heard = await ask([[{ toolCalls: [call] }], [says("Sorry.")]], { tools: [add] });
+    const { result } = heard.all("tool_execution_end")[0];
+    assert.equal(result.cause, "invalid_arguments");
+    assert.match(textOf(result), /no JSON.*\{"a": 1, "b"/);
+    assert.equal(heard.all("tool_execution_start").length, 0);
+    assert.equal(heard.result.stopReason, "completed");
+    assert.ok(/** @type {any} */ (heard.requests[1].body).messages.at(-1).content.endsWith(textOf(result)));
+  });
 
-test("a spent quota is no rate limit: it is told at once", async () => {
-  const heard = await ask([[refuses(429, "You exceeded your current quota", { code: "insufficient_quota" })], [says("never")]]);
-  assert.equal(heard.requests.length, 1);
-  assert.equal(heard.result.error.info.retryable, false);
-});
+  check("a tool that nobody offered gets an error result that names those there are", async () => {
+    const heard = await ask([[{ toolCalls: [{ id: "c1", name: "subtract", arguments: "{}" }] }], [says("Sorry.")]], { tools: [add] });
+    assert.equal(heard.all("tool_execution_end")[0].result.cause, "unknown_tool");
+    assert.match(textOf(heard.all("tool_execution_end")[0].result), /`subtract`.*`add`/);
+  });
 
-test("three calls in all, then the error; the message is one, whatever was tried", async () => {
-  const heard = await ask([1, 2, 3, 4].map(() => [refuses(503, "overloaded")]));
-  assert.equal(heard.requests.length, 3);
-  assert.deepEqual(heard.slept, [1000, 2000]);
-  assert.equal(heard.result.error.code, "overloaded");
-  assert.deepEqual(heard.all("message_end").map((event) => event.message.stopReason), ["error"]);
-  assert.equal(heard.all("turn_end")[0].reason, "error");
-});
-
-/** What another call may mend. @type {[string, any, any, string][]} */
-const PASSING = [
-  ["a server's own fault", says("never"), { chaos: { dropRate: 1 } }, "server"],
-  ["a rate limit without words", says("never"), { chaos: { rateLimitRate: 1 } }, "throttled"],
-  ["a connection closed before any answer", says("never"), { chaos: { disconnectRate: 1 } }, "network"],
-  ["JSON that suffered on its way, in place of a stream", says("never"), { chaos: { malformedRate: 1 } }, "network"],
-  ["a stream that is cut", says(LONG), CUT, "network"],
-  ["a gateway's 502", refuses(502, "bad gateway"), {}, "server"],
-  ["an overload", refuses(529, "overloaded_error"), {}, "overloaded"],
-];
-for (const [name, response, how, code] of PASSING) {
-  test(`asked for again: ${name}`, async () => {
-    const heard = await ask([[response, how], [says("ok")]]);
-    assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
+  check("a server that asks to wait is asked again when it said, and not before", async () => {
+    const heard = await ask([[refuses(429, "slow down", { type: "rate_limit_error" }, 7)], [refuses(429, "slow down", {}, 9)], [says("ok")]]);
+    assert.deepEqual(heard.slept, [7000, 9000]);
+    assert.deepEqual(heard.retries.map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code, error.provider.status]), [[1, 7000, "throttled", 429], [2, 9000, "throttled", 429]]);
     assert.equal(heard.result.text, "ok");
-    assert.deepEqual(heard.retries.map(({ attempt, error }) => [attempt, error.code]), [[1, code]]);
-    assert.deepEqual([heard.requests.length, heard.slept], [2, [1000]]);
-    assert.equal(heard.all("message_end").length, 1);
+    assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "retry_attempt", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end"]);
+  });
+
+  check("a server that asks for too long a wait is not asked again, and the error names the wait", async () => {
+    const heard = await ask([[refuses(429, "come back later", {}, 3600)], [says("too early")]]);
+    assert.deepEqual([heard.slept, heard.requests.length], [[], 1]);
+    assert.equal(heard.result.error.code, "throttled");
+    assert.equal(heard.result.error.info.retryAfterMs, 3_600_000);
+    assert.match(heard.result.error.message, /come back later.*3600000 ms/);
+  });
+
+  check("a spent quota is no rate limit: it is told at once", async () => {
+    const heard = await ask([[refuses(429, "You exceeded your current quota", { code: "insufficient_quota" })], [says("never")]]);
+    assert.equal(heard.requests.length, 1);
+    assert.equal(heard.result.error.info.retryable, false);
+  });
+
+  check("three calls in all, then the error; the message is one, whatever was tried", async () => {
+    const heard = await ask([1, 2, 3, 4].map(() => [refuses(503, "overloaded")]));
+    assert.equal(heard.requests.length, 3);
+    assert.deepEqual(heard.slept, [1000, 2000]);
+    assert.equal(heard.result.error.code, "overloaded");
+    assert.deepEqual(heard.all("message_end").map((event) => event.message.stopReason), ["error"]);
+    assert.equal(heard.all("turn_end")[0].reason, "error");
+  });
+
+  /** What another call may mend. @type {[string, any, any, string][]} */
+  const PASSING = [
+    ["a server's own fault", says("never"), { chaos: { dropRate: 1 } }, "server"],
+    ["a rate limit without words", says("never"), { chaos: { rateLimitRate: 1 } }, "throttled"],
+    ["a connection closed before any answer", says("never"), { chaos: { disconnectRate: 1 } }, "network"],
+    ["JSON that suffered on its way, in place of a stream", says("never"), { chaos: { malformedRate: 1 } }, "network"],
+    ["a stream that is cut", says(LONG), CUT, "network"],
+    ["a gateway's 502", refuses(502, "bad gateway"), {}, "server"],
+    ["an overload", refuses(529, "overloaded_error"), {}, "overloaded"],
+  ];
+  for (const [name, response, how, code] of PASSING) {
+    check(`asked for again: ${name}`, async () => {
+      const heard = await ask([[response, how], [says("ok")]]);
+      assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
+      assert.equal(heard.result.text, "ok");
+      assert.deepEqual(heard.retries.map(({ attempt, error }) => [attempt, error.code]), [[1, code]]);
+      assert.deepEqual([heard.requests.length, heard.slept], [2, [1000]]);
+      assert.equal(heard.all("message_end").length, 1);
+    });
+  }
+
+  /** What the same request would meet again. @type {[string, any, string, RegExp][]} */
+  const LASTING = [
+    ["a wrong key", refuses(401, "Incorrect API key provided", { code: "invalid_api_key" }), "auth", /Incorrect API key provided/],
+    ["a key without the right", refuses(403, "no access to this model"), "auth", /no access/],
+    ["a model that is not there", refuses(404, "no such model", { code: "model_not_found" }), "invalid_request", /no such model/],
+    ["a bad request", refuses(400, "temperature must be below 2"), "invalid_request", /temperature/],
+    ["a content filter", refuses(400, "blocked by the content management policy", { code: "content_filter" }), "content_filtered", /blocked/],
+    ["an overflow that nothing mends", refuses(400, "This model's maximum context length is 8192 tokens.", { code: "context_length_exceeded" }), "context_overflow", /8192/],
+  ];
+  for (const [name, response, code, words] of LASTING) {
+    check(`not asked for again: ${name}`, async () => {
+      const heard = await ask([[response], [says("never")]]);
+      assert.equal(heard.result.error.code, code);
+      assert.match(heard.result.error.message, words);
+      assert.deepEqual([heard.requests.length, heard.slept, heard.retries.length], [1, [], 0]);
+      assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason], ["error", "error"]);
+    });
+  }
+
+  check("what a cut stream had shown is taken back, and shown anew", async () => {
+    const heard = await ask([[says(LONG), CUT], [says("whole")]]);
+    assert.deepEqual(heard.names, [
+      "agent_start", "turn_start", "message_start", "message_update", "message_reset", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end",
+    ]);
+    assert.match(heard.text, /^one.*whole$/);
+    assert.equal(textOf(heard.all("message_end")[0].message), "whole");
+    assert.deepEqual(heard.agent.messages.map((message) => message.role), ["user", "assistant"]);
+  });
+
+  check("a stream that is cut every time ends in an error, and what had come is kept but not sent", async () => {
+    const { model, requests } = modelThat([says(LONG), CUT], [says(LONG), CUT], [says(LONG), CUT], [says("better now")]);
+    const agent = new Agent({ model, host: clock().host });
+    const heard = await hear(agent.prompt("Go."));
+    assert.equal(heard.result.error.code, "network");
+    const { message } = heard.all("message_end")[0];
+    assert.equal(message.stopReason, "error");
+    assert.ok(textOf(message).length > 0 && LONG.startsWith(textOf(message)));
+    assert.equal(heard.result.text, textOf(message));
+    assert.equal(heard.all("message_reset").length, 2);
+
+    assert.equal((await agent.prompt("Once more.")).text, "better now");
+    const sent = /** @type {any} */ (requests().at(-1)?.body).messages;
+    assert.ok(sent.every((/** @type {any} */ { role }) => role === "user"), "the failed message was sent");
+  });
+
+  // A call of Gemini comes whole, and then the answer is whole too.
+  if (wire !== "gemini") check("a call in a cut stream never runs", async () => {
+    let ran = 0;
+    const tools = [{ ...add, execute: () => String(++ran) }];
+    const call = { id: "c1", name: "add", arguments: '{"a":1,"b":2}' };
+    const heard = await ask([[{ toolCalls: [call] }, CUT], [says("without")]], { tools });
+    assert.equal(ran, 0);
+    assert.equal(heard.result.text, "without");
+    assert.equal(heard.all("message_reset").length, 1);
+    assert.deepEqual(heard.agent.messages.map((message) => message.role), ["user", "assistant"]);
+  });
+
+  check("when a model fails for good, the next one is asked", async () => {
+    const first = modelThat(...[1, 2, 3].map(() => /** @type {Answer} */ ([refuses(500, "down")])));
+    const second = modelThat([says("here")]);
+    const { host, slept } = clock();
+    const heard = await hear(new Agent({ model: first.model, fallback: [second.model], host }).prompt("Go."));
+    assert.equal(heard.result.text, "here");
+    assert.deepEqual([first.requests().length, second.requests().length, slept], [3, 1, [1000, 2000]]);
+    assert.deepEqual(heard.all("model_fallback").map(({ from, to }) => [from, to]), [[first.model.id, second.model.id]]);
+  });
+
+  check("an overflow is mended in the same turn where a transformer can", async () => {
+    const overflow = refuses(400, "This model's maximum context length is 8192 tokens.", { code: "context_length_exceeded" });
+    const heard = await ask([[overflow], [says("short enough")]], {
+      messages: [{ role: "user", content: [{ type: "text", text: "old ".repeat(100) }], timestamp: 1 }],
+      transformContext: (/** @type {any[]} */ messages, /** @type {boolean} */ overflowed) => (overflowed ? { messages: messages.slice(-1), report: { text: "the oldest left out" } } : undefined),
+    });
+    assert.equal(heard.result.text, "short enough");
+    assert.deepEqual(heard.requests.map((request) => JSON.stringify(request.body).includes("old old")), [true, false]);
+    assert.equal(heard.all("context_compacted").length, 1);
+    assert.deepEqual([heard.all("message_start").length, heard.all("turn_start").length, heard.slept], [1, 1, []]);
+  });
+
+  check("a stop by length keeps the text, and a content filter's stop is told", async () => {
+    const cut = await ask([[says("one two", { finishReason: "length" })]]);
+    assert.deepEqual([cut.result.stopReason, cut.all("message_end")[0].message.stopReason, cut.result.text], ["completed", "length", "one two"]);
+    // aimock knows no such stop on the other two.
+    if (wire === "responses" || wire === "messages") return;
+    const filtered = await ask([[says("", { finishReason: "content_filter" })]]);
+    assert.deepEqual([filtered.result.stopReason, filtered.all("message_end")[0].message.stopReason], ["completed", "content_filter"]);
+  });
+
+  check("an abort in mid-stream keeps what had come, and closes the connection", async () => {
+    const whole = LONG.repeat(20);
+    const { model, requests } = modelThat([says(whole), { latency: 3 }]);
+    const closed = later();
+    const watching = make(model.id, {
+      baseUrl: root + path,
+      /** @type {typeof fetch} */
+      async fetch(input, init) {
+        init?.signal?.addEventListener("abort", () => closed.resolve());
+        return fetch(input, init);
+      },
+    });
+    const run = new Agent({ model: watching, host: clock().host }).prompt("Go.");
+    const heard = hear({ result: run.result, async *[Symbol.asyncIterator]() {
+      for await (const event of run) {
+        yield event;
+        if (event.type === "message_update") run.abort("enough");
+      }
+    } });
+    const { result, all } = await heard;
+    await closed.promise;
+    assert.equal(result.stopReason, "aborted");
+    const { message } = all("message_end")[0];
+    assert.equal(message.stopReason, "aborted");
+    assert.ok(whole.startsWith(textOf(message)));
+    assert.ok(textOf(message).length > 0 && textOf(message).length < whole.length / 2, `${textOf(message).length} characters came`);
+    assert.equal(requests().length, 1);
+  });
+
+  check("an abort while the run waits to ask again ends it at once", async () => {
+    const { model, requests } = modelThat([refuses(503, "overloaded")], [says("never")]);
+    const waiting = later();
+    const host = { ...clock().host, sleep: () => (waiting.resolve(), new Promise(() => {})) };
+    const run = new Agent({ model, host: /** @type {any} */ (host) }).prompt("Go.");
+    await waiting.promise;
+    run.abort();
+    const result = await run;
+    assert.equal(result.stopReason, "aborted");
+    assert.equal(requests().length, 1);
+  });
+
+  check("a silent server is given up when its time is over, and asked again", async () => {
+    const asked = later();
+    const end = later();
+    const { model } = modelThat([() => (asked.resolve(), end.promise.then(() => says("too late")))], [says("ok")]);
+    // The first watch runs out as soon as the server has the request; the second never does.
+    let now = 1_000_000;
+    let watches = 0;
+    const host = {
+      now: () => now,
+      random: () => 0.5,
+      async sleep(/** @type {number} */ ms) {
+        if (ms === 5000 && ++watches > 1) return new Promise(() => {});
+        if (ms === 5000) await asked.promise;
+        now += ms;
+      },
+    };
+    const heard = await hear(new Agent({ model, host: /** @type {any} */ (host), timeouts: { firstChunkMs: 5000 } }).prompt("Go."));
+    assert.equal(heard.result.text, "ok");
+    const retries = heard.all("retry_attempt");
+    assert.deepEqual(retries.map(({ error }) => error.code), ["network"]);
+    assert.match(retries[0].reason, /5000 ms/);
+    end.resolve();
+  });
+
+  check("what is said during a text turn is heard after it, in the same run", async () => {
+    const { model, requests } = modelThat([says(LONG)], [says("and now this")]);
+    const agent = new Agent({ model, host: clock().host });
+    /** @type {any} */
+    let receipt;
+    agent.subscribe((event) => void (event.type === "message_update" && (receipt ??= agent.steer("Something else, please."))));
+    const heard = await hear(agent.prompt("Go."));
+    assert.deepEqual(await receipt, { delivered: true, turnIndex: 1 });
+    assert.deepEqual([heard.result.turns, heard.result.text], [2, "and now this"]);
+    assert.deepEqual(/** @type {any} */ (requests()[1].body).messages.map((/** @type {any} */ { role }) => role), ["user", "assistant", "user"]);
   });
 }
 
-/** What the same request would meet again. @type {[string, any, string, RegExp][]} */
-const LASTING = [
-  ["a wrong key", refuses(401, "Incorrect API key provided", { code: "invalid_api_key" }), "auth", /Incorrect API key provided/],
-  ["a key without the right", refuses(403, "no access to this model"), "auth", /no access/],
-  ["a model that is not there", refuses(404, "no such model", { code: "model_not_found" }), "invalid_request", /no such model/],
-  ["a bad request", refuses(400, "temperature must be below 2"), "invalid_request", /temperature/],
-  ["a content filter", refuses(400, "flagged", { code: "content_filter" }), "content_filtered", /flagged/],
-  ["an overflow that nothing mends", refuses(400, "too long", { code: "context_length_exceeded" }), "context_overflow", /too long/],
-];
-for (const [name, response, code, words] of LASTING) {
-  test(`not asked for again: ${name}`, async () => {
-    const heard = await ask([[response], [says("never")]]);
-    assert.equal(heard.result.error.code, code);
-    assert.match(heard.result.error.message, words);
-    assert.deepEqual([heard.requests.length, heard.slept, heard.retries.length], [1, [], 0]);
-    assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason], ["error", "error"]);
-  });
+suite("chat", openaiCompatible, "/v1", "authorization");
+suite("responses", openaiResponses, "/v1", "authorization");
+suite("messages", anthropic, "", "x-api-key");
+suite("gemini", gemini, "/v1beta", "x-goog-api-key");
+
+/** @type {[string, (id: string, options: any) => any, string][]} */
+const WIRES = [["chat", openaiCompatible, "/v1"], ["responses", openaiResponses, "/v1"], ["messages", anthropic, ""], ["gemini", gemini, "/v1beta"]];
+for (const [from, first, firstPath] of WIRES) {
+  for (const [to, second, secondPath] of WIRES.filter(([name]) => name !== from)) {
+    test(`a conversation goes on from ${from} to ${to}: calls keep their results, and what was said stays`, async () => {
+      const id = `model-${++models}`;
+      const calls = [{ id: "functions.add:0", name: "add", arguments: '{"a":1,"b":2}' }, { id: "x".repeat(80), name: "add", arguments: '{"a":3,"b":4}' }];
+      mock.on({ model: id, sequenceIndex: 0 }, { content: "Let me see.", reasoning: "Hm.", toolCalls: calls }, PIECES);
+      mock.on({ model: id, sequenceIndex: 1 }, says("3 and 7"), PIECES);
+      mock.on({ model: id, sequenceIndex: 2 }, says("as said"), PIECES);
+      const picture = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" };
+      const tools = [{ ...add, execute: (/** @type {any} */ { a, b }) => ({ content: [{ type: "text", text: String(a + b) }, picture] }) }];
+      const agent = new Agent({ model: first(id, { baseUrl: root + firstPath, apiKey: "not-a-secret" }), tools, host: clock().host });
+      assert.equal((await agent.prompt("Go.")).text, "3 and 7");
+      agent.model = second(id, { baseUrl: root + secondPath, apiKey: "not-a-secret" });
+      const { result } = await hear(agent.prompt("Again."));
+      assert.equal(result.text, "as said", result.error?.message);
+      const { messages } = /** @type {any} */ (mock.getRequests().filter((request) => request.body?.model === id).at(-1)?.body);
+      const called = messages.flatMap((/** @type {any} */ message) => message.tool_calls ?? []);
+      const results = messages.filter((/** @type {any} */ message) => message.role === "tool");
+      assert.deepEqual(called.map((/** @type {any} */ call) => JSON.parse(call.function.arguments)), [{ a: 1, b: 2 }, { a: 3, b: 4 }]);
+      // Where the wire has ids, aimock sees them; on Gemini it makes its own where none was sent.
+      if (to !== "gemini") {
+        const ids = called.map((/** @type {any} */ call) => call.id);
+        assert.deepEqual(results.map((/** @type {any} */ message) => message.tool_call_id), ids);
+        const pattern = to === "chat" ? /^[\w.:-]{1,40}$/ : /^[\w-]{1,64}$/;
+        assert.ok(ids.every((/** @type {string} */ one) => pattern.test(one)) && ids[0] !== ids[1], ids.join(" "));
+      }
+      const words = JSON.stringify(messages);
+      assert.ok(["Let me see.", "3 and 7", "Again."].every((text) => words.includes(text)) && !words.includes("Hm."), words);
+    });
+  }
 }
-
-test("what a cut stream had shown is taken back, and shown anew", async () => {
-  const heard = await ask([[says(LONG), CUT], [says("whole")]]);
-  assert.deepEqual(heard.names, [
-    "agent_start", "turn_start", "message_start", "message_update", "message_reset", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end",
-  ]);
-  assert.match(heard.text, /^one.*whole$/);
-  assert.equal(textOf(heard.all("message_end")[0].message), "whole");
-  assert.deepEqual(heard.agent.messages.map((message) => message.role), ["user", "assistant"]);
-});
-
-test("a stream that is cut every time ends in an error, and what had come is kept but not sent", async () => {
-  const { model, requests } = modelThat([says(LONG), CUT], [says(LONG), CUT], [says(LONG), CUT], [says("better now")]);
-  const agent = new Agent({ model, host: clock().host });
-  const heard = await hear(agent.prompt("Go."));
-  assert.equal(heard.result.error.code, "network");
-  const { message } = heard.all("message_end")[0];
-  assert.equal(message.stopReason, "error");
-  assert.ok(textOf(message).length > 0 && LONG.startsWith(textOf(message)));
-  assert.equal(heard.result.text, textOf(message));
-  assert.equal(heard.all("message_reset").length, 2);
-
-  assert.equal((await agent.prompt("Once more.")).text, "better now");
-  const sent = /** @type {any} */ (requests().at(-1)?.body).messages;
-  assert.ok(sent.every((/** @type {any} */ { role }) => role === "user"), "the failed message was sent");
-});
-
-test("a call in a cut stream never runs", async () => {
-  let ran = 0;
-  const tools = [{ ...add, execute: () => String(++ran) }];
-  const call = { id: "c1", name: "add", arguments: '{"a":1,"b":2}' };
-  const heard = await ask([[{ toolCalls: [call] }, CUT], [says("without")]], { tools });
-  assert.equal(ran, 0);
-  assert.equal(heard.result.text, "without");
-  assert.equal(heard.all("message_reset").length, 1);
-  assert.deepEqual(heard.agent.messages.map((message) => message.role), ["user", "assistant"]);
-});
-
-test("when a model fails for good, the next one is asked", async () => {
-  const first = modelThat(...[1, 2, 3].map(() => /** @type {Answer} */ ([refuses(500, "down")])));
-  const second = modelThat([says("here")]);
-  const { host, slept } = clock();
-  const heard = await hear(new Agent({ model: first.model, fallback: [second.model], host }).prompt("Go."));
-  assert.equal(heard.result.text, "here");
-  assert.deepEqual([first.requests().length, second.requests().length, slept], [3, 1, [1000, 2000]]);
-  assert.deepEqual(heard.all("model_fallback").map(({ from, to }) => [from, to]), [[first.model.id, second.model.id]]);
-});
-
-test("an overflow is mended in the same turn where a transformer can", async () => {
-  const overflow = refuses(400, "This model's maximum context length is 8192 tokens.", { code: "context_length_exceeded" });
-  const heard = await ask([[overflow], [says("short enough")]], {
-    messages: [{ role: "user", content: [{ type: "text", text: "old ".repeat(100) }], timestamp: 1 }],
-    transformContext: (/** @type {any[]} */ messages, /** @type {boolean} */ overflowed) => (overflowed ? { messages: messages.slice(-1), report: { text: "the oldest left out" } } : undefined),
-  });
-  assert.equal(heard.result.text, "short enough");
-  assert.deepEqual(heard.requests.map((request) => /** @type {any} */ (request.body).messages.length), [2, 1]);
-  assert.equal(heard.all("context_compacted").length, 1);
-  assert.deepEqual([heard.all("message_start").length, heard.all("turn_start").length, heard.slept], [1, 1, []]);
-});
-
-test("a stop by length keeps the text, and a content filter's stop is told", async () => {
-  const cut = await ask([[says("one two", { finishReason: "length" })]]);
-  assert.deepEqual([cut.result.stopReason, cut.all("message_end")[0].message.stopReason, cut.result.text], ["completed", "length", "one two"]);
-  const filtered = await ask([[says("", { finishReason: "content_filter" })]]);
-  assert.deepEqual([filtered.result.stopReason, filtered.all("message_end")[0].message.stopReason], ["completed", "content_filter"]);
-});
-
-test("an abort in mid-stream keeps what had come, and closes the connection", async () => {
-  const whole = LONG.repeat(20);
-  const { model, requests } = modelThat([says(whole), { latency: 3 }]);
-  const closed = later();
-  const watching = openaiCompatible(model.id, {
-    baseUrl,
-    async fetch(input, init) {
-      init?.signal?.addEventListener("abort", () => closed.resolve());
-      return fetch(input, init);
-    },
-  });
-  const run = new Agent({ model: watching, host: clock().host }).prompt("Go.");
-  const heard = hear({ result: run.result, async *[Symbol.asyncIterator]() {
-    for await (const event of run) {
-      yield event;
-      if (event.type === "message_update") run.abort("enough");
-    }
-  } });
-  const { result, all } = await heard;
-  await closed.promise;
-  assert.equal(result.stopReason, "aborted");
-  const { message } = all("message_end")[0];
-  assert.equal(message.stopReason, "aborted");
-  assert.ok(whole.startsWith(textOf(message)));
-  assert.ok(textOf(message).length > 0 && textOf(message).length < whole.length / 2, `${textOf(message).length} characters came`);
-  assert.equal(requests().length, 1);
-});
-
-test("an abort while the run waits to ask again ends it at once", async () => {
-  const { model, requests } = modelThat([refuses(503, "overloaded")], [says("never")]);
-  const waiting = later();
-  const host = { ...clock().host, sleep: () => (waiting.resolve(), new Promise(() => {})) };
-  const run = new Agent({ model, host: /** @type {any} */ (host) }).prompt("Go.");
-  await waiting.promise;
-  run.abort();
-  const result = await run;
-  assert.equal(result.stopReason, "aborted");
-  assert.equal(requests().length, 1);
-});
-
-test("a silent server is given up when its time is over, and asked again", async () => {
-  const asked = later();
-  const end = later();
-  const { model } = modelThat([() => (asked.resolve(), end.promise.then(() => says("too late")))], [says("ok")]);
-  // The first watch runs out as soon as the server has the request; the second never does.
-  let now = 1_000_000;
-  let watches = 0;
-  const host = {
-    now: () => now,
-    random: () => 0.5,
-    async sleep(/** @type {number} */ ms) {
-      if (ms === 5000 && ++watches > 1) return new Promise(() => {});
-      if (ms === 5000) await asked.promise;
-      now += ms;
-    },
-  };
-  const heard = await hear(new Agent({ model, host: /** @type {any} */ (host), timeouts: { firstChunkMs: 5000 } }).prompt("Go."));
-  assert.equal(heard.result.text, "ok");
-  const retries = heard.all("retry_attempt");
-  assert.deepEqual(retries.map(({ error }) => error.code), ["network"]);
-  assert.match(retries[0].reason, /5000 ms/);
-  end.resolve();
-});
-
-test("what is said during a text turn is heard after it, in the same run", async () => {
-  const { model, requests } = modelThat([says(LONG)], [says("and now this")]);
-  const agent = new Agent({ model, host: clock().host });
-  /** @type {any} */
-  let receipt;
-  agent.subscribe((event) => void (event.type === "message_update" && (receipt ??= agent.steer("Something else, please."))));
-  const heard = await hear(agent.prompt("Go."));
-  assert.deepEqual(await receipt, { delivered: true, turnIndex: 1 });
-  assert.deepEqual([heard.result.turns, heard.result.text], [2, "and now this"]);
-  assert.deepEqual(/** @type {any} */ (requests()[1].body).messages.map((/** @type {any} */ { role }) => role), ["user", "assistant", "user"]);
-});

@@ -24,7 +24,7 @@ export function explain(error, where) {
   const { label, baseUrl = "the model" } = where;
   const status = error.provider?.status;
   if (status === 404) {
-    return { title: `${label} does not know the model or the address.`, advice: [`Is \`${where.model}\` the exact model id there?`, `The address should end in \`/v1\`; it is \`${baseUrl}\`.`] };
+    return { title: `${label} does not know the model or the address.`, advice: [`Is \`${where.model}\` the exact model id there?`, `The address usually ends in \`/v1\`; it is \`${baseUrl}\`.`] };
   }
   switch (error.code) {
     case "auth":

@@ -37,16 +37,26 @@ export const ROWS = [
     id: "lm-studio", label: "LM Studio", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:1234/v1", model: "qwen/qwen3-4b",
     start: "lms server start --cors", allow: () => "switch on “Enable CORS” in its server settings.",
   },
-  { id: "openai", label: "OpenAI", note: "Needs a key. What you type goes there.", wire: "openaiCompatible", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "openai", label: "OpenAI", note: "By Chat Completions. Needs a key; what you type goes there.", wire: "openai", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "openai-responses", label: "OpenAI Responses", note: "Needs a key; what you type goes there.", wire: "openaiResponses", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "anthropic", label: "Anthropic", note: "By Messages. Needs a key; what you type goes there.", wire: "anthropic", key: "required", baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
+  { id: "gemini", label: "Gemini", note: "Needs a key; what you type goes there.", wire: "gemini", key: "required", baseUrl: "https://generativelanguage.googleapis.com/v1beta", model: "gemini-flash-latest" },
   { id: "own", label: "Another address", note: "Any server that speaks Chat Completions.", wire: "openaiCompatible", key: "optional", baseUrl: "", model: "" },
 ];
 
+/** @type {Record<"rehearsal" | "openai" | "openaiResponses" | "openaiCompatible" | "anthropic" | "gemini", (turnwheel: Turnwheel, choice: Choice, pace: () => number) => Model>} */
 const WIRES = {
-  /** @param {Turnwheel} turnwheel @param {Choice} _ @param {() => number} pace @returns {Model} */
   rehearsal: (turnwheel, _, pace) => turnwheel.custom("rehearsal", rehearsal({ pace })),
-  /** @param {Turnwheel} turnwheel @param {Choice} choice @returns {Model} */
-  openaiCompatible: (turnwheel, { model, baseUrl, apiKey }) => turnwheel.openaiCompatible(model, { baseUrl, ...(apiKey && { apiKey }) }),
+  openai: (turnwheel, choice) => turnwheel.openai(choice.model, place(choice)),
+  openaiResponses: (turnwheel, choice) => turnwheel.openaiResponses(choice.model, place(choice)),
+  openaiCompatible: (turnwheel, choice) => turnwheel.openaiCompatible(choice.model, place(choice)),
+  // The key is that of whoever sits here, typed for this page: that is what the switch is there for.
+  anthropic: (turnwheel, choice) => turnwheel.anthropic(choice.model, { ...place(choice), dangerouslyAllowBrowser: true }),
+  gemini: (turnwheel, choice) => turnwheel.gemini(choice.model, place(choice)),
 };
+
+/** @param {Choice} choice */
+const place = ({ baseUrl, apiKey }) => ({ baseUrl, ...(apiKey && { apiKey }) });
 
 /** @type {Choice} */
 export const FIRST_CHOICE = { row: "rehearsal", baseUrl: "", model: "", apiKey: "" };
@@ -108,10 +118,10 @@ export function missingIn({ row: id, baseUrl, model, apiKey }) {
  * @param {AbortSignal} signal
  * @returns {Promise<{ ids: string[] } | { error: import("../npm/index.js").ErrorInfo }>}
  */
-export async function listModels({ baseUrl, apiKey }, signal) {
+export async function listModels({ row, baseUrl, apiKey }, signal) {
   let response;
   try {
-    response = await fetch(`${baseUrl.replace(/\/+$/, "")}/models`, { signal, headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+    response = await fetch(`${baseUrl.replace(/\/+$/, "")}/models`, { signal, headers: keyHeaders(rowOf(row).wire, apiKey) });
   } catch (error) {
     return { error: { code: signal.aborted ? "timeout" : "network", message: error instanceof Error ? error.message : String(error), retryable: true } };
   }
@@ -121,11 +131,20 @@ export async function listModels({ baseUrl, apiKey }, signal) {
   }
   try {
     const body = await response.json();
-    const ids = (body.data ?? []).map((/** @type {{ id?: unknown }} */ model) => model.id).filter((/** @type {unknown} */ id) => typeof id === "string");
+    /** @type {{ id?: unknown, name?: unknown }[]} */
+    const models = body.data ?? body.models ?? [];
+    const ids = models.map(({ id, name }) => id ?? String(name).replace(/^models\//, "")).filter((id) => typeof id === "string");
     return { ids };
   } catch {
     return { error: { code: "unknown", message: "The address answers, but not with a list of models. Is it the right one? It usually ends in /v1.", retryable: false } };
   }
+}
+
+/** How a wire takes a key. @param {Row["wire"]} wire @param {string} key @returns {Record<string, string>} */
+function keyHeaders(wire, key) {
+  if (wire === "anthropic") return { "x-api-key": key, "anthropic-version": "2023-06-01", "anthropic-dangerous-direct-browser-access": "true" };
+  if (!key) return {};
+  return wire === "gemini" ? { "x-goog-api-key": key } : { authorization: `Bearer ${key}` };
 }
 
 /** @param {string} baseUrl */

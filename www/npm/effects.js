@@ -66,11 +66,13 @@ const EFFECTS = {
 
   tool: execute,
 
-  async key({ core }, slot, { provider }) {
+  async key(run, slot, { provider }) {
+    const { core } = run;
     const { getApiKey } = core.options;
     const own = core.models.find((/** @type {any} */ model) => typeof model[SETUP]?.apiKey === "function" && core.providerOf(model) === provider) ?? core.models[0];
     const fromModel = own[SETUP]?.apiKey;
-    return (await getApiKey?.(provider)) ?? (typeof fromModel === "function" ? await fromModel() : fromModel) ?? null;
+    const key = await getApiKey?.(provider);
+    return key ?? (typeof fromModel === "function" && run.stopping === undefined ? await fromModel() : fromModel) ?? null;
   },
 
   async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
@@ -81,7 +83,16 @@ const EFFECTS = {
   async hook(run, slot, { stage, kind, ...told }) {
     const context = { runId: run.runId, ...told };
     if (context.messages) context.messages = run.resolveRefs(context.messages);
-    for (const hooks of [run.core.options.hooks].flat()) await hooks[stage]?.(context);
+    for (const hooks of [run.core.options.hooks].flat()) {
+      // The one before may have stopped the run: then nobody else is told.
+      if (run.stopping !== undefined) break;
+      try {
+        await hooks[stage]?.(context);
+      } catch (error) {
+        // What fails while it is told of an error changes nothing.
+        if (stage !== "onError") throw error;
+      }
+    }
     return null;
   },
 
@@ -274,6 +285,7 @@ function causeText(cause) {
 /** @param {string} url @param {boolean} local @param {string} page */
 function corsHint(url, local, page) {
   if (url.includes("generativelanguage.googleapis.com/v1beta/openai")) return "Google's OpenAI-compatible address takes no calls from browsers; put a proxy in between.";
+  if (url.includes("api.anthropic.com")) return "Anthropic answers browsers only with `dangerouslyAllowBrowser: true`; or put a proxy of yours in between (`baseUrl`).";
   if (url.includes(":11434")) return `For Ollama start it with OLLAMA_ORIGINS=${page}.`;
   if (url.includes(":1234")) return "For LM Studio switch CORS on (`lms server start --cors`).";
   if (local) return `Start the server with CORS allowed for ${page} (llama.cpp: --cors-origins, vLLM: --allowed-origins).`;

@@ -6,7 +6,30 @@ import { didYouMean, kindOf, misuse } from "./errors.js";
 /** What the engine needs to know of a model, hidden from the user's view. */
 export const SETUP = Symbol.for("turnwheel.model");
 
-const OPTIONS = ["apiKey", "baseUrl", "headers", "fetch", "contextWindow", "price", "compat", "supportsTools"];
+const OPTIONS = ["apiKey", "baseUrl", "headers", "fetch", "contextWindow", "price", "compat", "limits", "supportsTools"];
+
+/** Names only: which of them a wire has, and what they may be, the engine knows. */
+const SWITCHES = [
+  "server", "maxTokensField", "developerRole", "streamOptions", "store", "parallelToolCalls", "strict", "reasoning", "toolIds", "replayReasoning",
+  "toolResultName", "assistantAfterTool", "cacheControl", "cacheTtl", "promptCacheKey",
+];
+
+/** Where servers are that speak OpenAI's wires. In one's own part of an address stand capitals. @type {Record<string, string>} */
+const SERVERS = {
+  ollama: "http://localhost:11434/v1",
+  "llama.cpp": "http://localhost:8080/v1",
+  lmstudio: "http://localhost:1234/v1",
+  vllm: "http://localhost:8000/v1",
+  openrouter: "https://openrouter.ai/api/v1",
+  groq: "https://api.groq.com/openai/v1",
+  mistral: "https://api.mistral.ai/v1",
+  deepseek: "https://api.deepseek.com",
+  xai: "https://api.x.ai/v1",
+  together: "https://api.together.xyz/v1",
+  azure: "https://RESOURCE.openai.azure.com",
+  "workers-ai": "https://api.cloudflare.com/client/v4/accounts/ACCOUNT/ai/v1",
+  "ai-gateway": "https://gateway.ai.cloudflare.com/v1/ACCOUNT/GATEWAY/PROVIDER",
+};
 
 /** OpenAI Chat Completions. @param {string} id @param {any} [options] */
 export function openai(id, options = {}) {
@@ -15,7 +38,7 @@ export function openai(id, options = {}) {
 
 /** OpenAI Responses. @param {string} id @param {any} [options] */
 export function openaiResponses(id, options = {}) {
-  return wire("openai", "openai-responses", id, options);
+  return wire("openai", "openai-responses", id, located(id, options));
 }
 
 /**
@@ -33,10 +56,24 @@ export function gemini(id, options = {}) {
 
 /** Any server that speaks Chat Completions: Ollama, llama.cpp, LM Studio, vLLM, OpenRouter, … @param {string} id @param {any} options */
 export function openaiCompatible(id, options) {
-  if (typeof options?.baseUrl !== "string" || options.baseUrl === "") {
-    throw misuse(`openaiCompatible("${id}") needs the server's address, for example { baseUrl: "http://localhost:11434/v1" }`);
+  const known = located(id, options);
+  if (typeof known?.baseUrl !== "string" || known.baseUrl === "") {
+    throw misuse(`openaiCompatible("${id}") needs the server's address, for example { baseUrl: "http://localhost:11434/v1" }, or its name: { server: "ollama" }`);
   }
-  return wire("openai-compatible", "openai-chat", id, options);
+  return wire(options.server ?? "openai-compatible", "openai-chat", id, known);
+}
+
+/** The options with the address and the switches of the server that they name. @param {string} id @param {any} options */
+function located(id, options) {
+  const { server, ...rest } = options ?? {};
+  if (server === undefined) return options;
+  const address = Object.hasOwn(SERVERS, server) ? SERVERS[server] : undefined;
+  const names = Object.keys(SERVERS);
+  if (!address) throw misuse(`model \`${id}\`: unknown server ${JSON.stringify(server)}${didYouMean(String(server), names)}; known: ${names.join(", ")}`);
+  if (/[A-Z]{4}/.test(address) && !rest.baseUrl) throw misuse(`model \`${id}\`: of the server \`${server}\` a part of the address is your own: { baseUrl: "${address}" }`);
+  // Behind a gateway it is the address that tells which server answers.
+  const compat = server === "ai-gateway" ? rest.compat : { server, ...rest.compat };
+  return { ...rest, baseUrl: rest.baseUrl || address, ...(compat && { compat }) };
 }
 
 /** @param {string} provider @param {string} kind @param {string} id @param {any} options @param {string[]} [more] options of this wire alone */
@@ -47,12 +84,22 @@ function wire(provider, kind, id, options, more = []) {
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) throw misuse(`model \`${id}\`: unknown option \`${name}\`${didYouMean(name, known)}`);
   }
-  const { apiKey, baseUrl } = options;
+  const { apiKey, baseUrl, price, compat } = options;
+  for (const name of Object.keys(compat ?? {})) {
+    if (!SWITCHES.includes(name)) throw misuse(`model \`${id}\`: unknown \`compat\` switch \`${name}\`${didYouMean(name, SWITCHES)}`);
+  }
   if (apiKey !== undefined && typeof apiKey !== "string" && typeof apiKey !== "function") {
     throw misuse(`model \`${id}\`: \`apiKey\` must be a text or a function, got ${kindOf(apiKey)}`);
   }
   if (baseUrl !== undefined && !/^https?:\/\//.test(baseUrl)) {
     throw misuse(`model \`${id}\`: \`baseUrl\` must begin with http:// or https://, got ${JSON.stringify(baseUrl)}`);
+  }
+  if (price !== undefined) {
+    const parts = typeof price === "object" && price !== null ? [price.input, price.output, price.cacheRead ?? 0, price.cacheWrite ?? 0] : [];
+    // Enough for any price, and little enough for sums in whole numbers.
+    if (parts.length === 0 || parts.some((part) => typeof part !== "number" || !(part >= 0 && part < 1e9))) {
+      throw misuse(`model \`${id}\`: \`price\` must be { input, output, cacheRead?, cacheWrite? }, numbers for a million tokens`);
+    }
   }
   return hide({ provider, id }, { wire: kind, ...options });
 }
@@ -126,13 +173,13 @@ export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
-  const { wire, baseUrl, headers, compat, apiKey, supportsTools, dangerouslyAllowBrowser } = model[SETUP] ?? {};
+  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, dangerouslyAllowBrowser } = model[SETUP] ?? {};
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
     provider: model.provider ?? "custom", id: model.id,
-    ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }),
+    ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }), ...(price && { price }), ...(limits && { limits }),
     ...(typeof apiKey === "string" && { apiKey }), ...(supportsTools === false && { supportsTools }),
     ...(dangerouslyAllowBrowser === true && { dangerouslyAllowBrowser }),
   };

@@ -189,6 +189,7 @@ export class Driver {
         const table = engine.read();
         if (table) this.#tell(table, engine.text);
         else this.#delta(engine.kind, engine.number, engine.text);
+        if (this.rest) this.#tellRest();
       } while (this.again && !this.ended);
     } finally {
       this.draining = false;
@@ -260,6 +261,10 @@ export class Driver {
       this.#take(kind, number, piece);
     }
     this.batch = undefined;
+  }
+
+  /** What was kept for later. */
+  #tellRest() {
     for (let later; (later = this.rest?.shift()); ) {
       if (later.event) this.emit(later.event);
       else this.#entry(.../** @type {[number, number, string]} */ (later.entry));
@@ -283,8 +288,7 @@ export class Driver {
       const number = table[batch.i + 1];
       const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
       if (LATER.has(kind)) rest.push({ entry: [kind, number, piece] });
-      else if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
-      else this.#entry(kind, number, piece);
+      else this.#take(kind, number, piece);
     }
     this.capture = undefined;
     this.batch = undefined;
@@ -313,7 +317,7 @@ export class Driver {
       this.core.note(told);
     }
     this.#takeRest();
-    this.rest = [...[event, ...untold].map((event) => ({ event })), .../** @type {Later[]} */ (this.rest)];
+    this.rest = [...[event, ...untold].map((event) => ({ event })), ...(this.rest ?? [])];
   }
 
   /** The run as it stands. */
@@ -332,6 +336,8 @@ export class Driver {
     const waiting = (this.rest ?? []).flatMap(({ event }) => event ?? []);
     const endTold = this.endTold && !queued.some(({ type }) => type === "agent_end");
     const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endTold, this.now())));
+    // It has heard of tools that are done.
+    this.wake();
     if (state.run) state.untold = [...queued, ...waiting, ...state.untold].filter(({ type }) => type !== "agent_end");
     return core.envelope(state, state.run && runId);
   }

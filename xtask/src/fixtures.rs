@@ -10,11 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::message::{ContentBlock, MessageStopReason, ThinkingBlock, ToolCallBlock, Usage};
-use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
-use turnwheel::provider::gemini::{Gemini, GeminiOptions};
-use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
-use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
-use turnwheel::provider::{Remarks, Wire};
+use turnwheel::provider::{Remarks, Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent};
 
 /// Bodies are fed whole and in pieces of so many bytes.
@@ -50,13 +46,7 @@ const TOLD_IF_THERE: [&str; 11] = [
 
 /// The wire of a name in expectations; `None` if it is not built.
 fn wire(name: &str) -> Option<Box<dyn Wire>> {
-    match name {
-        "openai-chat" => Some(Box::new(OpenAiChat::new(OpenAiChatOptions::default()).ok()?)),
-        "openai-responses" => Some(Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default()))),
-        "gemini" => Some(Box::new(Gemini::new(GeminiOptions::default()))),
-        "anthropic" => Some(Box::new(Anthropic::new(AnthropicOptions::default()))),
-        _ => None,
-    }
+    turnwheel::provider::wire(name, WireOptions::default()).ok()
 }
 
 /// What came of all cases of a directory.

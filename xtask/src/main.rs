@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod demo;
 mod fixtures;
+mod fuzz;
 mod pack;
 mod run;
 mod setup;
@@ -65,7 +66,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fixtures",
-        usage: "fixtures DIR",
+        usage: "fixtures DIR [--engine native|wasm]",
         about: "plays recorded provider answers of a directory through the wires and compares",
         run: play_fixtures,
     },
@@ -80,6 +81,12 @@ const COMMANDS: &[Command] = &[
         usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR",
         about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones on both engines, and compares",
         run: conformance::run,
+    },
+    Command {
+        name: "fuzz",
+        usage: "fuzz [TARGET...] [--minutes N | --seconds N] [--seed N]",
+        about: "feeds damaged recordings to every decoder, the readers of SSE and JSON: ten minutes each, or as told",
+        run: fuzz::run,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
     // (conformance); what CI shall run of it is a row in test.rs.
@@ -125,7 +132,22 @@ fn main() -> ExitCode {
 }
 
 fn play_fixtures(args: &[String]) -> Result<ExitCode> {
-    Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(directory(args)?)))))
+    let args = args::Args::parse(args, &[], &["--engine"])?;
+    let dir = directory(&args.words)?;
+    match args.value("--engine").unwrap_or("native") {
+        "native" => Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(dir))))),
+        "wasm" => play_in_node("tests/js/fixtures.mjs", dir),
+        other => Err(Misuse(args::unknown("engine", other, &["native", "wasm"])).into()),
+    }
+}
+
+/// The package, built where it is not, plays a directory in Node.
+fn play_in_node(script: &str, dir: &str) -> Result<ExitCode> {
+    setup::for_build()?;
+    pack::build(pack::Kind::Release)?;
+    let status =
+        run::command("node").arg(run::root().join(script)).arg(std::fs::canonicalize(dir)?).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn play_vectors(args: &[String]) -> Result<ExitCode> {

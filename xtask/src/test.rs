@@ -78,6 +78,8 @@ const PARTS: &[Part] = &[
     Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
             "--judge", "tests/data/oracle/golden"] },
+    Part { name: "fixtures-wasm", files: "tests/js/fixtures.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["node", "FILES", "tests/data/fixtures"] },
     Part { name: "engines", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "--random", "3000", "target/xtask/random"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,

@@ -10,6 +10,7 @@ use crate::provider::error::{in_stream, in_stream_text, is_error};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
+use crate::text::contains;
 
 use super::event::{Delta, Start, Tokens, WireEvent};
 
@@ -36,7 +37,7 @@ enum Open {
     #[default]
     None,
     /// Text or thinking.
-    Words(Kind),
+    Words { kind: Kind, is_cited: bool },
     Call {
         index: u32,
         /// Arguments that stood in the first event.
@@ -221,7 +222,7 @@ impl Answer {
         if !start.signature.is_empty() {
             self.progress.blocks.sign(&start.signature);
         }
-        self.open = Open::Words(kind);
+        self.open = Open::Words { kind, is_cited: false };
     }
 
     fn delta(&mut self, event: WireEvent<'_>, out: &mut Vec<Event>) {
@@ -236,17 +237,30 @@ impl Answer {
             self.at = event.index;
             self.begin_words(kind, Start::default(), out);
         }
-        let Delta { kind: word, piece, signature, .. } = event.delta;
+        let Delta { kind: word, piece, signature, citation, .. } = event.delta;
         let progress = &mut self.progress;
         match (&mut self.open, &*word) {
-            (Open::Words(kind @ Kind::Text), "text_delta")
-            | (Open::Words(kind @ Kind::Thinking), "thinking_delta") => {
+            (Open::Words { kind: kind @ Kind::Text, .. }, "text_delta")
+            | (Open::Words { kind: kind @ Kind::Thinking, .. }, "thinking_delta") => {
                 if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
                     progress.blocks.text(*kind, piece, out);
                 }
             }
-            (Open::Words(Kind::Thinking), "signature_delta") => {
+            (Open::Words { kind: Kind::Thinking, .. }, "signature_delta") => {
                 progress.blocks.sign(&signature.unwrap_or_default());
+            }
+            // What is quoted from the provider's own search is given back with the text. Places in documents of the
+            // user are not: the documents may be gone by then.
+            (Open::Words { is_cited, .. }, "citations_delta") => {
+                let Some(citation) =
+                    citation.filter(|citation| contains(citation, "web_search_result_location"))
+                else {
+                    return;
+                };
+                progress.weigh(citation.len(), out);
+                progress.blocks.sign(if *is_cited { "," } else { "{\"citations\":[" });
+                progress.blocks.sign(citation);
+                *is_cited = true;
             }
             (Open::Call { index, has_pieces, .. }, "input_json_delta") => {
                 if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
@@ -305,6 +319,9 @@ impl Answer {
     /// Something follows: the open block was not cut.
     fn close(&mut self, out: &mut Vec<Event>) {
         self.close_raw(out);
+        if let Open::Words { is_cited: true, .. } = self.open {
+            self.progress.blocks.sign("]}");
+        }
         if let Open::Call { index, input, has_pieces } = std::mem::take(&mut self.open) {
             if let Some(input) = input.filter(|_| !has_pieces) {
                 self.progress.arguments(index, input.as_str().into(), out);

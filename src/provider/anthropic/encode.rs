@@ -5,29 +5,45 @@ use std::rc::Rc;
 use crate::json::{ObjectWriter, ToJson};
 use crate::message::LlmMessage;
 use crate::provider::HttpRequest;
+use crate::provider::WireOptions;
+use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, Written, effort, headers, join_query};
+use crate::provider::request::{Body, Tools, effort, headers, join_query, sampling, split_query};
 use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
 
+use super::PROVIDER;
 use super::messages::{Carried, Scribe, begins_with_thinking};
-use super::{AnthropicOptions, PROVIDER};
 
 /// The mark behind which the provider caches what it read.
-pub(super) const CACHE: &str = "{\"type\":\"ephemeral\"}";
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cache {
+    is_long: bool,
+}
+
+impl ToJson for Cache {
+    fn write_json(&self, out: &mut String) {
+        let ttl = if self.is_long { ",\"ttl\":\"1h\"}" } else { "}" };
+        out.push_str("{\"type\":\"ephemeral\"");
+        out.push_str(ttl);
+    }
+}
 
 /// Tokens of the answer where the host does not say; the wire insists on a number.
 const MAX_TOKENS: u64 = 8_192;
 const MAX_TOKENS_OF_CLAUDE_3: u64 = 4_096;
+/// With the thinking, which counts.
+const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 
 /// Makes requests to one server and keeps what it encoded.
 pub(super) struct Encoder {
-    options: AnthropicOptions,
+    options: WireOptions,
+    compat: Compat,
     history: History<Carried>,
     /// The model that the history was encoded for.
     model: Rc<str>,
     tools: Tools,
-    /// Whether the tools were encoded with a mark for the cache.
-    marks_tools: bool,
+    /// The mark for the cache that the tools were encoded with.
+    tools_cache: Option<Cache>,
 }
 
 /// How a model is told to think.
@@ -42,13 +58,14 @@ enum Thinking {
 }
 
 impl Encoder {
-    pub(super) fn new(options: AnthropicOptions) -> Self {
+    pub(super) fn new(options: WireOptions, compat: Compat) -> Self {
         Encoder {
             options,
+            compat,
             history: History::default(),
             model: "".into(),
             tools: Tools::default(),
-            marks_tools: false,
+            tools_cache: None,
         }
     }
 
@@ -77,8 +94,9 @@ impl Encoder {
         let scribe = Scribe { provider: PROVIDER, model: &request.model };
         self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
         let options = &*request.options;
-        let caches = options.cache != Some(false);
-        let thinking = thinking(request);
+        let caches = options.cache != Some(false) && self.compat.cache_control;
+        let cache = caches.then_some(Cache { is_long: self.compat.cache_ttl == "1h" });
+        let thinking = thinking(request, self.compat.reasoning);
         let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
         let mut body = Body::new(&mut text, options);
         body.field("model", &request.model);
@@ -87,29 +105,22 @@ impl Encoder {
         if !request.system_prompt.is_empty()
             && let Some(out) = body.key("system")
         {
-            write_system(&request.system_prompt, caches, out);
+            write_system(&request.system_prompt, cache, out);
         }
         if let Some(out) = body.key("messages") {
-            self.history.carried().write_all(self.history.text(), caches, out);
+            self.history.carried().write_all(self.history.text(), cache, out);
         }
         if !request.tools.is_empty() {
-            if self.marks_tools != caches {
+            if self.tools_cache != cache {
                 self.tools = Tools::default();
-                self.marks_tools = caches;
+                self.tools_cache = cache;
             }
-            body.field(
-                "tools",
-                &Written(self.tools.text(&request.tools, |tools| write_tools(tools, caches))),
-            );
-            write_choice(request, &thinking, &mut body);
+            let strict = self.compat.strict;
+            body.tools(self.tools.text(&request.tools, |tools| write_tools(tools, strict, cache)));
+            write_choice(request, &thinking, self.compat.parallel_tool_calls, &mut body);
         }
         if !thinking.is_on() {
-            if let Some(temperature) = &options.temperature {
-                body.field("temperature", &Written(temperature.as_str()));
-            }
-            if let Some(top_p) = &options.top_p {
-                body.field("top_p", &Written(top_p.as_str()));
-            }
+            sampling(options, &mut body);
         }
         if !options.stop.is_empty() {
             body.field("stop_sequences", &options.stop);
@@ -140,11 +151,15 @@ impl Thinking {
     }
 }
 
-fn thinking(request: &ModelRequest) -> Thinking {
-    let Some(reasoning) = &request.options.reasoning else {
+fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
+    let Some(reasoning) = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None) else {
         return Thinking::Unsaid;
     };
-    let version = version(&request.model);
+    let version = match style {
+        ReasoningStyle::Adaptive => Some((4, 6)),
+        ReasoningStyle::Budget => Some((4, 5)),
+        _ => version(&request.model),
+    };
     let word = effort(reasoning);
     if word == "off" || word == "none" {
         // Models that cannot think know no switch for it.
@@ -188,6 +203,7 @@ fn max_tokens(request: &ModelRequest, thinking: &Thinking) -> u64 {
         (Some(most), Thinking::Budget(budget)) if most <= *budget => budget.saturating_add(most),
         (Some(most), _) => most,
         (None, Thinking::Budget(budget)) => budget.saturating_add(usual),
+        (None, Thinking::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
         (None, _) => usual,
     }
 }
@@ -205,18 +221,15 @@ fn number(part: &str) -> Option<u32> {
     if part.len() <= 2 { part.parse().ok() } else { None }
 }
 
-fn write_system(text: &str, caches: bool, out: &mut String) {
+fn write_system(text: &str, cache: Option<Cache>, out: &mut String) {
     out.push('[');
     let mut part = ObjectWriter::new(out);
-    part.field("type", "text").field("text", text);
-    if caches {
-        part.key("cache_control").push_str(CACHE);
-    }
+    part.field("type", "text").field("text", text).optional("cache_control", &cache);
     part.end();
     out.push(']');
 }
 
-fn write_tools(tools: &[ToolSchema], caches: bool) -> String {
+fn write_tools(tools: &[ToolSchema], strict: Strict, cache: Option<Cache>) -> String {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
@@ -225,18 +238,19 @@ fn write_tools(tools: &[ToolSchema], caches: bool) -> String {
         let mut object = ObjectWriter::new(&mut out);
         object.field("name", &tool.name).field("description", &tool.description);
         object.field("input_schema", &tool.parameters);
-        if caches && at + 1 == tools.len() {
-            object.key("cache_control").push_str(CACHE);
+        if strict.marks(&tool.parameters) {
+            object.field("strict", &true);
         }
+        object.optional("cache_control", &cache.filter(|_| at + 1 == tools.len()));
         object.end();
     }
     out.push(']');
     out
 }
 
-fn write_choice(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
+fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool, body: &mut Body<'_>) {
     let options = &*request.options;
-    let is_single = options.parallel_tool_calls == Some(false);
+    let is_single = options.parallel_tool_calls == Some(false) && has_parallel;
     let (word, name) = match &options.tool_choice {
         Some(ToolChoice::None) => ("none", None),
         // A model that thinks is not forced.
@@ -275,8 +289,7 @@ fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>
 }
 
 fn url(base_url: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let (base, path) = match base {
         "" => ("https://api.anthropic.com", "/v1/messages"),
         base if base.ends_with("/messages") => (base, ""),

@@ -32,6 +32,8 @@ pub(super) struct Delta<'a> {
     /// Text, thinking, arguments, or the content of a block that is kept whole, by the kind.
     pub(super) piece: Option<Piece<'a>>,
     pub(super) signature: Option<Cow<'a, str>>,
+    /// `citation`, unread.
+    pub(super) citation: Option<&'a str>,
     pub(super) stop_reason: Option<Cow<'a, str>>,
     pub(super) stop_sequence: Option<Cow<'a, str>>,
     /// Unread.
@@ -115,6 +117,10 @@ impl<'a> Delta<'a> {
                 Piece::read(reader).map(|piece| self.piece = piece.or(self.piece.take()))
             }
             "signature" => text(reader).map(|signature| self.signature = signature),
+            "citation" => {
+                self.citation = Some(reader.skip()?);
+                Ok(())
+            }
             "stop_reason" => text(reader).map(|word| self.stop_reason = word),
             "stop_sequence" => text(reader).map(|word| self.stop_sequence = word),
             "stop_details" => {
@@ -192,6 +198,7 @@ impl Tokens {
             cache_write: self.cache_write.unwrap_or(0),
             reasoning: self.thinking,
             total: 0,
+            cost: None,
         };
         usage.totalled()
     }

@@ -7,7 +7,7 @@ use crate::message::{
 };
 use crate::provider::request::{decoded_text, fitting_id, is_plain};
 
-use super::encode::CACHE;
+use super::encode::Cache;
 
 /// Writes messages for one model.
 pub(super) struct Scribe<'a> {
@@ -28,14 +28,14 @@ pub(super) struct Carried {
 
 impl Carried {
     /// The whole list, with marks for the cache.
-    pub(super) fn write_all(&self, messages: &str, caches: bool, out: &mut String) {
+    pub(super) fn write_all(&self, messages: &str, cache: Option<Cache>, out: &mut String) {
         out.push('[');
         let begin = out.len();
         let mut at = 0;
-        for mark in self.marks.iter().flatten().filter(|_| caches) {
+        for (mark, cache) in self.marks.iter().flatten().zip(cache.iter().cycle()) {
             out.push_str(messages.get(at..*mark).unwrap_or_default());
             out.push_str(",\"cache_control\":");
-            out.push_str(CACHE);
+            cache.write_json(out);
             at = *mark;
         }
         out.push_str(messages.get(at..).unwrap_or_default());
@@ -102,7 +102,8 @@ impl Scribe<'_> {
                     let is_cut = is_last && message.stop_reason != MessageStopReason::Pause;
                     let text = if is_cut { block.text.trim_end() } else { &block.text };
                     if !text.trim_ascii().is_empty() {
-                        write_text(text, &mut list);
+                        let signature = block.signature.as_deref().filter(|_| is_own && !message.is_cut());
+                        write_cited(text, signature, &mut list);
                     }
                 }
                 ContentBlock::Thinking(block) if is_same_model => {
@@ -121,7 +122,8 @@ impl Scribe<'_> {
                 ContentBlock::ToolCall(call) => {
                     let mut object = ObjectWriter::new(&mut list);
                     object.field("type", "tool_use").field("id", wire_id(&call.call_id).as_ref());
-                    object.field("name", &call.tool_name).field("input", &call.arguments);
+                    object.field("name", &*fitting_id(&call.tool_name, 128, is_plain));
+                    object.field("input", &call.arguments);
                     object.end();
                 }
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
@@ -225,8 +227,17 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
 }
 
 fn write_text(text: &str, out: &mut String) {
+    write_cited(text, None, out);
+}
+
+/// A text with the citations that its signature holds.
+fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
     let mut part = ObjectWriter::new(out);
     part.field("type", "text").field("text", text);
+    let signature = signature.and_then(|signature| Value::parse(signature).ok());
+    if let Some(citations) = signature.as_ref().and_then(|signature| signature.get("citations")) {
+        part.field("citations", citations);
+    }
     part.end();
 }
 

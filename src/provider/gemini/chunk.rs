@@ -145,6 +145,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         cache_write: 0,
         reasoning: thoughts,
         total: total.unwrap_or(0),
+        cost: None,
     };
     Ok(Some(usage.totalled()))
 }

@@ -5,7 +5,7 @@ use crate::json::{ObjectWriter, RawJson, ToJson, Value};
 use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
-use crate::provider::request::told_result;
+use crate::provider::request::{fitting_id, is_plain, told_result};
 
 /// Writes messages for one model.
 pub(super) struct Scribe<'a> {
@@ -118,7 +118,7 @@ impl Scribe<'_> {
         if let Some((_, id)) = carried.ids.iter().find(|(call_id, _)| *call_id == message.call_id) {
             response.field("id", id);
         }
-        response.field("name", &message.tool_name);
+        response.field("name", &*fitting_id(&message.tool_name, 64, is_usual));
         let mut inner = ObjectWriter::new(response.key("response"));
         inner.field(if message.is_error { "error" } else { "result" }, &message.text());
         inner.end();
@@ -157,6 +157,11 @@ fn write_user(message: &UserMessage, out: &mut String) {
     write_content("user", &parts, out);
 }
 
+/// Whether a character may stand in the name of a function.
+fn is_usual(c: char) -> bool {
+    is_plain(c) || matches!(c, '.' | ':')
+}
+
 /// Contents without parts are refused.
 fn write_content(role: &str, parts: &str, out: &mut String) {
     let Some(parts) = parts.strip_prefix(',') else {
@@ -191,7 +196,7 @@ fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, o
     if let Some(id) = id {
         inner.field("id", id);
     }
-    inner.field("name", &call.tool_name).field("args", &call.arguments);
+    inner.field("name", &*fitting_id(&call.tool_name, 64, is_usual)).field("args", &call.arguments);
     inner.end();
     if let Some(signature) = signature {
         part.field("thoughtSignature", signature);

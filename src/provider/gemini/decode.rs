@@ -174,7 +174,6 @@ impl Answer {
     }
 
     fn call(&mut self, call: &str, signature: &str, out: &mut Vec<Event>) {
-        self.progress.weigh(call.len(), out);
         let Ok(call) = Value::parse(call) else {
             return;
         };
@@ -196,13 +195,21 @@ impl Answer {
         if !signature.is_empty() {
             signature.clone_into(&mut open.signature);
         }
+        let block = open.block;
+        let mut text = String::new();
+        let mut written = Ok(());
         if let Some(whole) = call.get("args").filter(|args| args.as_object().is_some()) {
-            open.arguments.set(whole.clone());
+            written = open.arguments.set(whole, &mut text);
         }
         for entry in call.get("partialArgs").and_then(Value::as_array).unwrap_or_default() {
-            open.arguments.take(entry);
+            written = written.and_then(|()| open.arguments.take(entry, &mut text));
         }
-        if call.get("willContinue").and_then(Value::as_bool) != Some(true) {
+        self.progress.arguments(block, text.as_str().into(), out);
+        if written.is_err() {
+            let text = "the pieces of a call's arguments came in an order that makes no JSON";
+            return self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
+        }
+        if !self.progress.is_ended && call.get("willContinue").and_then(Value::as_bool) != Some(true) {
             self.finish_call(out);
         }
     }
@@ -211,8 +218,12 @@ impl Answer {
         let Some(OpenCall { block, id, signature, arguments }) = self.open.take() else {
             return;
         };
-        let text = arguments.finish();
-        self.progress.blocks.arguments(block, text.as_str().into(), out);
+        let mut text = String::new();
+        arguments.finish(&mut text);
+        self.progress.arguments(block, text.as_str().into(), out);
+        if self.progress.is_ended {
+            return;
+        }
         let mut metadata = String::new();
         let mut object = ObjectWriter::new(&mut metadata);
         for (key, value) in [("id", id), ("thoughtSignature", signature)] {

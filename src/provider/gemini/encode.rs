@@ -4,9 +4,11 @@ use std::rc::Rc;
 
 use crate::json::{ObjectWriter, RawJson, ToJson, Value};
 use crate::provider::HttpRequest;
+use crate::provider::compat::ReasoningStyle;
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, Written, effort, headers, join_query};
+use crate::provider::request::{Body, Tools, Written, effort, headers, join_query, split_query};
 use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
+use crate::text::contains;
 
 use super::PROVIDER;
 use super::contents::{Carried, Scribe};
@@ -15,6 +17,7 @@ use super::contents::{Carried, Scribe};
 pub(super) struct Encoder {
     base_url: String,
     headers: Vec<(String, String)>,
+    reasoning: ReasoningStyle,
     history: History<Carried>,
     /// The model that the history was encoded for.
     model: Rc<str>,
@@ -22,15 +25,25 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub(super) fn new(base_url: String, headers: Vec<(String, String)>) -> Self {
-        Encoder { base_url, headers, history: History::default(), model: "".into(), tools: Tools::default() }
+    pub(super) fn new(base_url: String, headers: Vec<(String, String)>, reasoning: ReasoningStyle) -> Self {
+        let (history, tools) = (History::default(), Tools::default());
+        Encoder { base_url, headers, reasoning, history, model: "".into(), tools }
+    }
+
+    /// The generation of a model: what is set by hand, else what its name says.
+    fn version(&self, model: &str) -> Option<(u32, u32)> {
+        match self.reasoning {
+            ReasoningStyle::Level => Some((3, 0)),
+            ReasoningStyle::Budget => Some((2, 5)),
+            _ => version(model),
+        }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let mut own = Vec::new();
         if let Some(key) = &request.api_key {
             // Vertex takes tokens, and keys of its own.
-            let is_token = self.base_url.contains("aiplatform.googleapis.com")
+            let is_token = contains(&self.base_url, "aiplatform.googleapis.com")
                 && !key.starts_with("AIza")
                 && !key.starts_with("AQ.");
             own.push(if is_token {
@@ -52,7 +65,8 @@ impl Encoder {
             self.history.clear();
             self.model = request.model.clone();
         }
-        let is_third = version(&request.model) >= Some((3, 0));
+        let version = self.version(&request.model);
+        let is_third = version >= Some((3, 0));
         let scribe = Scribe { provider: PROVIDER, model: &request.model, is_third };
         self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
         let options = &*request.options;
@@ -78,12 +92,13 @@ impl Encoder {
             self.history.carried().write_all(self.history.text(), out);
         }
         if !request.tools.is_empty() && !is_cached {
-            body.field("tools", &Written(self.tools.text(&request.tools, write_tools)));
+            body.tools(self.tools.text(&request.tools, write_tools));
             if let Some(choice) = &options.tool_choice {
                 write_choice(choice, &mut body);
             }
         }
-        let config = config(request, own_config.as_deref().unwrap_or_default());
+        let version = version.filter(|_| self.reasoning != ReasoningStyle::None);
+        let config = config(request, version, own_config.as_deref().unwrap_or_default());
         if config != "{}" {
             body.field("generationConfig", &Written(&config));
         }
@@ -92,7 +107,7 @@ impl Encoder {
     }
 }
 
-fn config(request: &ModelRequest, own: &[(String, RawJson)]) -> String {
+fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, RawJson)]) -> String {
     let options = &*request.options;
     let mut text = String::new();
     let mut config = Body::of(&mut text, own);
@@ -109,7 +124,7 @@ fn config(request: &ModelRequest, own: &[(String, RawJson)]) -> String {
         config.field("stopSequences", &options.stop);
     }
     if let Some(reasoning) = &options.reasoning {
-        write_thinking(reasoning, &request.model, &mut config);
+        write_thinking(reasoning, (&request.model, version), &mut config);
     }
     if let Some(schema) = &request.output {
         config.field("responseMimeType", "application/json");
@@ -120,11 +135,11 @@ fn config(request: &ModelRequest, own: &[(String, RawJson)]) -> String {
 }
 
 /// Gemini 3 takes a level, Gemini 2.5 a number of tokens; those before do not think.
-fn write_thinking(reasoning: &Reasoning, model: &str, config: &mut Body<'_>) {
+fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), config: &mut Body<'_>) {
+    let (model, version) = model;
     let word = effort(reasoning);
     let is_off = word == "off" || word == "none";
-    let is_pro = model.contains("-pro");
-    let version = version(model);
+    let is_pro = contains(model, "-pro");
     if version >= Some((3, 0)) {
         let level = match word {
             // These cannot stop to think.
@@ -199,7 +214,7 @@ fn members(object: &RawJson) -> Vec<(String, RawJson)> {
 
 /// The version in the name of a Gemini: `gemini-2.5-flash`, `gemini-3-pro-preview`. The latest is the third at least.
 fn version(model: &str) -> Option<(u32, u32)> {
-    if model.contains("gemini-") && model.ends_with("-latest") {
+    if contains(model, "gemini-") && model.ends_with("-latest") {
         return Some((3, 0));
     }
     let (_, name) = model.split_once("gemini-")?;
@@ -209,11 +224,14 @@ fn version(model: &str) -> Option<(u32, u32)> {
 }
 
 fn url(base_url: &str, model: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let (base, version) = match base {
         "" => ("https://generativelanguage.googleapis.com", "/v1beta"),
-        base if base.ends_with("generativelanguage.googleapis.com") => (base, "/v1beta"),
+        base if base.ends_with("generativelanguage.googleapis.com")
+            || base.ends_with("/google-ai-studio") =>
+        {
+            (base, "/v1beta")
+        }
         base => (base, ""),
     };
     let folder = if model.contains('/') { "/" } else { "/models/" };

@@ -4,16 +4,16 @@ use std::rc::Rc;
 
 use crate::json::{ObjectWriter, RawJson};
 use crate::provider::HttpRequest;
+use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, Tools, Written, effort, headers, is_reasoning_model, join_query as join,
+    Body, Tools, always_thinks, effort, headers, is_reasoning_model, join_query as join, openai_key,
+    sampling, split_query,
 };
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 use crate::text::contains;
 
-use super::compat::{Compat, ReasoningStyle, Strict};
 use super::messages::{Carried, Scribe};
-use super::strict::is_strict;
 
 /// The Azure API versions that are asked for where the address names none.
 const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
@@ -60,10 +60,7 @@ impl Encoder {
     fn headers(&self, request: &ModelRequest) -> Vec<(String, String)> {
         let mut own = Vec::new();
         if let Some(key) = &request.api_key {
-            own.push(match self.provider {
-                "azure" => ("api-key", key.as_ref().to_owned()),
-                _ => ("authorization", ["Bearer ", key].concat()),
-            });
+            own.push(openai_key(self.provider, key));
         }
         headers(own, &self.headers, &request.options)
     }
@@ -94,17 +91,19 @@ impl Encoder {
         if self.compat.store {
             body.field("store", &false);
         }
+        if let Some(session) =
+            request.session_id.as_ref().filter(|_| self.compat.prompt_cache_key && scribe.caches)
+        {
+            body.field("prompt_cache_key", session);
+        }
         if let Some(out) = body.key("messages") {
             scribe.write_all(&request.system_prompt, self.history.text(), self.history.carried(), out);
         }
         if !request.tools.is_empty() {
-            body.field(
-                "tools",
-                &Written(self.tools.text(&request.tools, |tools| write_tools(tools, self.compat.strict))),
-            );
+            body.tools(self.tools.text(&request.tools, |tools| write_tools(tools, self.compat.strict)));
             self.write_tool_options(options, &mut body);
         }
-        self.write_sampling(options, &mut body);
+        self.write_sampling(&request.model, options, &mut body);
         if let Some(reasoning) = &options.reasoning {
             self.write_reasoning(reasoning, &request.model, &mut body);
         }
@@ -118,7 +117,12 @@ impl Encoder {
     }
 
     fn write_tool_options(&self, options: &StreamOptions, body: &mut Body<'_>) {
+        // DeepSeek refuses to be forced while it thinks.
+        let thinks =
+            options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
+        let is_free = thinks && self.compat.reasoning == ReasoningStyle::DeepSeek;
         match &options.tool_choice {
+            Some(ToolChoice::Required | ToolChoice::Tool(_)) if is_free => body.field("tool_choice", "auto"),
             None => {}
             Some(ToolChoice::Auto) => body.field("tool_choice", "auto"),
             Some(ToolChoice::None) => body.field("tool_choice", "none"),
@@ -139,15 +143,13 @@ impl Encoder {
         }
     }
 
-    fn write_sampling(&self, options: &StreamOptions, body: &mut Body<'_>) {
+    fn write_sampling(&self, model: &str, options: &StreamOptions, body: &mut Body<'_>) {
         if let Some(most) = &options.max_tokens {
             body.field(self.compat.max_tokens_field, most);
         }
-        if let Some(temperature) = &options.temperature {
-            body.field("temperature", &Written(temperature.as_str()));
-        }
-        if let Some(top_p) = &options.top_p {
-            body.field("top_p", &Written(top_p.as_str()));
+        // Models of OpenAI that think refuse to be told how freely.
+        if !(self.names_efforts() && always_thinks(model, options)) {
+            sampling(options, body);
         }
         if !options.stop.is_empty() {
             body.field("stop", &options.stop);
@@ -164,7 +166,11 @@ impl Encoder {
         };
         let kind = if is_off { "disabled" } else { "enabled" };
         match self.compat.reasoning {
-            ReasoningStyle::None => {}
+            // The others are those of other wires.
+            ReasoningStyle::None
+            | ReasoningStyle::Adaptive
+            | ReasoningStyle::Budget
+            | ReasoningStyle::Level => {}
             // A model that cannot think refuses to be told not to.
             ReasoningStyle::Effort if is_off && self.names_efforts() && !is_reasoning_model(model) => {}
             ReasoningStyle::Effort => body.field("reasoning_effort", word),
@@ -227,7 +233,7 @@ fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
         let mut function = ObjectWriter::new(object.key("function"));
         function.field("name", &tool.name).field("description", &tool.description);
         function.field("parameters", &tool.parameters);
-        if is_marked(&tool.parameters, strict) {
+        if strict.marks(&tool.parameters) {
             function.field("strict", &true);
         }
         function.end();
@@ -242,24 +248,15 @@ fn write_output(schema: &RawJson, strict: Strict, out: &mut String) {
     format.field("type", "json_schema");
     let mut inner = ObjectWriter::new(format.key("json_schema"));
     inner.field("name", "output").field("schema", schema);
-    if is_marked(schema, strict) {
+    if strict.marks(schema) {
         inner.field("strict", &true);
     }
     inner.end();
     format.end();
 }
 
-fn is_marked(schema: &RawJson, strict: Strict) -> bool {
-    match strict {
-        Strict::Never => false,
-        Strict::Always => true,
-        Strict::Fitting => is_strict(&schema.to_value()),
-    }
-}
-
 fn url(base_url: &str, model: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let (mut path, mut version) = ("/chat/completions", "");
     if base.ends_with(path) {
         path = "";

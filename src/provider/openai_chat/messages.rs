@@ -9,9 +9,10 @@ use crate::message::{
 };
 use crate::text::contains;
 
-use crate::provider::request::{data_url, digest, fitting_id, is_reasoning_model, told_result};
-
-use super::compat::{Compat, Replay, ToolIds};
+use crate::provider::compat::{Compat, Replay, ToolIds};
+use crate::provider::request::{
+    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, told_result,
+};
 
 /// Writes messages for one model of one server.
 pub(super) struct Scribe<'a> {
@@ -156,7 +157,7 @@ impl Scribe<'_> {
         object.field("role", "tool");
         object.field("tool_call_id", wire_id(&message.call_id, self.compat.tool_ids).as_ref());
         if self.compat.tool_result_name {
-            object.field("name", &message.tool_name);
+            object.field("name", fitting_name(&message.tool_name).as_ref());
         }
         object.field("content", &text);
         object.end();
@@ -217,7 +218,9 @@ impl ToJson for Call<'_> {
         let mut object = ObjectWriter::new(out);
         object.field("id", wire_id(&self.call.call_id, self.ids).as_ref()).field("type", "function");
         let mut function = ObjectWriter::new(object.key("function"));
-        function.field("name", &self.call.tool_name).field("arguments", self.call.arguments.as_str());
+        function
+            .field("name", fitting_name(&self.call.tool_name).as_ref())
+            .field("arguments", self.call.arguments.as_str());
         function.end();
         let metadata = self.call.metadata.as_ref().filter(|_| self.gives_extra).map(RawJson::to_value);
         if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
@@ -225,6 +228,11 @@ impl ToJson for Call<'_> {
         }
         object.end();
     }
+}
+
+/// A model may call what no server takes for a name. Some servers take a few more characters than OpenAI.
+fn fitting_name(name: &str) -> Cow<'_, str> {
+    fitting_id(name, 64, |c| is_plain(c) || matches!(c, '.' | ':' | '/'))
 }
 
 fn write_part(block: &ContentBlock, out: &mut String) {
@@ -255,6 +263,11 @@ fn write_image_part(image: &ImageBlock, out: &mut String) {
 }
 
 fn write_file_part(file: &FileBlock, out: &mut String) {
+    match form_of(file) {
+        FileForm::Image(image) => return write_image_part(&image, out),
+        FileForm::Text(text) => return write_text_part(&text, out),
+        FileForm::Other => {}
+    }
     let mut part = ObjectWriter::new(out);
     let format = match file.mime_type.as_str() {
         "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),

@@ -4,9 +4,12 @@ use std::rc::Rc;
 
 use crate::json::{ObjectWriter, RawJson};
 use crate::provider::HttpRequest;
+use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
-use crate::provider::openai_chat::strict::is_strict;
-use crate::provider::request::{Body, Tools, Written, effort, headers, is_reasoning_model, join_query};
+use crate::provider::request::{
+    Body, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, openai_key, sampling,
+    split_query,
+};
 use crate::stream::{ModelRequest, ToolChoice, ToolSchema};
 
 use super::items::{CustomCalls, Scribe};
@@ -16,6 +19,7 @@ pub(super) struct Encoder {
     provider: &'static str,
     url: String,
     headers: Vec<(String, String)>,
+    compat: Compat,
     history: History<CustomCalls>,
     /// The model that the history was encoded for.
     model: Rc<str>,
@@ -23,11 +27,17 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub(super) fn new(provider: &'static str, base_url: String, headers: Vec<(String, String)>) -> Self {
+    pub(super) fn new(
+        provider: &'static str,
+        base_url: String,
+        headers: Vec<(String, String)>,
+        compat: Compat,
+    ) -> Self {
         Encoder {
             provider,
             url: url(&base_url),
             headers,
+            compat,
             history: History::default(),
             model: "".into(),
             tools: Tools::default(),
@@ -37,10 +47,7 @@ impl Encoder {
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let mut own = Vec::new();
         if let Some(key) = &request.api_key {
-            own.push(match self.provider {
-                "azure" => ("api-key", key.as_ref().to_owned()),
-                _ => ("authorization", ["Bearer ", key].concat()),
-            });
+            own.push(openai_key(self.provider, key));
         }
         HttpRequest {
             url: self.url.clone(),
@@ -62,7 +69,15 @@ impl Encoder {
         let mut body = Body::new(&mut text, options);
         body.field("model", &request.model);
         body.field("stream", &true);
-        body.field("store", &false);
+        if self.compat.store {
+            body.field("store", &false);
+        }
+        if let Some(session) = &request.session_id
+            && self.compat.prompt_cache_key
+            && options.cache != Some(false)
+        {
+            body.field("prompt_cache_key", session);
+        }
         // Models that do not think refuse to be asked for it.
         if (is_reasoning_model(&request.model) || options.reasoning.is_some())
             && let Some(out) = body.key("include")
@@ -79,30 +94,29 @@ impl Encoder {
             out.push(']');
         }
         if !request.tools.is_empty() {
-            body.field("tools", &Written(self.tools.text(&request.tools, write_tools)));
-            write_tool_options(request, &mut body);
+            body.tools(self.tools.text(&request.tools, |tools| write_tools(tools, self.compat.strict)));
+            write_tool_options(request, self.compat.parallel_tool_calls, &mut body);
         }
         if let Some(most) = &options.max_tokens {
             body.field("max_output_tokens", most);
         }
-        if let Some(temperature) = &options.temperature {
-            body.field("temperature", &Written(temperature.as_str()));
+        if !(matches!(self.provider, "openai" | "azure") && always_thinks(&request.model, options)) {
+            sampling(options, &mut body);
         }
-        if let Some(top_p) = &options.top_p {
-            body.field("top_p", &Written(top_p.as_str()));
-        }
-        if let Some(reasoning) = &options.reasoning {
+        if let Some(reasoning) = &options.reasoning
+            && self.compat.reasoning != ReasoningStyle::None
+        {
             write_reasoning(effort(reasoning), &request.model, &mut body);
         }
         if let Some(schema) = &request.output {
-            body.object("text", |text| write_format(schema, text.key("format")));
+            body.object("text", |text| write_format(schema, self.compat.strict, text.key("format")));
         }
         body.end();
         text
     }
 }
 
-fn write_tools(tools: &[ToolSchema]) -> String {
+fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
@@ -112,14 +126,14 @@ fn write_tools(tools: &[ToolSchema]) -> String {
         object.field("type", "function").field("name", &tool.name).field("description", &tool.description);
         object.field("parameters", &tool.parameters);
         // Here a tool is strict unless the request says otherwise.
-        object.field("strict", &is_strict(&tool.parameters.to_value()));
+        object.field("strict", &strict.marks(&tool.parameters));
         object.end();
     }
     out.push(']');
     out
 }
 
-fn write_tool_options(request: &ModelRequest, body: &mut Body<'_>) {
+fn write_tool_options(request: &ModelRequest, has_parallel: bool, body: &mut Body<'_>) {
     match &request.options.tool_choice {
         None => {}
         Some(ToolChoice::Auto) => body.field("tool_choice", "auto"),
@@ -129,7 +143,7 @@ fn write_tool_options(request: &ModelRequest, body: &mut Body<'_>) {
             choice.field("type", "function").field("name", name);
         }),
     }
-    if let Some(parallel) = request.options.parallel_tool_calls {
+    if let Some(parallel) = request.options.parallel_tool_calls.filter(|_| has_parallel) {
         body.field("parallel_tool_calls", &parallel);
     }
 }
@@ -151,16 +165,15 @@ fn write_reasoning(word: &str, model: &str, body: &mut Body<'_>) {
     });
 }
 
-fn write_format(schema: &RawJson, out: &mut String) {
+fn write_format(schema: &RawJson, strict: Strict, out: &mut String) {
     let mut format = ObjectWriter::new(out);
     format.field("type", "json_schema").field("name", "output").field("schema", schema);
-    format.field("strict", &is_strict(&schema.to_value()));
+    format.field("strict", &strict.marks(schema));
     format.end();
 }
 
 fn url(base_url: &str) -> String {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    let base = base.trim_end_matches('/');
+    let (base, query) = split_query(base_url);
     let path = if base.ends_with("/responses") {
         ""
     } else if base.ends_with(".azure.com") {

@@ -125,6 +125,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         cache_write,
         reasoning,
         total: total.unwrap_or(0),
+        cost: None,
     };
     Ok(Some(usage.totalled()))
 }

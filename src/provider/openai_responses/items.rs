@@ -8,7 +8,7 @@ use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage,
 };
-use crate::provider::request::{data_url, fitting_id, is_plain, told_result};
+use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, told_result};
 
 use super::decode::JOINT;
 
@@ -156,7 +156,9 @@ fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
     out.push(',');
     let mut object = ObjectWriter::new(out);
     object.field("type", if is_custom { "custom_tool_call" } else { "function_call" });
-    object.field("call_id", wire_id(&call.call_id).as_ref()).field("name", &call.tool_name);
+    object
+        .field("call_id", wire_id(&call.call_id).as_ref())
+        .field("name", &*fitting_id(&call.tool_name, 64, is_plain));
     if is_custom {
         let arguments = call.arguments.to_value();
         object.field("input", arguments.get("input").and_then(Value::as_str).unwrap_or_default());
@@ -210,6 +212,11 @@ fn write_image(image: &ImageBlock, out: &mut String) {
 }
 
 fn write_file(file: &FileBlock, out: &mut String) {
+    match form_of(file) {
+        FileForm::Image(image) => return write_image(&image, out),
+        FileForm::Text(text) => return write_input_text(&text, out),
+        FileForm::Other => {}
+    }
     let mut part = ObjectWriter::new(out);
     part.field("type", "input_file").field("filename", file.name.as_deref().unwrap_or("file"));
     part.field("file_data", &data_url(&file.mime_type, &file.data));

@@ -457,6 +457,51 @@ await check("another model answers over the wire; its key is sent there and kept
   });
 });
 
+/** How each row asks, and an answer it understands. @type {[row: string, header: string, key: string, path: RegExp, frames: any[]][]} */
+const WIRES = [
+  ["openai", "authorization", "Bearer my-own-key", /\/chat\/completions$/, [{ choices: [{ index: 0, delta: { content: "By this wire." }, finish_reason: "stop" }] }]],
+  ["openai-responses", "authorization", "Bearer my-own-key", /\/responses$/, [{ type: "response.output_text.delta", output_index: 0, delta: "By this wire." }, { type: "response.completed", response: { status: "completed" } }]],
+  ["anthropic", "x-api-key", "my-own-key", /\/v1\/messages$/, [
+    { type: "message_start", message: { id: "m" } }, { type: "content_block_start", index: 0, content_block: { type: "text", text: "By this wire." } },
+    { type: "message_delta", delta: { stop_reason: "end_turn" } }, { type: "message_stop" },
+  ]],
+  ["gemini", "x-goog-api-key", "my-own-key", /\/models\/small:streamGenerateContent\?alt=sse$/, [{ candidates: [{ content: { parts: [{ text: "By this wire." }] }, finishReason: "STOP" }] }]],
+];
+
+await check("each of the four wires can be chosen, with a key and an address of one's own", async (page) => {
+  for (const [row, header, key, path, frames] of WIRES) {
+    /** @type {string[]} */
+    const asked = [];
+    await withServer((request, response) => {
+      if (request.method === "OPTIONS") return void response.writeHead(204, { ...CORS, "access-control-allow-headers": request.headers["access-control-request-headers"] }).end();
+      assert.equal(request.headers[header], key);
+      assert.equal(request.headers["anthropic-dangerous-direct-browser-access"], row === "anthropic" ? "true" : undefined);
+      asked.push(request.url ?? "");
+      const models = row === "gemini" ? { models: [{ name: "models/small" }] } : { data: [{ id: "small" }] };
+      if (request.url?.endsWith("/models")) return void response.writeHead(200, { ...CORS, "content-type": "application/json" }).end(JSON.stringify(models));
+      response.writeHead(200, { ...CORS, "content-type": "text/event-stream" }).end(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join(""));
+    }, async (address) => {
+      await page.click(by("choose-model"));
+      await page.check(by(`row-${row}`));
+      assert.match(await page.inputValue(by("base-url")), /^https:/);
+      await page.fill(by("base-url"), address);
+      await page.click(by("model-use"));
+      assert.match(String(await page.textContent("#api-key-problem")), /answers with a key only/);
+      await page.fill(by("api-key"), "my-own-key");
+      await page.click(by("find-models"));
+      await page.waitForFunction(() => document.querySelector('[data-testid="found"]')?.textContent?.includes("small"));
+      assert.equal(await page.inputValue(by("model-id")), "small");
+      if (row === "anthropic") await accessible(page);
+      await page.click(by("model-use"));
+      await say(page, "Hello");
+      await idle(page);
+      assert.equal(await answer(page), "By this wire.", row);
+      assert.ok(asked.length === 2 && path.test(asked[1] ?? ""), asked.join(" "));
+    });
+  }
+  assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })), "{}");
+});
+
 /** What the browser itself writes about a request that failed is no complaint of the page. @param {string[]} complaints */
 function forgive(complaints) {
   complaints.length = 0;

@@ -5,10 +5,10 @@ import {
   openaiResponses, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type CompactionReport,
-  type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
+  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
-  type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
+  type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
   type ToolResultMessage, type Transfer, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
   type Verdict,
@@ -198,7 +198,9 @@ function piece(delta: Delta, run: AgentRun) {
 
 const info: TransformInfo | undefined = undefined;
 void info;
-const wires: Model[] = [openaiResponses("m"), anthropic("m", { dangerouslyAllowBrowser: true }), gemini("m", { apiKey: () => "k" })];
+const server: ServerName = "ollama";
+const compat: Compat = { server: "vllm", cacheTtl: "1h", reasoning: "adaptive" };
+const wires: Model[] = [openaiResponses("m", { server }), openaiCompatible("m", { server, compat }), openaiCompatible("m", { baseUrl: "http://h", server: "groq" }), anthropic("m", { dangerouslyAllowBrowser: true }), gemini("m", { apiKey: () => "k" })];
 void wires;
 const raw: RawBlock = { type: "raw", data: { kind: "server_tool_use" } };
 void raw;

@@ -228,7 +228,7 @@ impl World {
             Err(error) => return self.fault(format!("it cannot be prompted: {error}")),
         };
         // Now and then nobody wants to see the end.
-        let mut left = if self.dice.chance(4) { self.dice.below(30) } else { usize::MAX };
+        let mut left = if self.dice.chance(4) { 1 + self.dice.below(30) } else { usize::MAX };
         while left > 0 {
             left -= 1;
             match self.clock.run(stream.next()) {
@@ -469,7 +469,7 @@ impl World {
                 world.think("async transformer", "async transformer answers", answer)
             })));
         }
-        if dice.chance(50) {
+        if dice.chance(80) {
             let world = self.clone();
             config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
                 let answer = move |world: &World| compact(&world.dice, &messages);
@@ -572,7 +572,8 @@ impl World {
 }
 
 /// Calls of the host that begin something. None may come after an abort, but for tools that were announced before.
-const BEGINNINGS: [&str; 12] = [
+/// Hooks that come after something hear of it all the same.
+const BEGINNINGS: [&str; 10] = [
     "model",
     "key",
     "approver",
@@ -581,9 +582,7 @@ const BEGINNINGS: [&str; 12] = [
     "steering poll",
     "follow-up poll",
     "before_inference",
-    "after_inference",
     "before_tool_execution",
-    "after_tool_execution",
     "sleep",
 ];
 
@@ -668,12 +667,12 @@ fn script(dice: &Dice, n: usize) -> VecDeque<Said> {
     use MessageStopReason as S;
     match dice.below(20) {
         0 => {}
-        1..4 => say(E::Error(error(dice))),
-        4 => say(E::Done {
+        1..6 => say(E::Error(error(dice))),
+        6 => say(E::Done {
             stop_reason: *dice.pick(&[S::Pause, S::Refusal, S::Error, S::Aborted]),
             usage: None,
         }),
-        5 => say(E::Done { stop_reason: S::Length, usage: None }),
+        7 => say(E::Done { stop_reason: S::Length, usage: None }),
         _ => say(E::Done { stop_reason: S::Stop, usage: None }),
     }
     script
@@ -681,8 +680,16 @@ fn script(dice: &Dice, n: usize) -> VecDeque<Said> {
 
 fn error(dice: &Dice) -> ErrorInfo {
     use ErrorKind as K;
-    let kinds =
-        [K::Throttled, K::Network, K::ContextOverflow, K::ContextOverflow, K::Auth, K::Unknown, K::Aborted];
+    let kinds = [
+        K::Throttled,
+        K::Network,
+        K::ContextOverflow,
+        K::ContextOverflow,
+        K::ContextOverflow,
+        K::Auth,
+        K::Unknown,
+        K::Aborted,
+    ];
     ErrorInfo::new(*dice.pick(&kinds), "it failed")
 }
 

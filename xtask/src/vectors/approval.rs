@@ -15,7 +15,7 @@ pub(super) const TABLE: Player =
 pub(super) const POLICY: Player =
     Player { set: "approval_policy", play: play_policy, meets: same, meets_recommendation: is_strict_enough };
 
-fn policy(value: &Value) -> Result<ToolApprovalPolicy, String> {
+pub(super) fn policy(value: &Value) -> Result<ToolApprovalPolicy, String> {
     match value.as_str() {
         Some("none") => return Ok(ToolApprovalPolicy::None),
         Some("all") => return Ok(ToolApprovalPolicy::All),
@@ -150,7 +150,7 @@ fn apply(table: &mut ApprovalStateMachine, op: &Value, dispatched: &mut Vec<Valu
     })
 }
 
-fn decision(value: &Value) -> Result<ToolDecision, String> {
+pub(super) fn decision(value: &Value) -> Result<ToolDecision, String> {
     Ok(match text_of(value, "action")? {
         "accept" => ToolDecision::Accept,
         "reject" => ToolDecision::Reject { reason: None },

@@ -7,6 +7,7 @@ mod context;
 mod overflow;
 mod peer_message;
 mod retry;
+mod runs;
 mod stream;
 
 use std::path::Path;
@@ -24,7 +25,7 @@ struct Player {
     meets_recommendation: fn(case: &Case<'_>, actual: &Value) -> bool,
 }
 
-const PLAYERS: [Player; 7] = [
+const PLAYERS: [Player; 8] = [
     context::PLAYER,
     retry::PLAYER,
     overflow::PLAYER,
@@ -32,10 +33,8 @@ const PLAYERS: [Player; 7] = [
     approval::POLICY,
     checkpoint::PLAYER,
     stream::PLAYER,
+    runs::PLAYER,
 ];
-
-/// Sets that need the whole engine.
-const NOT_YET_BUILT: [&str; 1] = ["runs"];
 
 /// One case of a set.
 struct Case<'a> {
@@ -73,10 +72,6 @@ pub(crate) fn run(dir: &Path) -> Result<Report, String> {
         let set =
             vectors.get("set").and_then(Value::as_str).ok_or_else(|| format!("{shown} names no `set`"))?;
         let cases = vectors.get("cases").and_then(Value::as_array).unwrap_or_default();
-        if NOT_YET_BUILT.contains(&set) {
-            println!("{set}: not yet built: {} cases", cases.len());
-            continue;
-        }
         let player = PLAYERS.iter().find(|player| player.set == set);
         let player = player.ok_or_else(|| format!("{shown}: nobody plays the set `{set}`"))?;
         let report = play_set(player, cases)?;

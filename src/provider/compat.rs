@@ -1,9 +1,12 @@
-//! What one server takes and another refuses. Known by address, settable by hand.
+//! What one server takes and another refuses. Known by address, settable by hand: `server` names one whose switches
+//! are taken wherever it is, the others set one switch each.
 
-use crate::json::Value;
+use crate::json::{RawJson, Value};
 use crate::text::{contains, split_once};
 
-/// The switches of one server.
+use super::strict::is_strict;
+
+/// The switches of one server. Not every wire has each of them; those it does not have it refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compat {
     /// `maxTokensField`: how the limit of the answer is called, `max_tokens` or `max_completion_tokens`.
@@ -28,8 +31,12 @@ pub struct Compat {
     pub tool_result_name: bool,
     /// `assistantAfterTool`: a user message may not follow a tool message.
     pub assistant_after_tool: bool,
-    /// `cacheControl`: Claude behind this server takes `cache_control`.
+    /// `cacheControl`: the server takes `cache_control`; on Chat it is Claude behind it that does.
     pub cache_control: bool,
+    /// `cacheTtl`: how long Anthropic keeps what it cached, `5m` or `1h`.
+    pub cache_ttl: &'static str,
+    /// `promptCacheKey`: the server keeps caches apart by `prompt_cache_key`, which is the session's id.
+    pub prompt_cache_key: bool,
 }
 
 /// When schemas are marked as strict. By hand: `true` is always, `false` never.
@@ -43,12 +50,23 @@ pub enum Strict {
     Always,
 }
 
+impl Strict {
+    /// Whether a schema is marked.
+    pub fn marks(self, schema: &RawJson) -> bool {
+        match self {
+            Strict::Never => false,
+            Strict::Always => true,
+            Strict::Fitting => is_strict(&schema.to_value()),
+        }
+    }
+}
+
 /// How to say how much to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReasoningStyle {
     /// `none`: not at all.
     None,
-    /// `reasoning_effort`: a word.
+    /// `reasoning_effort`: a word. On Anthropic and Gemini: whatever the name of the model suggests.
     Effort,
     /// `openrouter`: `reasoning: {effort | max_tokens | enabled}`
     OpenRouter,
@@ -62,6 +80,12 @@ pub enum ReasoningStyle {
     TemplateKwargs,
     /// `mistral`: `prompt_mode` for Magistral, else `reasoning_effort` none or high.
     Mistral,
+    /// `adaptive`: Claude decides how much, and is told a word.
+    Adaptive,
+    /// `budget`: Claude or Gemini is told how many tokens it may think.
+    Budget,
+    /// `level`: a word for Gemini.
+    Level,
 }
 
 /// What the ids of calls must look like.
@@ -106,9 +130,71 @@ impl Default for Compat {
             tool_result_name: false,
             assistant_after_tool: false,
             cache_control: false,
+            cache_ttl: "5m",
+            prompt_cache_key: false,
         }
     }
 }
+
+/// The provider's name and its switches: those of the server that is named by hand, else by its address.
+///
+/// # Errors
+/// Where nobody knows the server that is named, or `switches` are no object.
+pub fn server(base_url: &str, switches: &Value) -> Result<(&'static str, Compat), String> {
+    match switches.get("server") {
+        None => Ok(known(base_url)),
+        Some(name) => {
+            let names = SERVERS.map(|name| (name, name));
+            let name = word("server", name, &names)?;
+            Ok((name, of(name)))
+        }
+    }
+}
+
+/// The servers that are known.
+const SERVERS: [&str; 18] = [
+    "openai",
+    "azure",
+    "openrouter",
+    "groq",
+    "mistral",
+    "deepseek",
+    "xai",
+    "together",
+    "moonshot",
+    "zai",
+    "minimax",
+    "alibaba",
+    "workers-ai",
+    "ollama",
+    "llama.cpp",
+    "lmstudio",
+    "vllm",
+    "openai-compatible",
+];
+
+/// The ends of the names of hosts, and who is there.
+const HOSTS: [(&str, &str); 19] = [
+    ("openai.com", "openai"),
+    ("openai.azure.com", "azure"),
+    ("ai.azure.com", "azure"),
+    ("cognitiveservices.azure.com", "azure"),
+    ("openrouter.ai", "openrouter"),
+    ("groq.com", "groq"),
+    ("mistral.ai", "mistral"),
+    ("deepseek.com", "deepseek"),
+    ("x.ai", "xai"),
+    ("together.xyz", "together"),
+    ("together.ai", "together"),
+    ("moonshot.ai", "moonshot"),
+    ("moonshot.cn", "moonshot"),
+    ("z.ai", "zai"),
+    ("bigmodel.cn", "zai"),
+    ("minimax.io", "minimax"),
+    ("minimaxi.com", "minimax"),
+    ("aliyuncs.com", "alibaba"),
+    ("ollama.com", "ollama"),
+];
 
 /// The provider's name and its switches, by the address of the server.
 pub fn known(base_url: &str) -> (&'static str, Compat) {
@@ -117,30 +203,29 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         host.strip_suffix(domain).is_some_and(|front| front.is_empty() || front.ends_with('.'))
     };
     let is_local = matches!(host, "localhost" | "0.0.0.0" | "[::1]" | "host.docker.internal")
-        || host.starts_with("127.")
-        || host.starts_with("192.168.")
-        || host.starts_with("10.");
-    let name = match (host, port) {
-        _ if is("openai.com") => "openai",
-        _ if is("openai.azure.com") || is("ai.azure.com") || is("cognitiveservices.azure.com") => "azure",
-        _ if is("openrouter.ai") => "openrouter",
-        _ if is("groq.com") => "groq",
-        _ if is("mistral.ai") => "mistral",
-        _ if is("deepseek.com") => "deepseek",
-        _ if is("x.ai") => "xai",
-        _ if is("together.xyz") || is("together.ai") => "together",
-        _ if is("moonshot.ai") || is("moonshot.cn") => "moonshot",
-        _ if is("z.ai") || is("bigmodel.cn") => "zai",
-        _ if is("minimax.io") || is("minimaxi.com") => "minimax",
-        _ if is("aliyuncs.com") => "alibaba",
-        _ if is("ollama.com") => "ollama",
-        _ if is("cloudflare.com") && contains(path, "/ai/") => "workers-ai",
-        (_, "11434") if is_local => "ollama",
-        (_, "8080") if is_local => "llama.cpp",
-        (_, "1234") if is_local => "lmstudio",
-        (_, "8000") if is_local => "vllm",
-        _ => "openai-compatible",
+        || ["127.", "192.168.", "10."].iter().any(|start| host.starts_with(start));
+    let at_home = match port {
+        "11434" => "ollama",
+        "8080" => "llama.cpp",
+        "1234" => "lmstudio",
+        "8000" => "vllm",
+        _ => "",
     };
+    let name = if host == "gateway.ai.cloudflare.com" {
+        // `/v1/ACCOUNT/GATEWAY/PROVIDER`: the server behind the gateway counts.
+        match path.split('/').nth(4).unwrap_or_default() {
+            "grok" => "xai",
+            "azure-openai" => "azure",
+            behind => SERVERS.iter().find(|name| **name == behind).copied().unwrap_or_default(),
+        }
+    } else if is("cloudflare.com") && contains(path, "/ai/") {
+        "workers-ai"
+    } else if is_local {
+        at_home
+    } else {
+        HOSTS.iter().find(|(domain, _)| is(domain)).map_or("", |(_, name)| name)
+    };
+    let name = if name.is_empty() { "openai-compatible" } else { name };
     let mut compat = of(name);
     // Whatever runs at home, on whatever port: none of these servers refuses the question for its usage.
     compat.stream_options |= is_local;
@@ -157,6 +242,7 @@ fn of(name: &str) -> Compat {
             developer_role: true,
             store: true,
             strict: Strict::Fitting,
+            prompt_cache_key: true,
             ..parallel
         },
         "azure" => Compat { max_tokens_field: "max_completion_tokens", ..parallel },
@@ -203,42 +289,68 @@ fn address(url: &str) -> (&str, &str, &str) {
 }
 
 impl Compat {
-    /// Sets switches by hand: an object with the names that stand at the fields.
+    /// Sets switches by hand: an object with the names that stand at the fields. Null sets none.
     ///
     /// # Errors
-    /// Where a name or a value is unknown.
-    pub fn apply(&mut self, switches: &Value) -> Result<(), String> {
+    /// Where a name or a value is unknown, or the switch is not among those that the wire `has`.
+    pub fn apply(&mut self, switches: &Value, has: &[&str]) -> Result<(), String> {
         let Some(switches) = switches.as_object() else {
-            return Err(["`compat` must be an object, got ", switches.kind()].concat());
+            return if switches.is_null() {
+                Ok(())
+            } else {
+                Err(["`compat` must be an object, got ", switches.kind()].concat())
+            };
         };
-        switches.iter().try_for_each(|(name, value)| self.set(name, value))
+        for (name, value) in switches.iter().filter(|(name, _)| *name != "server") {
+            if !has.contains(&name) {
+                return Err(
+                    ["unknown `compat` switch `", name, "` of this wire; it has", &listed(has)].concat()
+                );
+            }
+            self.set(name, value)?;
+        }
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        let flag = match name {
+            "developerRole" => &mut self.developer_role,
+            "streamOptions" => &mut self.stream_options,
+            "store" => &mut self.store,
+            "parallelToolCalls" => &mut self.parallel_tool_calls,
+            "toolResultName" => &mut self.tool_result_name,
+            "assistantAfterTool" => &mut self.assistant_after_tool,
+            "cacheControl" => &mut self.cache_control,
+            "promptCacheKey" => &mut self.prompt_cache_key,
+            "strict" => {
+                self.strict = if read_flag(name, value)? { Strict::Always } else { Strict::Never };
+                return Ok(());
+            }
+            _ => return self.set_word(name, value),
+        };
+        *flag = read_flag(name, value)?;
+        Ok(())
+    }
+
+    fn set_word(&mut self, name: &str, value: &Value) -> Result<(), String> {
         match name {
-            "developerRole" => self.developer_role = flag(name, value)?,
-            "streamOptions" => self.stream_options = flag(name, value)?,
-            "store" => self.store = flag(name, value)?,
-            "parallelToolCalls" => self.parallel_tool_calls = flag(name, value)?,
-            "toolResultName" => self.tool_result_name = flag(name, value)?,
-            "assistantAfterTool" => self.assistant_after_tool = flag(name, value)?,
-            "cacheControl" => self.cache_control = flag(name, value)?,
-            "strict" => self.strict = if flag(name, value)? { Strict::Always } else { Strict::Never },
             "maxTokensField" => {
                 let words =
                     [("max_tokens", "max_tokens"), ("max_completion_tokens", "max_completion_tokens")];
                 self.max_tokens_field = word(name, value, &words)?;
             }
             "reasoning" => self.reasoning = word(name, value, &REASONING_STYLES)?,
+            "cacheTtl" => self.cache_ttl = word(name, value, &[("5m", "5m"), ("1h", "1h")])?,
             "toolIds" => self.tool_ids = word(name, value, &TOOL_IDS)?,
             "replayReasoning" => self.replay = word(name, value, &REPLAYS)?,
-            _ => return Err(["unknown `compat` switch `", name, "`"].concat()),
+            // `apply` knows the names.
+            _ => {}
         }
         Ok(())
     }
 }
 
-const REASONING_STYLES: [(&str, ReasoningStyle); 8] = [
+const REASONING_STYLES: [(&str, ReasoningStyle); 11] = [
     ("none", ReasoningStyle::None),
     ("reasoning_effort", ReasoningStyle::Effort),
     ("openrouter", ReasoningStyle::OpenRouter),
@@ -247,6 +359,9 @@ const REASONING_STYLES: [(&str, ReasoningStyle); 8] = [
     ("enable_thinking", ReasoningStyle::EnableThinking),
     ("chat_template_kwargs", ReasoningStyle::TemplateKwargs),
     ("mistral", ReasoningStyle::Mistral),
+    ("adaptive", ReasoningStyle::Adaptive),
+    ("budget", ReasoningStyle::Budget),
+    ("level", ReasoningStyle::Level),
 ];
 
 const TOOL_IDS: [(&str, ToolIds); 3] =
@@ -260,7 +375,7 @@ const REPLAYS: [(&str, Replay); 5] = [
     ("thinking", Replay::ThinkingChunk),
 ];
 
-fn flag(name: &str, value: &Value) -> Result<bool, String> {
+fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| ["`compat.", name, "` must be a boolean, got ", value.kind()].concat())
 }
 
@@ -268,13 +383,18 @@ fn word<T: Copy>(name: &str, value: &Value, words: &[(&str, T)]) -> Result<T, St
     if let Some((_, found)) = words.iter().find(|(known, _)| value.as_str() == Some(*known)) {
         return Ok(*found);
     }
-    let mut message = ["`compat.", name, "` must be one of"].concat();
-    for (known, _) in words {
-        message.push_str(" `");
-        message.push_str(known);
-        message.push('`');
+    let words: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+    Err(["`compat.", name, "` must be one of", &listed(&words)].concat())
+}
+
+fn listed(words: &[&str]) -> String {
+    let mut list = String::new();
+    for word in words {
+        list.push_str(" `");
+        list.push_str(word);
+        list.push('`');
     }
-    Err(message)
+    list
 }
 
 #[cfg(test)]
@@ -299,6 +419,10 @@ mod tests {
             ("http://user:pw@localhost:1234/v1", "lmstudio"),
             ("http://[::1]:8000/v1", "vllm"),
             ("https://api.cloudflare.com/client/v4/accounts/a/ai/v1", "workers-ai"),
+            ("https://gateway.ai.cloudflare.com/v1/a/g/groq", "groq"),
+            ("https://gateway.ai.cloudflare.com/v1/a/g/grok/v1", "xai"),
+            ("https://gateway.ai.cloudflare.com/v1/a/g/workers-ai/v1", "workers-ai"),
+            ("https://gateway.ai.cloudflare.com/v1/a/g/compat", "openai-compatible"),
             ("https://notopenai.com/v1", "openai-compatible"),
             ("https://example.com:8000/v1", "openai-compatible"),
             ("/api/chat", "openai-compatible"),
@@ -306,6 +430,21 @@ mod tests {
         ];
         for (url, name) in servers {
             assert_eq!(known(url).0, name, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_server_can_be_named_wherever_it_is() {
+        let named = |json: &str| server("https://example.com/v1", &Value::parse(json).unwrap());
+        let (name, compat) = named(r#"{"server":"mistral"}"#).unwrap();
+        assert_eq!((name, compat.tool_ids), ("mistral", ToolIds::Mistral));
+        assert_eq!(named("{}").unwrap().0, "openai-compatible");
+        assert!(named(r#"{"server":"olama"}"#).unwrap_err().contains("`ollama`"));
+        for name in SERVERS {
+            assert!(
+                name == "openai-compatible" || name == "workers-ai" || of(name) != Compat::default(),
+                "{name}"
+            );
         }
     }
 
@@ -322,9 +461,15 @@ mod tests {
 
     #[test]
     fn a_switch_that_nobody_knows_is_refused_by_name() {
-        let set = |json: &str| Compat::default().apply(&Value::parse(json).unwrap());
+        let has = ["strict", "reasoning", "toolIds", "store"];
+        let set = |json: &str| Compat::default().apply(&Value::parse(json).unwrap(), &has);
         assert_eq!(set(r#"{"strict":true,"reasoning":"thinking","toolIds":"mistral"}"#), Ok(()));
-        assert_eq!(set(r#"{"stricct":true}"#), Err("unknown `compat` switch `stricct`".into()));
+        for other in ["stricct", "cacheTtl"] {
+            let wrong = set(&format!(r#"{{"{other}":true}}"#)).unwrap_err();
+            let names = "it has `strict` `reasoning` `toolIds` `store`";
+            assert_eq!(wrong, format!("unknown `compat` switch `{other}` of this wire; {names}"));
+        }
+        assert_eq!(set("null"), Ok(()));
         assert_eq!(set(r#"{"store":1}"#), Err("`compat.store` must be a boolean, got a number".into()));
         let wrong = set(r#"{"toolIds":"long"}"#).unwrap_err();
         assert_eq!(wrong, "`compat.toolIds` must be one of `any` `short` `mistral`");

@@ -28,7 +28,7 @@ const KNOWN: [&str; 20] = [
 
 /// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
 /// no unusual keyword.
-pub(in crate::provider) fn is_strict(schema: &Value) -> bool {
+pub(super) fn is_strict(schema: &Value) -> bool {
     let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
     is_object && schema.get("anyOf").is_none() && fits(schema)
 }

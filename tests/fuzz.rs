@@ -1,0 +1,140 @@
+//! Fuzzing: what reads from others gets recordings that were cut, spliced, flipped. Every day a fixed share of it;
+//! `cargo xtask fuzz` runs the rest for as long as one likes. What it found stands in `tests/data/fuzz` and is played
+//! first.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::panic,
+    reason = "a panic here is a test that fails"
+)]
+
+#[path = "fuzz/mutate.rs"]
+mod mutate;
+#[path = "fuzz/targets.rs"]
+mod targets;
+
+use std::collections::HashSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mutate::{Dice, mutated};
+use targets::{TARGETS, Target};
+
+/// Longer than any input may take, on a busy machine, unoptimised.
+const SLOW: Duration = Duration::from_secs(20);
+
+/// Inputs that are kept because something new happened in them.
+const MOST_KEPT: usize = 2_000;
+
+/// Plays an input. What goes wrong in it, a panic too, is an error.
+fn play(target: &Target, input: &[u8], seed: u64) -> Result<u64, String> {
+    let begun = Instant::now();
+    let played = catch_unwind(AssertUnwindSafe(|| (target.play)(target, input, &mut Dice(seed))));
+    let shape = played.map_err(|_| "it panicked".to_owned())??;
+    if begun.elapsed() > SLOW { Err(format!("it took {:?}", begun.elapsed())) } else { Ok(shape) }
+}
+
+/// Runs a target until it is told to stop. Gives the number of rounds, or the input that went wrong, and how.
+fn fuzz(target: &Target, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<u64, (Vec<u8>, u64, String)> {
+    let mut inputs = target.inputs();
+    let mut shapes = HashSet::new();
+    for input in &inputs {
+        shapes.insert(play(target, input, seed).map_err(|why| (input.clone(), seed, why))?);
+    }
+    let mut dice = Dice(seed);
+    let mut round = 0;
+    while goes_on(round) {
+        round += 1;
+        let input = mutated(&inputs, &mut dice);
+        let seed = dice.next();
+        let shape = play(target, &input, seed).map_err(|why| (input.clone(), seed, why))?;
+        if inputs.len() < MOST_KEPT && shapes.insert(shape) {
+            inputs.push(input);
+        }
+    }
+    Ok(round)
+}
+
+/// The smallest input found by leaving pieces out for which something still goes wrong.
+fn minimized(target: &Target, mut input: Vec<u8>, seed: u64) -> Vec<u8> {
+    let mut size = input.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < input.len() {
+            let mut shorter = input.clone();
+            shorter.drain(at..(at + size).min(input.len()));
+            if play(target, &shorter, seed).is_err() { input = shorter } else { at += size }
+        }
+        size /= 2;
+    }
+    input
+}
+
+fn cases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fuzz")
+}
+
+#[test]
+fn what_was_found_once_is_found_no_more() {
+    let mut played = 0;
+    for entry in fs::read_dir(cases()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(target) = TARGETS.iter().find(|target| name.starts_with(&format!("{}.", target.name)))
+        else {
+            continue;
+        };
+        let input = fs::read(&path).unwrap();
+        for seed in 0..300 {
+            assert_eq!(play(target, &input, seed).err(), None, "{name}");
+        }
+        played += 1;
+    }
+    assert!(played > 0, "no case was played");
+}
+
+#[test]
+fn a_share_of_it_every_day() {
+    for target in &TARGETS {
+        if let Err((input, seed, why)) = fuzz(target, 1, |round| round < 1_500) {
+            let input = minimized(target, input, seed);
+            panic!("{}: {why}\n{:?}", target.name, String::from_utf8_lossy(&input));
+        }
+    }
+}
+
+/// What `cargo xtask fuzz` runs: `FUZZ_TARGETS` (names, or nothing for all), `FUZZ_SECONDS` for each, `FUZZ_SEED`.
+#[test]
+#[ignore = "takes as long as it is told to"]
+fn on_demand() {
+    let told = |name: &str| std::env::var(name).unwrap_or_default();
+    let seconds = told("FUZZ_SECONDS").parse().unwrap_or(600);
+    let seed = told("FUZZ_SEED").parse().unwrap_or(1);
+    let targets = told("FUZZ_TARGETS");
+    let names: Vec<&str> = targets.split_whitespace().collect();
+    let unknown = names.iter().find(|name| TARGETS.iter().all(|target| target.name != **name));
+    assert_eq!(unknown, None, "the targets are {:?}", TARGETS.map(|target| target.name));
+    let (mut passed, mut failed) = (0, 0);
+    for target in TARGETS.iter().filter(|target| names.is_empty() || names.contains(&target.name)) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        match fuzz(target, seed, |_| Instant::now() < end) {
+            Ok(rounds) => {
+                passed += 1;
+                println!("{}: {rounds} rounds in {seconds} s", target.name);
+            }
+            Err((input, seed, why)) => {
+                failed += 1;
+                let input = minimized(target, input, seed);
+                let path = cases().join(format!("{}.{seed:016x}", target.name));
+                fs::write(&path, &input).unwrap();
+                println!("{}: {why}\n  kept as {}", target.name, path.display());
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    assert_eq!(failed, 0);
+}

@@ -1,0 +1,155 @@
+// @ts-check
+// node tests/js/fixtures.mjs DIR
+//
+// Plays recorded answers of providers through the built package in pkg/: an agent, its model on the wire of the
+// recording, a `fetch` that gives the bytes whole and in pieces. What comes out is compared with the expectation, as
+// far as the package shows it. `cargo xtask fixtures DIR --engine wasm` runs it.
+
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { Agent, anthropic, gemini, openai, openaiResponses, told } from "./kit.mjs";
+
+const PIECES = [Infinity, 1, 7, 17, 4096];
+
+/** @type {Record<string, (id: string, options: any) => any>} */
+const WIRES = { "openai-chat": openai, "openai-responses": openaiResponses, anthropic, gemini };
+
+/** @param {string} dir @returns {string[]} */
+const find = (dir) =>
+  readdirSync(dir).flatMap((name) => {
+    const path = join(dir, name);
+    return statSync(path).isDirectory() ? find(path) : path.endsWith(".expect.json") ? [path] : [];
+  });
+
+/** The answer of a server, its body in pieces. @param {Uint8Array} body @param {number} size */
+function streamed(body, size) {
+  let at = 0;
+  return new Response(new ReadableStream({
+    pull(controller) {
+      if (at >= body.length) return controller.close();
+      controller.enqueue(body.slice(at, at + size));
+      at += size;
+    },
+  }), { headers: { "content-type": "text/event-stream" } });
+}
+
+/** @param {{ status: number, headers: Record<string, string>, body: any }} answer */
+const refused = ({ status, headers, body }) =>
+  new Response(typeof body === "string" ? body : JSON.stringify(body), { status, headers: Object.entries(headers).map(([name, value]) => [name, String(value)]) });
+
+/** A run against an answer, heard to its end. @param {any} expected @param {() => Response} answer */
+async function play(expected, answer) {
+  const wire = WIRES[expected.wire];
+  if (!wire) throw new Error(`the wire ${expected.wire} is not built`);
+  /** @type {any[]} */
+  const ran = [];
+  const tools = [...new Set((expected.tool_calls ?? []).map((/** @type {any} */ call) => call.name))].map((name) => ({
+    name, description: "", parameters: { type: "object" },
+    execute: (/** @type {any} */ args) => void ran.push([name, args]),
+  }));
+  const model = wire("recorded", { apiKey: "not-a-secret", fetch: async () => answer() });
+  const agent = new Agent({ model, tools, retry: { maxAttempts: 1 }, maxTurns: 1 });
+  const run = agent.prompt("Go");
+  const [events, grown] = [/** @type {any[]} */ ([]), /** @type {any[]} */ ([])];
+  for await (const event of run) {
+    events.push(event);
+    if (event.type !== "message_update" || event.delta.type !== "tool_call") continue;
+    const { callId } = event.delta;
+    const known = grown.find((entry) => entry.callId === callId);
+    const partial = run.partialArguments(callId);
+    if (known) known.isOne &&= known.partial === undefined || known.partial === partial;
+    else grown.push({ callId, partial, isOne: true });
+  }
+  return { ...told(events, await run.result), ran, grown };
+}
+
+/** The name and the arguments of a call; a tool that takes a text has one argument. @param {any} call */
+const asked = ({ name, arguments: args, input_text: input }) => [name, args ?? { input }];
+
+/** How what came differs from what should. @param {any} expected @param {any} heard @param {number} size of the pieces */
+function differences(expected, heard, size) {
+  /** @type {string[]} */
+  const found = [];
+  const same = (/** @type {string} */ what, /** @type {any} */ got, /** @type {any} */ wanted) => {
+    if (!isDeepStrictEqual(got, wanted)) found.push(`${what}: ${JSON.stringify(got)} in place of ${JSON.stringify(wanted)}`);
+  };
+  const { message } = heard.all("message_end")[0];
+  const { error } = heard.result;
+  if (expected.error) {
+    const { kind, retryable, retry_after_ms: after, provider_type: type, provider_code: code } = expected.error;
+    same("error", [error?.info.code, error?.info.retryable, error?.info.retryAfterMs ?? null], [kind, retryable, after ?? null]);
+    if (type) same("its type", String(error?.info.provider?.type), String(type));
+    if (code) same("its code", String(error?.info.provider?.code), String(code));
+  } else same("error", error?.message, undefined);
+  // What had come of an answer that did not fit is taken back.
+  if (expected.text === undefined || (error && heard.all("message_reset").length > 0)) return found;
+
+  const of = (/** @type {string} */ type) => message.content.filter((/** @type {any} */ block) => block.type === type);
+  const shown = of("text").map((/** @type {any} */ block) => block.text).join("");
+  const refusal = expected.refusal ?? "";
+  if (![expected.text + refusal, refusal + expected.text].includes(shown)) same("text", shown, expected.text + refusal);
+  if (expected.text_from_deltas === undefined) same("text of the deltas", heard.text, shown);
+  if (expected.stop_reason !== "unknown" && !expected.error) same("stop reason", message.stopReason, expected.stop_reason);
+  if (expected.usage) {
+    const { input, output, cache_read: cacheRead, cache_write: cacheWrite, reasoning } = expected.usage;
+    const { input: i, output: o, cacheRead: r, cacheWrite: w, reasoning: t } = message.usage;
+    same("usage", [i, o, r, w, t ?? null], [input, output, cacheRead, cacheWrite, reasoning ?? null]);
+  }
+  const thoughts = of("thinking");
+  same("thinking", thoughts.map((/** @type {any} */ { thinking, redacted }) => [thinking, redacted ?? false]), expected.thinking.map((/** @type {any} */ { text, redacted }) => [text ?? "", redacted ?? false]));
+  for (const [at, { signature, data }] of expected.thinking.entries()) {
+    const wanted = signature ?? data ?? "";
+    if (!(thoughts[at]?.signature ?? "").includes(JSON.stringify(wanted).slice(1, -1))) same("signature", thoughts[at]?.signature, wanted);
+  }
+  if (expected.text_signature) same("signature of the text", of("text").findLast((/** @type {any} */ block) => block.signature)?.signature, expected.text_signature);
+
+  // What failed keeps its whole calls, and none of them runs.
+  const wanted = expected.tool_calls.filter((/** @type {any} */ call) => call.complete !== false);
+  const runs = expected.error ? [] : wanted;
+  const called = of("tool_call");
+  const whole = expected.error ? called : called.filter((/** @type {any} */ _, /** @type {number} */ at) => expected.tool_calls[at]?.complete !== false);
+  same("calls", whole.map((/** @type {any} */ call) => [call.toolName, call.arguments]), wanted.map(asked));
+  for (const [at, { id }] of wanted.entries()) {
+    if (id) same("id", whole[at]?.metadata?.originalCallId ?? whole[at]?.callId, id);
+  }
+  if (expected.stop_reason === "tool_use" || expected.stop_reason === "length") {
+    same("what ran", heard.ran, runs.map(asked));
+  }
+  for (const { callId, partial, isOne } of heard.grown) {
+    const call = whole.find((/** @type {any} */ call) => call.callId === callId);
+    // Of an answer that came at once, the last pieces are heard when the message is whole already.
+    if (call && partial !== undefined) same("partial arguments", [partial, isOne || size > 1], [call.arguments, true]);
+  }
+  return found;
+}
+
+const [dir] = process.argv.slice(2);
+if (!dir) {
+  console.error("usage: node tests/js/fixtures.mjs DIR");
+  process.exit(2);
+}
+let [passed, failed] = [0, 0];
+for (const path of find(dir).sort()) {
+  const expected = JSON.parse(readFileSync(path, "utf8"));
+  const beside = (/** @type {string} */ end) => path.replace(/\.expect\.json$/, end);
+  const isStream = existsSync(beside(".sse"));
+  const before = failed;
+  const body = isStream ? readFileSync(beside(".sse")) : undefined;
+  for (const size of isStream ? PIECES : [Infinity]) {
+    const answer = body ? () => streamed(body, Math.min(size, body.length)) : () => refused(JSON.parse(readFileSync(beside(".http.json"), "utf8")));
+    /** @type {string[]} */
+    let found;
+    try {
+      found = differences(expected, await play(expected, answer), size);
+    } catch (/** @type {any} */ error) {
+      found = [error.stack];
+    }
+    if (found.length === 0) continue;
+    console.log(`${relative(dir, path).replace(".expect.json", "")} (${size === Infinity ? "whole" : `pieces of ${size}`}): ${found.join("; ")}`);
+    failed = before + 1;
+  }
+  if (failed === before) passed++;
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed > 0 || passed === 0 ? 1 : 0);

@@ -1,0 +1,222 @@
+//! The rules by which two records of a run are the same.
+
+use std::collections::BTreeSet;
+
+use turnwheel::json::{Map, Value};
+
+use super::super::{Case, object, same};
+
+/// Same trace, same outcome, same metadata.
+pub(super) fn meets(expected: &Value, actual: &Value) -> bool {
+    let same_member = |key: &str| {
+        let null = Value::Null;
+        same(expected.get(key).unwrap_or(&null), actual.get(key).unwrap_or(&null))
+    };
+    same(&comparable(expected, expected), &comparable(actual, expected))
+        && same(&outcome(expected), &outcome(actual))
+        && same_member("metadata_after")
+        && same_member("blocked")
+}
+
+/// A trace without what does not count: turns that asked nobody, empty answers, how the pieces of an answer were cut,
+/// and the time where the expectation has none.
+fn comparable(record: &Value, expected: &Value) -> Value {
+    let trace = record.get("trace").and_then(Value::as_array).unwrap_or_default();
+    let timed = |record: &Value| {
+        let trace = record.get("trace").and_then(Value::as_array).unwrap_or_default();
+        trace.iter().any(|entry| entry.get("at_ms").is_some())
+    };
+    let with_time = timed(expected);
+    let requests = requests(expected);
+    let mut kept: Vec<Value> = Vec::new();
+    for entry in joined(trace) {
+        let Value::Object(mut entry) = entry else { continue };
+        if !with_time {
+            entry.remove("at_ms");
+        }
+        if let Some(wanted) =
+            entry.get("inference").and_then(|n| requests.iter().find(|r| r.get("inference") == Some(n)))
+        {
+            in_form_of(wanted, &mut entry);
+        }
+        if let Some(Value::Array(messages)) = entry.remove("messages") {
+            entry.insert("messages", Value::Array(without_empty(messages)));
+        }
+        kept.push(entry.into());
+    }
+    Value::Array(without_idle_turns(kept))
+}
+
+fn requests(record: &Value) -> Vec<&Value> {
+    let trace = record.get("trace").and_then(Value::as_array).unwrap_or_default();
+    trace.iter().filter(|entry| entry.get("inference").is_some()).collect()
+}
+
+/// A limit and tools are told of in different ways, or not at all.
+fn in_form_of(wanted: &Value, request: &mut Map) {
+    if let Some(most) = request.remove("max_tokens") {
+        for key in ["max_tokens", "max_output_tokens"].into_iter().filter(|key| wanted.get(key).is_some()) {
+            request.insert(key, most.clone());
+        }
+    }
+    let Some(Value::Array(tools)) = request.remove("tools") else { return };
+    let Some(wanted) = wanted.get("tools") else { return };
+    let of_names = wanted.as_array().is_some_and(|tools| tools.iter().all(|tool| tool.as_str().is_some()));
+    let form = |mut tool: Value| if of_names { tool.take("name") } else { tool };
+    request.insert("tools", Value::Array(tools.into_iter().map(form).collect()));
+}
+
+fn outcome(record: &Value) -> Value {
+    let mut outcome = record.get("outcome").cloned().unwrap_or_default();
+    if let Some(Value::Object(ok)) = outcome.get_mut("ok")
+        && let Some(Value::Array(messages)) = ok.remove("messages")
+    {
+        ok.insert("messages", Value::Array(without_empty(messages)));
+    }
+    outcome
+}
+
+fn event(entry: &Value) -> Option<&str> {
+    entry.get("event").and_then(Value::as_str)
+}
+
+/// All text of an answer becomes one piece, all thinking likewise, where the first of them stood.
+fn joined(trace: &[Value]) -> Vec<Value> {
+    let mut joined = Vec::with_capacity(trace.len());
+    let mut place = None;
+    let (mut text, mut thinking) = (String::new(), String::new());
+    for entry in trace {
+        let delta = entry.get("delta").and_then(Value::as_str).unwrap_or_default();
+        let pieces = match event(entry) {
+            Some("TextDelta") => &mut text,
+            Some("ThinkingDelta") => &mut thinking,
+            Some("TurnCompleted" | "TurnStarted") => {
+                put(&mut joined, place.take(), &mut text, &mut thinking);
+                joined.push(entry.clone());
+                continue;
+            }
+            _ => {
+                joined.push(entry.clone());
+                continue;
+            }
+        };
+        pieces.push_str(delta);
+        place = place.or(Some(joined.len()));
+    }
+    put(&mut joined, place, &mut text, &mut thinking);
+    joined
+}
+
+fn put(trace: &mut Vec<Value>, place: Option<usize>, text: &mut String, thinking: &mut String) {
+    let Some(place) = place else { return };
+    for (name, pieces) in [("ThinkingDelta", thinking), ("TextDelta", text)] {
+        let pieces = std::mem::take(pieces);
+        if !pieces.is_empty() {
+            trace.insert(place, object([("event", name.into()), ("delta", pieces.into())]));
+        }
+    }
+}
+
+/// Answers in which nothing is may be stored here and not there.
+fn without_empty(messages: Vec<Value>) -> Vec<Value> {
+    let is_empty = |message: &Value| {
+        let says_nothing = match message.get("content") {
+            Some(Value::String(text)) => text.is_empty(),
+            Some(Value::Array(parts)) => {
+                parts.iter().all(|part| part.get("text").and_then(Value::as_str) == Some(""))
+            }
+            _ => false,
+        };
+        says_nothing && message.get("role").and_then(Value::as_str) == Some("assistant")
+    };
+    messages.into_iter().filter(|message| !is_empty(message)).collect()
+}
+
+/// A turn that asked nobody may be shown here and not there.
+fn without_idle_turns(trace: Vec<Value>) -> Vec<Value> {
+    let mut doomed = BTreeSet::new();
+    let mut open: Option<Vec<usize>> = None;
+    for (at, entry) in trace.iter().enumerate() {
+        match event(entry) {
+            Some("TurnStarted") => {
+                doomed.extend(open.take().unwrap_or_default());
+                open = Some(vec![at]);
+            }
+            Some("TurnCompleted") => {
+                if let Some(mut turn) = open.take() {
+                    turn.push(at);
+                    doomed.extend(turn);
+                }
+            }
+            _ if entry.get("inference").is_some() => open = None,
+            _ => {}
+        }
+    }
+    doomed.extend(open.unwrap_or_default());
+    trace.into_iter().enumerate().filter(|(at, _)| !doomed.contains(at)).map(|(_, entry)| entry).collect()
+}
+
+/// The assertions of a case that has some, and that the run did not wait for what had come.
+pub(super) fn gives_wanted(case: &Case<'_>, actual: &Value) -> bool {
+    let Some(Value::Object(wanted)) = case.wanted else { return false };
+    let waits = actual.get("blocked").is_some();
+    let had_reason = actual.get("had_reason_to_wait").and_then(Value::as_bool) == Some(true);
+    (!waits || had_reason) && wanted.iter().all(|(key, value)| holds(key, value, actual))
+}
+
+fn holds(key: &str, wanted: &Value, actual: &Value) -> bool {
+    let trace = actual.get("trace").and_then(Value::as_array).unwrap_or_default();
+    let count = |key: &str| trace.iter().filter(|entry| entry.get(key).is_some()).count();
+    let number = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+    let came = match key {
+        "stop_reason" => actual.path(&["outcome", "ok", "stop_reason"]).cloned(),
+        "tools_run" => {
+            Some(Value::Array(trace.iter().filter_map(|e| e.get("tool_begin")).cloned().collect()))
+        }
+        "inferences" => return number(wanted) == Some(count("inference")),
+        "compactions_at_most" => return number(wanted).is_some_and(|most| count("compact") <= most),
+        "last_user_text" => last_user_text(actual),
+        "error_kind" => actual.path(&["outcome", "err", "kind"]).cloned(),
+        "error" => Some(actual.path(&["outcome", "err"]).is_some().into()),
+        "terminal_error_event" => {
+            Some(trace.last().is_some_and(|entry| event(entry) == Some("RunError")).into())
+        }
+        "on_error_called" => actual.get("on_error_called").cloned(),
+        "proposed_ids_distinct" => Some(ids_are_distinct(trace).into()),
+        "stored_call_metadata" => Some(call_metadata(actual)),
+        _ => None,
+    };
+    came.is_some_and(|came| same(wanted, &came))
+}
+
+fn messages(actual: &Value) -> &[Value] {
+    actual.path(&["outcome", "ok", "messages"]).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn parts(message: &Value) -> &[Value] {
+    message.get("content").and_then(Value::as_array).unwrap_or_default()
+}
+
+fn last_user_text(actual: &Value) -> Option<Value> {
+    let is_user = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("user");
+    let last = messages(actual).iter().rev().find(is_user)?;
+    match last.get("content")? {
+        text @ Value::String(_) => Some(text.clone()),
+        _ => parts(last).iter().find_map(|part| part.get("text")).cloned(),
+    }
+}
+
+fn ids_are_distinct(trace: &[Value]) -> bool {
+    let proposed =
+        trace.iter().filter_map(|entry| entry.get("tool_calls").and_then(Value::as_array)).flatten();
+    let mut seen = BTreeSet::new();
+    proposed.filter_map(|call| call.get("id").and_then(Value::as_str)).all(|id| seen.insert(id))
+}
+
+fn call_metadata(actual: &Value) -> Value {
+    let calls = messages(actual).iter().flat_map(parts).filter_map(|part| {
+        let id = part.get("id").and_then(Value::as_str)?;
+        Some((id.to_owned(), part.get("metadata")?.clone()))
+    });
+    Value::Object(calls.collect::<Map>())
+}
