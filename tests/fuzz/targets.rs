@@ -159,9 +159,14 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     };
     let body = wire.encode(&request).body;
     let body = String::from_utf8(body).map_err(|error| format!("the next request is no UTF-8: {error}"))?;
-    // Arguments may be nested as deep as is read; around them a request is a little deeper.
+    // Arguments may be nested as deep as is read, and around them a request is a little deeper; numbers of any size go
+    // on as they came.
     match serde_json::from_str::<serde_json::Value>(&body) {
-        Err(error) if !error.to_string().starts_with("recursion limit") => {
+        Err(error)
+            if !["recursion limit", "number out of range"]
+                .iter()
+                .any(|k| error.to_string().starts_with(k)) =>
+        {
             Err(format!("the next request is no JSON: {error}: {body}"))
         }
         _ => Ok(()),
