@@ -212,8 +212,9 @@ fn play_error(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
     let wire = wire("openai-chat", WireOptions::default())?;
     let status = [400, 401, 402, 403, 404, 408, 413, 422, 429, 499, 500, 502, 503, 529, 600][dice.below(15)];
     let text = String::from_utf8_lossy(body);
-    let header =
-        |name: &str| (dice.0 & 1 == 0 && name.len() % 2 == 0).then(|| text.chars().take(30).collect());
+    let header = |name: &str| {
+        (dice.0 & 1 == 0 && name.len().is_multiple_of(2)).then(|| text.chars().take(30).collect())
+    };
     let error = wire.error(status, &header, body, 1_700_000_000_000);
     if error.message.is_empty() || error.message.chars().count() > 4_000 {
         return Err(format!("a message of {} bytes", error.message.len()));
