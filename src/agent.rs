@@ -247,9 +247,13 @@ impl Agent {
             published,
             listener: Rc::new(move |event| {
                 if let Some(shared) = listening.upgrade() {
-                    // A run that was reset is over for the agent, but its listeners still hear how it ends.
-                    let current = board.upgrade().is_some_and(|b| Rc::ptr_eq(&b, &shared.published.borrow()));
-                    shared.dispatch(event, current);
+                    if let AgentEvent::AgentEnd { usage, .. } = event
+                        // A run that was reset is over for the agent, but its listeners still hear how it ends.
+                        && board.upgrade().is_some_and(|b| Rc::ptr_eq(&b, &shared.published.borrow()))
+                    {
+                        shared.add(usage);
+                    }
+                    shared.dispatch(event);
                 }
             }),
             receipts: Rc::new(move |id, receipt| {
@@ -476,11 +480,15 @@ impl Shared {
         number
     }
 
-    fn dispatch(&self, event: &AgentEvent, current: bool) {
-        if let (AgentEvent::AgentEnd { usage, .. }, true) = (event, current) {
-            let mut all = self.usage.get();
-            all.add(usage);
-            self.usage.set(all);
+    fn add(&self, usage: &Usage) {
+        let mut all = self.usage.get();
+        all.add(usage);
+        self.usage.set(all);
+    }
+
+    fn dispatch(&self, event: &AgentEvent) {
+        if self.subscribers.borrow().is_empty() {
+            return;
         }
         let subscribers: Vec<_> = self.subscribers.borrow().iter().map(|(id, s)| (*id, s.clone())).collect();
         for (id, subscriber) in subscribers {

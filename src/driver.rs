@@ -62,6 +62,10 @@ impl Inbox {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.mail.borrow().is_empty()
+    }
+
     fn take(&self) -> Option<AgentCommand> {
         self.0.mail.borrow_mut().pop_front()
     }
@@ -213,6 +217,8 @@ pub struct AgentStream {
     untold: Vec<AgentEvent>,
     /// What an effect said, until abort and mail are heard and, for the end of an answer, the listeners were told.
     held: Option<(EffectId, Polled)>,
+    /// The model call that gave a piece of its answer last.
+    flowing: Option<EffectId>,
     /// Whether the tools of this round were looked at.
     round_over: bool,
     abort_heard: bool,
@@ -261,6 +267,7 @@ impl AgentStream {
             key: KeyOfTurn::default(),
             untold: Vec::new(),
             held: None,
+            flowing: None,
             round_over: true,
             abort_heard: false,
             now: 0,
@@ -402,6 +409,12 @@ impl AgentStream {
                     self.start(id, effect);
                 }
                 None if self.state.is_ended() => return Poll::Ready(Next::End),
+                None if self.flowing.is_some() => {
+                    if let Some(event) = self.flow() {
+                        (self.line.listener)(&event);
+                        return Poll::Ready(Next::Event(event));
+                    }
+                }
                 None => match self.poll_tasks(cx, told) {
                     Poll::Ready(true) => {}
                     Poll::Ready(false) => return Poll::Ready(Next::Barrier),
@@ -429,6 +442,28 @@ impl AgentStream {
         if let Some(reason) = stop {
             self.step(Input::Abort(reason));
         }
+    }
+
+    /// The way of most events: the answer goes on, and nothing else has happened that would come first.
+    fn flow(&mut self) -> Option<AgentEvent> {
+        while let Some(id) = self.flowing.take() {
+            let waits = self.held.is_some() || !self.round_over || !self.line.inbox.is_empty();
+            if waits || self.line.cancel.is_cancelled() {
+                return None;
+            }
+            let reply = self.tasks.poll_on(id)?;
+            self.look_at_the_clock();
+            match self.state.flow(self.now, id, reply) {
+                Ok(event) => {
+                    self.flowing = Some(id);
+                    if event.is_some() {
+                        return event;
+                    }
+                }
+                Err(other) => self.held = Some((id, Polled::More(other))),
+            }
+        }
+        None
     }
 
     /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
@@ -489,7 +524,10 @@ impl AgentStream {
 
     fn take_polled(&mut self, id: EffectId, polled: Polled) {
         match polled {
-            Polled::More(reply) => self.step(Input::Reply(id, reply)),
+            Polled::More(reply) => {
+                self.flowing = matches!(reply, Reply::Stream(_)).then_some(id);
+                self.step(Input::Reply(id, reply));
+            }
             Polled::Last(reply) => {
                 self.hear_progress();
                 self.tasks.remove(id);
@@ -535,13 +573,17 @@ impl AgentStream {
     }
 
     fn step(&mut self, input: Input) {
-        // A clock that fails stands still.
-        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
+        self.look_at_the_clock();
         let mut out = std::mem::take(&mut self.scratch);
         self.state.step(&self.config.rules, self.now, input, &mut out);
         self.outputs.extend(out.drain(..));
         self.scratch = out;
         self.publish();
+    }
+
+    /// A clock that fails stands still.
+    fn look_at_the_clock(&mut self) {
+        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
     }
 
     /// Puts what changed where everybody may read it.

@@ -563,8 +563,10 @@ pub fn write_u64(mut n: u64, out: &mut String) {
 pub fn write_str(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
-        let Some((plain, tail)) = rest.split_at_checked(at) else { break };
+    while let Some((plain, tail)) = rest.split_at_checked(plain_length(rest.as_bytes())) {
+        if tail.is_empty() {
+            break;
+        }
         out.push_str(plain);
         let mut chars = tail.chars();
         match chars.next() {
@@ -585,6 +587,30 @@ pub fn write_str(text: &str, out: &mut String) {
     }
     out.push_str(rest);
     out.push('"');
+}
+
+/// How many plain characters a text begins with: those before a quote, a backslash, a control character or the end of
+/// the text. Eight bytes at a time; all of them are ASCII, so the place is a character boundary.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (words, tail) = bytes.as_chunks::<8>();
+    let mut at = 0;
+    for word in words {
+        let w = u64::from_le_bytes(*word);
+        let quote = w ^ (ONES * u64::from(b'"'));
+        let slash = w ^ (ONES * u64::from(b'\\'));
+        let hit = (w.wrapping_sub(ONES * 0x20) & !w)
+            | (quote.wrapping_sub(ONES) & !quote)
+            | (slash.wrapping_sub(ONES) & !slash);
+        if hit & HIGH != 0 {
+            // A borrow makes false hits above a true one only: the lowest is true.
+            return at + (hit & HIGH).trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    at + tail.iter().take_while(is_plain).count()
 }
 
 /// Reads JSON from left to right without building a tree. Every method leaves the reader behind what it read; after
@@ -900,29 +926,8 @@ impl<'a> Reader<'a> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// Where the run of plain characters ends that begins at a place: a quote, a backslash, a control character or the
-    /// end of the text. Eight bytes at a time; all four are ASCII, so the place is a character boundary.
     fn plain_end(&self, start: usize) -> usize {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        const HIGH: u64 = 0x8080_8080_8080_8080;
-        let bytes = self.text.as_bytes().get(start..).unwrap_or_default();
-        let (words, tail) = bytes.as_chunks::<8>();
-        let mut at = start;
-        for word in words {
-            let w = u64::from_le_bytes(*word);
-            let quote = w ^ (ONES * u64::from(b'"'));
-            let slash = w ^ (ONES * u64::from(b'\\'));
-            let hit = (w.wrapping_sub(ONES * 0x20) & !w)
-                | (quote.wrapping_sub(ONES) & !quote)
-                | (slash.wrapping_sub(ONES) & !slash);
-            if hit & HIGH != 0 {
-                // A borrow makes false hits above a true one only: the lowest is true.
-                return at + (hit & HIGH).trailing_zeros() as usize / 8;
-            }
-            at += 8;
-        }
-        let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
-        at + tail.iter().take_while(is_plain).count()
+        start + plain_length(self.text.as_bytes().get(start..).unwrap_or_default())
     }
 
     fn skip_string(&mut self) -> Result<(), JsonError> {

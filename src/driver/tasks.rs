@@ -204,6 +204,23 @@ impl Tasks {
         self.tasks.is_empty()
     }
 
+    /// Polls the model call that gave a piece of its answer right before, if it alone has more to say.
+    pub(super) fn poll_on(&mut self, id: EffectId) -> Option<Reply> {
+        let is_alone = self.woken.with(|queues| {
+            let is_alone = queues.tools.is_empty() && queues.others.len() == 1 && queues.others.contains(&id);
+            if is_alone {
+                queues.others.clear();
+            }
+            is_alone
+        });
+        if !is_alone {
+            return None;
+        }
+        match self.poll(id)? {
+            Polled::More(reply) | Polled::Last(reply) => Some(reply),
+        }
+    }
+
     /// Whether some effect was woken since it was looked at.
     pub(super) fn has_woken(&self) -> bool {
         self.woken.with(|queues| !queues.tools.is_empty() || !queues.others.is_empty())

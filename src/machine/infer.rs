@@ -18,7 +18,7 @@ use crate::table::Table;
 use crate::text;
 use crate::text::contains;
 
-use super::state::{Answer, Ask, AskStep, CacheState, Cut, Phase, Streaming};
+use super::state::{Answer, Ask, AskStep, CacheState, Cut, LoopState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
 
 impl Step<'_> {
@@ -263,30 +263,14 @@ impl Step<'_> {
         }
     }
 
-    /// The hot path: a piece of the answer that streams changes nothing but the answer. Gives back what is none.
+    /// A piece of the answer that streams changes nothing but the answer. Gives back what is none.
     pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
-        use AssistantMessageEvent as E;
-        let Phase::Asking(ask) = &mut self.s.phase else { return Some(reply) };
-        let AskStep::Streaming(streaming) = &mut ask.step else { return Some(reply) };
-        match reply {
-            Reply::Stream(
-                event @ (E::TextDelta { .. } | E::ThinkingDelta { .. } | E::ToolCallDelta { .. }),
-            ) if streaming.effect == id => {
-                streaming.last_life = self.now;
-                streaming.alive = true;
-                match streaming.assembler.push(event) {
-                    Ok(Some(delta)) if !delta.text.is_empty() => {
-                        self.out.push(Output::Event(AgentEvent::MessageUpdate(delta)));
-                        None
-                    }
-                    Ok(_) => None,
-                    Err(text) => {
-                        let text = ["stream error: ", &text].concat();
-                        Some(Reply::Stream(E::Error(ErrorInfo::new(ErrorKind::Unknown, text))))
-                    }
-                }
+        match self.s.flow(self.now, id, reply) {
+            Ok(event) => {
+                self.out.extend(event.map(Output::Event));
+                None
             }
-            reply => Some(reply),
+            Err(reply) => Some(reply),
         }
     }
 
@@ -529,6 +513,38 @@ impl Step<'_> {
         self.s.turn.view = None;
         self.append_arrived();
         self.prepare(true);
+    }
+}
+
+impl LoopState {
+    /// The hot path, which needs no rules: takes a piece of the answer that streams and gives the event to tell. What
+    /// is no such piece comes back.
+    #[allow(
+        clippy::result_large_err,
+        reason = "what comes back is handed on at once; a box would cost one per answer"
+    )]
+    pub(crate) fn flow(&mut self, now: u64, id: EffectId, reply: Reply) -> Result<Option<AgentEvent>, Reply> {
+        use AssistantMessageEvent as E;
+        let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };
+        let AskStep::Streaming(streaming) = &mut ask.step else { return Err(reply) };
+        match reply {
+            Reply::Stream(
+                event @ (E::TextDelta { .. } | E::ThinkingDelta { .. } | E::ToolCallDelta { .. }),
+            ) if streaming.effect == id => {
+                streaming.last_life = now;
+                streaming.alive = true;
+                match streaming.assembler.push(event) {
+                    Ok(delta) => {
+                        Ok(delta.filter(|delta| !delta.text.is_empty()).map(AgentEvent::MessageUpdate))
+                    }
+                    Err(text) => {
+                        let text = ["stream error: ", &text].concat();
+                        Err(Reply::Stream(E::Error(ErrorInfo::new(ErrorKind::Unknown, text))))
+                    }
+                }
+            }
+            reply => Err(reply),
+        }
     }
 }
 

@@ -46,7 +46,7 @@ struct Slot {
 }
 
 enum SlotKind {
-    Once { answer: Option<Result<String, String>>, updates: Option<Updates> },
+    Once { answer: Option<Result<Value, String>>, updates: Option<Updates> },
     Stream(Incoming),
 }
 
@@ -172,12 +172,12 @@ impl Desk {
         });
     }
 
-    pub(super) fn resolve(&self, slot: SlotId, result: Result<&str, &str>) {
+    pub(super) fn resolve(&self, slot: SlotId, result: Result<Value, String>) {
         self.receive(slot, |kind| match kind {
-            SlotKind::Once { answer, .. } => *answer = Some(result.map(str::to_owned).map_err(str::to_owned)),
+            SlotKind::Once { answer, .. } => *answer = Some(result),
             SlotKind::Stream(incoming) => {
-                let text = result.err().unwrap_or("the stream was answered at once");
-                let info = Value::parse(text).ok().and_then(|value| ErrorInfo::from_json(&value).ok());
+                let text = result.err().unwrap_or_else(|| "the stream was answered at once".to_owned());
+                let info = Value::parse(&text).ok().and_then(|value| ErrorInfo::from_json(&value).ok());
                 let info = info.unwrap_or_else(|| ErrorInfo::new(ErrorKind::Unknown, text));
                 incoming.events.push_back(AssistantMessageEvent::Error(info));
                 incoming.ended = true;
@@ -308,7 +308,6 @@ impl Future for Answer {
                 slots.remove(&self.slot);
                 self.done = true;
                 drop(slots);
-                let answer = answer.and_then(|text| Value::parse(&text).map_err(|error| error.text()));
                 Poll::Ready(answer)
             }
             None => {

@@ -43,9 +43,6 @@ struct Instance {
     agents: Table<u32, Rc<AgentEntry>>,
     runs: Table<u32, Rc<RunEntry>>,
     handles: u32,
-    /// What JavaScript writes response bytes into.
-    input: Vec<u8>,
-    outbox: Outbox,
 }
 
 struct AgentEntry {
@@ -70,6 +67,9 @@ struct RunEntry {
 
 thread_local! {
     static INSTANCE: RefCell<Instance> = RefCell::default();
+    /// What JavaScript writes response bytes into.
+    static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static OUTBOX: RefCell<Outbox> = RefCell::default();
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -221,49 +221,54 @@ pub fn run_new(
 }
 
 /// Goes on with a run as far as it can without an answer from outside and without leaving its listeners behind.
-/// Whoever calls has told them everything of the batches before. Gives `true` when there is a batch in the outbox.
+/// Whoever calls has told them everything of the batches before. The first `size` bytes of the input belong to the
+/// response at `slot`. Gives 1 when there is a batch in the outbox, 2 when the run goes on as soon as that was told.
 #[wasm_bindgen]
-pub fn run_poll(handle: u32, now: f64) -> bool {
+pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
     set_now(now);
-    run_entry(handle).is_some_and(|run| poll(&run))
+    let Some(run) = run_entry(handle) else { return 0 };
+    if size > 0 {
+        INPUT.with_borrow(|input| leave(&run, |desk| desk.feed(slot, input.get(..size).unwrap_or_default())));
+    }
+    OUTBOX.with(|outbox| match outbox.try_borrow_mut() {
+        Ok(mut outbox) => poll(&run, &mut outbox),
+        Err(_) => 0,
+    })
 }
 
-fn poll(run: &RunEntry) -> bool {
+fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     // A rule of the host may call in while its own run is polled: the waker has noted it, that is enough.
-    let Ok(mut stream) = run.stream.try_borrow_mut() else { return false };
-    let mut outbox = INSTANCE.with(|instance| std::mem::take(&mut instance.borrow_mut().outbox));
+    let Ok(mut stream) = run.stream.try_borrow_mut() else { return 0 };
     outbox.clear();
     let mut sent = run.sent.borrow_mut();
     run.woken.polling.store(true, Ordering::Relaxed);
-    let ended = desk::with(&run.desk, || {
+    let next = desk::with(&run.desk, || {
         loop {
             run.woken.woken.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(&run.waker);
             match stream.poll_output(&mut cx, outbox.is_empty()) {
                 Poll::Ready(Next::Event(event)) => {
-                    run.desk.flush(&mut outbox);
+                    run.desk.flush(outbox);
                     outbox.history(&mut sent, &run.desk, &run.published.borrow());
                     outbox.event(&mut sent, &run.desk, &event);
                 }
-                Poll::Ready(Next::Barrier) => break false,
-                Poll::Ready(Next::End) => break true,
+                Poll::Ready(Next::Barrier) => break 2,
+                Poll::Ready(Next::End) => break 0,
                 Poll::Pending if run.woken.woken.load(Ordering::Relaxed) => {}
-                Poll::Pending => break false,
+                Poll::Pending => break 1,
             }
         }
     });
     outbox.history(&mut sent, &run.desk, &run.published.borrow());
-    run.desk.flush(&mut outbox);
+    run.desk.flush(outbox);
     run.woken.polling.store(false, Ordering::Relaxed);
     drop((sent, stream));
-    settle_receipts(&run.agent, &mut outbox);
-    if ended {
+    settle_receipts(&run.agent, outbox);
+    if next == 0 {
         outbox.end(run.stream.borrow().state().output());
     }
-    let anything = !outbox.is_empty();
     outbox.publish();
-    INSTANCE.with(|instance| instance.borrow_mut().outbox = outbox);
-    anything
+    if outbox.is_empty() { 0 } else { next.max(1) }
 }
 
 fn settle_receipts(entry: &AgentEntry, outbox: &mut Outbox) {
@@ -283,35 +288,31 @@ fn settle_receipts(entry: &AgentEntry, outbox: &mut Outbox) {
 /// Where the control block stands: see `outbox.rs`.
 #[wasm_bindgen]
 pub fn control() -> *const u32 {
-    INSTANCE.with(|instance| instance.borrow().outbox.control())
+    OUTBOX.with_borrow(Outbox::control)
 }
 
 /// Where response bytes are to be written; there is room for `size`.
 #[wasm_bindgen]
 pub fn input(size: usize) -> *const u8 {
-    INSTANCE.with(|instance| {
-        let input = &mut instance.borrow_mut().input;
-        if input.len() < size {
-            input.resize(size.next_power_of_two().max(1 << 16), 0);
-        }
+    INPUT.with_borrow_mut(|input| {
+        input.resize(size.max(input.len()), 0);
         input.as_ptr()
     })
 }
 
 /// Leaves something at a run's desk. What follows from it comes by `run_poll`: a listener that calls in while a batch
 /// is told must not make another one.
-fn at_desk(handle: u32, leave: impl FnOnce(&Desk)) {
+fn at_desk(handle: u32, work: impl FnOnce(&Desk)) {
     if let Some(run) = run_entry(handle) {
-        leave(&run.desk);
+        leave(&run, work);
     }
 }
 
-/// The first `size` bytes of the input belong to a response.
-#[wasm_bindgen]
-pub fn feed(handle: u32, slot: SlotId, size: usize) {
-    let input = INSTANCE.with(|instance| std::mem::take(&mut instance.borrow_mut().input));
-    at_desk(handle, |desk| desk.feed(slot, input.get(..size).unwrap_or_default()));
-    INSTANCE.with(|instance| instance.borrow_mut().input = input);
+/// Who leaves something polls too: the run needs not ask for it.
+fn leave(run: &RunEntry, work: impl FnOnce(&Desk)) {
+    let polling = run.woken.polling.swap(true, Ordering::Relaxed);
+    work(&run.desk);
+    run.woken.polling.store(polling, Ordering::Relaxed);
 }
 
 /// A response is over.
@@ -340,15 +341,16 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
     at_desk(handle, |desk| desk.stream_delta(slot, kind, index, delta));
 }
 
-/// An effect has its answer, JSON; see `ports.rs` for what each answers.
+/// An effect has its answer, a text or JSON; see `ports.rs` for what each answers.
 #[wasm_bindgen]
-pub fn resolve(handle: u32, slot: SlotId, answer: &str) {
-    at_desk(handle, |desk| desk.resolve(slot, Ok(answer)));
+pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
+    let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
+    at_desk(handle, |desk| desk.resolve(slot, answer.map_err(|error| error.text())));
 }
 
 /// An effect failed; why.
 #[wasm_bindgen]
-pub fn reject(handle: u32, slot: SlotId, reason: &str) {
+pub fn reject(handle: u32, slot: SlotId, reason: String) {
     at_desk(handle, |desk| desk.resolve(slot, Err(reason)));
 }
 

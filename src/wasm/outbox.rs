@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use crate::driver::Published;
 use crate::event::AgentEvent;
+use crate::id_map::IdMap;
 use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_u64};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use crate::stream::{Delta, DeltaKind};
-use crate::table::Table;
 
 use super::desk::{Desk, SlotId};
 
@@ -58,6 +58,10 @@ mod kind {
     pub(super) const PROPOSED: u32 = 19;
     /// `tool_execution_start` with the call's own arguments; the text is the call's id.
     pub(super) const TOOL_START: u32 = 20;
+    /// `turn_start`; the turn.
+    pub(super) const TURN_START: u32 = 21;
+    /// `message_start`.
+    pub(super) const MESSAGE_START: u32 = 22;
 }
 
 /// What JavaScript has of a run, besides the history that the desk mirrors.
@@ -67,9 +71,9 @@ pub(super) struct Sent {
     /// The last answer of the history.
     answer: Option<Rc<AssistantMessage>>,
     /// The arguments of its calls.
-    arguments: Table<String, RawJson>,
+    arguments: IdMap<String, RawJson>,
     /// The results of this turn.
-    results: Table<String, Rc<ToolResultMessage>>,
+    results: IdMap<String, Rc<ToolResultMessage>>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
 }
@@ -188,6 +192,8 @@ impl Outbox {
     pub(super) fn event(&mut self, sent: &mut Sent, desk: &Desk, event: &AgentEvent) {
         match event {
             AgentEvent::MessageUpdate(delta) => self.delta(sent, delta),
+            AgentEvent::TurnStart { turn_index } => self.entry(kind::TURN_START, *turn_index, |_| {}),
+            AgentEvent::MessageStart => self.entry(kind::MESSAGE_START, 0, |_| {}),
             AgentEvent::MessageEnd { message } if sent.has_answer(message) => {
                 sent.call = None;
                 self.entry(kind::MESSAGE_END, 0, |_| {});
@@ -216,7 +222,7 @@ impl Outbox {
                     object.field("results", &ids);
                     object.end();
                 });
-                sent.results.clear();
+                sent.results = IdMap::default();
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 let mirror = desk.mirror.borrow();
@@ -287,8 +293,10 @@ impl Sent {
         match message {
             AgentMessage::Assistant(answer) => {
                 self.answer = Some(answer.clone());
-                self.arguments =
-                    answer.tool_calls().map(|call| (call.call_id.clone(), call.arguments.clone())).collect();
+                self.arguments = IdMap::default();
+                for call in answer.tool_calls() {
+                    self.arguments.insert(call.call_id.clone(), call.arguments.clone());
+                }
             }
             AgentMessage::ToolResult(result) => {
                 self.results.insert(result.call_id.clone(), result.clone());

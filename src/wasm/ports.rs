@@ -12,7 +12,7 @@ use futures::stream::LocalBoxStream;
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
 use crate::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::message::AgentMessage;
+use crate::message::{AgentMessage, ContentBlock};
 use crate::policy::Transform;
 use crate::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
@@ -68,7 +68,7 @@ impl AgentTool for JsTool {
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
         let effect = effect("tool", |object| {
             object.field("name", &context.tool_name).field("callId", &context.call_id);
-            object.field("arguments", context.arguments.as_str());
+            object.field("arguments", &context.arguments);
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));
         Box::pin(async move {
@@ -80,8 +80,12 @@ impl AgentTool for JsTool {
     }
 }
 
-/// `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
+/// A text, `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
 fn read_outcome(answer: &Value) -> ToolOutcome {
+    if let Some(text) = answer.as_str() {
+        let content = vec![ContentBlock::text(text)];
+        return ToolOutcome::Completed(AgentToolResult { content, ..AgentToolResult::default() });
+    }
     let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
     if let Some(text) = text("failed") {
         return ToolOutcome::Failed(text);

@@ -273,3 +273,41 @@ test("messages are written and read as the native half does", async () => {
     assert.deepEqual(JSON.parse(JSON.stringify(fromCheckpoint({ ...checkpoint, messages: [written] }).messages)), [message]);
   }
 });
+
+test("whatever is given as a checkpoint is taken or refused with a reason", async () => {
+  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const saved = [];
+  for (const until of [3, 9, asked, asked + 4]) saved.push((await live(world(), { until })).saved);
+  const values = [null, 0, -1, 7, true, "", "x", [], {}, [1], { a: 1 }];
+  let dice = 7;
+  const roll = (/** @type {number} */ n) => (dice = (dice * 1_103_515_245 + 12_345) % 2_147_483_648) % n;
+  let taken = 0;
+  for (let i = 0; i < 3_000; i++) {
+    const checkpoint = JSON.parse(saved[roll(saved.length)]);
+    for (let changes = 1 + roll(2); changes > 0; changes--) {
+      // Down a random path, to something that is put in the place of something else.
+      let at = checkpoint;
+      for (;;) {
+        const keys = Object.keys(at);
+        const key = keys[roll(keys.length)];
+        if (key === undefined) break;
+        if (typeof at[key] === "object" && at[key] !== null && roll(5) > 0) at = at[key];
+        else {
+          if (roll(4) === 0) delete at[key];
+          else at[key] = values[roll(values.length)];
+          break;
+        }
+      }
+    }
+    try {
+      const agent = Agent.restore(checkpoint, options(world()));
+      taken++;
+      agent.checkpoint();
+      agent.reset();
+    } catch (error) {
+      assert.equal(/** @type {any} */ (error).name, "AgentError", `${/** @type {any} */ (error).stack}\n${JSON.stringify(checkpoint)}`);
+      assert.notEqual(/** @type {any} */ (error).code, "internal", JSON.stringify(checkpoint));
+    }
+  }
+  assert.ok(taken > 300 && taken < 2_900, `${taken} were taken`);
+});

@@ -62,6 +62,21 @@ test("onError that fails changes nothing", async () => {
   assert.deepEqual([result.error.code, result.error.message], ["auth", "no key"]);
 });
 
+test("of several hooks none is told after one that stopped the run, and all are told of an error", async () => {
+  /** @type {string[]} */
+  const told = [];
+  /** @type {Agent} */
+  const stops = new Agent({
+    model: scripted(["never"]),
+    hooks: [{ beforeInference: () => void stops.abort("no") }, { beforeInference: () => void told.push("too late") }],
+  });
+  assert.equal((await hear(stops.prompt("go"))).result.stopReason, "aborted");
+  const fails = { onError: async () => { throw new Error("worse"); } };
+  const model = scripted([{ error: { code: "auth", message: "no key" } }]);
+  await hear(new Agent({ model, hooks: [fails, { onError: () => void told.push("told") }] }).prompt("go"));
+  assert.deepEqual(told, ["told"]);
+});
+
 test("compaction: the engine of the host makes room, in the same turn", async () => {
   const { model, requests } = asked([overflow, "fine"]);
   const kept = { role: "user", content: [{ type: "text", text: "in short" }], timestamp: 1 };
@@ -105,6 +120,44 @@ test("fallback: the next model answers when the retries of the first are used up
   assert.equal(heard.result.text, "here");
   assert.deepEqual(heard.all("model_fallback").map(({ from, to }) => [from, to]), [["scripted", "spare"]]);
   assert.deepEqual(heard.all("retry_attempt").map(({ attempt, delayMs }) => [attempt, delayMs]), [[1, 1000]]);
+});
+
+test("a policy that promises a verdict or injects what is no message is told so; the others still decide", async () => {
+  const report = console.error;
+  /** @type {string[]} */
+  const told = [];
+  console.error = (/** @type {any[]} */ ...words) => void told.push(String(words[1]?.message));
+  try {
+    const policies = {
+      preTurn: [/** @type {any} */ (async () => ({ stop: "later" })), () => ({ inject: ["a note"] }), /** @type {any} */ (() => ({ inject: [7] })), () => ({ inject: ["another"] })],
+      preDispatch: [/** @type {any} */ (async () => { throw new Error("later"); })],
+    };
+    const { model, requests } = asked([call("quick"), "ok"]);
+    const { result } = await hear(new Agent({ model, tools: [quick], policies, maxTurns: 1 }).prompt("go"));
+    assert.deepEqual([result.stopReason, requests[0]], ["max_turns", ["go", "a note", "another"]]);
+    assert.match(told.join(" | "), /must decide at once.*inject must be.*must decide at once/);
+  } finally {
+    console.error = report;
+  }
+});
+
+test("a dynamic prompt and a conversion that promise are errors that say so", async () => {
+  const prompt = await hear(new Agent({ model: scripted(["never"]), dynamicSystemPrompt: /** @type {any} */ (async () => "later") }).prompt("go"));
+  assert.match(prompt.result.error.message, /dynamic system prompt.*at once.*promise/i);
+  const converted = await hear(new Agent({ model: scripted(["never"]), convertToLlm: /** @type {any} */ (async () => null) }).prompt("go"));
+  assert.equal(converted.result.error?.code, "hook");
+});
+
+test("a history with what only its provider understands is gone on from", async () => {
+  const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+  const data = { type: "server_tool_use", id: "s1" };
+  const messages = /** @type {any[]} */ ([
+    { role: "user", content: [{ type: "text", text: "hi" }], timestamp: 1 },
+    { role: "assistant", content: [{ type: "raw", data }, { type: "text", text: "yes" }], provider: "p", model: "m", usage, stopReason: "stop", timestamp: 1 },
+  ]);
+  const agent = new Agent({ model: scripted(["on"]), messages });
+  assert.equal((await hear(agent.prompt("go"))).result.text, "on");
+  assert.deepEqual(/** @type {any} */ (agent.messages[1]).content[0], { type: "raw", data });
 });
 
 test("approval: rules by name, what is not named by `default`, deny in every mode", async () => {

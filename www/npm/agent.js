@@ -260,7 +260,7 @@ class Core {
   host() {
     const ref = new WeakRef(this);
     return {
-      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.pollSoon(),
+      wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.wake(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
       timing: (/** @type {boolean} */ isOn) => ref.deref()?.time(isOn ? 1 : -1),

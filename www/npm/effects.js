@@ -9,42 +9,73 @@ import { transformAnswer } from "./rules.js";
 import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
 
+/** An effect that is on. Most never look at their signal, so it is made for those that do. */
+export class Slot {
+  constructor() {
+    /** @type {AbortController | undefined} */
+    this.controller = undefined;
+    this.aborted = false;
+    /** An error, or the text of one. @type {any} */
+    this.reason = undefined;
+    /** Whether it is a response that is being read. */
+    this.reading = false;
+    /** @type {any} */
+    this.timer = undefined;
+  }
+
+  get signal() {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.aborted) this.abort(this.reason);
+    }
+    return this.controller.signal;
+  }
+
+  /** @param {any} reason */
+  abort(reason) {
+    this.aborted = true;
+    this.reason = reason;
+    this.controller?.abort(typeof reason === "string" ? new DOMException(reason, "AbortError") : reason);
+  }
+}
+
 /**
  * Begins an effect.
  * @param {any} run @param {number} slot @param {any} effect
  */
 export function begin(run, slot, effect) {
-  const controller = new AbortController();
-  run.slots.set(slot, controller);
-  const work = EFFECTS[effect.kind](run, slot, effect, controller.signal);
+  const state = new Slot();
+  run.slots.set(slot, state);
+  const work = EFFECTS[effect.kind](run, slot, effect, state);
   // What cannot be told as JSON is a failure like any other.
   const wakes = effect.kind === "tool" ? "soon" : "now";
   if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
 }
 
-/** @type {Record<string, (run: any, slot: number, effect: any, signal: AbortSignal) => Promise<any> | void>} */
+/** @type {Record<string, (run: any, slot: number, effect: any, state: Slot) => Promise<any> | void>} */
 const EFFECTS = {
-  http(run, slot, effect) {
-    const controller = run.slots.get(slot);
-    pump(run, slot, effect, controller)
-      .catch((error) => run.fail(slot, error, networkError(error, effect.url, controller.reading)))
-      .finally(() => clearTimeout(controller.timer));
+  http(run, slot, effect, state) {
+    pump(run, slot, effect, state)
+      .catch((error) => run.fail(slot, error, networkError(error, effect.url, state.reading)))
+      .finally(() => clearTimeout(state.timer));
   },
 
-  stream(run, slot, effect, signal) {
+  stream(run, slot, effect, { signal }) {
     iterate(run, slot, effect, signal).catch((error) => run.fail(slot, error, infoOf(error)));
   },
 
-  tool: (run, slot, effect, signal) => execute(run, slot, effect, signal),
+  tool: execute,
 
-  async key({ core }, slot, { provider }) {
+  async key(run, slot, { provider }) {
+    const { core } = run;
     const { getApiKey } = core.options;
     const own = core.models.find((/** @type {any} */ model) => typeof model[SETUP]?.apiKey === "function" && core.providerOf(model) === provider) ?? core.models[0];
     const fromModel = own[SETUP]?.apiKey;
-    return (await getApiKey?.(provider)) ?? (typeof fromModel === "function" ? await fromModel() : fromModel) ?? null;
+    const key = await getApiKey?.(provider);
+    return key ?? (typeof fromModel === "function" && run.stopping === undefined ? await fromModel() : fromModel) ?? null;
   },
 
-  async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, signal) {
+  async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
     const request = { callId, toolName, arguments: args, requiresApproval, runId: run.runId };
     return toDecision(await run.core.options.approveTool(request, { signal }));
   },
@@ -52,15 +83,24 @@ const EFFECTS = {
   async hook(run, slot, { stage, kind, ...told }) {
     const context = { runId: run.runId, ...told };
     if (context.messages) context.messages = run.resolveRefs(context.messages);
-    for (const hooks of [run.core.options.hooks].flat()) await hooks[stage]?.(context);
+    for (const hooks of [run.core.options.hooks].flat()) {
+      // The one before may have stopped the run: then nobody else is told.
+      if (run.stopping !== undefined) break;
+      try {
+        await hooks[stage]?.(context);
+      } catch (error) {
+        // What fails while it is told of an error changes nothing.
+        if (stage !== "onError") throw error;
+      }
+    }
     return null;
   },
 
-  async transform({ core, log }, slot, { overflow, cached }, signal) {
+  async transform({ core, log }, slot, { overflow, cached }, { signal }) {
     return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal, { cachedMessages: cached }), log);
   },
 
-  async compact({ core, log }, slot, effect, signal) {
+  async compact({ core, log }, slot, effect, { signal }) {
     const { messages, report } = await core.options.compaction.engine(log, core.models[0], signal);
     const answer = transformAnswer({ messages, report: report ?? {} }, log);
     return { messages: answer?.replace, report: answer?.report };
@@ -69,7 +109,7 @@ const EFFECTS = {
   steering: promised,
   followUp: promised,
 
-  async sleep({ core }, slot, { ms }, signal) {
+  async sleep({ core }, slot, { ms }, { signal }) {
     await core.options.host.sleep(ms, signal);
     return null;
   },
@@ -84,33 +124,39 @@ async function promised({ core }, slot, { promise }) {
 
 /**
  * One tool call: the engine gets a result in any case. It begins when all calls that start with it have been told.
- * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
+ * @param {any} run @param {number} slot @param {any} effect @param {Slot} state
  */
-async function execute(run, slot, effect, signal) {
+async function execute(run, slot, effect, state) {
   const { core } = run;
   const { name, callId } = effect;
   const prepared = core.toolOf(name);
   await undefined;
-  if (signal.aborted) return;
+  if (state.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
     const check = core.checked.get(callId);
     core.checked.delete(callId);
     const checked = check instanceof Promise ? await check : check;
     if (checked?.error) return { invalid: checked.error };
-    const output = await prepared.definition.execute(checked ? checked.value : JSON.parse(effect.arguments), {
-      callId, toolName: name, runId: run.runId, sessionId: core.sessionId, signal,
+    const output = await prepared.definition.execute(checked ? checked.value : effect.arguments, {
+      callId, toolName: name, runId: run.runId, sessionId: core.sessionId,
+      get signal() {
+        return state.signal;
+      },
       // The AI SDK's names for the same things.
-      toolCallId: callId, abortSignal: signal,
+      toolCallId: callId,
+      get abortSignal() {
+        return state.signal;
+      },
       messages: run.log,
       state: sessionState(run, slot),
       [SUBAGENT_EVENT]: (/** @type {any} */ event) => run.subagentEvent(slot, JSON.stringify(event)),
       update(/** @type {unknown} */ partial) {
-        if (!signal.aborted) run.update(slot, updateText(partial));
+        if (!state.aborted) run.update(slot, updateText(partial));
       },
     });
     if (output === CANCELLED) return { cancelled: true };
-    return toResult(output);
+    return typeof output === "string" ? output : toResult(output);
   } catch (error) {
     core.noteThrown(error);
     return { failed: textOf(error) };
@@ -164,21 +210,26 @@ function quietly(work) {
 
 /**
  * A request over HTTP: whole reads go to the engine as they come.
- * @param {any} run @param {number} slot @param {any} effect @param {any} controller
+ * @param {any} run @param {number} slot @param {any} effect @param {Slot} state
  */
-async function pump(run, slot, { url, headers, model }, controller) {
-  const { signal } = controller;
+async function pump(run, slot, { url, headers, model }, state) {
   const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
-  const response = await fetchIt(url, { method: "POST", headers, body, signal });
-  if (signal.aborted) return;
+  const init = {
+    method: "POST", headers, body,
+    get signal() {
+      return state.signal;
+    },
+  };
+  const response = await fetchIt(url, init);
+  if (state.aborted) return quietly(() => response.body?.cancel());
   if (!response.ok) {
     const bytes = await bounded(response);
     return run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);
   }
   if (!response.body) return run.feedEnd(slot);
   const reader = response.body.getReader();
-  controller.reading = true;
+  state.reading = true;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return run.feedEnd(slot);

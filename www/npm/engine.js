@@ -50,7 +50,7 @@ export function bury(broken, error) {
 export const KIND = /** @type {const} */ ({
   TEXT: 1, THINKING: 2, ARGUMENTS: 3, CALL: 4, EVENT: 5, APPEND: 6, APPEND_ANSWER: 7, APPEND_RESULT: 8, TRUNCATE: 9,
   COPY: 10, EFFECT: 11, CANCEL: 12, RECEIPT: 13, END: 14, MESSAGE_END: 15, TOOL_END: 16, TURN_END: 17, AGENT_END: 18,
-  PROPOSED: 19, TOOL_START: 20,
+  PROPOSED: 19, TOOL_START: 20, TURN_START: 21, MESSAGE_START: 22,
 });
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -74,9 +74,13 @@ export class Engine {
     this.control = glue.control() >>> 2;
     this.words = new Uint32Array(this.memory.buffer);
     this.bytes = new Uint8Array(this.memory.buffer);
-    /** The numbers of the batch, copied out: whoever hears of it may call in and change the memory. */
-    this.table = new Uint32Array(0);
+    /** How many bytes may be written at `room`. */
+    this.size = 0;
+    this.room = 0;
+    /** The text of the batch, and its first entry. */
     this.text = "";
+    this.kind = 0;
+    this.number = 0;
   }
 
   /** Views die when the memory grows. */
@@ -87,20 +91,29 @@ export class Engine {
     }
   }
 
-  /** Copies the outbox: `table`, three numbers per entry, and `text`. */
+  /**
+   * Copies the outbox: whoever hears of it may call in and change the memory. Gives the table, three numbers per entry;
+   * nothing where there is one entry alone, as there is for most reads.
+   */
   read() {
     this.refresh();
     const { words, control } = this;
     const at = words[control] >>> 2;
-    this.table = words.slice(at, at + words[control + 1]);
+    const length = words[control + 1];
     this.text = decode(this.bytes, words[control + 2], words[control + 3]);
+    this.kind = words[at];
+    this.number = words[at + 1];
+    return length === 3 ? undefined : words.slice(at, at + length);
   }
 
   /** Writes the bytes of a response where wasm expects them. @param {Uint8Array} bytes */
   write(bytes) {
-    const at = this.glue.input(bytes.length);
+    if (bytes.length > this.size) {
+      this.size = Math.max(bytes.length, 1 << 16);
+      this.room = this.glue.input(this.size);
+    }
     this.refresh();
-    this.bytes.set(bytes, at);
+    this.bytes.set(bytes, this.room);
   }
 }
 

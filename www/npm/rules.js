@@ -2,7 +2,7 @@
 // The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The other half is
 // src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
 
-import { misuse, textOf } from "./errors.js";
+import { kindOf, misuse, textOf } from "./errors.js";
 import { messagesOf, toMessage } from "./messages.js";
 
 /**
@@ -51,7 +51,7 @@ const RULES = {
   },
 
   preDispatch(core, { policy, ...call }) {
-    const verdict = quietly(core, () => core.options.policies.preDispatch[policy](call));
+    const verdict = quietly(core, () => atOnce(core.options.policies.preDispatch[policy](call)));
     const { stop, skip, inject, arguments: args } = typeof verdict === "object" ? verdict ?? {} : {};
     if (stop !== undefined) return { stop: String(stop) };
     if (skip !== undefined) return { skip: String(skip) };
@@ -61,7 +61,11 @@ const RULES = {
   steering: (core) => polled(core, core.options.getSteeringMessages()),
   followUp: (core) => polled(core, core.options.getFollowUpMessages()),
 
-  dynamicSystemPrompt: (core) => core.options.dynamicSystemPrompt(),
+  dynamicSystemPrompt(core) {
+    const text = core.options.dynamicSystemPrompt() ?? "";
+    if (typeof text !== "string") throw misuse(`it must give a text at once, got ${kindOf(text)}`);
+    return text;
+  },
 
   resultTexts: (core, { cause, call, detail }) => core.options.resultTexts[cause]?.(call, detail),
 
@@ -122,9 +126,13 @@ function polled(core, answer) {
 function verdicts(core, policies, context) {
   const inject = [];
   for (const policy of policies) {
-    const verdict = quietly(core, () => policy(context));
+    const verdict = quietly(core, () => {
+      const { stop, inject: messages } = atOnce(policy(context)) ?? {};
+      // What is no message is an error of this policy alone.
+      return { stop, inject: messages?.map((/** @type {any} */ m) => (m?.role === "assistant" ? m : toMessage(m, "inject"))) };
+    });
     if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
-    for (const message of verdict?.inject ?? []) inject.push(message?.role === "assistant" ? message : toMessage(message, "inject"));
+    inject.push(...(verdict?.inject ?? []));
   }
   return inject.length > 0 ? { inject } : undefined;
 }
@@ -132,6 +140,13 @@ function verdicts(core, policies, context) {
 /** A call as text, to compare it. @param {any} call */
 function written({ callId, toolName, arguments: args }) {
   return JSON.stringify([callId, toolName, args]);
+}
+
+/** A policy that promises a verdict has none: better told than a stop that nobody obeys. @param {any} verdict */
+function atOnce(verdict) {
+  if (typeof verdict?.then !== "function") return verdict;
+  verdict.then(undefined, () => {});
+  throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
 }
 
 /** @param {any} core @param {() => any} call */

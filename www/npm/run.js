@@ -89,7 +89,7 @@ export class Driver {
     this.turn = undefined;
     /** Whether somebody iterates, or has. */
     this.iterated = false;
-    /** @type {Map<number, AbortController>} */
+    /** @type {Map<number, import("./effects.js").Slot>} */
     this.slots = new Map();
     /** Events for the iterator, while there is one. @type {any[] | undefined} */
     this.queue = undefined;
@@ -105,11 +105,22 @@ export class Driver {
     this.arguments = new Map();
     /** @type {any} */
     this.answer = undefined;
+    /** The answer that `calls` are of. @type {any} */
+    this.callsOf = undefined;
+    /** @type {Map<string, any>} */
+    this.calls = new Map();
     /** @type {any} */
     this.before = undefined;
+    /** Whether a batch is being told. */
+    this.draining = false;
+    /** Whether the engine has more to do when it is told. */
+    this.again = false;
+    /** @type {any} */
+    this.engine = undefined;
     /** How many turns of the microtask queue until it polls; 0: it is not about to. */
     this.waking = 0;
-    /** Held back for `coalesceMs`. @type {any} */
+    this.coalesceMs = core.options.coalesceMs ?? 0;
+    /** Held back for so long. @type {any} */
     this.held = undefined;
     /** @type {any} */
     this.error = undefined;
@@ -157,22 +168,38 @@ export class Driver {
     return this.core.now();
   }
 
-  /** Tells what the engine has to say, and goes on until it waits for an answer. */
-  poll() {
+  /**
+   * Tells what the engine has to say, and goes on until it waits for an answer.
+   * @param {number} [slot] of a response @param {number} [size] so many of its bytes lie in the engine's memory
+   */
+  poll(slot = 0, size = 0) {
     // Whoever calls in while a batch is told is heard as soon as it is told: the loop below asks again.
-    if (this.draining || this.ended || this.handle === 0) return;
+    if (this.draining) return void (this.again = true);
+    if (this.ended || this.handle === 0) return;
     const { engine } = this;
     // A rule called: the engine is at work, for this run or another.
     if (engine.busy) return queueMicrotask(() => this.poll());
     this.draining = true;
     try {
-      while (!this.ended && this.#step()) {
-        engine.read();
-        this.#tell(engine.table, engine.text);
-      }
+      do {
+        const more = this.#step(slot, size);
+        if (more === 0) break;
+        this.again = more === 2;
+        size = 0;
+        const table = engine.read();
+        if (table) this.#tell(table, engine.text);
+        else this.#take(engine.kind, engine.number, engine.text);
+        if (this.rest) this.#tellRest();
+      } while (this.again && !this.ended);
     } finally {
       this.draining = false;
     }
+  }
+
+  /** The engine asks to be polled. */
+  wake() {
+    if (this.draining) this.again = true;
+    else this.pollSoon();
   }
 
   /**
@@ -187,16 +214,20 @@ export class Driver {
     this.poll();
   }
 
-  /** Goes on in the engine, as far as it goes. Whether there is something to tell. */
-  #step() {
+  /**
+   * Goes on in the engine, as far as it goes. 0: there is nothing to tell; 1: there is; 2: there is, and it goes on when
+   * that was told.
+   * @param {number} slot @param {number} size
+   */
+  #step(slot, size) {
     const { core, engine } = this;
     engine.busy = true;
     core.speaking = this;
     try {
-      return engine.glue.run_poll(this.handle, this.now());
+      return engine.glue.run_poll(this.handle, slot, size, this.now());
     } catch (error) {
       core.crashed(error);
-      return false;
+      return 0;
     } finally {
       engine.busy = false;
       core.speaking = undefined;
@@ -227,10 +258,13 @@ export class Driver {
       const number = table[i + 1];
       const piece = text.substring(at, (batch.at = at + table[i + 2]));
       batch.i += 3;
-      if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
-      else this.#entry(kind, number, piece);
+      this.#take(kind, number, piece);
     }
     this.batch = undefined;
+  }
+
+  /** What was kept for later. */
+  #tellRest() {
     for (let later; (later = this.rest?.shift()); ) {
       if (later.event) this.emit(later.event);
       else this.#entry(.../** @type {[number, number, string]} */ (later.entry));
@@ -254,8 +288,7 @@ export class Driver {
       const number = table[batch.i + 1];
       const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
       if (LATER.has(kind)) rest.push({ entry: [kind, number, piece] });
-      else if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
-      else this.#entry(kind, number, piece);
+      else this.#take(kind, number, piece);
     }
     this.capture = undefined;
     this.batch = undefined;
@@ -284,7 +317,7 @@ export class Driver {
       this.core.note(told);
     }
     this.#takeRest();
-    this.rest = [...[event, ...untold].map((event) => ({ event })), .../** @type {Later[]} */ (this.rest)];
+    this.rest = [...[event, ...untold].map((event) => ({ event })), ...(this.rest ?? [])];
   }
 
   /** The run as it stands. */
@@ -303,6 +336,8 @@ export class Driver {
     const waiting = (this.rest ?? []).flatMap(({ event }) => event ?? []);
     const endTold = this.endTold && !queued.some(({ type }) => type === "agent_end");
     const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endTold, this.now())));
+    // It has heard of tools that are done.
+    this.wake();
     if (state.run) state.untold = [...queued, ...waiting, ...state.untold].filter(({ type }) => type !== "agent_end");
     return core.envelope(state, state.run && runId);
   }
@@ -312,6 +347,12 @@ export class Driver {
     const { core, engine, handle } = this;
     if (core.lagging === this) core.lagging = undefined;
     if (engine && !engine.dead) engine.glue.run_drop(handle);
+  }
+
+  /** @param {number} kind @param {number} number @param {string} piece */
+  #take(kind, number, piece) {
+    if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
+    else this.#entry(kind, number, piece);
   }
 
   /** @param {number} kind @param {number} contentIndex @param {string} delta */
@@ -376,13 +417,19 @@ export class Driver {
         return this.#cancel(number);
       case KIND.RECEIPT:
         return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
+      case KIND.TURN_START:
+        this.turn = { turnIndex: number, message: false, answered: false };
+        return this.emit({ type: "turn_start", runId, turnIndex: number });
+      case KIND.MESSAGE_START:
+        if (this.turn) this.turn.message = true;
+        return this.emit({ type: "message_start", runId });
       case KIND.MESSAGE_END:
         if (this.turn) this.turn.answered = true;
         return this.emit({ type: "message_end", runId, message: this.answer });
       case KIND.PROPOSED:
         return this.emit({ type: "tool_calls_proposed", runId, calls: callsOf(this.answer) });
       case KIND.TOOL_START: {
-        const call = callsOf(this.answer).find((candidate) => candidate.callId === piece);
+        const call = this.#callOf(piece);
         return this.emit({ type: "tool_execution_start", runId, callId: piece, toolName: call.toolName, arguments: call.arguments });
       }
       case KIND.TOOL_END: {
@@ -413,10 +460,6 @@ export class Driver {
   /** @param {any} event */
   #note(event) {
     switch (event.type) {
-      case "turn_start":
-        return void (this.turn = { turnIndex: event.turnIndex, message: false, answered: false });
-      case "message_start":
-        return void (this.turn && (this.turn.message = true));
       case "message_end":
         return void (this.turn && (this.turn.answered = true));
       case "message_reset":
@@ -425,6 +468,15 @@ export class Driver {
       case "tool_execution_end":
         return void this.results.set(event.callId, event.result);
     }
+  }
+
+  /** A call of the last answer. @param {string} callId */
+  #callOf(callId) {
+    if (this.callsOf !== this.answer) {
+      this.callsOf = this.answer;
+      this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
+    }
+    return this.calls.get(callId);
   }
 
   #forgetCalls() {
@@ -440,8 +492,7 @@ export class Driver {
   /** Tells one event to everybody. @param {any} event */
   emit(event) {
     if (this.capture) return void this.capture.push({ event });
-    const { coalesceMs } = this.core.options;
-    if (coalesceMs > 0 && this.#hold(event, coalesceMs)) return;
+    if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
     this.#send(event);
   }
 
@@ -534,8 +585,7 @@ export class Driver {
   partialArguments(callId) {
     const kept = this.arguments.get(callId);
     if (!kept) {
-      const call = callsOf(this.answer).find((candidate) => candidate.callId === callId);
-      return call?.arguments;
+      return this.#callOf(callId)?.arguments;
     }
     if (!kept.json) {
       kept.json = new PartialJson();
@@ -561,10 +611,12 @@ export class Driver {
    * @param {number} slot
    */
   #cancel(slot) {
-    const controller = /** @type {any} */ (this.slots.get(slot));
+    const effect = this.slots.get(slot);
     this.slots.delete(slot);
-    if (controller?.reading && this.stopping === undefined) return void (controller.timer = later(() => controller.abort(), 200));
-    controller?.abort(this.abortReason instanceof Error ? this.abortReason : new DOMException(this.stopping ?? "not wanted any more", "AbortError"));
+    if (!effect) return;
+    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.stopping ?? "not wanted any more"));
+    if (effect.reading && this.stopping === undefined) effect.timer = later(stop, 200);
+    else stop();
   }
 
   // ---- answers of effects; what comes for a slot that is gone changes nothing
@@ -572,9 +624,11 @@ export class Driver {
   /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
   resolve(slot, answer, wakes) {
     if (!this.slots.has(slot)) return;
-    const text = JSON.stringify(answer ?? null);
+    // Most tools answer with a text.
+    const isText = typeof answer === "string";
+    const text = isText ? answer : JSON.stringify(answer ?? null);
     this.slots.delete(slot);
-    this.#leave((glue) => glue.resolve(this.handle, slot, text), wakes);
+    this.#leave((glue) => glue.resolve(this.handle, slot, text, isText), wakes);
   }
 
   /** @param {number} slot @param {unknown} error */
@@ -619,7 +673,7 @@ export class Driver {
   feed(slot, bytes) {
     if (this.ended) return;
     this.engine.write(bytes);
-    this.#leave((glue) => glue.feed(this.handle, slot, bytes.length));
+    this.poll(slot, bytes.length);
   }
 
   /** @param {number} slot */

@@ -1,6 +1,7 @@
 //! `cargo xtask NAME`: everything this repository does besides `cargo build`.
 
 mod args;
+mod bench;
 mod conformance;
 mod demo;
 mod fixtures;
@@ -29,8 +30,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "build",
-        usage: "build [--dev]",
-        about: "the npm package, into pkg/; with --dev unoptimised and quick",
+        usage: "build [--dev | --named]",
+        about: "the npm package, into pkg/; with --dev unoptimised and quick, with --named for profilers",
         run: pack::run,
     },
     Command {
@@ -50,6 +51,12 @@ const COMMANDS: &[Command] = &[
         usage: "e2e [NAME...] [--skip NAME] [--list]",
         about: "checks against what must be fetched first: llmock's verdict on our client, a real model",
         run: test::e2e,
+    },
+    Command {
+        name: "bench",
+        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]",
+        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md",
+        run: bench::run,
     },
     Command {
         name: "setup",

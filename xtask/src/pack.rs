@@ -26,15 +26,20 @@ const MANIFEST: &str = "wasm-pack.toml";
 const BOUND_JS: &str = "turnwheel.js";
 const BOUND_WASM: &str = "turnwheel_bg.wasm";
 
-/// `cargo xtask build [--dev]`
+/// `cargo xtask build [--dev | --named]`
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &["--dev"], &[])?;
+    let args = Args::parse(args, &["--dev", "--named"], &[])?;
     args.no_words()?;
-    let kind = if args.has("--dev") { Kind::Dev } else { Kind::Release };
+    let kind = match (args.has("--dev"), args.has("--named")) {
+        (true, _) => Kind::Dev,
+        (_, true) => Kind::Named,
+        _ => Kind::Release,
+    };
     setup::for_build()?;
     let package = build(kind)?;
     match kind {
         Kind::Dev => println!("{} is there, not optimised, so not measured", package.folder.display()),
+        Kind::Named => println!("{} is there, its functions named", package.folder.display()),
         Kind::Release => {
             let sizes = package.sizes()?;
             print!("{}", sizes.table());
@@ -44,11 +49,13 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which of the two packages: the one that is published, or the one for quick turns.
+/// Which of the packages: the one that is published, the one for quick turns, or, for profilers, the published one
+/// with the names of its functions.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Release,
     Dev,
+    Named,
 }
 
 /// What `build` made.
@@ -71,16 +78,22 @@ pub fn build(kind: Kind) -> Result<Built> {
 
     // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
-    let bound = workshop.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, kind, folder))?;
+    let bound = workshop.make("bindgen", (fs::read(&compiled)?, kind == Kind::Named), |folder| {
+        bind(&compiled, kind, folder)
+    })?;
     let loader = fs::read(bound.join(BOUND_JS))?;
     let glue =
         workshop.make("glue", (loader, &lock), |folder| strip_loader(&bound, &folder.join("glue.js")))?;
     let mut wasm = bound.join(BOUND_WASM);
-    if kind == Kind::Release {
-        let flags = &manifest.wasm_opt.flags;
-        let inputs = (fs::read(&wasm)?, flags, &lock);
+    if kind != Kind::Dev {
+        let mut flags = manifest.wasm_opt.flags.clone();
+        if kind == Kind::Named {
+            flags.retain(|flag| flag != "--strip-debug");
+            flags.push("-g".to_owned());
+        }
+        let inputs = (fs::read(&wasm)?, &flags, &lock);
         wasm =
-            workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, flags, &folder.join("out.wasm")))?;
+            workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join("out.wasm")))?;
         wasm.push("out.wasm");
     }
 

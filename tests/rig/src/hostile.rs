@@ -469,7 +469,7 @@ impl World {
                 world.think("async transformer", "async transformer answers", answer)
             })));
         }
-        if dice.chance(50) {
+        if dice.chance(80) {
             let world = self.clone();
             config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
                 let answer = move |world: &World| compact(&world.dice, &messages);
@@ -667,12 +667,12 @@ fn script(dice: &Dice, n: usize) -> VecDeque<Said> {
     use MessageStopReason as S;
     match dice.below(20) {
         0 => {}
-        1..4 => say(E::Error(error(dice))),
-        4 => say(E::Done {
+        1..6 => say(E::Error(error(dice))),
+        6 => say(E::Done {
             stop_reason: *dice.pick(&[S::Pause, S::Refusal, S::Error, S::Aborted]),
             usage: None,
         }),
-        5 => say(E::Done { stop_reason: S::Length, usage: None }),
+        7 => say(E::Done { stop_reason: S::Length, usage: None }),
         _ => say(E::Done { stop_reason: S::Stop, usage: None }),
     }
     script

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The keywords that [`violations`] understands, or says nothing about.
-const KEYWORDS: [&str; 18] = [
+const KEYWORDS: [&str; 36] = [
     "type",
     "properties",
     "required",
@@ -18,6 +18,24 @@ const KEYWORDS: [&str; 18] = [
     "minItems",
     "maxItems",
     "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "format",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "nullable",
+    "$id",
+    "$comment",
+    "$anchor",
     "title",
     "description",
     "default",
@@ -31,8 +49,9 @@ pub fn unknown_keyword(schema: &Value) -> Option<&str> {
         return Some(keyword);
     }
     let properties = schema["properties"].as_object().into_iter().flat_map(|map| map.values());
-    let inner = properties.chain(schema["anyOf"].as_array().into_iter().flatten());
-    inner.chain([&schema["items"], &schema["additionalProperties"]]).find_map(unknown_keyword)
+    let branches = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let others = [&schema["items"], &schema["additionalProperties"], &schema["not"]];
+    properties.chain(branches).chain(others).find_map(unknown_keyword)
 }
 
 /// What is wrong with a value, a line each.
@@ -44,7 +63,7 @@ pub fn violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>
         return;
     };
     for (keyword, rule) in rules {
-        let fits = match keyword.as_str() {
+        let holds = match keyword.as_str() {
             "type" => match rule {
                 Value::Array(kinds) => kinds.iter().any(|kind| is_a(kind, value)),
                 kind => is_a(kind, value),
@@ -57,16 +76,22 @@ pub fn violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>
             "maxLength" => value.as_str().is_none_or(|t| t.chars().count() <= size(rule, usize::MAX)),
             "minItems" => value.as_array().is_none_or(|a| a.len() >= size(rule, 0)),
             "maxItems" => value.as_array().is_none_or(|a| a.len() <= size(rule, usize::MAX)),
-            "anyOf" => rule.as_array().is_none_or(|branches| {
-                branches.iter().any(|branch| {
-                    let mut wrong = Vec::new();
-                    violations(branch, value, at, &mut wrong);
-                    wrong.is_empty()
-                })
+            "exclusiveMinimum" => value.as_f64().is_none_or(|n| n > rule.as_f64().unwrap_or(f64::MIN)),
+            "exclusiveMaximum" => value.as_f64().is_none_or(|n| n < rule.as_f64().unwrap_or(f64::MAX)),
+            "multipleOf" => value.as_f64().is_none_or(|n| (n / rule.as_f64().unwrap_or(1.0)).fract() == 0.0),
+            "uniqueItems" => value.as_array().is_none_or(|items| {
+                *rule != Value::Bool(true)
+                    || items.iter().enumerate().all(|(at, item)| !items[..at].contains(item))
             }),
+            "minProperties" => value.as_object().is_none_or(|map| map.len() >= size(rule, 0)),
+            "maxProperties" => value.as_object().is_none_or(|map| map.len() <= size(rule, usize::MAX)),
+            "anyOf" => fitting(rule, value) > 0,
+            "oneOf" => fitting(rule, value) == 1,
+            "allOf" => fitting(rule, value) == rule.as_array().map_or(0, Vec::len),
+            "not" => !fits(rule, value),
             _ => true,
         };
-        if !fits {
+        if !holds {
             out.push(format!("{at}: {value} does not fit `{keyword}: {rule}`"));
         }
     }
@@ -76,6 +101,17 @@ pub fn violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>
             violations(rule, item, &format!("{at}[{index}]"), out);
         }
     }
+}
+
+fn fits(schema: &Value, value: &Value) -> bool {
+    let mut wrong = Vec::new();
+    violations(schema, value, "", &mut wrong);
+    wrong.is_empty()
+}
+
+/// How many of several schemas a value fits.
+fn fitting(schemas: &Value, value: &Value) -> usize {
+    schemas.as_array().map_or(0, |schemas| schemas.iter().filter(|schema| fits(schema, value)).count())
 }
 
 fn object_violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {

@@ -1,0 +1,256 @@
+//! What the parts of the engine cost natively: the SSE decoder, each wire's decoder and encoder, and whole runs of the
+//! loop, whose cost per turn must not grow with the history.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that fails here says where")]
+
+use std::hint::black_box;
+use std::rc::Rc;
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use futures::executor::block_on;
+use futures::future::LocalBoxFuture;
+use futures::stream::{self, LocalBoxStream, StreamExt};
+
+use turnwheel::cancel::CancelToken;
+use turnwheel::config::{AgentLoopConfig, Model};
+use turnwheel::driver::agent_loop;
+use turnwheel::json::RawJson;
+use turnwheel::message::{
+    AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock,
+    ToolResultMessage, Usage,
+};
+use turnwheel::ports::{AgentRunContext, StreamFn, Timer};
+use turnwheel::provider::sse::SseParser;
+use turnwheel::provider::{Wire, WireOptions, wire};
+use turnwheel::stream::{AssistantMessageEvent as Event, ModelRequest};
+use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
+
+const DELTAS: usize = 10_000;
+const READ: usize = 16 * 1024;
+
+fn wires() -> Vec<(&'static str, Box<dyn Wire>)> {
+    let names = ["openai_chat", "openai_responses", "anthropic", "gemini"];
+    names
+        .map(|name| (name, wire(&name.replace('_', "-"), WireOptions::default()).unwrap()))
+        .into_iter()
+        .collect()
+}
+
+/// An answer of many small deltas, as the wire's server would write it.
+fn answer(wire: &str) -> Vec<u8> {
+    let (head, delta, tail) = match wire {
+        "openai_chat" => (
+            "",
+            r#"data: {"id":"c","object":"chat.completion.chunk","created":1700000000,"model":"m","system_fingerprint":"f","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}"#,
+            "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        ),
+        "openai_responses" => (
+            "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"i\"}}\n\n",
+            r#"data: {"type":"response.output_text.delta","sequence_number":7,"item_id":"i","output_index":0,"content_index":0,"delta":" word","logprobs":[]}"#,
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
+        ),
+        "anthropic" => (
+            "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+            r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word"}}"#,
+            "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+        ),
+        _ => (
+            "",
+            r#"data: {"candidates":[{"content":{"parts":[{"text":" word"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":1,"totalTokenCount":2},"modelVersion":"m"}"#,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
+        ),
+    };
+    let mut body = head.to_owned();
+    for _ in 0..DELTAS {
+        body.push_str(delta);
+        body.push_str("\n\n");
+    }
+    body.push_str(tail);
+    body.into_bytes()
+}
+
+fn sse(c: &mut Criterion) {
+    let body = answer("openai_chat");
+    let mut group = c.benchmark_group("sse");
+    group.throughput(Throughput::Elements(DELTAS as u64));
+    group.bench_function("16 KiB reads", |b| {
+        b.iter(|| {
+            let (mut parser, mut length) = (SseParser::default(), 0);
+            for read in body.chunks(READ) {
+                parser.feed(read, |frame| length += frame.data.len()).unwrap();
+            }
+            length
+        });
+    });
+}
+
+fn decoders(c: &mut Criterion) {
+    let mut group = c.benchmark_group("decode");
+    group.throughput(Throughput::Elements(DELTAS as u64));
+    for (name, wire) in wires() {
+        let body = answer(name);
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let (mut decoder, mut events) = (wire.decoder(), Vec::new());
+                for read in body.chunks(READ) {
+                    decoder.feed(read, &mut events);
+                }
+                decoder.finish(&mut events);
+                assert!(events.len() > DELTAS && matches!(events.last(), Some(Event::Done { .. })));
+                events.len()
+            });
+        });
+    }
+}
+
+fn call(turn: usize) -> ToolCallBlock {
+    ToolCallBlock {
+        call_id: format!("call_{turn}"),
+        tool_name: "step".to_owned(),
+        arguments: RawJson::parse(&format!("{{\"i\":{turn}}}")).unwrap(),
+        metadata: None,
+    }
+}
+
+/// A conversation of so many turns of a tool.
+fn history(turns: usize) -> Vec<LlmMessage> {
+    let mut messages = vec![AgentMessage::user("Do the work.").as_llm().unwrap()];
+    for turn in 0..turns {
+        messages.push(LlmMessage::Assistant(Rc::new(AssistantMessage {
+            content: vec![ContentBlock::text("a few words before it"), ContentBlock::ToolCall(call(turn))],
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            usage: Usage::default(),
+            stop_reason: MessageStopReason::ToolUse,
+            error: None,
+            timestamp: 0,
+            foreign: None,
+        })));
+        messages.push(LlmMessage::ToolResult(Rc::new(ToolResultMessage {
+            call_id: format!("call_{turn}"),
+            tool_name: "step".to_owned(),
+            content: vec![ContentBlock::text("ok")],
+            details: None,
+            is_error: false,
+            cause: None,
+            timestamp: 0,
+            foreign: None,
+        })));
+    }
+    messages
+}
+
+fn request(messages: &[LlmMessage]) -> ModelRequest {
+    ModelRequest {
+        model: "m".into(),
+        system_prompt: "Be brief.".into(),
+        messages: messages.to_vec(),
+        tools: Rc::new([]),
+        options: Rc::default(),
+        api_key: None,
+        output: None,
+        session_id: None,
+    }
+}
+
+/// `whole`: every message is new. `next`: one turn more than the request before had.
+fn encoders(c: &mut Criterion) {
+    let messages = history(400);
+    let (whole, before) = (request(&messages), request(&messages[..messages.len() - 2]));
+    let mut group = c.benchmark_group("encode 400 turns");
+    for (name, mut wire) in wires() {
+        group.bench_function(BenchmarkId::new(name, "whole"), |b| {
+            b.iter_batched_ref(
+                || wires().into_iter().find(|(other, _)| *other == name).unwrap().1,
+                |wire| black_box(wire.encode(&whole)),
+                BatchSize::SmallInput,
+            );
+        });
+        group.bench_function(BenchmarkId::new(name, "next"), |b| {
+            b.iter(|| {
+                wire.encode(&before);
+                black_box(wire.encode(&whole))
+            });
+        });
+    }
+}
+
+/// Asks for a tool until it was asked so many times.
+struct Scripted {
+    turns: usize,
+}
+
+impl StreamFn for Scripted {
+    fn stream(
+        &self,
+        request: ModelRequest,
+        _: &AgentRunContext,
+        _: CancelToken,
+    ) -> LocalBoxStream<'static, Event> {
+        let turn = request.messages.len() / 2;
+        let mut events = vec![Event::Start, Event::TextStart { index: 0 }];
+        events.extend((0..5).map(|_| Event::TextDelta { index: 0, delta: " word".to_owned() }));
+        events.push(Event::TextEnd { index: 0, signature: None });
+        let mut stop_reason = MessageStopReason::Stop;
+        if turn < self.turns {
+            let ToolCallBlock { call_id, tool_name, arguments, .. } = call(turn);
+            let delta = arguments.as_str().to_owned();
+            events.push(Event::ToolCallStart { index: 1, call_id, tool_name });
+            events.push(Event::ToolCallDelta { index: 1, delta });
+            events.push(Event::ToolCallEnd { index: 1, metadata: None });
+            stop_reason = MessageStopReason::ToolUse;
+        }
+        events.push(Event::Done { stop_reason, usage: None });
+        stream::iter(events).boxed_local()
+    }
+}
+
+struct Steps(ToolSpec);
+
+impl AgentTool for Steps {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn execute(&self, _: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
+        let content = vec![ContentBlock::text("ok")];
+        Box::pin(async { ToolOutcome::Completed(AgentToolResult { content, ..AgentToolResult::default() }) })
+    }
+}
+
+struct NoClock;
+
+impl Timer for NoClock {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn sleep(&self, _: u64) -> LocalBoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Whole runs: the time per turn tells whether it grows.
+fn runs(c: &mut Criterion) {
+    let mut group = c.benchmark_group("run");
+    group.sample_size(10);
+    for turns in [50, 400, 2_000] {
+        group.throughput(Throughput::Elements(turns as u64));
+        group.bench_function(BenchmarkId::from_parameter(turns), |b| {
+            b.iter(|| {
+                let model = Model::new("p", "m", Rc::new(Scripted { turns }));
+                let mut config = AgentLoopConfig::new(model, Rc::new(NoClock));
+                let spec = ToolSpec::new("step", "", RawJson::empty_object());
+                config.set_tools(vec![Rc::new(Steps(spec))]).unwrap();
+                config.rules.max_turns = None;
+                let context = AgentRunContext { run_id: "r".into(), session_id: "s".into() };
+                let run = agent_loop(vec![AgentMessage::user("Go.")], config, context, CancelToken::new());
+                let result = block_on(run.finish());
+                assert_eq!(result.turns as usize, turns + 1);
+            });
+        });
+    }
+}
+
+criterion_group!(benches, sse, decoders, encoders, runs);
+criterion_main!(benches);

@@ -1,0 +1,1 @@
+//! Nothing but the folder's benches: `cargo bench -p native-bench`.

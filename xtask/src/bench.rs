@@ -1,0 +1,59 @@
+//! `cargo xtask bench`: the package against no engine at all and against its peers, on the same verified work. The
+//! harness is `benches/run.mjs`.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::args::Args;
+use crate::pack::{self, Kind};
+use crate::run::{command, root, run as run_command};
+use crate::setup;
+
+const FLAGS: [&str; 4] = ["--engines", "--jobs", "--reps", "--node"];
+
+/// `cargo xtask bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]`
+pub fn run(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &[], &FLAGS)?;
+    args.no_words()?;
+    setup::for_build()?;
+    pack::build(Kind::Release)?;
+    let mut bench = command("node");
+    bench.arg(root().join("benches/run.mjs"));
+    let given: Vec<(&str, &str)> =
+        FLAGS.into_iter().filter_map(|flag| Some((flag, args.value(flag)?))).collect();
+    for (flag, value) in &given {
+        bench.args([flag, value]);
+    }
+    let is_part = given.iter().any(|(flag, _)| matches!(*flag, "--engines" | "--jobs"));
+    // What was measured of a part is printed; the file tells of the whole.
+    if !is_part {
+        bench.arg("--write");
+    }
+    if given.iter().all(|(flag, value)| *flag != "--engines" || !is_own(value)) {
+        peers()?;
+    }
+    run_command(&mut bench)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_own(engines: &str) -> bool {
+    engines.split(',').all(|name| matches!(name, "floor" | "turnwheel"))
+}
+
+/// Installs the peers, when they are not those of the lock file.
+fn peers() -> Result<()> {
+    let folder = root().join("benches");
+    let lock = fs::read_to_string(folder.join("package-lock.json"))
+        .context("benches/package-lock.json is missing")?;
+    let stamp = folder.join("node_modules/.xtask-installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(());
+    }
+    eprintln!("bench: installing the peers");
+    let mut npm = command("npm");
+    npm.current_dir(&folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+    run_command(&mut npm).context("npm could not install the peers")?;
+    fs::write(&stamp, lock).with_context(|| format!("cannot write {}", stamp.display()))
+}
