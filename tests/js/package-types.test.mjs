@@ -58,6 +58,13 @@ test("what is declared is there, and what is there is declared", () => {
   assert.deepEqual(Object.keys(turnwheel).sort(), values.sort());
 });
 
+test("the stores are declared as they are, each with a word and an example", async () => {
+  const text = readFileSync(here("../../www/npm/stores.d.ts"), "utf8");
+  const names = [...text.matchAll(/^export (?:interface|function) (\w+)/gm)].map(([, name]) => name);
+  assert.deepEqual(Object.keys(await import("../../pkg/stores.js")).sort(), names.filter((name) => name !== "CheckpointStore").sort());
+  assert.equal(text.match(/@example/g)?.length, names.length);
+});
+
 test("the usage file uses every export, and every export has a word and an example", () => {
   const usage = readFileSync(here("types/usage.ts"), "utf8");
   for (const name of exported) {

@@ -45,3 +45,12 @@ test("the ends that the README names are those of the types", () => {
   assert.deepEqual(words(/turn_end +([a-z_ |]+)/.exec(readme)[1]), union("TurnEndReason"));
   assert.deepEqual(words(/agent_end +([a-z_ |]+)/.exec(readme)[1]), union("RunStopReason"));
 });
+
+test("the code of the section on checkpoints runs as it stands", async () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const code = /## Checkpoints[^]*?```js\n([^]*?)```/.exec(readme)[1];
+  const here = code.replace('"turnwheel"', JSON.stringify(new URL("../../pkg/entry/node.js", import.meta.url).href));
+  const { text, agent } = await import(`data:text/javascript,${encodeURIComponent(`${here}\nexport { text, agent };`)}`);
+  assert.equal(text, "It is paid.");
+  assert.deepEqual(agent.messages.map(({ role, isError }) => [role, isError]), [["user", undefined], ["assistant", undefined], ["tool_result", false], ["assistant", undefined]]);
+});

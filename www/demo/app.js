@@ -6,7 +6,8 @@ import { Announcer } from "./announcer.js";
 import { Chooser } from "./chooser.js";
 import { Conversation } from "./conversation.js";
 import { byId, h } from "./dom.js";
-import { SYSTEM_PROMPT, loadInPage } from "./engine.js";
+import { SYSTEM_PROMPT, loadInPage, loadStores } from "./engine.js";
+import { Memory } from "./memory.js";
 import { isRemote, modelOf, nameOf, rowOf, whereOf } from "./models.js";
 import { LABEL } from "./rehearsal.js";
 import { suggestionsFor, EXAMPLES } from "./suggestions.js";
@@ -17,14 +18,18 @@ import { UsageView } from "./usage.js";
 
 /** @typedef {import("../npm/index.js").Agent} Agent */
 /** @typedef {import("../npm/index.js").AgentRun} AgentRun */
-/** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
+/** @typedef {import("../npm/index.js").Checkpoint} Checkpoint */
 /** @typedef {import("./engine.js").Turnwheel} Turnwheel */
 /** @typedef {import("./models.js").Choice} Choice */
 
 class App {
-  /** @param {Turnwheel} turnwheel */
-  constructor(turnwheel) {
+  /** @param {Turnwheel} turnwheel @param {Memory} memory */
+  constructor(turnwheel, memory) {
     this.turnwheel = turnwheel;
+    this.memory = memory;
+    /** The time of what is being shown again, while the page shows what it showed before. @type {number | undefined} */
+    this.replayed = undefined;
+    this.title = document.title;
     this.log = byId("log", HTMLElement);
     this.box = byId("box", HTMLTextAreaElement);
     this.composer = byId("composer", HTMLFormElement);
@@ -35,8 +40,9 @@ class App {
     this.announcer = new Announcer(byId("live", HTMLElement));
     this.timeline = new Timeline(byId("picture", HTMLElement), byId("table", HTMLElement));
     this.conversation = new Conversation(byId("messages", HTMLElement), {
-      now: () => performance.now(),
-      announce: (text) => this.announcer.say(text),
+      now: () => this.#now(),
+      announce: (text) => void (this.replayed === undefined && this.announcer.say(text)),
+      decide: (callId, isAllowed) => this.#decide(callId, isAllowed),
       argumentsOf: (callId) => this.run?.partialArguments(callId),
     });
     this.chooser = new Chooser((choice) => this.#chosen(choice));
@@ -45,10 +51,12 @@ class App {
     this.shown = -1;
     /** @type {AgentRun | undefined} the run that is on */
     this.run = undefined;
-    /** @type {Agent | undefined} undefined: to be made anew, with the history of the last one */
+    /** @type {Agent | undefined} undefined: to be made anew, from the checkpoint of the last one */
     this.agent = undefined;
-    /** @type {readonly AgentMessage[]} */
-    this.history = [];
+    /** @type {Checkpoint | undefined} */
+    this.checkpoint = undefined;
+    /** A run of before the reload that has not gone on. */
+    this.waits = false;
     this.last = "";
     this.isStopped = false;
     this.isOver = false;
@@ -57,7 +65,7 @@ class App {
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   }
 
-  start() {
+  async start() {
     const { box, composer, buttons } = this;
     composer.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -81,6 +89,7 @@ class App {
     byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
       h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
     this.#chosen(this.chooser.choice);
+    await this.#recall();
     this.#mode();
     this.#frame();
     if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
@@ -105,22 +114,46 @@ class App {
 
   /** @param {string} text */
   #ask(text) {
+    if (this.waits) this.#goOn();
     if (this.run) return this.#interject(text, "steer");
-    this.last = text;
-    byId("welcome", HTMLElement).hidden = true;
-    document.documentElement.dataset["asked"] = "true";
-    this.conversation.said(text);
     this.announcer.clear();
     let run;
     try {
       run = this.#agent().prompt(text);
     } catch (error) {
+      this.conversation.said(text);
       return this.#failed(error);
     }
+    this.memory.note({ at: this.#now(), said: text });
+    this.#begin(text);
+    this.#run(run);
+  }
+
+  /** Shows a message, and that a run begins. @param {string} text */
+  #begin(text) {
+    this.last = text;
+    byId("welcome", HTMLElement).hidden = true;
+    document.documentElement.dataset["asked"] = "true";
+    this.conversation.said(text);
     this.conversation.begin();
-    this.traces.push(new Trace(performance.now()));
+    this.traces.push(new Trace(this.#now()));
     this.#show(this.traces.length - 1);
     this.usage.begin();
+  }
+
+  /** Shows an event. @param {import("../npm/index.js").AgentEvent} event */
+  #tell(event) {
+    this.traces.at(-1)?.push(event, this.#now());
+    this.conversation.push(event);
+    this.usage.push(event);
+  }
+
+  #now() {
+    return this.replayed ?? performance.now();
+  }
+
+  /** @param {AgentRun} run */
+  #run(run) {
     this.run = run;
     this.isStopped = this.isOver = false;
     this.#mode();
@@ -133,13 +166,12 @@ class App {
     const trace = /** @type {Trace} */ (this.traces.at(-1));
     try {
       for await (const event of run) {
-        trace.push(event, performance.now());
-        this.conversation.push(event);
-        this.usage.push(event);
+        this.#tell(event);
+        this.memory.note({ at: this.#now(), event });
+        this.#save();
         this.#frame();
       }
       const result = await run.result;
-      this.history = this.agent?.messages ?? this.history;
       if (result.error && result.stopReason === "error") this.#failed(result.error);
       // What came too late for this run must not wait for the next one unseen.
       this.isOver = result.stopReason === "completed" && !this.isStopped;
@@ -158,15 +190,22 @@ class App {
     const agent = this.#agent();
     this.last = text;
     const sent = this.conversation.sent(text, kind);
+    const number = this.memory.shown.length;
+    this.memory.note({ at: this.#now(), sent: text, kind });
     this.traces.at(-1)?.mark(kind, text, performance.now());
     this.#toEnd();
     const receipt = kind === "steer" ? agent.steer(text) : agent.followUp(text);
+    this.#save();
     receipt.then(async (answer) => {
-      if (answer.delivered) return sent.delivered(answer.turnIndex);
+      if (answer.delivered) {
+        this.memory.note({ at: this.#now(), heard: [number, answer.turnIndex] });
+        return sent.delivered(answer.turnIndex);
+      }
       await this.#idle();
       if (this.isOver) {
         // The run was over before the message arrived: then it is simply the next one.
         sent.root.remove();
+        delete this.memory.shown[number]?.sent;
         return this.#ask(text);
       }
       sent.lost("not delivered, the run is over");
@@ -196,7 +235,10 @@ class App {
     await this.#idle();
     this.agent?.reset();
     this.agent = undefined;
-    this.history = [];
+    this.checkpoint = undefined;
+    this.waits = false;
+    document.title = this.title;
+    await this.memory.forget();
     this.conversation.clear();
     this.traces = [];
     this.#show(-1);
@@ -211,24 +253,88 @@ class App {
   #agent() {
     if (this.agent) return this.agent;
     const pace = () => (this.hold.checked ? 1 : 0);
-    this.agent = new this.turnwheel.Agent({
+    const { Agent } = this.turnwheel;
+    const options = {
       model: modelOf(this.turnwheel, this.chooser.choice, pace),
       systemPrompt: SYSTEM_PROMPT,
-      tools: demoTools({ tool: this.turnwheel.tool, pace }),
-      messages: [...this.history],
+      tools: demoTools({ tool: this.turnwheel.tool, pace, rename: (title) => void (document.title = title) }),
+      // What need not wait for a person does not.
+      gate: /** @type {const} */ ("prefix"),
       // At once, so that the one slow tool of this page can be cut short.
-      steering: { when: "immediate", inFlight: this.inFlight.value === "finish" ? "finish" : "cancel" },
-    });
+      steering: { when: /** @type {const} */ ("immediate"), inFlight: this.inFlight.value === "finish" ? /** @type {const} */ ("finish") : /** @type {const} */ ("cancel") },
+    };
+    this.agent = this.checkpoint ? Agent.restore(this.checkpoint, options) : new Agent(options);
     return this.agent;
   }
 
-  /** The next message goes to a new agent, which goes on with the same history. */
+  /** @param {string} callId @param {boolean} isAllowed */
+  #decide(callId, isAllowed) {
+    if (this.waits) this.#goOn();
+    try {
+      this.agent?.resolveTool(callId, isAllowed ? "approve" : { action: "reject", reason: "The person refused it." });
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.box.focus({ preventScroll: true });
+  }
+
+  /** Remembers what is shown, and where the agent is. */
+  #save() {
+    if (this.agent) this.memory.save(this.agent.checkpoint(), this.chooser.choice);
+  }
+
+  /** Shows what the page showed before it was reloaded, and goes on. */
+  async #recall() {
+    const found = await this.memory.recall(performance.now());
+    if (!found) return;
+    /** @type {Map<number, ReturnType<Conversation["sent"]>>} */
+    const letters = new Map();
+    this.memory.shown.forEach(({ at, said, sent, kind, heard, event }, number) => {
+      this.replayed = at;
+      if (said !== undefined) this.#begin(said);
+      if (sent !== undefined && kind) letters.set(number, this.conversation.sent(sent, kind));
+      if (sent !== undefined && kind) this.traces.at(-1)?.mark(kind, sent, at);
+      if (heard) letters.get(heard[0])?.delivered(heard[1]);
+      if (heard) letters.delete(heard[0]);
+      if (event) this.#tell(event);
+      if (event?.type === "agent_end") this.usage.end(/** @type {Trace} */ (this.traces.at(-1)));
+    });
+    this.replayed = undefined;
+    this.checkpoint = found.checkpoint;
+    this.waits = this.traces.at(-1)?.stopReason === undefined;
+    for (const letter of letters.values()) this.waits ? letter.kept() : letter.lost("not delivered, the run is over");
+    const { row, model } = this.chooser.choice;
+    if (this.waits && row === found.who.row && model === found.who.model) this.#goOn();
+    else if (this.waits) this.#askWhoGoesOn(found.who);
+    this.conversation.draw(performance.now());
+    this.#toEnd();
+  }
+
+  /** The run of before the reload goes on. */
+  #goOn() {
+    this.waits = false;
+    this.log.querySelector('[data-testid="failure"]:last-child')?.remove();
+    try {
+      this.#run(this.#agent().continue());
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Keys are not kept: the model that began it may not be at hand. @param {import("./memory.js").Who} who */
+  #askWhoGoesOn(who) {
+    const name = nameOf({ ...who, apiKey: "" });
+    const action = h("button", { type: "button", testid: "go-on", onclick: () => void (this.waits && this.#goOn()) }, "Go on");
+    this.conversation.failed({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
+  }
+
+  /** The next message goes to a new agent, which goes on where the last one is. */
   #renew() {
     if (this.run) {
       void this.#idle().then(() => this.#renew());
       return;
     }
-    this.history = this.agent?.messages ?? this.history;
+    this.checkpoint = this.agent?.checkpoint() ?? this.checkpoint;
     this.agent = undefined;
   }
 
@@ -339,7 +445,8 @@ class App {
 }
 
 try {
-  new App(await loadInPage()).start();
+  const [turnwheel, stores] = await Promise.all([loadInPage(), loadStores()]);
+  await new App(turnwheel, new Memory(stores)).start();
 } catch (error) {
   const words = error instanceof Error ? error.message : String(error);
   byId("messages", HTMLElement).append(h("div", { class: "failure", role: "alert" }, h("strong", {}, "The package could not be loaded."),

@@ -14,6 +14,7 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
  * @typedef {object} Around
  * @property {() => number} now
  * @property {(text: string, isUrgent?: boolean) => void} announce says it to a screen reader
+ * @property {(callId: string, isAllowed: boolean) => void} decide about a call that asks
  * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have come
  */
 
@@ -60,6 +61,10 @@ export class Conversation {
         const turn = this.turns.get(turnIndex);
         if (turn) turn.root.before(root);
       },
+      kept: () => {
+        state.textContent = "kept over a reload";
+        root.dataset["receipt"] = "kept";
+      },
       lost: (/** @type {string} */ reason) => {
         state.textContent = reason;
         root.dataset["receipt"] = "lost";
@@ -82,6 +87,9 @@ export class Conversation {
       }
       case "agent_end":
         this.run?.end(event);
+        return;
+      case "run_resumed":
+        (turn ?? this.run)?.note("The page was reloaded; the run goes on.");
         return;
       case "context_compacted":
         turn?.note(`The context was compacted: ${event.report.text}`);
@@ -133,6 +141,11 @@ class RunView {
     else this.root.append(turn.root);
   }
 
+  /** @param {string} text */
+  note(text) {
+    this.root.append(h("p", { class: "turn-note" }, text));
+  }
+
   /** @param {Extract<AgentEvent, { type: "agent_end" }>} event */
   end({ stopReason, turns, usage }) {
     this.root.dataset["state"] = stopReason;
@@ -178,6 +191,13 @@ class TurnView {
         this.pulse.remove();
         for (const block of this.blocks.values()) block.finish(at);
         this.around.announce(wordsOf(event.message));
+        return;
+      case "tool_approval_requested":
+        this.#card(event, at).ask(event.arguments);
+        this.around.announce(`${event.toolName} asks whether it may.`);
+        return;
+      case "tool_approval_resolved":
+        this.#card(event, at).decided(event.approved);
         return;
       case "tool_execution_start":
         this.#card(event, at).start(event.arguments, at);
@@ -299,7 +319,7 @@ class ThinkingBlock {
   }
 }
 
-const STATES = { asked: "is being asked", waiting: "waits", running: "running", done: "done", failed: "failed", cut: "cut short" };
+const STATES = { asked: "is being asked", waiting: "waits", asks: "may it?", running: "running", done: "done", failed: "failed", cut: "cut short" };
 /** A result with more characters is folded. */
 const FOLD = 260;
 
@@ -316,6 +336,8 @@ class ToolCard {
     this.root = h("article", { class: "card", testid: "tool-card", "data-tool": toolName, "data-call-id": callId, "aria-label": `Tool ${toolName}` },
       h("header", {}, h("span", { class: "dot", "aria-hidden": "true" }), h("strong", {}, toolName), this.word, this.time),
       this.given, this.progress, this.said);
+    /** @type {HTMLElement | undefined} */
+    this.question = undefined;
     this.startedAt = at;
     /** @type {number | undefined} */
     this.endedAt = undefined;
@@ -340,6 +362,26 @@ class ToolCard {
     if (this.root.dataset["state"] === "asked") this.#state("waiting");
   }
 
+  /** Somebody must allow it. @param {JsonValue} given */
+  ask(given) {
+    this.arguments = given;
+    this.isStale = this.isAskedAnew = true;
+    const button = (/** @type {string} */ text, /** @type {boolean} */ isAllowed) => h("button", {
+      type: "button", class: isAllowed ? "primary" : "", testid: isAllowed ? "allow" : "refuse",
+      onclick: () => this.around.decide(this.callId, isAllowed),
+    }, text);
+    this.question?.remove();
+    this.question = h("div", { class: "question", testid: "question", role: "group", "aria-label": "May this tool run?" }, button("Allow", true), button("Refuse", false));
+    this.root.append(this.question);
+    this.#state("asks");
+  }
+
+  /** @param {boolean} isAllowed */
+  decided(isAllowed) {
+    this.question?.remove();
+    if (isAllowed && this.root.dataset["state"] === "asks") this.#state("waiting");
+  }
+
   /** @param {JsonValue} given @param {number} at */
   start(given, at) {
     this.arguments = given;
@@ -357,6 +399,7 @@ class ToolCard {
 
   /** @param {import("../npm/index.js").ToolResultMessage} result @param {number} at */
   end(result, at) {
+    this.question?.remove();
     this.endedAt = at;
     this.saying = textOf(result);
     this.isStale = true;
@@ -366,6 +409,7 @@ class ToolCard {
   /** @param {number} at */
   giveUp(at) {
     if (this.endedAt !== undefined) return;
+    this.question?.remove();
     this.endedAt = at;
     this.isStale = true;
     this.#state("cut");
@@ -374,7 +418,7 @@ class ToolCard {
   /** @param {number} at */
   draw(at) {
     const isRunning = this.root.dataset["state"] === "running";
-    const time = isRunning || this.arguments !== undefined ? duration((this.endedAt ?? at) - this.startedAt) : "";
+    const time = isRunning || (this.arguments !== undefined && this.root.dataset["state"] !== "asks") ? duration((this.endedAt ?? at) - this.startedAt) : "";
     if (this.time.textContent !== time) this.time.textContent = time;
     if (!this.isStale) return isRunning;
     this.isStale = false;

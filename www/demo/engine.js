@@ -4,6 +4,14 @@
 
 /** @typedef {typeof import("../npm/index.js")} Turnwheel */
 
+/** @typedef {typeof import("../npm/stores.js")} Stores */
+
+/** @returns {Promise<Stores>} */
+export function loadStores() {
+  // @ts-ignore: built, not checked in
+  return import("./pkg/stores.js");
+}
+
 /** @returns {Promise<Turnwheel>} */
 export function loadInPage() {
   // @ts-ignore: built, not checked in

@@ -110,7 +110,7 @@ function marks(part, reading) {
 
 /** @param {string} words @param {Around} around @returns {Wish | "joined"} */
 function wishOf(words, around) {
-  return explicitCall(words, around.tools) ?? talk(words) ?? primes(words) ?? conversion(words) ?? clock(words) ?? calculation(words)
+  return explicitCall(words, around.tools) ?? renaming(words, around.tools) ?? talk(words) ?? primes(words) ?? conversion(words) ?? clock(words) ?? calculation(words)
     ?? continued(words, around) ?? search(words, around) ?? unknown(words, around.before);
 }
 
@@ -129,6 +129,13 @@ function explicitCall(words, tools) {
   const given = explicitArguments(found[2] ?? "");
   if (!given) return undefined;
   return toolWish(named.name, words, `\`${named.name}\` is named outright`, given);
+}
+
+/** `rename this page to Turning`. @param {string} words @param {readonly OfferedTool[]} tools @returns {Wish | undefined} */
+function renaming(words, tools) {
+  const title = /^(?:rename|retitle|call)\s+(?:this|the)\s+(?:page|tab)\s+(?:to\s+|as\s+)?["“]?(.+?)["”]?$/i.exec(words)?.[1];
+  if (!title || !tools.some(({ name }) => name === "rename_page")) return undefined;
+  return toolWish("rename_page", words, "that renames the page, if you allow it", { title });
 }
 
 /** @param {string} text @returns {Arguments | undefined} */

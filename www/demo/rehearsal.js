@@ -375,6 +375,7 @@ function result(toolName, text) {
   }
   if (toolName === "search_library") return passages(text);
   if (toolName === "count_primes") return text.replace(/\d{4,}/g, grouped).replace(/^(There are )([\d,]+)/, "$1**$2**");
+  if (toolName === "rename_page") return text;
   return `\`${toolName}\` answered: ${text || "nothing"}`;
 }
 
@@ -427,7 +428,7 @@ function notUnderstood(words, request) {
 /** From the tools that were offered, so that it promises nothing else. @param {ModelRequest} request */
 function abilities({ tools, options }) {
   if (tools.length === 0 || options?.toolChoice === "none") return "I was offered no tools, so there is little I can do.";
-  const known = { calculator: "calculate (17*23)", clock: "tell the time in a city (time in Oslo)", convert_units: "convert units (26.2 miles to km)", search_library: "search a small library (how does streaming work?)", count_primes: "count primes, slowly (primes below 5 million)" };
+  const known = { calculator: "calculate (17*23)", clock: "tell the time in a city (time in Oslo)", convert_units: "convert units (26.2 miles to km)", search_library: "search a small library (how does streaming work?)", count_primes: "count primes, slowly (primes below 5 million)", rename_page: "rename this page, if you allow it (rename this page to Turning)" };
   const can = tools.map(({ name }) => known[/** @type {keyof typeof known} */ (name)]).filter(Boolean);
   const other = tools.filter(({ name }) => !(name in known)).map(({ name }) => `\`${name}\``);
   if (other.length > 0) can.push(`call ${listed(other)} if you write \`call NAME {"argument": "value"}\``);

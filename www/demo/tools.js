@@ -16,6 +16,7 @@ import { KINDS, convert } from "./units.js";
  * @property {<Args>(definition: import("../npm/index.js").ToolDefinition<Args>) => ToolDefinition} [tool] the package's `tool`
  * @property {Pause} [sleep] how a tool waits
  * @property {() => number} [now] milliseconds since 1970
+ * @property {(title: string) => void} [rename] gives the page a title; without it there is no page and no `rename_page`
  * @property {() => number} [pace] 1 holds every tool long enough to be watched, 0 lets it answer at once
  */
 
@@ -23,7 +24,8 @@ const MOST_PRIMES = 20_000_000;
 const SLICES = 40;
 
 /**
- * The five tools: `calculator`, `clock`, `convert_units`, `search_library`, `count_primes`.
+ * The five tools: `calculator`, `clock`, `convert_units`, `search_library`, `count_primes`, and in a page `rename_page`,
+ * which asks first.
  *
  * Four of them answer in less than a millisecond. So that a person can watch them run they are held for a
  * moment, by `pace`; what they answer does not depend on it.
@@ -31,7 +33,7 @@ const SLICES = 40;
  * @param {ToolsOptions} [options]
  * @returns {ToolDefinition[]}
  */
-export function demoTools({ tool = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1 } = {}) {
+export function demoTools({ tool = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1, rename } = {}) {
   const hold = (/** @type {number} */ ms, /** @type {ToolContext} */ { signal }) => sleep(ms * pace(), signal);
 
   const calculator = tool({
@@ -107,7 +109,21 @@ export function demoTools({ tool = (definition) => definition, sleep = pause, no
     },
   });
 
-  return [calculator, clock, convertUnits, search, countPrimes];
+  const renamePage = rename && tool({
+    name: "rename_page",
+    description: "Gives this page another title, the one in the browser's tab. A person is asked before it happens.",
+    parameters: object({ title: { type: "string", minLength: 1, maxLength: 80 } }, ["title"]),
+    requiresApproval: true,
+    execute: async (/** @type {{ title: string }} */ { title }, context) => {
+      await hold(300, context);
+      rename(title.trim());
+      return answer(`The page is called “${title.trim()}” now.`, { title: title.trim() });
+    },
+  });
+
+  // None of them changes anything by being run twice: what a reload interrupts may run again.
+  const tools = [calculator, clock, convertUnits, search, countPrimes, ...(renamePage ? [renamePage] : [])];
+  return tools.map((one) => ({ ...one, idempotent: true }));
 }
 
 /** @param {{ [name: string]: import("../npm/index.js").JsonSchema }} properties @param {string[]} required */

@@ -55,6 +55,9 @@ export class Trace {
       case "tool_execution_start":
         Object.assign(this.#call(event, at), { start: at, state: "running", given: event.arguments });
         break;
+      case "run_resumed":
+        this.mark("note", "the page was reloaded", now);
+        break;
       case "tool_execution_update": {
         const progress = progressOf(event.update);
         if (progress !== undefined) this.#call(event, at).progress = progress;

@@ -414,6 +414,108 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   }, { viewport: { width: 360, height: 740 }, colorScheme, hasTouch: true, isMobile: true });
 }
 
+const ASKING = "What is 6*7? And rename this page to Turning";
+
+/** @param {Page} page */
+async function reload(page) {
+  await page.reload();
+  await page.waitForSelector("html[data-ready]");
+}
+
+for (const [name, options] of /** @type {const} */ ([["", {}], [", 360 px, dark", { viewport: { width: 360, height: 740 }, colorScheme: "dark" }]])) {
+  await check(`a tool asks; the page is reloaded while it waits; the question is still there, and the run goes on${name}`, async (page) => {
+    await say(page, ASKING);
+    await page.waitForSelector(by("question"));
+    await page.waitForSelector(card("calculator", "done"));
+    await accessible(page);
+    await noSidewaysScroll(page);
+    await shot(page, `asks${name && "-phone"}`);
+    for (let times = 0; times < 2; times += 1) {
+      const before = await page.innerText(by("bubble-user"));
+      await reload(page);
+      await page.waitForSelector(by("question"));
+      assert.equal(await page.innerText(by("bubble-user")), before);
+      assert.equal(await page.locator(by("turn")).count(), 1);
+      assert.match(await page.innerText(card("calculator", "done")), /42/);
+    }
+    await accessible(page);
+    await noSidewaysScroll(page);
+    await shot(page, `asks-again${name && "-phone"}`);
+    await page.focus(by("allow"));
+    await page.keyboard.press("Enter");
+    await idle(page);
+    assert.equal(await page.title(), "Turning");
+    assert.match(await page.innerText(card("rename_page", "done")), /called “Turning” now/);
+    assert.match(await answer(page), /42[\s\S]*Turning/);
+    assert.equal(await page.locator(by("run")).count(), 1, "it is one run");
+    await shot(page, `asked-done${name && "-phone"}`);
+
+    // What is over is still shown, and gone on from; starting over forgets it for good.
+    await reload(page);
+    assert.match(await answer(page), /42[\s\S]*Turning/);
+    assert.equal(await page.locator(by("run-end")).count(), 1);
+    await full(page);
+    await say(page, "What were the results so far?");
+    await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+    assert.match(await answer(page), /calculator[\s\S]*42/);
+    await page.click(by("reset"));
+    await page.waitForSelector(by("welcome"));
+    await reload(page);
+    assert.equal(await page.locator(by("run")).count(), 0);
+    assert.ok(await page.isVisible(by("welcome")));
+  }, options);
+}
+
+await check("refused, the tool does not run, and the model hears of it", async (page) => {
+  await full(page);
+  await say(page, "Rename this page to Turning");
+  await page.click(by("refuse"));
+  await idle(page);
+  assert.match(await page.title(), /watch an agent turn/);
+  assert.match(await page.innerText(card("rename_page", "failed")), /refused/);
+  assert.match(await answer(page), /did not work/);
+});
+
+await check("reloaded in mid-answer and while tools run, the run comes to its end", async (page) => {
+  await say(page, TWO_PARTS);
+  await page.waitForSelector(by("thinking"));
+  await reload(page);
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="tool-card"][data-state="running"]').length === 2);
+  await reload(page);
+  await idle(page);
+  assert.equal(await page.locator(by("tool-card")).count(), 2);
+  assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*\d\d:\d\d/);
+  assert.match(await page.innerText(by("messages")), /The page was reloaded; the run goes on/);
+  assert.equal(await page.textContent(by("usage-turns")), "2");
+});
+
+await check("a key is not remembered with the run: it waits until somebody says who goes on", async (page) => {
+  await withServer((request, response) => {
+    if (request.method === "OPTIONS") return void response.writeHead(204, CORS).end();
+    const call = { index: 0, id: "c", function: { name: "rename_page", arguments: '{"title":"Secret"}' } };
+    response.writeHead(200, { ...CORS, "content-type": "text/event-stream" });
+    response.end(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: "tool_calls" }] })}\n\ndata: [DONE]\n\n`);
+  }, async (address) => {
+    await choose(page, { address, key: "key-of-the-test" });
+    await say(page, "Go");
+    await page.waitForSelector(by("question"));
+    await reload(page);
+    assert.match(await page.innerText(by("failure")), /A run waits to go on[\s\S]*some-model[\s\S]*does not keep/);
+    const stored = await page.evaluate(() => new Promise((resolve) => {
+      const opened = indexedDB.open("turnwheel-demo");
+      opened.onsuccess = () => {
+        const all = opened.result.transaction("checkpoints").objectStore("checkpoints").getAll();
+        all.onsuccess = () => (opened.result.close(), resolve(JSON.stringify(all.result)));
+      };
+    }));
+    assert.ok(String(stored).includes("rename_page") && !String(stored).includes("key-of-the-test"), "no key is stored");
+    await page.click(by("go-on"));
+    await page.click(by("allow"));
+    await idle(page);
+    assert.equal(await page.title(), "Secret");
+  });
+});
+
 await check("with reduced motion nothing is animated and the picture still grows", async (page) => {
   await say(page, SLOW);
   await page.waitForSelector(card("count_primes", "running"));

@@ -4,7 +4,7 @@ import {
   Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, anthropic, custom, gemini, openai, openaiCompatible,
   openaiResponses, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
-  type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type CompactionReport,
+  type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
@@ -14,6 +14,7 @@ import {
   type Verdict,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
+import { durableObjectStore, indexedDBStore, type CheckpointStore } from "turnwheel/stores";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import * as v from "valibot";
 import { z } from "zod";
@@ -156,6 +157,22 @@ export async function live(): Promise<AgentResult> {
   if (AgentError.isInstance(error)) is<ErrorKind>(error.code);
   void [text, messages, usage, turns, stopReason, output, error?.cause, error?.info, runId];
   return (await agentLoop(["Hi"], config)) ?? (await agentLoopContinue(messages, { model: models[0]!, systemPrompt: "x" }, {}).result);
+}
+
+// ---- checkpoints
+
+export async function sleepAndWake(agent: Agent, run: AgentRun, storage: Parameters<typeof durableObjectStore>[0]): Promise<AgentResult | undefined> {
+  const stores: CheckpointStore[] = [indexedDBStore(), indexedDBStore({ name: "app" }), durableObjectStore(storage)];
+  const saved: Checkpoint = agent.checkpoint();
+  is<Checkpoint>(run.checkpoint());
+  is<string | null>(saved.run_id);
+  is<JsonValue | undefined>(saved.metadata["turnwheel"]);
+  for (const store of stores) await store.save("id", saved);
+  const found = await stores[0]?.load("id");
+  await stores[0]?.delete("id");
+  // @ts-expect-error no options, no model
+  Agent.restore(saved);
+  return found && Agent.restore(found, options).continue({ runId: Agent.restore(JSON.stringify(saved), options).messages.length.toString() }).result;
 }
 
 // ---- every event, and nothing but these

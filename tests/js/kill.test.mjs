@@ -1,0 +1,66 @@
+// @ts-check
+// A process is killed after every single event of a run; another one goes on. The history comes out the same, and no
+// tool runs oftener than it may.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { expected, interrupted, live, plain, tooOften } from "./checkpoint/lives.mjs";
+import { world } from "./checkpoint/world.mjs";
+import { checkTrace } from "./grammar.mjs";
+
+const CHILD = fileURLToPath(new URL("checkpoint/child.mjs", import.meta.url));
+
+/** @type {any[]} */
+const events = [];
+const agent = await live(world(), { hear: (event) => events.push(event), die() {} });
+const whole = plain(agent.messages);
+
+/** One process. Gives whether it was killed. @param {string} folder @param {number} [until] @returns {Promise<boolean>} */
+function child(folder, until = Infinity) {
+  return new Promise((resolve, reject) => {
+    const started = spawn(process.execPath, [CHILD, folder, String(until)], { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    started.stderr.on("data", (piece) => (said += piece));
+    started.on("close", (code, signal) => (signal === "SIGKILL" ? resolve(true) : code === 0 ? resolve(false) : reject(new Error(`the process ended with ${code ?? signal}: ${said}`))));
+  });
+}
+
+/** Lives, each in a process of its own, killed after so many events; the last one ends the run. @param {Iterable<number>} deaths @param {string} what */
+async function lives(deaths, what) {
+  const folder = mkdtempSync(join(tmpdir(), "turnwheel-kill-"));
+  try {
+    let killed = true;
+    for (const until of deaths) if (killed) killed = await child(folder, until);
+    if (killed) killed = await child(folder);
+    const lines = (/** @type {string} */ name) => readFileSync(join(folder, name), "utf8").trim().split("\n");
+    const heard = lines("events").map((line) => JSON.parse(line));
+    const history = plain(JSON.parse(readFileSync(join(folder, "history.json"), "utf8")));
+    assert.deepEqual(history, expected(whole, interrupted(heard)), what);
+    assert.equal(tooOften(lines("ran"), heard, history), undefined, what);
+    checkTrace(heard.filter(({ type }) => type !== "run_resumed"));
+    return heard.filter(({ type }) => type === "run_resumed").length;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+test("a new process goes on after every single event", { timeout: 300_000 }, async () => {
+  let next = 1;
+  const work = async () => {
+    while (next < events.length) {
+      const until = next++;
+      assert.equal(await lives([until], `killed after event ${until}, ${events[until - 1].type}`), 1);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(4, availableParallelism() + 1) }, work));
+});
+
+test("a run is killed again and again", { timeout: 120_000 }, async () => {
+  // The longest answer has some 15 events; whose life is shorter asks for it anew for ever.
+  for (const step of [19, 23, 31]) assert.ok((await lives(Array.from({ length: 12 }, () => step), `killed every ${step} events`)) > 1);
+});

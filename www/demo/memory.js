@@ -1,0 +1,85 @@
+// @ts-check
+// What the page remembers over a reload: the checkpoint of its agent, and what it has shown, in IndexedDB. No keys: a
+// checkpoint has none.
+
+/** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
+/** @typedef {import("../npm/index.js").Checkpoint} Checkpoint */
+/** @typedef {import("./engine.js").Stores} Stores */
+
+/**
+ * What was shown, and when: a message of the person's, what became of it, an event.
+ * @typedef {{ at: number, said?: string, sent?: string, kind?: "steer" | "follow_up", heard?: [number, number], event?: AgentEvent }} Shown
+ */
+/** Who answered, without the key. @typedef {{ row: string, model: string, baseUrl: string }} Who */
+
+const ID = "conversation";
+/** How long another tab may take to leave. */
+const PATIENCE = 400;
+
+export class Memory {
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.store = stores.indexedDBStore({ name: "turnwheel-demo" });
+    /** @type {Shown[]} */
+    this.shown = [];
+    /** Of several tabs one remembers. */
+    this.isMine = false;
+  }
+
+  /** What there was before the reload. @param {number} now @returns {Promise<{ checkpoint: Checkpoint, who: Who } | undefined>} */
+  async recall(now) {
+    try {
+      await this.#claim();
+      const found = /** @type {any} */ (this.isMine && (await this.store.load(ID)));
+      if (!found) return undefined;
+      const { shown, who, ...checkpoint } = found;
+      // The clock of a page begins with it, and the time without a page does not count.
+      const gap = now - shown.at(-1).at;
+      this.shown = shown.map((/** @type {Shown} */ one) => ({ ...one, at: one.at + gap }));
+      return { checkpoint, who };
+    } catch {
+      // A browser that stores nothing forgets with the page.
+      return undefined;
+    }
+  }
+
+  /** @param {Shown} one */
+  note(one) {
+    const last = this.shown.at(-1);
+    const { event } = one;
+    if (event?.type === "message_update" && last?.event?.type === "message_update" && last.event.delta.contentIndex === event.delta.contentIndex) {
+      const { delta } = last.event;
+      last.event = { ...event, delta: { ...event.delta, delta: delta.delta + event.delta.delta } };
+    } else this.shown.push(event ? { ...one, event: slim(event) } : one);
+  }
+
+  /** @param {Checkpoint} checkpoint @param {Who} who */
+  save(checkpoint, { row, model, baseUrl }) {
+    if (!this.isMine) return;
+    const whole = /** @type {any} */ ({ ...checkpoint, shown: this.shown, who: { row, model, baseUrl } });
+    this.store.save(ID, whole).catch(() => {});
+  }
+
+  async forget() {
+    this.shown = [];
+    if (this.isMine) await this.store.delete(ID).catch(() => {});
+  }
+
+  async #claim() {
+    // Pages over plain HTTP have no locks: there every tab remembers, and the last one wins.
+    if (!navigator.locks) return void (this.isMine = true);
+    const hold = () => new Promise((held) => {
+      navigator.locks.request("turnwheel-demo", { signal: AbortSignal.timeout(PATIENCE) }, () => {
+        held(true);
+        return new Promise(() => {});
+      }).catch(() => held(false));
+    });
+    this.isMine = await hold();
+  }
+}
+
+/** What nobody looks at when it is shown again stays out. @param {AgentEvent} event @returns {AgentEvent} */
+function slim(event) {
+  if (event.type === "agent_end") return { ...event, messages: [] };
+  return event.type === "turn_end" ? { ...event, toolResults: [] } : event;
+}
