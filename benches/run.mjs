@@ -20,7 +20,7 @@ const reps = Number(value('--reps', '3'));
 const node = value('--node', process.execPath);
 
 /** One process, one engine, one job. */
-function measure(engine, job, patience = 120_000) {
+function measure(engine, job, patience = 60_000) {
   return new Promise((done) => {
     const flags = ['--expose-gc', '--no-warnings', join(here, 'worker.mjs'), engine, job, JSON.stringify({ warm: 2, reps: 3 })];
     const child = spawn(node, flags, { cwd: here, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'production' } });

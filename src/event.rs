@@ -258,7 +258,7 @@ pub enum AgentEvent {
         /// The system prompt.
         system_prompt: Rc<str>,
         /// The conversation as the provider gets it.
-        messages: Vec<LlmMessage>,
+        messages: Rc<Vec<LlmMessage>>,
         /// The model's id.
         model: Rc<str>,
     },

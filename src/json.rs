@@ -495,6 +495,7 @@ pub struct ObjectWriter<'a> {
 
 impl<'a> ObjectWriter<'a> {
     /// Opens the object.
+    #[inline(never)]
     pub fn new(out: &'a mut String) -> Self {
         out.push('{');
         ObjectWriter { out, empty: true }
@@ -526,6 +527,7 @@ impl<'a> ObjectWriter<'a> {
     }
 
     /// Closes the object.
+    #[inline(never)]
     pub fn end(self) {
         self.out.push('}');
     }

@@ -198,7 +198,7 @@ pub enum HookCall {
         /// The model's id.
         model: Rc<str>,
         /// The conversation as the provider gets it.
-        messages: Vec<LlmMessage>,
+        messages: Rc<Vec<LlmMessage>>,
     },
     /// The model answered.
     AfterInference {

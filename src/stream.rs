@@ -76,7 +76,7 @@ pub struct ModelRequest {
     /// The system prompt; empty for none.
     pub system_prompt: Rc<str>,
     /// The conversation. The same message is the same object from request to request.
-    pub messages: Vec<LlmMessage>,
+    pub messages: Rc<Vec<LlmMessage>>,
     /// The tools on offer. The same list is the same object from request to request.
     pub tools: Rc<[ToolSchema]>,
     /// Options of the call.

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use futures::Stream;
 use futures::future::LocalBoxFuture;
 
 use crate::config::{AgentLoopConfig, Model, Timeouts};
@@ -143,7 +142,7 @@ impl Work {
         let request = ModelRequest {
             model: self.by.model.id.clone(),
             system_prompt: TASK.into(),
-            messages: vec![LlmMessage::User(message)],
+            messages: Rc::new(vec![LlmMessage::User(message)]),
             tools: Rc::new([]),
             options: self.by.options.clone(),
             api_key: key,

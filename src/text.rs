@@ -36,6 +36,18 @@ pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
     replaced
 }
 
+/// Appending without a copy of the code for it at every place.
+pub(crate) trait Put {
+    fn put(&mut self, text: &str);
+}
+
+impl Put for String {
+    #[inline(never)]
+    fn put(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
 /// A whole number as text.
 pub(crate) fn number(n: impl TryInto<u64>) -> String {
     decimal(n.try_into().unwrap_or(u64::MAX))

@@ -53,7 +53,7 @@ fn stopping(said: &str, stop_reason: MessageStopReason) -> Answer {
 fn noting(id: &str, notes: &Notes, given: Vec<Answer>) -> Model {
     let (notes, given, name) = (notes.clone(), RefCell::new(VecDeque::from(given)), id.to_owned());
     model(id, move |request: ModelRequest, _| {
-        let asked: Vec<String> = request.messages.into_iter().map(|m| brief(&m.into())).collect();
+        let asked: Vec<String> = request.messages.iter().cloned().map(|m| brief(&m.into())).collect();
         let key = request.api_key.map(|key| format!(" with {key}")).unwrap_or_default();
         notes.borrow_mut().push(format!("{name}{key}: {}", asked.join(" | ")));
         stream::iter(given.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
@@ -262,7 +262,7 @@ fn an_aborted_message_keeps_its_text_and_is_replayed() {
     let given = RefCell::new(VecDeque::from([half("so far")]));
     let log = notes.clone();
     let talks = model("m", move |request, _| {
-        let asked: Vec<String> = request.messages.into_iter().map(|m| brief(&m.into())).collect();
+        let asked: Vec<String> = request.messages.iter().cloned().map(|m| brief(&m.into())).collect();
         log.borrow_mut().push(asked.join(" | "));
         match given.borrow_mut().pop_front() {
             Some(begin) => stream::iter(begin).chain(stream::pending()).boxed_local(),

@@ -89,7 +89,9 @@ fn what_was_found_once_is_found_no_more() {
             continue;
         };
         let input = fs::read(&path).unwrap();
-        for seed in 0..300 {
+        // The seed that found it stands in the name.
+        let found = name.rsplit('.').next().and_then(|seed| u64::from_str_radix(seed, 16).ok());
+        for seed in found.into_iter().chain(0..100) {
             assert_eq!(play(target, &input, seed).err(), None, "{name}");
         }
         played += 1;

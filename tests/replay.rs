@@ -92,7 +92,7 @@ fn next_request(wire: &mut dyn Wire, answer: &Rc<AssistantMessage>, model: &str)
     let request = ModelRequest {
         model: model.into(),
         system_prompt: "".into(),
-        messages,
+        messages: Rc::new(messages),
         tools: Rc::from([]),
         options: Rc::default(),
         api_key: None,

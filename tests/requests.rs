@@ -71,7 +71,7 @@ impl Case {
         ModelRequest {
             model: text("model"),
             system_prompt: text("systemPrompt"),
-            messages: Vec::<LlmMessage>::from_json(request.get("messages").unwrap()).unwrap(),
+            messages: Rc::new(Vec::from_json(request.get("messages").unwrap()).unwrap()),
             tools: tools.collect(),
             options: Rc::new(StreamOptions::from_json(request.get("options").unwrap()).unwrap()),
             api_key: request.get("apiKey").and_then(Value::as_str).map(Rc::from),
@@ -108,11 +108,11 @@ fn a_conversation_that_grew_message_by_message_gives_the_same_bytes() {
         let whole = case.wire().encode(&request);
         let mut wire = case.wire();
         for length in 0..=request.messages.len() {
-            let messages = request.messages[..length].to_vec();
+            let messages = Rc::new(request.messages[..length].to_vec());
             wire.encode(&ModelRequest { messages, ..request.clone() });
         }
         assert_eq!(wire.encode(&request), whole, "{}", case.name);
-        let shorter = request.messages.get(..1).unwrap_or_default().to_vec();
+        let shorter = Rc::new(request.messages.get(..1).unwrap_or_default().to_vec());
         let shorter = ModelRequest { messages: shorter, ..request.clone() };
         assert_eq!(wire.encode(&shorter), case.wire().encode(&shorter), "{}", case.name);
         let other = ModelRequest { model: "another".into(), tools: Rc::from([]), ..request.clone() };
@@ -131,8 +131,8 @@ fn a_call_and_its_result_always_get_the_same_id() {
                 ),
                 format!(r#"{{"role":"tool_result","callId":"{id}","toolName":"t","content":"x"}}"#),
             ];
-            let messages =
-                messages.iter().map(|m| LlmMessage::from_json(&Value::parse(m).unwrap()).unwrap()).collect();
+            let messages = messages.iter().map(|m| LlmMessage::from_json(&Value::parse(m).unwrap()).unwrap());
+            let messages = Rc::new(messages.collect());
             let request = ModelRequest {
                 model: "m".into(),
                 system_prompt: "".into(),

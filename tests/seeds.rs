@@ -38,7 +38,7 @@ fn two_calls() -> Answer {
 fn noting(notes: &Notes, given: Vec<Answer>) -> Model {
     let (notes, given) = (notes.clone(), RefCell::new(std::collections::VecDeque::from(given)));
     model("m", move |request: ModelRequest, _| {
-        let asked: Vec<String> = request.messages.into_iter().map(|m| brief(&m.into())).collect();
+        let asked: Vec<String> = request.messages.iter().cloned().map(|m| brief(&m.into())).collect();
         note(&notes, asked.join(" | "));
         let answer = given.borrow_mut().pop_front().unwrap_or_else(|| text("done"));
         futures::StreamExt::boxed_local(futures::stream::iter(answer))

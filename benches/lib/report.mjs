@@ -19,7 +19,7 @@ function cpu(cell, runs) {
   return median(runs.map((run) => (median(run.cpu) * 1000) / run.units));
 }
 
-/** Two minutes for three runs are too long; anything else is work that was not done right. */
+/** A minute for a few runs is too long; anything else is work that was not done right. */
 const failure = (runs) => (runs.some((run) => run.errors?.[0] === 'too long') ? 'too long' : 'wrong');
 
 const short = (n) => (n >= 100 ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2));

@@ -42,45 +42,67 @@ pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage
     messages.iter().filter_map(AgentMessage::as_llm).collect()
 }
 
-/// Whether nothing is to be done, found in one walk. Only results in the order of their calls count as right here; in
-/// another order they cost the longer way, which leaves them as they are.
+/// Whether nothing is to be done. Only results in the order of their calls count as right here; in another order they
+/// cost the longer way, which leaves them as they are.
 fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
-    let mut ids = IdMap::default();
     let mut before: Option<&LlmMessage> = None;
-    let mut open: &[ContentBlock] = &[];
-    for message in messages {
-        if let LlmMessage::ToolResult(result) = message {
-            match next_call(&mut open) {
-                Some(id) if id == result.call_id => {
-                    before = Some(message);
+    let repeats = |message| match before.replace(message) {
+        Some(before) => !matches!(message, LlmMessage::ToolResult(_)) && same_sender(before, message),
+        None => false,
+    };
+    let alternates = same_role == SameRole::Keep || !messages.iter().any(repeats);
+    alternates && Clean::default().has(messages)
+}
+
+/// How far a list that only grows was found to be right, so that each of its messages is looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct Clean {
+    /// So many messages are right, and no call of theirs is open.
+    messages: usize,
+    /// The ids of their calls.
+    ids: IdMap<String, ()>,
+}
+
+impl Clean {
+    /// Whether all of them are right; that neighbours may have one role is not judged.
+    pub(crate) fn has(&mut self, messages: &[LlmMessage]) -> bool {
+        let mut open: &[ContentBlock] = &[];
+        let mut ids = Vec::new();
+        for (at, message) in messages.iter().enumerate().skip(self.messages) {
+            let content = match message {
+                LlmMessage::ToolResult(result) => {
+                    if next_call(&mut open).is_none_or(|id| id != result.call_id) {
+                        return false;
+                    }
                     continue;
                 }
-                _ => return false,
-            }
-        }
-        let repeats =
-            same_role == SameRole::Merge && before.is_some_and(|before| same_sender(before, message));
-        if next_call(&mut open).is_some() || has_failed(message) || repeats {
-            return false;
-        }
-        before = Some(message);
-        let content = match message {
-            LlmMessage::User(message) => &message.content,
-            LlmMessage::Assistant(message) => &message.content,
-            LlmMessage::ToolResult(_) => continue,
-        };
-        if says_nothing(content) {
-            return false;
-        }
-        open = content;
-        let mut calls = open;
-        while let Some(id) = next_call(&mut calls) {
-            if ids.insert(id, (0, 0)).is_some() {
+                LlmMessage::User(message) => &message.content,
+                LlmMessage::Assistant(message) => &message.content,
+            };
+            if next_call(&mut open).is_some() || has_failed(message) || says_nothing(content) {
                 return false;
             }
+            if !self.take(&mut ids) {
+                return false;
+            }
+            self.messages = at;
+            open = content;
+            let mut calls = open;
+            while let Some(id) = next_call(&mut calls) {
+                ids.push(id);
+            }
         }
+        if next_call(&mut open).is_some() || !self.take(&mut ids) {
+            return false;
+        }
+        self.messages = messages.len();
+        true
     }
-    next_call(&mut open).is_none()
+
+    /// Takes the ids of an answer whose calls have their results. Gives whether all are new.
+    fn take(&mut self, ids: &mut Vec<&str>) -> bool {
+        ids.drain(..).all(|id| self.ids.insert(id.to_owned(), ()).is_none())
+    }
 }
 
 /// Takes the next call from the front of some blocks.

@@ -277,3 +277,22 @@ fn after_a_compaction_the_boundary_means_nothing() {
     assert_eq!(trim.apply(&compacted, 0, &mut memory), None);
     assert_eq!(memory.boundary, 0);
 }
+
+#[test]
+fn a_list_that_grows_is_judged_as_one_that_is_whole() {
+    let histories = [
+        vec![user("go"), answer("a", &["1", "2"]), result("1", "x"), result("2", "y"), answer("b", &["3"])],
+        vec![user("go"), answer("a", &["1"]), result("1", "x"), answer("b", &["1"]), result("1", "y")],
+        vec![user("go"), answer("", &[]), user("on")],
+        vec![user("go"), result("1", "x"), answer("a", &[])],
+        vec![user("go"), answer("a", &["1", "2"]), result("2", "y"), result("1", "x"), user("on")],
+    ];
+    for history in histories {
+        let messages: Vec<LlmMessage> = history.iter().filter_map(AgentMessage::as_llm).collect();
+        let mut growing = Clean::default();
+        for length in 0..=messages.len() {
+            let known = &messages[..length];
+            assert_eq!(growing.has(known), Clean::default().has(known), "{:?}", shape(&history[..length]));
+        }
+    }
+}

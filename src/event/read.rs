@@ -87,7 +87,7 @@ impl FromJson for AgentEvent {
             }
             "before_llm_call" => AgentEvent::BeforeLlmCall {
                 system_prompt: text("systemPrompt").into(),
-                messages: Vec::from_json(any("messages"))?,
+                messages: Rc::new(Vec::from_json(any("messages"))?),
                 model: text("model").into(),
             },
             "retry_attempt" => AgentEvent::RetryAttempt {

@@ -491,7 +491,7 @@ fn no_request() -> ModelRequest {
     ModelRequest {
         model: "".into(),
         system_prompt: "".into(),
-        messages: Vec::new(),
+        messages: Rc::default(),
         tools: Rc::new([]),
         options: Rc::default(),
         api_key: None,

@@ -106,7 +106,7 @@ impl Step<'_> {
             return self.answered(answer);
         }
         let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
-        let request = self.request(Vec::new());
+        let request = self.request(Rc::default());
         self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, step }));
     }
 
@@ -140,7 +140,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn request(&mut self, messages: Vec<LlmMessage>) -> ModelRequest {
+    fn request(&mut self, messages: Rc<Vec<LlmMessage>>) -> ModelRequest {
         let mut request = ModelRequest {
             model: "".into(),
             system_prompt: self.rules.system_prompt.clone(),
@@ -156,8 +156,8 @@ impl Step<'_> {
     }
 
     /// The turn's view of the history as the model gets it: converted, cleaned, the dynamic prompt in front.
-    fn request_messages(&mut self) -> Result<Vec<LlmMessage>, String> {
-        let converted = match self.s.turn.view.take() {
+    fn request_messages(&mut self) -> Result<Rc<Vec<LlmMessage>>, String> {
+        let mut messages = match self.s.turn.view.take() {
             None => {
                 self.convert_history()?;
                 self.s.history.all_shown()
@@ -165,12 +165,11 @@ impl Step<'_> {
             Some(view) => {
                 let converted = self.convert_view(&view);
                 self.s.turn.view = Some(view);
-                converted?
+                Rc::new(hygiene(converted?, SameRole::Keep))
             }
         };
-        let mut messages = hygiene(converted, SameRole::Keep);
         if let Some(prompt) = self.s.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
-            messages.insert(0, prompt);
+            Rc::make_mut(&mut messages).insert(0, prompt);
         }
         Ok(messages)
     }

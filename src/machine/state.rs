@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
+use crate::context::{Clean, SameRole, hygiene};
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
 use crate::json::{Map, RawJson};
@@ -289,6 +290,10 @@ pub(crate) struct History {
     conversions: Vec<Conversion>,
     /// So many of the first messages are converted.
     converted: usize,
+    /// What the model is shown of so many of the first messages. A request shares it; it grows in place.
+    listed: usize,
+    list: Rc<Vec<LlmMessage>>,
+    clean: Clean,
     /// Every call id there ever was.
     pub(crate) call_ids: CallIds,
     /// Grows whenever anything but an append happens.
@@ -318,6 +323,7 @@ impl History {
         if let Some(slot) = self.messages.get_mut(place) {
             *slot = message;
             self.converted = self.converted.min(place);
+            self.listed = 0;
             self.epoch += 1;
         }
         if let Some(conversion) = self.conversions.get_mut(place) {
@@ -340,6 +346,7 @@ impl History {
         self.messages = messages;
         self.conversions = conversions;
         self.converted = 0;
+        self.listed = 0;
         self.epoch += 1;
     }
 
@@ -368,9 +375,20 @@ impl History {
         self.conversions.get(place)?.shown().cloned()
     }
 
-    /// What the model is shown of the history, so far as it was converted.
-    pub(crate) fn all_shown(&self) -> Vec<LlmMessage> {
-        self.conversions.iter().filter_map(Conversion::shown).cloned().collect()
+    /// What the model is shown of the history, so far as it was converted, made a request of.
+    pub(crate) fn all_shown(&mut self) -> Rc<Vec<LlmMessage>> {
+        if self.listed == 0 {
+            self.list = Rc::default();
+            self.clean = Clean::default();
+        }
+        let fresh = self.conversions.get(self.listed..).unwrap_or_default();
+        let fresh = fresh.iter().filter_map(Conversion::shown).cloned();
+        Rc::make_mut(&mut self.list).extend(fresh);
+        self.listed = self.conversions.len();
+        if self.clean.has(&self.list) {
+            return self.list.clone();
+        }
+        Rc::new(hygiene(self.list.to_vec(), SameRole::Keep))
     }
 }
 
@@ -496,5 +514,29 @@ impl LoopState {
     pub(crate) fn new_effect(&mut self) -> EffectId {
         self.next_effect += 1;
         self.next_effect
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_shares_a_list_that_grows_in_place() {
+        let mut history = History::default();
+        let mut list = Rc::default();
+        for turn in 0..40 {
+            let before = Rc::as_ptr(&list);
+            drop(std::mem::take(&mut list));
+            history.push(AgentMessage::user("on"));
+            while let Some(message) = history.unconverted() {
+                history.keep_conversion(message.as_llm());
+            }
+            list = history.all_shown();
+            assert_eq!(list.len(), turn + 1);
+            assert!(turn == 0 || Rc::as_ptr(&list) == before);
+        }
+        history.amend(3, AgentMessage::user("else"));
+        assert!(history.unconverted().is_some());
     }
 }

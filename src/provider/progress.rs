@@ -100,6 +100,7 @@ impl Decoder for SseDecoder {
         self.answer.progress().is_ended
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn remarks(&self) -> Remarks {
         self.answer.progress().remarks.clone()
     }
@@ -121,10 +122,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(limits: Limits) -> Self {
-        Progress { limits, ..Progress::default() }
-    }
-
     /// The provider answered.
     pub(super) fn start(&mut self, out: &mut Vec<Event>) {
         if !self.is_started {
@@ -180,8 +177,10 @@ impl Progress {
 
     /// The answer is whole.
     pub(super) fn done(&mut self, stop_reason: MessageStopReason, out: &mut Vec<Event>) {
-        self.is_ended = true;
-        out.push(Event::Done { stop_reason, usage: self.usage });
+        if !self.is_ended {
+            self.is_ended = true;
+            out.push(Event::Done { stop_reason, usage: self.usage });
+        }
     }
 
     /// The answer failed.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{Reasoning, StreamOptions, ToolSchema};
-use crate::text::contains;
+use crate::text::{Put, contains};
 
 /// The headers of a request: those of the wire, then those of the options, then those of the call. A later one wins.
 pub(super) fn headers(
@@ -52,8 +52,8 @@ pub(super) fn openai_key(provider: &str, key: &str) -> (&'static str, String) {
 pub(super) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();
     if !query.is_empty() {
-        url.push('?');
-        url.push_str(query);
+        url.put("?");
+        url.put(query);
     }
     url
 }
@@ -76,6 +76,7 @@ impl<'a> Body<'a> {
         Body { object: ObjectWriter::new(out), own, has_tools: false }
     }
 
+    #[inline(never)]
     pub(super) fn key(&mut self, key: &str) -> Option<&mut String> {
         if self.own.iter().any(|(own, _)| own == key) {
             return None;
@@ -106,14 +107,15 @@ impl<'a> Body<'a> {
             return self.field("tools", &Written(ours));
         };
         let out = self.object.key("tools");
-        out.push_str(start);
+        out.put(start);
         if !more.trim_start().starts_with(']') {
-            out.push(',');
+            out.put(",");
         }
-        out.push_str(more);
+        out.put(more);
         self.has_tools = true;
     }
 
+    #[inline(never)]
     pub(super) fn end(mut self) {
         let has_tools = self.has_tools;
         let is_left =
@@ -130,7 +132,7 @@ pub(super) struct Written<'a>(pub(super) &'a str);
 
 impl ToJson for Written<'_> {
     fn write_json(&self, out: &mut String) {
-        out.push_str(self.0);
+        out.put(self.0);
     }
 }
 
@@ -169,8 +171,8 @@ pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bo
         return Cow::Borrowed(call_id);
     }
     let mut id: String = call_id.chars().take(25).map(|c| if is_usual(c) { c } else { '_' }).collect();
-    id.push('_');
-    id.push_str(&digest(call_id, 11));
+    id.put("_");
+    id.put(&digest(call_id, 11));
     Cow::Owned(id)
 }
 
@@ -237,9 +239,9 @@ pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlo
         match block {
             ContentBlock::Text(block) => {
                 if !text.is_empty() {
-                    text.push('\n');
+                    text.put("\n");
                 }
-                text.push_str(&block.text);
+                text.put(&block.text);
             }
             ContentBlock::Image(image) => pictures.push(image),
             _ => {}

@@ -150,7 +150,7 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     let request = ModelRequest {
         model: "m-3".into(),
         system_prompt: "".into(),
-        messages,
+        messages: Rc::new(messages),
         tools: Rc::from([]),
         options: Rc::default(),
         api_key: None,
@@ -159,9 +159,14 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     };
     let body = wire.encode(&request).body;
     let body = String::from_utf8(body).map_err(|error| format!("the next request is no UTF-8: {error}"))?;
-    // Arguments may be nested as deep as is read; around them a request is a little deeper.
+    // Arguments may be nested as deep as is read, and around them a request is a little deeper; numbers of any size go
+    // on as they came.
     match serde_json::from_str::<serde_json::Value>(&body) {
-        Err(error) if !error.to_string().starts_with("recursion limit") => {
+        Err(error)
+            if !["recursion limit", "number out of range"]
+                .iter()
+                .any(|k| error.to_string().starts_with(k)) =>
+        {
             Err(format!("the next request is no JSON: {error}: {body}"))
         }
         _ => Ok(()),
@@ -207,8 +212,9 @@ fn play_error(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
     let wire = wire("openai-chat", WireOptions::default())?;
     let status = [400, 401, 402, 403, 404, 408, 413, 422, 429, 499, 500, 502, 503, 529, 600][dice.below(15)];
     let text = String::from_utf8_lossy(body);
-    let header =
-        |name: &str| (dice.0 & 1 == 0 && name.len() % 2 == 0).then(|| text.chars().take(30).collect());
+    let header = |name: &str| {
+        (dice.0 & 1 == 0 && name.len().is_multiple_of(2)).then(|| text.chars().take(30).collect())
+    };
     let error = wire.error(status, &header, body, 1_700_000_000_000);
     if error.message.is_empty() || error.message.chars().count() > 4_000 {
         return Err(format!("a message of {} bytes", error.message.len()));

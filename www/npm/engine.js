@@ -93,7 +93,7 @@ export class Engine {
 
   /**
    * Copies the outbox: whoever hears of it may call in and change the memory. Gives the table, three numbers per entry;
-   * nothing where there is one entry alone, as there is for most reads.
+   * nothing where there is one piece of an answer alone, as there is for most reads.
    */
   read() {
     this.refresh();
@@ -103,7 +103,7 @@ export class Engine {
     this.text = decode(this.bytes, words[control + 2], words[control + 3]);
     this.kind = words[at];
     this.number = words[at + 1];
-    return length === 3 ? undefined : words.slice(at, at + length);
+    return length === 3 && this.kind <= KIND.ARGUMENTS ? undefined : words.slice(at, at + length);
   }
 
   /** Writes the bytes of a response where wasm expects them. @param {Uint8Array} bytes */

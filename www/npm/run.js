@@ -188,7 +188,7 @@ export class Driver {
         size = 0;
         const table = engine.read();
         if (table) this.#tell(table, engine.text);
-        else this.#take(engine.kind, engine.number, engine.text);
+        else this.#delta(engine.kind, engine.number, engine.text);
         if (this.rest) this.#tellRest();
       } while (this.again && !this.ended);
     } finally {
@@ -418,11 +418,9 @@ export class Driver {
       case KIND.RECEIPT:
         return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
       case KIND.TURN_START:
-        this.turn = { turnIndex: number, message: false, answered: false };
-        return this.emit({ type: "turn_start", runId, turnIndex: number });
+        return this.#told({ type: "turn_start", runId, turnIndex: number });
       case KIND.MESSAGE_START:
-        if (this.turn) this.turn.message = true;
-        return this.emit({ type: "message_start", runId });
+        return this.#told({ type: "message_start", runId });
       case KIND.MESSAGE_END:
         if (this.turn) this.turn.answered = true;
         return this.emit({ type: "message_end", runId, message: this.answer });
@@ -458,8 +456,18 @@ export class Driver {
   }
 
   /** @param {any} event */
+  #told(event) {
+    this.#note(event);
+    this.emit(event);
+  }
+
+  /** @param {any} event */
   #note(event) {
     switch (event.type) {
+      case "turn_start":
+        return void (this.turn = { turnIndex: event.turnIndex, message: false, answered: false });
+      case "message_start":
+        return void (this.turn && (this.turn.message = true));
       case "message_end":
         return void (this.turn && (this.turn.answered = true));
       case "message_reset":

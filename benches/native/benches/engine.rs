@@ -20,12 +20,12 @@ use turnwheel::message::{
     ToolResultMessage, Usage,
 };
 use turnwheel::ports::{AgentRunContext, StreamFn, Timer};
-use turnwheel::provider::Wire;
-use turnwheel::provider::anthropic::{Anthropic, AnthropicOptions};
-use turnwheel::provider::gemini::{Gemini, GeminiOptions};
-use turnwheel::provider::openai_chat::{OpenAiChat, OpenAiChatOptions};
-use turnwheel::provider::openai_responses::{OpenAiResponses, OpenAiResponsesOptions};
+use turnwheel::provider::anthropic::Anthropic;
+use turnwheel::provider::gemini::Gemini;
+use turnwheel::provider::openai_chat::OpenAiChat;
+use turnwheel::provider::openai_responses::OpenAiResponses;
 use turnwheel::provider::sse::SseParser;
+use turnwheel::provider::{Wire, WireOptions};
 use turnwheel::stream::{AssistantMessageEvent as Event, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
 
@@ -34,10 +34,10 @@ const READ: usize = 16 * 1024;
 
 fn wires() -> Vec<(&'static str, Box<dyn Wire>)> {
     vec![
-        ("openai_chat", Box::new(OpenAiChat::new(OpenAiChatOptions::default()).unwrap())),
-        ("openai_responses", Box::new(OpenAiResponses::new(OpenAiResponsesOptions::default()))),
-        ("anthropic", Box::new(Anthropic::new(AnthropicOptions::default()))),
-        ("gemini", Box::new(Gemini::new(GeminiOptions::default()))),
+        ("openai_chat", Box::new(OpenAiChat::new(WireOptions::default()).unwrap())),
+        ("openai_responses", Box::new(OpenAiResponses::new(WireOptions::default()).unwrap())),
+        ("anthropic", Box::new(Anthropic::new(WireOptions::default()).unwrap())),
+        ("gemini", Box::new(Gemini::new(WireOptions::default()).unwrap())),
     ]
 }
 
@@ -129,6 +129,7 @@ fn history(turns: usize) -> Vec<LlmMessage> {
             stop_reason: MessageStopReason::ToolUse,
             error: None,
             timestamp: 0,
+            foreign: None,
         })));
         messages.push(LlmMessage::ToolResult(Rc::new(ToolResultMessage {
             call_id: format!("call_{turn}"),
@@ -138,6 +139,7 @@ fn history(turns: usize) -> Vec<LlmMessage> {
             is_error: false,
             cause: None,
             timestamp: 0,
+            foreign: None,
         })));
     }
     messages
@@ -147,10 +149,11 @@ fn request(messages: &[LlmMessage]) -> ModelRequest {
     ModelRequest {
         model: "m".into(),
         system_prompt: "Be brief.".into(),
-        messages: messages.to_vec(),
+        messages: Rc::new(messages.to_vec()),
         tools: Rc::new([]),
         options: Rc::default(),
         api_key: None,
+        session_id: None,
         output: None,
     }
 }

@@ -10,13 +10,15 @@ use crate::provider::error::{in_stream, in_stream_text, is_error};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
-use crate::text::contains;
+use crate::text::{Put, contains};
 
 use super::event::{Delta, Start, Tokens, WireEvent};
 
 /// A decoder of one answer.
 pub(super) fn decoder(limits: Limits) -> SseDecoder {
-    SseDecoder::new(Box::new(Answer { progress: Progress::new(limits), ..Answer::default() }))
+    let mut answer = Box::<Answer>::default();
+    answer.progress.limits = limits;
+    SseDecoder::new(answer)
 }
 
 #[derive(Default)]
@@ -274,7 +276,7 @@ impl Answer {
                 };
                 progress.weigh(piece.text.len(), out);
                 match &*word {
-                    "input_json_delta" => input.push_str(&piece.text),
+                    "input_json_delta" => input.put(&piece.text),
                     "compaction_delta" => append(block, "content", &piece),
                     "text_delta" => append(block, "text", &piece),
                     _ => {}

@@ -10,6 +10,7 @@ use crate::provider::compat::{Compat, ReasoningStyle, Strict};
 use crate::provider::history::History;
 use crate::provider::request::{Body, Tools, effort, headers, join_query, sampling, split_query};
 use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
+use crate::text::Put;
 
 use super::PROVIDER;
 use super::messages::{Carried, Scribe, begins_with_thinking};
@@ -23,8 +24,8 @@ pub(super) struct Cache {
 impl ToJson for Cache {
     fn write_json(&self, out: &mut String) {
         let ttl = if self.is_long { ",\"ttl\":\"1h\"}" } else { "}" };
-        out.push_str("{\"type\":\"ephemeral\"");
-        out.push_str(ttl);
+        out.put("{\"type\":\"ephemeral\"");
+        out.put(ttl);
     }
 }
 
@@ -222,18 +223,18 @@ fn number(part: &str) -> Option<u32> {
 }
 
 fn write_system(text: &str, cache: Option<Cache>, out: &mut String) {
-    out.push('[');
+    out.put("[");
     let mut part = ObjectWriter::new(out);
     part.field("type", "text").field("text", text).optional("cache_control", &cache);
     part.end();
-    out.push(']');
+    out.put("]");
 }
 
 fn write_tools(tools: &[ToolSchema], strict: Strict, cache: Option<Cache>) -> String {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
-            out.push(',');
+            out.put(",");
         }
         let mut object = ObjectWriter::new(&mut out);
         object.field("name", &tool.name).field("description", &tool.description);
@@ -244,7 +245,7 @@ fn write_tools(tools: &[ToolSchema], strict: Strict, cache: Option<Cache>) -> St
         object.optional("cache_control", &cache.filter(|_| at + 1 == tools.len()));
         object.end();
     }
-    out.push(']');
+    out.put("]");
     out
 }
 

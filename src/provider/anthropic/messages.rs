@@ -6,6 +6,7 @@ use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, MessageStopReason, ToolResultMessage,
 };
 use crate::provider::request::{decoded_text, fitting_id, is_plain};
+use crate::text::Put;
 
 use super::encode::Cache;
 
@@ -29,34 +30,34 @@ pub(super) struct Carried {
 impl Carried {
     /// The whole list, with marks for the cache.
     pub(super) fn write_all(&self, messages: &str, cache: Option<Cache>, out: &mut String) {
-        out.push('[');
+        out.put("[");
         let begin = out.len();
         let mut at = 0;
         for (mark, cache) in self.marks.iter().flatten().zip(cache.iter().cycle()) {
-            out.push_str(messages.get(at..*mark).unwrap_or_default());
-            out.push_str(",\"cache_control\":");
+            out.put(messages.get(at..*mark).unwrap_or_default());
+            out.put(",\"cache_control\":");
             cache.write_json(out);
             at = *mark;
         }
-        out.push_str(messages.get(at..).unwrap_or_default());
+        out.put(messages.get(at..).unwrap_or_default());
         if self.is_open {
-            out.push_str("]}");
+            out.put("]}");
         }
         // Each message begins with a comma, which the first of the list must not have.
         if out.get(begin..).is_some_and(|list| list.starts_with(',')) {
             out.remove(begin);
         }
-        out.push(']');
+        out.put("]");
     }
 
     /// Makes room for a block of a user message; opens one where none is open.
     fn open(&mut self, out: &mut String) {
         if !self.is_open {
-            out.push_str(",{\"role\":\"user\",\"content\":[");
+            out.put(",{\"role\":\"user\",\"content\":[");
             *self = Carried { is_open: true, has_block: false, marks: [self.marks[1], None] };
         }
         if self.has_block {
-            out.push(',');
+            out.put(",");
         }
         self.has_block = true;
     }
@@ -68,7 +69,7 @@ impl Carried {
 
     fn close(&mut self, out: &mut String) {
         if self.is_open {
-            out.push_str("]}");
+            out.put("]}");
             self.is_open = false;
         }
     }
@@ -94,7 +95,7 @@ impl Scribe<'_> {
         let is_same_model = is_own && message.model == self.model;
         for (at, block) in message.content.iter().enumerate() {
             let begin = list.len();
-            list.push(',');
+            list.put(",");
             match block {
                 ContentBlock::Text(block) => {
                     let is_last = at + 1 == message.content.len();
@@ -138,9 +139,9 @@ impl Scribe<'_> {
         }
         if let Some(list) = list.strip_prefix(',') {
             carried.close(out);
-            out.push_str(",{\"role\":\"assistant\",\"content\":[");
-            out.push_str(list);
-            out.push_str("]}");
+            out.put(",{\"role\":\"assistant\",\"content\":[");
+            out.put(list);
+            out.put("]}");
         }
     }
 }
@@ -201,11 +202,11 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
     for block in &message.content {
         match block {
             ContentBlock::Text(block) if !block.text.trim_ascii().is_empty() => {
-                list.push(',');
+                list.put(",");
                 write_text(&block.text, &mut list);
             }
             ContentBlock::Image(image) => {
-                list.push(',');
+                list.put(",");
                 write_image(image, &mut list);
             }
             _ => {}
@@ -213,14 +214,14 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
     }
     // An error must say something.
     if list.is_empty() && message.is_error {
-        list.push(',');
+        list.put(",");
         write_text("error", &mut list);
     }
     if let Some(list) = list.strip_prefix(',') {
         let out = object.key("content");
-        out.push('[');
-        out.push_str(list);
-        out.push(']');
+        out.put("[");
+        out.put(list);
+        out.put("]");
     }
     object.end();
     carried.mark(out);

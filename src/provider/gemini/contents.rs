@@ -6,6 +6,7 @@ use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
 use crate::provider::request::{fitting_id, is_plain, told_result};
+use crate::text::Put;
 
 /// Writes messages for one model.
 pub(super) struct Scribe<'a> {
@@ -32,17 +33,17 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 impl Carried {
     /// The whole list.
     pub(super) fn write_all(&self, contents: &str, out: &mut String) {
-        out.push('[');
-        out.push_str(contents.strip_prefix(',').unwrap_or(contents));
+        out.put("[");
+        out.put(contents.strip_prefix(',').unwrap_or(contents));
         self.clone().close(out);
-        out.push(']');
+        out.put("]");
     }
 
     fn close(&mut self, out: &mut String) {
         if self.is_open {
             self.is_open = false;
-            out.push_str(&std::mem::take(&mut self.pictures));
-            out.push_str("]}");
+            out.put(&std::mem::take(&mut self.pictures));
+            out.put("]}");
         }
     }
 }
@@ -96,7 +97,7 @@ impl Scribe<'_> {
                     is_first_call = false;
                 }
                 ContentBlock::Raw(data) if is_same_model && !message.is_cut() => {
-                    parts.push(',');
+                    parts.put(",");
                     data.write_json(&mut parts);
                 }
                 _ => {}
@@ -108,9 +109,9 @@ impl Scribe<'_> {
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
         if !carried.is_open {
             carried.is_open = true;
-            out.push_str(",{\"role\":\"user\",\"parts\":[");
+            out.put(",{\"role\":\"user\",\"parts\":[");
         } else {
-            out.push(',');
+            out.put(",");
         }
         let (_, pictures) = told_result(message);
         let mut part = ObjectWriter::new(out);
@@ -128,16 +129,16 @@ impl Scribe<'_> {
         }
         if self.is_third && !parts.is_empty() {
             let out = response.key("parts");
-            out.push('[');
-            out.push_str(parts.strip_prefix(',').unwrap_or(&parts));
-            out.push(']');
+            out.put("[");
+            out.put(parts.strip_prefix(',').unwrap_or(&parts));
+            out.put("]");
         }
         response.end();
         part.end();
         if !self.is_third && !parts.is_empty() {
             let words = ["Image from the result of `", &message.tool_name, "`:"].concat();
             write_text(&words, None, false, &mut carried.pictures);
-            carried.pictures.push_str(&parts);
+            carried.pictures.put(&parts);
         }
     }
 }
@@ -167,17 +168,17 @@ fn write_content(role: &str, parts: &str, out: &mut String) {
     let Some(parts) = parts.strip_prefix(',') else {
         return;
     };
-    out.push(',');
+    out.put(",");
     let mut content = ObjectWriter::new(out);
     let out = content.field("role", role).key("parts");
-    out.push('[');
-    out.push_str(parts);
-    out.push(']');
+    out.put("[");
+    out.put(parts);
+    out.put("]");
     content.end();
 }
 
 fn write_text(text: &str, signature: Option<&str>, is_thought: bool, out: &mut String) {
-    out.push(',');
+    out.put(",");
     let mut part = ObjectWriter::new(out);
     part.field("text", text);
     if is_thought {
@@ -190,7 +191,7 @@ fn write_text(text: &str, signature: Option<&str>, is_thought: bool, out: &mut S
 }
 
 fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, out: &mut String) {
-    out.push(',');
+    out.put(",");
     let mut part = ObjectWriter::new(out);
     let mut inner = ObjectWriter::new(part.key("functionCall"));
     if let Some(id) = id {
@@ -205,7 +206,7 @@ fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, o
 }
 
 fn write_data(mime_type: &str, data: &str, out: &mut String) {
-    out.push(',');
+    out.put(",");
     let mut part = ObjectWriter::new(out);
     let mut inner = ObjectWriter::new(part.key("inlineData"));
     inner.field("mimeType", mime_type).field("data", data);

@@ -15,7 +15,9 @@ use super::partial::PartialArguments;
 
 /// A decoder of one answer.
 pub(super) fn decoder(limits: Limits) -> SseDecoder {
-    SseDecoder::new(Box::new(Answer { progress: Progress::new(limits), ..Answer::default() }))
+    let mut answer = Box::<Answer>::default();
+    answer.progress.limits = limits;
+    SseDecoder::new(answer)
 }
 
 #[derive(Default)]

@@ -8,7 +8,7 @@ use crate::provider::compat::ReasoningStyle;
 use crate::provider::history::History;
 use crate::provider::request::{Body, Tools, Written, effort, headers, join_query, split_query};
 use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
-use crate::text::contains;
+use crate::text::{Put, contains};
 
 use super::PROVIDER;
 use super::contents::{Carried, Scribe};
@@ -81,11 +81,11 @@ impl Encoder {
         if !request.system_prompt.is_empty() && !is_cached {
             body.object("systemInstruction", |object| {
                 let out = object.key("parts");
-                out.push('[');
+                out.put("[");
                 let mut part = ObjectWriter::new(out);
                 part.field("text", &request.system_prompt);
                 part.end();
-                out.push(']');
+                out.put("]");
             });
         }
         if let Some(out) = body.key("contents") {
@@ -194,14 +194,14 @@ fn write_tools(tools: &[ToolSchema]) -> String {
     let mut out = String::from("[{\"functionDeclarations\":[");
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
-            out.push(',');
+            out.put(",");
         }
         let mut object = ObjectWriter::new(&mut out);
         object.field("name", &tool.name).field("description", &tool.description);
         object.field("parametersJsonSchema", &tool.parameters);
         object.end();
     }
-    out.push_str("]}]");
+    out.put("]}]");
     out
 }
 

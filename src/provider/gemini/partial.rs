@@ -2,6 +2,7 @@
 //! come; a model writes them in the order in which they stand in the text.
 
 use crate::json::{ToJson, Value, write_str};
+use crate::text::Put;
 
 /// What is written so far, as far as the rest depends on it.
 #[derive(Default)]
@@ -71,12 +72,12 @@ impl PartialArguments {
         self.go_to(steps, out)?;
         match (piece, value) {
             (Some(piece), _) => {
-                out.push('"');
+                out.put("\"");
                 write_inner(piece, out);
                 self.text = Some(path.to_owned());
             }
             (None, Some(value)) => value.write_json(out),
-            (None, None) => out.push_str("null"),
+            (None, None) => out.put("null"),
         }
         Ok(())
     }
@@ -85,14 +86,14 @@ impl PartialArguments {
     pub(super) fn finish(mut self, out: &mut String) {
         self.close_text(out);
         if self.open.is_empty() && !self.is_whole {
-            out.push_str("{}");
+            out.put("{}");
         }
         self.close(0, out);
     }
 
     fn close_text(&mut self, out: &mut String) {
         if self.text.take().is_some() {
-            out.push('"');
+            out.put("\"");
         }
     }
 
@@ -141,15 +142,15 @@ impl Level {
             Step::Key(key) if !self.is_list && self.count < MAX_KEYS && !self.keys.contains(key) => {
                 self.keys.push(key.clone());
                 if self.count > 0 {
-                    out.push(',');
+                    out.put(",");
                 }
                 write_str(key, out);
-                out.push(':');
+                out.put(":");
             }
             Step::Index(index) if self.is_list && (self.count..=self.count + MAX_GAP).contains(index) => {
                 for at in self.count..=*index {
-                    out.push_str(if at > 0 { "," } else { "" });
-                    out.push_str(if at < *index { "null" } else { "" });
+                    out.put(if at > 0 { "," } else { "" });
+                    out.put(if at < *index { "null" } else { "" });
                 }
                 self.count = *index;
             }
@@ -165,7 +166,7 @@ impl Level {
 fn write_inner(text: &str, out: &mut String) {
     let mut json = String::new();
     write_str(text, &mut json);
-    out.push_str(json.get(1..json.len().saturating_sub(1)).unwrap_or_default());
+    out.put(json.get(1..json.len().saturating_sub(1)).unwrap_or_default());
 }
 
 /// The steps of `$.a['b c'][0]`.

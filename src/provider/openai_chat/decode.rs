@@ -9,14 +9,16 @@ use crate::provider::error::{in_stream, in_stream_text, is_error};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
+use crate::text::Put;
 
 use super::chunk::{CallPiece, Choice, Chunk, Detail, DetailKind};
 
 /// A decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata of the first call,
 /// to be given back.
 pub(super) fn decoder(limits: Limits, keeps_details: bool) -> SseDecoder {
-    let progress = Progress::new(limits);
-    SseDecoder::new(Box::new(Answer { progress, keeps_details, ..Answer::default() }))
+    let mut answer = Box::new(Answer { keeps_details, ..Answer::default() });
+    answer.progress.limits = limits;
+    SseDecoder::new(answer)
 }
 
 #[derive(Default)]
@@ -368,7 +370,7 @@ impl Call {
         let length = arguments.text.len();
         self.length += length;
         if self.block.is_none() || self.id.is_empty() {
-            self.text.push_str(&arguments.text);
+            self.text.put(&arguments.text);
         }
         if let Some(index) = self.block {
             blocks.arguments(index, arguments, out);

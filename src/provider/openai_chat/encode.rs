@@ -11,7 +11,7 @@ use crate::provider::request::{
     sampling, split_query,
 };
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
-use crate::text::contains;
+use crate::text::{Put, contains};
 
 use super::messages::{Carried, Scribe};
 
@@ -86,7 +86,7 @@ impl Encoder {
         if self.compat.stream_options
             && let Some(out) = body.key("stream_options")
         {
-            out.push_str("{\"include_usage\":true}");
+            out.put("{\"include_usage\":true}");
         }
         if self.compat.store {
             body.field("store", &false);
@@ -226,7 +226,7 @@ fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
-            out.push(',');
+            out.put(",");
         }
         let mut object = ObjectWriter::new(&mut out);
         object.field("type", "function");
@@ -239,7 +239,7 @@ fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
         function.end();
         object.end();
     }
-    out.push(']');
+    out.put("]");
     out
 }
 

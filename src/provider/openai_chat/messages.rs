@@ -7,7 +7,7 @@ use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage, text_of,
 };
-use crate::text::contains;
+use crate::text::{Put, contains};
 
 use crate::provider::compat::{Compat, Replay, ToolIds};
 use crate::provider::request::{
@@ -36,7 +36,7 @@ pub(super) struct Carried {
 impl Scribe<'_> {
     /// The whole list: the system prompt, the messages written before, and what waits behind them.
     pub(super) fn write_all(&self, system_prompt: &str, messages: &str, carried: Carried, out: &mut String) {
-        out.push('[');
+        out.put("[");
         if !system_prompt.is_empty() {
             self.write_system(system_prompt, out);
         }
@@ -47,9 +47,9 @@ impl Scribe<'_> {
         let is_first = system_prompt.is_empty();
         for text in [messages, &last] {
             let is_first = is_first && out.ends_with('[');
-            out.push_str(if is_first { text.strip_prefix(',').unwrap_or(text) } else { text });
+            out.put(if is_first { text.strip_prefix(',').unwrap_or(text) } else { text });
         }
-        out.push(']');
+        out.put("]");
     }
 
     /// Appends a message, with a comma before it. One with nothing to say is left out.
@@ -67,12 +67,12 @@ impl Scribe<'_> {
         object.field("role", if is_developer { "developer" } else { "system" });
         if self.caches && self.compat.cache_control && self.model.starts_with("anthropic/") {
             let out = object.key("content");
-            out.push('[');
+            out.put("[");
             let mut part = ObjectWriter::new(out);
             part.field("type", "text").field("text", text);
-            part.key("cache_control").push_str("{\"type\":\"ephemeral\"}");
+            part.key("cache_control").put("{\"type\":\"ephemeral\"}");
             part.end();
-            out.push(']');
+            out.put("]");
         } else {
             object.field("content", text);
         }
@@ -85,23 +85,23 @@ impl Scribe<'_> {
             return;
         }
         self.separate(carried.is_after_tool, out);
-        out.push_str(",{\"role\":\"user\",\"content\":");
+        out.put(",{\"role\":\"user\",\"content\":");
         match message.content.as_slice() {
             // Servers of text models know no lists.
             [ContentBlock::Text(block)] if pictures.is_empty() => write_str(&block.text, out),
             blocks => {
-                out.push('[');
-                out.push_str(pictures);
+                out.put("[");
+                out.put(pictures);
                 for (at, block) in blocks.iter().enumerate() {
                     if at > 0 || !pictures.is_empty() {
-                        out.push(',');
+                        out.put(",");
                     }
                     write_part(block, out);
                 }
-                out.push(']');
+                out.put("]");
             }
         }
-        out.push('}');
+        out.put("}");
         *carried = Carried::default();
     }
 
@@ -112,7 +112,7 @@ impl Scribe<'_> {
             return;
         }
         self.write_pictures(carried, out);
-        out.push(',');
+        out.put(",");
         let mut object = ObjectWriter::new(out);
         object.field("role", "assistant");
         let is_own = message.provider == self.provider;
@@ -121,7 +121,7 @@ impl Scribe<'_> {
             Replay::ThinkingChunk if !thinking.is_empty() => {
                 write_thinking_chunk(&thinking, &text, object.key("content"));
             }
-            _ if text.is_empty() => object.key("content").push_str("null"),
+            _ if text.is_empty() => object.key("content").put("null"),
             _ => _ = object.field("content", &text),
         }
         match self.compat.replay {
@@ -150,9 +150,9 @@ impl Scribe<'_> {
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
         let (mut text, pictures) = told_result(message);
         if text.is_empty() && !pictures.is_empty() {
-            text.push_str("(see the attached image)");
+            text.put("(see the attached image)");
         }
-        out.push(',');
+        out.put(",");
         let mut object = ObjectWriter::new(out);
         object.field("role", "tool");
         object.field("tool_call_id", wire_id(&message.call_id, self.compat.tool_ids).as_ref());
@@ -171,12 +171,12 @@ impl Scribe<'_> {
             return;
         }
         if !kept.is_empty() {
-            kept.push(',');
+            kept.put(",");
         }
         let id = wire_id(&message.call_id, self.compat.tool_ids);
         write_text_part(&["Image from the result of `", &message.tool_name, "` (", &id, "):"].concat(), kept);
         for picture in pictures {
-            kept.push(',');
+            kept.put(",");
             write_image_part(picture, kept);
         }
     }
@@ -188,15 +188,15 @@ impl Scribe<'_> {
             return;
         }
         self.separate(is_after_tool, out);
-        out.push_str(",{\"role\":\"user\",\"content\":[");
-        out.push_str(&pictures);
-        out.push_str("]}");
+        out.put(",{\"role\":\"user\",\"content\":[");
+        out.put(&pictures);
+        out.put("]}");
     }
 
     /// Some templates refuse a user message behind a tool message.
     fn separate(&self, is_after_tool: bool, out: &mut String) {
         if is_after_tool && self.compat.assistant_after_tool {
-            out.push_str(",{\"role\":\"assistant\",\"content\":\"I have read the results.\"}");
+            out.put(",{\"role\":\"assistant\",\"content\":\"I have read the results.\"}");
         }
     }
 
@@ -301,14 +301,14 @@ fn thinking_of(message: &AssistantMessage) -> String {
 }
 
 fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
-    out.push_str("[{\"type\":\"thinking\",\"thinking\":[");
+    out.put("[{\"type\":\"thinking\",\"thinking\":[");
     write_text_part(thinking, out);
-    out.push_str("]}");
+    out.put("]}");
     if !text.is_empty() {
-        out.push(',');
+        out.put(",");
         write_text_part(text, out);
     }
-    out.push(']');
+    out.put("]");
 }
 
 /// `reasoning_details` as they came: the entries in the metadata of a call, with the texts of the thinking blocks they

@@ -11,6 +11,7 @@ use crate::provider::request::{
     split_query,
 };
 use crate::stream::{ModelRequest, ToolChoice, ToolSchema};
+use crate::text::Put;
 
 use super::items::{CustomCalls, Scribe};
 
@@ -82,16 +83,16 @@ impl Encoder {
         if (is_reasoning_model(&request.model) || options.reasoning.is_some())
             && let Some(out) = body.key("include")
         {
-            out.push_str("[\"reasoning.encrypted_content\"]");
+            out.put("[\"reasoning.encrypted_content\"]");
         }
         if !request.system_prompt.is_empty() {
             body.field("instructions", &request.system_prompt);
         }
         if let Some(out) = body.key("input") {
             let items = self.history.text();
-            out.push('[');
-            out.push_str(items.strip_prefix(',').unwrap_or(items));
-            out.push(']');
+            out.put("[");
+            out.put(items.strip_prefix(',').unwrap_or(items));
+            out.put("]");
         }
         if !request.tools.is_empty() {
             body.tools(self.tools.text(&request.tools, |tools| write_tools(tools, self.compat.strict)));
@@ -120,7 +121,7 @@ fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
-            out.push(',');
+            out.put(",");
         }
         let mut object = ObjectWriter::new(&mut out);
         object.field("type", "function").field("name", &tool.name).field("description", &tool.description);
@@ -129,7 +130,7 @@ fn write_tools(tools: &[ToolSchema], strict: Strict) -> String {
         object.field("strict", &strict.marks(&tool.parameters));
         object.end();
     }
-    out.push(']');
+    out.put("]");
     out
 }
 

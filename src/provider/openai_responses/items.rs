@@ -9,6 +9,7 @@ use crate::message::{
     ToolResultMessage, UserMessage,
 };
 use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, told_result};
+use crate::text::Put;
 
 use super::decode::JOINT;
 
@@ -41,13 +42,13 @@ impl Scribe<'_> {
             match block {
                 ContentBlock::Thinking(block) if is_same_model => write_reasoning(block, &mut waiting),
                 ContentBlock::Text(block) if !block.text.is_empty() => {
-                    out.push_str(&std::mem::take(&mut waiting));
+                    out.put(&std::mem::take(&mut waiting));
                     let signature = block.signature.as_deref().filter(|_| is_own).map(Value::parse);
                     let phase = signature.and_then(Result::ok).and_then(|item| item.get("phase").cloned());
                     write_text(&block.text, &phase, out);
                 }
                 ContentBlock::ToolCall(call) => {
-                    out.push_str(&std::mem::take(&mut waiting));
+                    out.put(&std::mem::take(&mut waiting));
                     let metadata = call.metadata.as_ref().filter(|_| is_own).map(RawJson::to_value);
                     let is_custom = metadata.is_some_and(|metadata| metadata.get("custom").is_some());
                     if is_custom {
@@ -56,8 +57,8 @@ impl Scribe<'_> {
                     write_call(call, is_custom, out);
                 }
                 ContentBlock::Raw(data) if is_same_model => {
-                    out.push_str(&std::mem::take(&mut waiting));
-                    out.push(',');
+                    out.put(&std::mem::take(&mut waiting));
+                    out.put(",");
                     data.write_json(out);
                 }
                 _ => {}
@@ -69,7 +70,7 @@ impl Scribe<'_> {
 fn write_user(message: &UserMessage, out: &mut String) {
     let mut parts = String::new();
     for block in &message.content {
-        parts.push(',');
+        parts.put(",");
         match block {
             ContentBlock::Text(block) => write_input_text(&block.text, &mut parts),
             ContentBlock::Image(image) => write_image(image, &mut parts),
@@ -79,9 +80,9 @@ fn write_user(message: &UserMessage, out: &mut String) {
         }
     }
     if let Some(parts) = parts.strip_prefix(',') {
-        out.push_str(",{\"role\":\"user\",\"content\":[");
-        out.push_str(parts);
-        out.push_str("]}");
+        out.put(",{\"role\":\"user\",\"content\":[");
+        out.put(parts);
+        out.put("]}");
     }
 }
 
@@ -94,7 +95,7 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
     if is_summary && signature.get("encrypted_content").is_none() {
         return;
     }
-    out.push(',');
+    out.put(",");
     let mut object = ObjectWriter::new(out);
     object.field("type", "reasoning");
     for (key, value) in signature.iter().filter(|(key, _)| !matches!(*key, "source" | "parts")) {
@@ -108,14 +109,14 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
             continue;
         }
         let out = object.key(list);
-        out.push('[');
+        out.put("[");
         for (at, part) in parts.iter().filter(|_| is_filled).enumerate() {
             if at > 0 {
-                out.push(',');
+                out.put(",");
             }
             write_part(word, part, out);
         }
-        out.push(']');
+        out.put("]");
     }
     object.end();
 }
@@ -139,21 +140,21 @@ fn parts<'t>(thinking: &'t str, lengths: Option<&Value>) -> Vec<&'t str> {
 }
 
 fn write_text(text: &str, phase: &Option<Value>, out: &mut String) {
-    out.push(',');
+    out.put(",");
     let mut object = ObjectWriter::new(out);
     object.field("type", "message").field("role", "assistant").optional("phase", phase);
     let out = object.key("content");
-    out.push('[');
+    out.put("[");
     let mut part = ObjectWriter::new(out);
     part.field("type", "output_text").field("text", text);
-    part.key("annotations").push_str("[]");
+    part.key("annotations").put("[]");
     part.end();
-    out.push(']');
+    out.put("]");
     object.end();
 }
 
 fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
-    out.push(',');
+    out.put(",");
     let mut object = ObjectWriter::new(out);
     object.field("type", if is_custom { "custom_tool_call" } else { "function_call" });
     object
@@ -171,7 +172,7 @@ fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
 fn write_result(message: &ToolResultMessage, custom: &CustomCalls, out: &mut String) {
     let (text, pictures) = told_result(message);
     let is_custom = custom.contains(&message.call_id);
-    out.push(',');
+    out.put(",");
     let mut object = ObjectWriter::new(out);
     object.field("type", if is_custom { "custom_tool_call_output" } else { "function_call_output" });
     object.field("call_id", wire_id(&message.call_id).as_ref());
@@ -179,17 +180,17 @@ fn write_result(message: &ToolResultMessage, custom: &CustomCalls, out: &mut Str
         object.field("output", &text);
     } else {
         let out = object.key("output");
-        out.push('[');
+        out.put("[");
         if !text.is_empty() {
             write_input_text(&text, out);
         }
         for picture in pictures {
             if !out.ends_with('[') {
-                out.push(',');
+                out.put(",");
             }
             write_image(picture, out);
         }
-        out.push(']');
+        out.put("]");
     }
     object.end();
 }

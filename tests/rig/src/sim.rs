@@ -558,7 +558,7 @@ fn is_text(message: &AgentMessage, text: &str) -> bool {
 fn faults_of_request(request: &ModelRequest) -> Vec<String> {
     let messages: Vec<AgentMessage> = request.messages.iter().cloned().map(AgentMessage::from).collect();
     let mut faults = crate::grammar::faults_of_history(&messages);
-    for message in &request.messages {
+    for message in request.messages.iter() {
         if let LlmMessage::Assistant(message) = message
             && (message.stop_reason == MessageStopReason::Error || message.content.is_empty())
         {
