@@ -25,7 +25,7 @@ use crate::machine::{
     unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
-use crate::ports::{AgentRunContext, HookCall};
+use crate::ports::{AgentRunContext, CompactionCall, HookCall};
 use crate::state::SessionState;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{ToolContext, ToolOutcome, Updates};
@@ -447,11 +447,15 @@ impl AgentStream {
     /// The way of most events: the answer goes on, and nothing else has happened that would come first.
     fn flow(&mut self) -> Option<AgentEvent> {
         while let Some(id) = self.flowing.take() {
-            let waits = self.held.is_some() || !self.round_over || !self.line.inbox.is_empty();
-            if waits || self.line.cancel.is_cancelled() {
+            if self.held.is_some() || !self.round_over || self.has_mail() {
                 return None;
             }
             let reply = self.tasks.poll_on(id)?;
+            if self.has_mail() {
+                // What was polled has aborted or steered: that counts before what it says.
+                self.held = Some((id, Polled::More(reply)));
+                return None;
+            }
             self.look_at_the_clock();
             match self.state.flow(self.now, id, reply) {
                 Ok(event) => {
@@ -464,6 +468,11 @@ impl AgentStream {
             }
         }
         None
+    }
+
+    /// Whether an abort or mail waits to be heard.
+    fn has_mail(&self) -> bool {
+        !self.line.inbox.is_empty() || (!self.abort_heard && self.line.cancel.is_cancelled())
     }
 
     /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
@@ -687,7 +696,8 @@ impl AgentStream {
                     return self.step(Input::Reply(id, Reply::Compacted(None)));
                 };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
-                let answer = guard(|| Ok(engine.compact(messages, model, cancel.clone())));
+                let call = CompactionCall { messages, model, cancel: cancel.clone() };
+                let answer = guard(|| Ok(engine.compact(&self.context, call)));
                 Work::once(answer, |compaction| Reply::Compacted(Some(compaction)))
             }
             Effect::Approve(request) => {

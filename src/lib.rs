@@ -62,6 +62,7 @@ pub mod state;
 pub mod stream;
 pub mod stream_parts;
 pub mod subagent;
+pub mod summarize;
 pub mod table;
 mod text;
 pub mod tool;

@@ -245,6 +245,13 @@ pub struct UserMessage {
     pub foreign: Option<RawJson>,
 }
 
+impl UserMessage {
+    /// One text.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        UserMessage { content: vec![ContentBlock::text(text)], ..UserMessage::default() }
+    }
+}
+
 /// From the model: texts, thinking, tool calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssistantMessage {
@@ -341,7 +348,7 @@ pub enum AgentMessage {
 impl AgentMessage {
     /// A user message with one text.
     pub fn user(text: impl Into<String>) -> Self {
-        UserMessage { content: vec![ContentBlock::text(text)], ..UserMessage::default() }.into()
+        UserMessage::from_text(text).into()
     }
 
     /// What a provider can be given as it is; `None` for custom messages.

@@ -10,7 +10,7 @@ use crate::cancel::CancelToken;
 use crate::error::ErrorInfo;
 use crate::event::CompactionReport;
 use crate::json::RawJson;
-use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage};
+use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
 use crate::policy::Transform;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
@@ -159,19 +159,31 @@ pub trait CompactionEngine {
     /// Called when the model refused the conversation and no transformer shortened it. An error ends the turn.
     fn compact(
         &self,
-        messages: Rc<[AgentMessage]>,
-        model: Rc<str>,
-        cancel: CancelToken,
+        context: &AgentRunContext,
+        call: CompactionCall,
     ) -> LocalBoxFuture<'static, Result<Compaction, String>>;
 }
 
+/// What is to be shortened.
+#[derive(Clone)]
+pub struct CompactionCall {
+    /// The whole history.
+    pub messages: Rc<[AgentMessage]>,
+    /// The model's id.
+    pub model: Rc<str>,
+    /// Set when nobody wants it any more.
+    pub cancel: CancelToken,
+}
+
 /// A shortened history.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compaction {
     /// The new history.
     pub messages: Vec<AgentMessage>,
     /// What was done.
     pub report: Option<CompactionReport>,
+    /// What it cost.
+    pub usage: Usage,
 }
 
 /// A stage of a run that hooks are told of.

@@ -298,7 +298,7 @@ fn the_compaction_engine_is_asked_when_no_transformer_makes_room() {
     config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[AgentMessage]>| {
         let kept = messages.last().cloned().into_iter();
         let messages = std::iter::once(AgentMessage::user("summary")).chain(kept).collect();
-        ready(Ok(Compaction { messages, report: Some(CompactionReport::default()) }))
+        ready(Ok(Compaction { messages, report: Some(CompactionReport::default()), ..Compaction::default() }))
     })));
     let mut stage = Stage::over(clock, config, vec!["old".into()]);
     stage.prompt("go").finish().check();
@@ -327,7 +327,7 @@ fn more_recoveries_a_turn_are_made_where_the_host_wants_them_but_never_without_e
         config.rules.max_recoveries_per_turn = 3;
         config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
             count.set(count.get() + 1);
-            ready(Ok(Compaction { messages: messages.to_vec(), report: None }))
+            ready(Ok(Compaction { messages: messages.to_vec(), ..Compaction::default() }))
         })));
     });
     stage.prompt("go").finish().check();
@@ -340,7 +340,7 @@ fn what_has_arrived_is_appended_before_the_call_that_is_repeated_after_an_overfl
     let mut config =
         config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
     config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[AgentMessage]>| {
-        ready(Ok(Compaction { messages: messages.to_vec(), report: None }))
+        ready(Ok(Compaction { messages: messages.to_vec(), ..Compaction::default() }))
     })));
     let mut stage = Stage::new(clock, config);
     drop(stage.agent.steer("and this".into()));
@@ -359,7 +359,7 @@ fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
         let pause = thinks.pause(50);
         async move {
             pause.await;
-            Ok(Compaction { messages: messages.to_vec(), report: None })
+            Ok(Compaction { messages: messages.to_vec(), ..Compaction::default() })
         }
     })));
     let mut stage = Stage::new(clock, config);

@@ -224,19 +224,20 @@ impl TrimMemory {
 
 impl BudgetTrim {
     /// A view for one request, or nothing where all fits and nothing was trimmed before. `tool_tokens` is what the
-    /// tools cost. A history that is shorter than the boundary was compacted: trimming starts anew.
+    /// tools cost. Where a message that was trimmed is not there any more, the history was compacted: the boundary means
+    /// nothing, and trimming starts anew.
     pub fn apply(
         &self,
         messages: &[AgentMessage],
         tool_tokens: u64,
         memory: &mut TrimMemory,
     ) -> Option<Vec<AgentMessage>> {
-        if memory.boundary > messages.len() {
-            *memory = TrimMemory::default();
-        }
         let known = memory.trimmed.iter().zip(messages);
-        let known = known.take_while(|((original, _), message)| original.is_same(message)).count();
-        memory.trimmed.truncate(known);
+        let mut known = known.take_while(|((original, _), message)| original.is_same(message)).count();
+        if known < memory.trimmed.len() || memory.boundary > messages.len() {
+            *memory = TrimMemory::default();
+            known = 0;
+        }
         let trimmed = memory.trimmed.iter().map(|(_, trimmed)| trimmed);
         let mut view: Vec<AgentMessage> = trimmed.chain(messages.iter().skip(known)).cloned().collect();
         let budget = TokenBudget::new(self.context_window, self.max_output_tokens, self.fraction);

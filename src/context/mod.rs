@@ -3,6 +3,7 @@
 //! - [`hygiene`]: request only; calls and results paired, nothing empty, nothing failed.
 //! - [`SlidingWindow`]: the first messages and the newest ones that fit.
 //! - [`KeepLast`]: the newest results and answers, older ones as traces.
+//! - [`SummaryRules`]: what stays beside a summary; [`crate::summarize`] has it written.
 //! - [`BudgetTrim`]: contents replaced by a placeholder up to a boundary that never moves back.
 //!
 //! The passes under these are written once, over the small trait [`Reducible`]: in our history a tool result is a
@@ -12,6 +13,7 @@
 mod budget;
 mod hygiene;
 mod passes;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -26,6 +28,7 @@ pub use passes::{
     DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
     merge_same_role, reduce, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
 };
+pub use summary::{Split, SummaryRules};
 pub use window::{SlidingWindow, Windowed};
 
 use crate::message::{AgentMessage, AssistantMessage, ContentBlock, Usage};

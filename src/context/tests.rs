@@ -261,6 +261,24 @@ fn a_history_is_counted_by_what_the_provider_told_and_an_estimate_of_the_rest() 
 }
 
 #[test]
+fn after_a_compaction_the_boundary_means_nothing() {
+    let trim =
+        BudgetTrim { keep_last_answers: 1, fraction: 0.5, context_window: 500, max_output_tokens: 100 };
+    let mut memory = TrimMemory::default();
+    let long = "w".repeat(300);
+    let history: Vec<AgentMessage> =
+        (0..6).flat_map(|n| [user(&n.to_string()), answer(&long, &[])]).collect();
+    assert!(trim.apply(&history, 0, &mut memory).is_some());
+    let before = memory.boundary;
+    assert!(before > 3);
+    // As many messages as before, but others: nothing of them was ever trimmed.
+    let compacted: Vec<AgentMessage> =
+        (0..6).flat_map(|n| [user(&n.to_string()), answer("short", &[])]).collect();
+    assert_eq!(trim.apply(&compacted, 0, &mut memory), None);
+    assert_eq!(memory.boundary, 0);
+}
+
+#[test]
 fn a_list_that_grows_is_judged_as_one_that_is_whole() {
     let histories = [
         vec![user("go"), answer("a", &["1", "2"]), result("1", "x"), result("2", "y"), answer("b", &["3"])],

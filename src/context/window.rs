@@ -80,7 +80,7 @@ fn anchor_end(messages: &[AgentMessage], anchor: usize) -> usize {
 }
 
 /// Where the newest messages begin that fit together. Never at a result.
-fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
+pub(super) fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
     let mut left = budget;
     let fit = tokens.iter().rev().take_while(|tokens| {
         let fits = **tokens <= left;
@@ -98,6 +98,6 @@ fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
     last.unwrap_or(messages.len())
 }
 
-fn is_result(message: &AgentMessage) -> bool {
+pub(super) fn is_result(message: &AgentMessage) -> bool {
     matches!(message, AgentMessage::ToolResult(_))
 }

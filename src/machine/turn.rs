@@ -204,7 +204,8 @@ impl Step<'_> {
                 let phase = Some("compaction".to_owned());
                 self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
-            Some(Ok(Compaction { messages, report })) => {
+            Some(Ok(Compaction { messages, report, usage })) => {
+                self.s.usage.add(&usage);
                 self.apply(Transform::Replace { messages, report }, true);
                 self.append_arrived();
                 // What the transformers leave out of requests they leave out of this one too.

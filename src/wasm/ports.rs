@@ -12,11 +12,11 @@ use futures::stream::LocalBoxStream;
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
 use crate::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::message::{AgentMessage, ContentBlock};
+use crate::message::{AgentMessage, ContentBlock, Usage};
 use crate::policy::Transform;
 use crate::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
-    CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
+    CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
 };
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
@@ -222,14 +222,14 @@ pub(super) struct JsCompaction;
 impl CompactionEngine for JsCompaction {
     fn compact(
         &self,
-        _messages: Rc<[AgentMessage]>,
-        _model: Rc<str>,
-        _cancel: CancelToken,
+        _context: &AgentRunContext,
+        _call: CompactionCall,
     ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
         ask(effect("compact", |_| {}), |answer| {
             Ok(Compaction {
                 messages: read_refs(answer.get("messages").unwrap_or(&Value::Null))?,
                 report: answer.get("report").filter(|report| !report.is_null()).map(read_report),
+                usage: Usage::default(),
             })
         })
     }

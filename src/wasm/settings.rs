@@ -16,6 +16,7 @@ use crate::price::Price;
 use crate::provider::{self, Limits, Wire, WireOptions};
 use crate::retry::RetryConfig;
 use crate::stream::StreamOptions;
+use crate::summarize::Summarizer;
 use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
 
 use super::http::HttpModel;
@@ -156,6 +157,11 @@ fn functions(
     }
     if has("compaction") {
         config.ports.compaction = Some(Rc::new(JsCompaction));
+    }
+    if has("summarize")
+        && let Some(engine) = Summarizer::of(config)
+    {
+        config.ports.compaction = Some(Rc::new(engine));
     }
     if has("approveTool") {
         config.set_approver(Rc::new(JsApprover));

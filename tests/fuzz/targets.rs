@@ -150,7 +150,7 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     let request = ModelRequest {
         model: "m-3".into(),
         system_prompt: "".into(),
-        messages,
+        messages: Rc::new(messages),
         tools: Rc::from([]),
         options: Rc::default(),
         api_key: None,

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Agent, call, clock, custom, hear, textOf } from "./kit.mjs";
 
-/** What begins something, so that none of it may come after an abort. */
-const BEGINNINGS = ["model", "key", "approver", "async transformer", "compaction", "steering poll", "follow-up poll", "before inference", "after inference", "before tool", "after tool", "sleep"];
+/** What begins something, so that none of it may come after an abort. Hooks that hear of what is in the history begin nothing. */
+const BEGINNINGS = ["model", "key", "approver", "async transformer", "compaction", "steering poll", "follow-up poll", "before inference", "before tool", "sleep"];
 
 /** A run that calls the host everywhere. @param {(agent: any) => void} act @param {number} [at] at which call, from 0 */
 function world(act, at) {

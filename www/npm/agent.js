@@ -197,6 +197,7 @@ class Core {
     if (typeof options.retry === "function") has.push("retry");
     if (typeof options.toolExecution === "function") has.push("toolExecution");
     if (typeof options.compaction?.engine === "function") has.push("compaction");
+    if (options.compaction === "summarize") has.push("summarize");
     if (options.resultTexts) has.push("resultTexts");
     if (options.host.sleep) has.push("sleep");
     for (const slot of SLOTS) if (options.policies?.[slot]?.length > 0) has.push(slot);

@@ -22,7 +22,7 @@ use turnwheel::message::{AgentMessage, AssistantMessage, MessageStopReason};
 use turnwheel::policy::Transform;
 use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
-    CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn,
+    CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn,
 };
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
@@ -247,11 +247,10 @@ where
 {
     fn compact(
         &self,
-        messages: Rc<[AgentMessage]>,
-        _: Rc<str>,
-        _: CancelToken,
+        _: &AgentRunContext,
+        call: CompactionCall,
     ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
-        Box::pin((self.0)(messages))
+        Box::pin((self.0)(call.messages))
     }
 }
 

@@ -730,7 +730,11 @@ fn compact(dice: &Dice, messages: &[AgentMessage]) -> Result<Compaction, String>
     if dice.chance(20) {
         return Err("no room".to_owned());
     }
-    Ok(Compaction { messages: shortened(messages), report: dice.chance(50).then(CompactionReport::default) })
+    Ok(Compaction {
+        messages: shortened(messages),
+        report: dice.chance(50).then(CompactionReport::default),
+        ..Compaction::default()
+    })
 }
 
 /// From the last message of the user on.

@@ -748,7 +748,11 @@ fn compaction(dice: &Dice, messages: &[AgentMessage]) -> Option<Result<Compactio
         _ => {
             let kept = messages.iter().rposition(|message| matches!(message, AgentMessage::User(_)));
             let messages = messages.get(kept.unwrap_or(0)..).unwrap_or_default().to_vec();
-            Some(Ok(Compaction { messages, report: dice.chance(50).then(CompactionReport::default) }))
+            Some(Ok(Compaction {
+                messages,
+                report: dice.chance(50).then(CompactionReport::default),
+                ..Compaction::default()
+            }))
         }
     }
 }

@@ -16,7 +16,7 @@ use turnwheel::json::{ToJson, Value};
 use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
 use turnwheel::policy::{ContextTransformer, Transform};
 use turnwheel::ports::{
-    AgentHook, AgentRunContext, Compaction, CompactionEngine, HookCall, HookStages, StreamFn,
+    AgentHook, AgentRunContext, Compaction, CompactionCall, CompactionEngine, HookCall, HookStages, StreamFn,
 };
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest, ToolSchema};
@@ -324,12 +324,13 @@ pub(super) struct ScriptedCompactor(pub(super) Rc<World>);
 impl CompactionEngine for ScriptedCompactor {
     fn compact(
         &self,
-        messages: Rc<[AgentMessage]>,
-        model: Rc<str>,
-        _: CancelToken,
+        context: &AgentRunContext,
+        call: CompactionCall,
     ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
         let world = self.0.clone();
+        world.check_ids(&context.run_id, &context.session_id);
         Box::pin(async move {
+            let CompactionCall { messages, model, .. } = call;
             let n = world.count("compact");
             let given = world.with_system(stakai(&messages));
             let reason = world.view().overflow.clone();
@@ -383,7 +384,7 @@ fn compaction(messages: Vec<AgentMessage>, before: u64, after: u64, truncated: b
         tokens_after: after,
         ..CompactionReport::default()
     };
-    Compaction { messages, report: Some(report) }
+    Compaction { messages, report: Some(report), ..Compaction::default() }
 }
 
 /// How the peer's own compactor, which changes nothing, counts.

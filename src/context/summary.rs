@@ -1,0 +1,212 @@
+//! What a summary is made of: which messages stay, and the rest as texts of bounded length.
+
+use super::estimate_tokens;
+use super::window::tail_start;
+use crate::message::{AgentMessage, ContentBlock, ToolResultMessage, text_of};
+
+/// How a history is split for a summary. The default keeps some 10,000 tokens, or a quarter where that is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummaryRules {
+    /// Tokens of the newest messages that stay as they are.
+    pub keep_tokens: u64,
+    /// Bytes of the conversation that one call may be given. Halved when the model says that they are too many.
+    pub part_bytes: usize,
+    /// A tool result in the text that is summarised is cut to so many bytes.
+    pub result_bytes: usize,
+    /// Calls that one summary may cost. What does not fit into them is cut.
+    pub max_calls: u32,
+}
+
+impl Default for SummaryRules {
+    fn default() -> Self {
+        SummaryRules { keep_tokens: 10_000, part_bytes: 120_000, result_bytes: 4_000, max_calls: 8 }
+    }
+}
+
+/// A history, split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Split {
+    /// What is to be summarised, an entry a message, each of bounded length.
+    pub entries: Vec<String>,
+    /// The user's last request, where it is older than what stays.
+    pub request: Option<AgentMessage>,
+    /// The newest messages. Results have their calls, and none is longer than all that may stay.
+    pub kept: Vec<AgentMessage>,
+    /// Tokens of the history, estimated.
+    pub tokens: u64,
+}
+
+impl SummaryRules {
+    /// Splits a history. Nothing where the newest exchange is all there is.
+    pub fn split(&self, messages: &[AgentMessage]) -> Option<Split> {
+        let weights: Vec<u64> = messages.iter().map(estimate_tokens).collect();
+        let sum = weights.iter().copied().fold(0, u64::saturating_add);
+        let budget = self.keep_tokens.min(sum / 4);
+        let from = tail_start(messages, &weights, budget);
+        let (old, kept) = messages.split_at_checked(from)?;
+        let most = usize::try_from(budget.saturating_mul(4)).unwrap_or(usize::MAX).max(self.result_bytes);
+        let is_user = |message: &&AgentMessage| matches!(message, AgentMessage::User(_));
+        let request = old.iter().rev().find(is_user).filter(|_| !kept.iter().any(|m| is_user(&m)));
+        let mut entries: Vec<String> = old.iter().filter_map(|message| self.entry(message)).collect();
+        if entries.is_empty() {
+            return None;
+        }
+        let room = self.part_bytes.saturating_mul(usize::try_from(self.max_calls).unwrap_or(usize::MAX));
+        let each = (room / entries.len()).max(200).min(self.part_bytes);
+        entries.iter_mut().for_each(|entry| cut(entry, each.max(self.result_bytes).min(self.part_bytes)));
+        if entries.iter().map(String::len).fold(0, usize::saturating_add) > room {
+            entries.iter_mut().for_each(|entry| cut(entry, each));
+        }
+        Some(Split {
+            entries,
+            request: request.cloned(),
+            kept: kept.iter().map(|message| bounded(message, most)).collect(),
+            tokens: sum,
+        })
+    }
+
+    fn entry(&self, message: &AgentMessage) -> Option<String> {
+        let (who, content) = match message {
+            AgentMessage::User(message) => ("User: ", &message.content),
+            AgentMessage::Assistant(message) => ("Assistant: ", &message.content),
+            AgentMessage::ToolResult(result) => {
+                let mut entry = ["Result of ", &result.tool_name, ": ", &result.text()].concat();
+                cut(&mut entry, self.result_bytes);
+                return Some(entry);
+            }
+            AgentMessage::Custom(_) => return None,
+        };
+        let mut said = String::new();
+        for block in content {
+            match block {
+                ContentBlock::Text(block) => said.push_str(&block.text),
+                ContentBlock::ToolCall(call) => {
+                    let mut arguments = call.arguments.as_str().to_owned();
+                    cut(&mut arguments, self.result_bytes);
+                    said.push_str(&["\n[calls ", &call.tool_name, " ", &arguments, "]"].concat());
+                }
+                ContentBlock::Image(_) => said.push_str("[a picture]"),
+                ContentBlock::File(_) => said.push_str("[a file]"),
+                ContentBlock::Thinking(_) | ContentBlock::Raw(_) => {}
+            }
+        }
+        (!said.trim().is_empty()).then(|| [who, said.trim()].concat())
+    }
+}
+
+/// Cuts a text at a character boundary, with a note.
+fn cut(text: &mut String, most: usize) {
+    if text.len() <= most {
+        return;
+    }
+    let mut end = most;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push_str(" […]");
+}
+
+/// A result that alone would fill what may stay is cut: the model can ask for it again.
+fn bounded(message: &AgentMessage, most: usize) -> AgentMessage {
+    let AgentMessage::ToolResult(result) = message else { return message.clone() };
+    if text_of(&result.content).len() <= most {
+        return message.clone();
+    }
+    let mut result: ToolResultMessage = result.as_ref().clone();
+    let mut left = most;
+    for block in &mut result.content {
+        if let ContentBlock::Text(block) = block {
+            cut(&mut block.text, left);
+            left = left.saturating_sub(block.text.len());
+        }
+    }
+    result.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::window::is_result;
+    use super::*;
+    use crate::json::RawJson;
+    use crate::message::{AssistantMessage, MessageStopReason, ToolCallBlock, Usage};
+
+    fn exchange(id: &str, result: &str) -> [AgentMessage; 2] {
+        let call = ToolCallBlock {
+            call_id: id.to_owned(),
+            tool_name: "view".to_owned(),
+            arguments: RawJson::empty_object(),
+            metadata: None,
+        };
+        let asked = AssistantMessage {
+            content: vec![ContentBlock::ToolCall(call)],
+            provider: String::new(),
+            model: String::new(),
+            usage: Usage::default(),
+            stop_reason: MessageStopReason::ToolUse,
+            error: None,
+            timestamp: 0,
+            foreign: None,
+        };
+        let answered = ToolResultMessage {
+            call_id: id.to_owned(),
+            tool_name: "view".to_owned(),
+            content: vec![ContentBlock::text(result)],
+            details: None,
+            is_error: false,
+            cause: None,
+            timestamp: 0,
+            foreign: None,
+        };
+        [asked.into(), answered.into()]
+    }
+
+    #[test]
+    fn the_newest_exchange_stays_and_the_request_before_it_too() {
+        let long = "x".repeat(4_000);
+        let mut history = vec![AgentMessage::user("please")];
+        for id in ["a", "b", "c"] {
+            history.extend(exchange(id, &long));
+        }
+        let split = SummaryRules::default().split(&history).unwrap();
+        assert_eq!(split.request, Some(AgentMessage::user("please")));
+        assert_eq!(split.kept.len(), 2);
+        assert!(split.kept.first() == history.get(5));
+        assert_eq!(split.entries.len(), 5);
+        assert!(split.entries.iter().any(|entry| entry.starts_with("Assistant: [calls view {}]")));
+    }
+
+    #[test]
+    fn nothing_is_left_to_summarise_where_the_newest_exchange_is_all() {
+        let rules = SummaryRules::default();
+        assert_eq!(rules.split(&[]), None);
+        assert_eq!(rules.split(&[AgentMessage::user("x".repeat(1_000_000))]), None);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_at_a_character() {
+        let rules = SummaryRules { keep_tokens: 100, part_bytes: 2_000, result_bytes: 501, max_calls: 2 };
+        let mut history: Vec<AgentMessage> = (0..30).map(|_| AgentMessage::user("ä".repeat(900))).collect();
+        history.extend(exchange("a", &"ü".repeat(100_000)));
+        let split = rules.split(&history).unwrap();
+        let bytes: usize = split.entries.iter().map(String::len).sum();
+        assert!(bytes <= 30 * 206, "{bytes}");
+        let AgentMessage::ToolResult(result) = split.kept.last().unwrap() else { panic!("no result") };
+        assert!(result.text().len() < 510 && result.text().ends_with("ü […]"));
+    }
+
+    #[test]
+    fn results_never_lose_their_calls() {
+        for keep_tokens in [0, 10, 1_000, 100_000] {
+            let rules = SummaryRules { keep_tokens, ..SummaryRules::default() };
+            for n in 1..8 {
+                let mut history = vec![AgentMessage::user("q".repeat(4_000))];
+                for id in 0..n {
+                    history.extend(exchange(&id.to_string(), &"y".repeat(400 + id * 300)));
+                }
+                let split = rules.split(&history).unwrap();
+                assert!(!is_result(split.kept.first().unwrap()));
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The stock [`CompactionEngine`]: the agent's own model summarises what is old, the newest messages stay.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use futures::future::LocalBoxFuture;
+
+use crate::config::{AgentLoopConfig, Model, Timeouts};
+use crate::context::{SummaryRules, estimate_tokens};
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::event::CompactionReport;
+use crate::message::{AgentMessage, LlmMessage, Usage, UserMessage};
+use crate::overflow::is_context_overflow;
+use crate::ports::{AgentRunContext, Compaction, CompactionCall, CompactionEngine, KeySource, Timer};
+use crate::retry::{RetryStrategy, RetryVerdict};
+use crate::stream::{AssistantMessageEvent as E, ModelRequest, StreamOptions};
+use crate::text;
+
+const TASK: &str = "You keep the notes of a long conversation between a user and an assistant that works with tools. \
+The conversation does not fit any more: from now on the assistant has your notes in the place of what you are shown. \
+Write down what it needs to go on as if nothing was missing: what the user wants, in the user's own words where they \
+matter; what was decided and why; what was done and found out, with names, paths, numbers and errors exactly as they \
+stand; what is still to do. Do not answer the conversation, do not add anything. Only the notes, no more than a page.";
+
+/// Words before the summary in the history.
+pub const SUMMARY_HEAD: &str = "Notes of the conversation up to here, which was shortened:\n\n";
+
+/// A longer summary is cut to so many bytes.
+const LONGEST_SUMMARY: usize = 40_000;
+/// Tokens that a summary may have, the model's thinking included.
+const SUMMARY_TOKENS: u64 = 8_192;
+/// Below so many bytes a part is not halved any more.
+const SMALLEST_PART: usize = 8_000;
+
+/// See the module. Its calls are retried as the agent's are; a failed one fails the compaction.
+#[derive(Clone)]
+pub struct Summarizer {
+    /// What stays, and how much one call may be given.
+    pub rules: SummaryRules,
+    model: Model,
+    keys: Option<Rc<dyn KeySource>>,
+    options: Rc<StreamOptions>,
+    retry: Rc<dyn RetryStrategy>,
+    random: Rc<dyn Fn() -> u32>,
+    timer: Rc<dyn Timer>,
+    timeouts: Timeouts,
+}
+
+impl Summarizer {
+    /// One that works with what a configuration has: its first model, key, retries, time limits. Make another one when
+    /// the model has changed. Nothing where there is no model.
+    pub fn of(config: &AgentLoopConfig) -> Option<Self> {
+        let options = StreamOptions {
+            max_tokens: Some(
+                config.rules.stream_options.max_tokens.unwrap_or(SUMMARY_TOKENS).min(SUMMARY_TOKENS),
+            ),
+            tool_choice: None,
+            parallel_tool_calls: None,
+            stop: Vec::new(),
+            ..config.rules.stream_options.as_ref().clone()
+        };
+        Some(Summarizer {
+            rules: SummaryRules::default(),
+            model: config.ports.models.first()?.clone(),
+            keys: config.ports.keys.clone(),
+            options: Rc::new(options),
+            retry: config.rules.retry.clone(),
+            random: config.rules.random.clone(),
+            timer: config.ports.timer.clone(),
+            timeouts: config.rules.timeouts,
+        })
+    }
+}
+
+impl CompactionEngine for Summarizer {
+    fn compact(
+        &self,
+        context: &AgentRunContext,
+        call: CompactionCall,
+    ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
+        let work = Work { by: self.clone(), context: context.clone(), call, usage: Usage::default() };
+        Box::pin(work.run())
+    }
+}
+
+struct Work {
+    by: Summarizer,
+    context: AgentRunContext,
+    call: CompactionCall,
+    usage: Usage,
+}
+
+impl Work {
+    async fn run(mut self) -> Result<Compaction, String> {
+        let Some(split) = self.by.rules.split(&self.call.messages) else {
+            return Err("there is nothing to summarise: the newest messages alone are too long".to_owned());
+        };
+        let key = match &self.by.keys {
+            Some(keys) => keys.key(&self.by.model.provider).await?,
+            None => None,
+        };
+        let mut summary = String::new();
+        let mut part_bytes = self.by.rules.part_bytes;
+        let mut rest = split.entries.as_slice();
+        while !rest.is_empty() {
+            let (part, later) = rest.split_at(part_of(rest, part_bytes));
+            match self.ask(&summary, part, key.clone()).await {
+                Ok(text) => {
+                    summary = text;
+                    rest = later;
+                }
+                Err(error) if is_overflow(&error) && part_bytes / 2 >= SMALLEST_PART => part_bytes /= 2,
+                Err(error) => return Err(error.message),
+            }
+        }
+        let summary = UserMessage::from_text([SUMMARY_HEAD, &summary].concat());
+        let dropped = self.call.messages.len().saturating_sub(split.kept.len());
+        let messages: Vec<AgentMessage> =
+            split.request.into_iter().chain([summary.into()]).chain(split.kept).collect();
+        let report = CompactionReport {
+            text: ["summarised ", &text::number(dropped), " messages"].concat(),
+            dropped_count: u64::try_from(dropped).unwrap_or(u64::MAX),
+            tokens_before: split.tokens,
+            tokens_after: messages.iter().map(estimate_tokens).fold(0, u64::saturating_add),
+            overflow: true,
+        };
+        Ok(Compaction { messages, report: Some(report), usage: self.usage })
+    }
+
+    /// One part of the conversation and the notes so far become new notes.
+    async fn ask(
+        &mut self,
+        summary: &str,
+        part: &[String],
+        key: Option<Rc<str>>,
+    ) -> Result<String, ErrorInfo> {
+        let before = if summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
+        let told =
+            ["# The conversation", before, summary, "\n\n", &part.join("\n\n"), "\n\n# Now write the notes."];
+        let message = Rc::new(UserMessage::from_text(told.concat()));
+        let request = ModelRequest {
+            model: self.by.model.id.clone(),
+            system_prompt: TASK.into(),
+            messages: Rc::new(vec![LlmMessage::User(message)]),
+            tools: Rc::new([]),
+            options: self.by.options.clone(),
+            api_key: key,
+            output: None,
+            session_id: None,
+        };
+        let mut attempt = 1;
+        loop {
+            let error = match self.read(request.clone()).await {
+                Ok(text) => return Ok(text),
+                Err(error) => error,
+            };
+            match self.by.retry.delay(&error, attempt, (self.by.random)()) {
+                RetryVerdict::Wait(ms) if !is_overflow(&error) => self.by.timer.sleep(ms).await,
+                _ => return Err(error),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// The text of one answer.
+    async fn read(&mut self, request: ModelRequest) -> Result<String, ErrorInfo> {
+        let stream_fn = self.by.model.stream_fn.clone();
+        let mut events = stream_fn.stream(request, &self.context, self.call.cancel.clone());
+        let mut said = String::new();
+        let mut limit = self.by.timeouts.first_chunk.or(self.by.timeouts.chunk);
+        loop {
+            let mut alarm = limit.map(|ms| self.by.timer.sleep(ms));
+            let event = poll_fn(|cx| {
+                let event = events.as_mut().poll_next(cx);
+                let rings =
+                    event.is_pending() && alarm.as_mut().is_some_and(|a| a.as_mut().poll(cx).is_ready());
+                if rings {
+                    Poll::Ready(Some(E::Error(network("the model was silent for too long"))))
+                } else {
+                    event
+                }
+            });
+            let event = event.await;
+            limit = self.by.timeouts.chunk;
+            match event {
+                Some(E::Start) => said.clear(),
+                Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
+                Some(E::Done { usage, .. }) => {
+                    self.usage.add(&usage.unwrap_or_default().totalled());
+                    return match said.trim() {
+                        "" => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
+                        text => Ok(text.to_owned()),
+                    };
+                }
+                Some(E::Error(error)) => return Err(error),
+                None => return Err(network("the answer ended before it was complete")),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+fn network(text: &str) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Network, text)
+}
+
+fn is_overflow(error: &ErrorInfo) -> bool {
+    match error.code {
+        ErrorKind::ContextOverflow => true,
+        ErrorKind::Unknown => error.provider.is_none() && is_context_overflow(&error.message),
+        _ => false,
+    }
+}
+
+/// How many of the entries fit into one call; at least one.
+fn part_of(entries: &[String], bytes: usize) -> usize {
+    let mut left = bytes;
+    let fit = entries.iter().take_while(|entry| {
+        let fits = entry.len() <= left;
+        left = left.saturating_sub(entry.len());
+        fits
+    });
+    fit.count().max(1)
+}

@@ -1,0 +1,67 @@
+// @ts-check
+// compaction: "summarize": the agent's own model shortens the conversation.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, clock, hear, scripted } from "./kit.mjs";
+
+const overflow = { error: { code: /** @type {const} */ ("context_overflow"), message: "too long" } };
+
+/** A long conversation. @returns {any[]} */
+const story = () => Array.from({ length: 20 }, (_, n) => ({ role: "user", content: [{ type: "text", text: `${n}: ${"x".repeat(4_000)}` }], timestamp: 1 }));
+
+/** A scripted model that notes what it is asked. @param {any[]} items */
+function noted(items) {
+  /** @type {any[]} */
+  const requests = [];
+  const model = scripted(items.map((item) => (/** @type {any} */ request) => (requests.push(request), item)));
+  return { model, requests };
+}
+
+/** @param {any} message */
+const said = (message) => message.content.map((/** @type {any} */ block) => block.text ?? "").join("");
+
+test("summarize: what is old becomes a summary by the same model, the newest messages stay, its usage counts", async () => {
+  const { model, requests } = noted([overflow, { text: "they told a story", usage: { input: 900, output: 30 } }, { text: "fine", usage: { input: 10, output: 1 } }]);
+  const agent = new Agent({ model, messages: story(), compaction: "summarize", tools: [{ name: "t", description: "", parameters: { type: "object" }, execute: () => "" }] });
+  const heard = await hear(agent.prompt("go on"));
+  assert.equal(heard.result.text, "fine");
+  assert.equal(requests.length, 3);
+  assert.equal(requests[1].tools.length, 0);
+  assert.match(said(requests[1].messages.at(-1)), /User: 0: x/);
+  assert.match(said(requests[2].messages[0]), /they told a story$/);
+  assert.equal(said(requests[2].messages.at(-1)), "go on");
+  assert.ok(requests[2].messages.length < 12);
+  assert.deepEqual([heard.result.usage.input, heard.result.usage.output], [910, 31]);
+  const [{ report }] = heard.all("context_compacted");
+  assert.ok(report.overflow && report.droppedCount > 5 && report.tokensAfter < report.tokensBefore);
+  assert.deepEqual(agent.messages.map(said), [...requests[2].messages.map(said), "fine"]);
+});
+
+test("summarize: a failed call is tried again, one that fails for good ends the turn with both reasons", async () => {
+  const busy = { error: { code: /** @type {const} */ ("overloaded"), message: "busy" } };
+  const host = clock().host;
+  const { model, requests } = noted([overflow, busy, "in short", "fine"]);
+  const { result } = await hear(new Agent({ model, messages: story(), compaction: "summarize", host }).prompt("go"));
+  assert.deepEqual([result.text, requests.length], ["fine", 4]);
+  const failing = scripted([overflow, { error: { code: "auth", message: "no key" } }]);
+  const heard = await hear(new Agent({ model: failing, messages: story(), compaction: "summarize" }).prompt("go"));
+  assert.match(heard.result.error?.message ?? "", /too long.*no key/);
+  assert.equal(heard.result.error?.code, "context_overflow");
+});
+
+test("summarize: an abort ends it at once", async () => {
+  /** @type {any} */
+  let run;
+  const silent = () => (queueMicrotask(() => run.abort("enough")), { text: "never", delayMs: 1e9 });
+  run = new Agent({ model: scripted([overflow, silent]), messages: story(), compaction: "summarize" }).prompt("go");
+  const { result } = await hear(run);
+  assert.deepEqual([result.stopReason, result.error?.message], ["aborted", "enough"]);
+});
+
+test("summarize: a conversation that is short all the same cannot be shortened", async () => {
+  const { model, requests } = noted([overflow]);
+  const { result } = await hear(new Agent({ model, compaction: "summarize" }).prompt("x".repeat(50_000)));
+  assert.match(result.error?.message ?? "", /nothing to summarise/);
+  assert.equal(requests.length, 1);
+});
