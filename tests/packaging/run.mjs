@@ -169,6 +169,13 @@ try {
     assert.match((await run(process.execPath, ["bare.mjs"], { cwd: project })).stdout, /call use\(\(\) => bytes\) first/);
   });
 
+  await check("turnwheel/stores stands beside the bundle, not in it", async () => {
+    await writeFile(join(project, "stores.mjs"), 'import { durableObjectStore, indexedDBStore } from "turnwheel/stores";\nimport { AgentError } from "turnwheel";\nconst error = await indexedDBStore().load("a").catch((error) => error);\nconsole.log(typeof durableObjectStore, AgentError.isInstance(error), error.message);\n');
+    assert.equal((await run(process.execPath, ["stores.mjs"], { cwd: project })).stdout.trim(), "function true there is no IndexedDB here; it is a browser's");
+    const { outputFiles } = await esbuild({ stdin: { contents: app(DEFAULT), resolveDir: project }, bundle: true, write: false, format: "esm", platform: "browser", logLevel: "silent" });
+    assert.ok(!outputFiles[0]?.text.includes("turnwheel_checkpoints"));
+  });
+
   await check("a plain script of a page, from static files", async () => {
     await folder("project/plain", { "index.html": PAGE, "app.js": app(DEFAULT.replace('"turnwheel"', '"../node_modules/turnwheel/entry/web.js"')) });
     const { said, asked } = await inBrowser(project, "/plain/");

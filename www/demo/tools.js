@@ -33,7 +33,9 @@ const SLICES = 40;
  * @param {ToolsOptions} [options]
  * @returns {ToolDefinition[]}
  */
-export function demoTools({ tool = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1, rename } = {}) {
+export function demoTools({ tool: make = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1, rename } = {}) {
+  // None of them changes anything by being run twice: what a reload interrupts may run again.
+  const tool = (/** @type {ToolDefinition} */ definition) => make({ ...definition, idempotent: true });
   const hold = (/** @type {number} */ ms, /** @type {ToolContext} */ { signal }) => sleep(ms * pace(), signal);
 
   const calculator = tool({
@@ -121,9 +123,7 @@ export function demoTools({ tool = (definition) => definition, sleep = pause, no
     },
   });
 
-  // None of them changes anything by being run twice: what a reload interrupts may run again.
-  const tools = [calculator, clock, convertUnits, search, countPrimes, ...(renamePage ? [renamePage] : [])];
-  return tools.map((one) => ({ ...one, idempotent: true }));
+  return [calculator, clock, convertUnits, search, countPrimes, ...(renamePage ? [renamePage] : [])];
 }
 
 /** @param {{ [name: string]: import("../npm/index.js").JsonSchema }} properties @param {string[]} required */
