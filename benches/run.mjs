@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const args = process.argv.slice(2);
 const value = (name, otherwise) => (args.includes(name) ? args[args.indexOf(name) + 1] : otherwise);
 const JOBS = {
-  W1: ['W1-event,W1-16k'], W2: ['W2-50,W2-100,W2-200,W2-400'], W3: ['W3-100,W3-200'],
+  W1: ['W1-event,W1-16k'], W2: ['W2-50,W2-100,W2-200,W2-400'], W3: ['W3-100', 'W3-200'],
   W4: ['W4-1250,W4-2500,W4-5000', 'W4-10000', 'W4-partial'], W5: ['W5-100x10'], W6: ['cold'], W7: ['mem'],
 };
 const all = readdirSync(join(here, 'engines')).map((file) => file.slice(0, -4)).sort();

@@ -186,6 +186,12 @@ impl Blocks {
         });
     }
 
+    /// The answer failed: what is open stays open.
+    pub(super) fn abandon(&mut self, out: &mut Vec<Event>) {
+        self.release(out);
+        self.open = None;
+    }
+
     /// Gives up waiting for the second half of a character.
     pub(super) fn release(&mut self, out: &mut Vec<Event>) {
         if let Some(held) = self.held.take() {

@@ -186,7 +186,7 @@ impl Progress {
     /// The answer failed.
     pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Event>) {
         if !self.is_ended {
-            self.blocks.release(out);
+            self.blocks.abandon(out);
             self.is_ended = true;
             out.push(Event::Error(error));
         }
