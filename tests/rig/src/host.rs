@@ -30,8 +30,7 @@ use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, Tool
 use crate::clock::Clock;
 use crate::grammar::Grammar;
 
-/// What a scripted answer does, event by event.
-pub type Answer = Vec<AssistantMessageEvent>;
+pub use turnwheel::scripted::{Answer, text};
 
 type Asked = dyn Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent>;
 
@@ -86,18 +85,6 @@ pub fn answers(answers: Vec<Answer>) -> Model {
         let answer = answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"));
         stream::iter(answer).boxed_local()
     })
-}
-
-/// An answer of one text.
-pub fn text(text: &str) -> Answer {
-    use AssistantMessageEvent as E;
-    vec![
-        E::Start,
-        E::TextStart { index: 0 },
-        E::TextDelta { index: 0, delta: text.to_owned() },
-        E::TextEnd { index: 0, signature: None },
-        E::Done { stop_reason: MessageStopReason::Stop, usage: None },
-    ]
 }
 
 /// An answer of these calls: id, tool, arguments.
