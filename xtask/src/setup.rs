@@ -46,6 +46,20 @@ fn wasm_target() -> Result<()> {
     })
 }
 
+/// Whether there are the sources of the standard library, to compile it small with the crate. Without them the one
+/// that is installed is taken: the package is the same, but larger.
+pub fn std_source() -> Result<bool> {
+    let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
+    let source = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
+    if !source.is_file() {
+        say("adding the sources of Rust's standard library (rust-src)");
+        if let Err(error) = run_command(command("rustup").args(["component", "add", "rust-src"])) {
+            say(&format!("{error:#}; the package will be some 12 KB larger than the published one"));
+        }
+    }
+    Ok(source.is_file())
+}
+
 /// # Errors
 /// When Node is not there or older than the package supports.
 pub fn node() -> Result<()> {
