@@ -278,7 +278,7 @@ impl ToJson for Value {
     fn write_json(&self, out: &mut String) {
         match self {
             Value::Null => out.push_str("null"),
-            Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+            Value::Bool(flag) => out.push_str(truth(*flag)),
             Value::Number(number) => out.push_str(number.as_str()),
             Value::String(text) => write_str(text, out),
             Value::Array(items) => write_list(items, out),
@@ -434,7 +434,7 @@ impl ToJson for String {
 
 impl ToJson for bool {
     fn write_json(&self, out: &mut String) {
-        out.push_str(if *self { "true" } else { "false" });
+        out.push_str(truth(*self));
     }
 }
 
@@ -531,6 +531,36 @@ impl<'a> ObjectWriter<'a> {
     pub fn end(self) {
         self.out.push('}');
     }
+}
+
+/// Appends JSON by a template: each `$` in it becomes the next value as a JSON string, each `#` the next value as it is.
+#[inline(never)]
+pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
+    let mut rest = template;
+    for value in values {
+        let Some((before, after)) = text::find_any(rest, "$#").and_then(|at| rest.split_at_checked(at))
+        else {
+            break;
+        };
+        out.push_str(before);
+        if after.starts_with('$') {
+            write_str(value, out);
+        } else {
+            out.push_str(value);
+        }
+        rest = after.get(1..).unwrap_or_default();
+    }
+    out.push_str(rest);
+}
+
+/// Items that were written with a comma before each, as they stand in a list.
+pub(crate) fn listed(items: &str) -> &str {
+    items.strip_prefix(',').unwrap_or(items)
+}
+
+/// `true` or `false`
+pub(crate) fn truth(flag: bool) -> &'static str {
+    if flag { "true" } else { "false" }
 }
 
 /// Appends a list.
@@ -1179,6 +1209,13 @@ mod tests {
         ] {
             assert_eq!(Value::parse(text).unwrap().to_json(), text);
         }
+    }
+
+    #[test]
+    fn a_template_gets_its_values_in_order() {
+        let mut out = String::new();
+        fill("{\"a\":$,\"b\":[#]}", &["x\"$#", listed(",1,2"), "more"], &mut out);
+        assert_eq!(out, "{\"a\":\"x\\\"$#\",\"b\":[1,2]}");
     }
 
     #[test]

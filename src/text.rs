@@ -15,6 +15,19 @@ pub(crate) fn contains(text: &str, wanted: &str) -> bool {
     find(text, wanted).is_some()
 }
 
+/// Where the first of some ASCII characters stands.
+#[inline(never)]
+pub(crate) fn find_any(text: &str, marks: &str) -> Option<usize> {
+    text.bytes().position(|byte| marks.as_bytes().contains(&byte))
+}
+
+/// What stands before and after the last place of an ASCII character.
+#[inline(never)]
+pub(crate) fn rsplit_once(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().rposition(|byte| byte == mark)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
 /// What stands before and after the first place of a text in another one.
 #[inline(never)]
 pub(crate) fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
@@ -80,6 +93,9 @@ mod tests {
         assert_eq!(find("ab", "abc"), None);
         assert_eq!(split_once("https://a/b", "://"), Some(("https", "a/b")));
         assert!(!contains("", "a"));
+        assert_eq!((find_any("a b/c?d", "?/"), find_any("ab", "c")), (Some(3), None));
+        assert_eq!(rsplit_once("a/b/ä", b'/'), Some(("a/b", "ä")));
+        assert_eq!(rsplit_once("a", b'/'), None);
         assert_eq!(replace("key: k, k", "k", "[k]"), "[k]ey: [k], [k]");
         assert_eq!(number(1_024_usize), "1024");
         let text = "0123456789abcdefg";

@@ -3,16 +3,21 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::json::{ObjectWriter, RawJson, ToJson};
+use crate::json::{ObjectWriter, RawJson, ToJson, fill, listed, truth};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
-use crate::stream::{Reasoning, StreamOptions, ToolSchema};
-use crate::text::{Put, contains};
+use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
+use crate::text::{Put, contains, number, rsplit_once};
+
+use super::compat::Strict;
 
 /// The headers of a request: those of the wire, then those of the options, then those of the call. A later one wins.
+/// `key` is the name of the key's header, and what stands in it before the key.
+#[inline(never)]
 pub(super) fn headers(
-    wire: Vec<(&'static str, String)>,
+    key: (&str, &str),
+    wire: &[(&str, &str)],
     options: &[(String, String)],
-    call: &StreamOptions,
+    request: &ModelRequest,
 ) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     let mut set = |name: &str, value: String| {
@@ -22,11 +27,13 @@ pub(super) fn headers(
             None => headers.push((name, value)),
         }
     };
-    for (name, value) in wire {
-        set(name, value);
+    if let Some(api_key) = &request.api_key {
+        set(key.0, [key.1, api_key].concat());
     }
-    set("content-type", "application/json".to_owned());
-    for (name, value) in options.iter().chain(&call.headers) {
+    for (name, value) in wire.iter().chain(&[("content-type", "application/json")]) {
+        set(name, (*value).to_owned());
+    }
+    for (name, value) in options.iter().chain(&request.options.headers) {
         set(name, value.clone());
     }
     headers
@@ -40,15 +47,12 @@ pub(super) fn split_query(base_url: &str) -> (&str, &str) {
 }
 
 /// The header in which servers of OpenAI's wires take a key.
-pub(super) fn openai_key(provider: &str, key: &str) -> (&'static str, String) {
-    if provider == "azure" {
-        ("api-key", key.to_owned())
-    } else {
-        ("authorization", ["Bearer ", key].concat())
-    }
+pub(super) fn openai_key(provider: &str) -> (&'static str, &'static str) {
+    if provider == "azure" { ("api-key", "") } else { ("authorization", "Bearer ") }
 }
 
 /// An address with what followed its question mark.
+#[inline(never)]
 pub(super) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();
     if !query.is_empty() {
@@ -84,34 +88,35 @@ impl<'a> Body<'a> {
         Some(self.object.key(key))
     }
 
-    pub(super) fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) {
+    /// A field that is a text.
+    pub(super) fn text(&mut self, key: &str, text: &str) {
+        self.fill(key, "$", &[text]);
+    }
+
+    /// A field that is written already.
+    pub(super) fn raw(&mut self, key: &str, json: &str) {
+        self.fill(key, "#", &[json]);
+    }
+
+    /// A field by a template, see [`fill`].
+    #[inline(never)]
+    pub(super) fn fill(&mut self, key: &str, template: &str, values: &[&str]) {
         if let Some(out) = self.key(key) {
-            value.write_json(out);
+            fill(template, values, out);
         }
     }
 
-    pub(super) fn object(&mut self, key: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) {
-        if let Some(out) = self.key(key) {
-            let mut object = ObjectWriter::new(out);
-            write(&mut object);
-            object.end();
-        }
-    }
-
-    /// The list of tools. A list among the user's own fields, of tools that the provider runs, is added to it.
-    pub(super) fn tools(&mut self, ours: &str) {
+    /// The list of tools, with a mark in the last one. A list among the user's own fields, of tools that the provider
+    /// runs, is added to it.
+    #[inline(never)]
+    pub(super) fn tools(&mut self, ours: &str, mark: &str) {
+        let ours = ours.strip_suffix("}]").unwrap_or(ours);
         let own = self.own.iter().find(|(key, _)| key == "tools");
-        let Some((start, more)) =
-            ours.strip_suffix(']').zip(own.and_then(|(_, tools)| tools.as_str().strip_prefix('[')))
-        else {
-            return self.field("tools", &Written(ours));
+        let Some(more) = own.and_then(|(_, tools)| tools.as_str().strip_prefix('[')) else {
+            return self.fill("tools", "##}]", &[ours, mark]);
         };
-        let out = self.object.key("tools");
-        out.put(start);
-        if !more.trim_start().starts_with(']') {
-            out.put(",");
-        }
-        out.put(more);
+        let joint = if more.trim_start().starts_with(']') { "" } else { "," };
+        fill("##}##", &[ours, mark, joint, more], self.object.key("tools"));
         self.has_tools = true;
     }
 
@@ -127,29 +132,73 @@ impl<'a> Body<'a> {
     }
 }
 
-/// JSON that is written already.
-pub(super) struct Written<'a>(pub(super) &'a str);
-
-impl ToJson for Written<'_> {
-    fn write_json(&self, out: &mut String) {
-        out.put(self.0);
-    }
-}
-
 /// The tools of a run as they stand in request bodies: written once.
 #[derive(Debug, Default)]
 pub(super) struct Tools(Option<(Rc<[ToolSchema]>, String)>);
 
+/// How a wire writes tools.
+pub(super) struct ToolForm {
+    /// What stands around them.
+    pub(super) list: &'static str,
+    /// One of them: its name, its description, its schema, and whether it is strict.
+    pub(super) tool: &'static str,
+    /// What is said of one that is not strict, and of one that is.
+    pub(super) strict: [&'static str; 2],
+}
+
 impl Tools {
-    pub(super) fn text(
-        &mut self,
-        tools: &Rc<[ToolSchema]>,
-        write: impl FnOnce(&[ToolSchema]) -> String,
-    ) -> &str {
+    #[inline(never)]
+    pub(super) fn text(&mut self, tools: &Rc<[ToolSchema]>, form: &ToolForm, strict: Strict) -> &str {
         if self.0.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
             self.0 = None;
         }
-        &self.0.get_or_insert_with(|| (tools.clone(), write(tools))).1
+        &self.0.get_or_insert_with(|| (tools.clone(), written(tools, form, strict))).1
+    }
+}
+
+fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
+    let mut list = String::new();
+    for tool in tools {
+        let [no, yes] = form.strict;
+        let mark = if strict.marks(&tool.parameters) { yes } else { no };
+        list.put(",");
+        fill(form.tool, &[&tool.name, &tool.description, tool.parameters.as_str(), mark], &mut list);
+    }
+    let mut text = String::with_capacity(list.len() + form.list.len());
+    fill(form.list, &[listed(&list)], &mut text);
+    text
+}
+
+/// Which tool to take, and how many at once, as OpenAI has it. `named` is the template for one tool; who `is_free`
+/// cannot be forced.
+#[inline(never)]
+pub(super) fn openai_choice(
+    options: &StreamOptions,
+    named: &str,
+    is_free: bool,
+    has_parallel: bool,
+    body: &mut Body<'_>,
+) {
+    match &options.tool_choice {
+        None => {}
+        Some(ToolChoice::Tool(name)) if !is_free => body.fill("tool_choice", named, &[name]),
+        Some(ToolChoice::None) => body.text("tool_choice", "none"),
+        Some(ToolChoice::Required) if !is_free => body.text("tool_choice", "required"),
+        Some(_) => body.text("tool_choice", "auto"),
+    }
+    if let Some(parallel) = options.parallel_tool_calls.filter(|_| has_parallel) {
+        body.raw("parallel_tool_calls", truth(parallel));
+    }
+}
+
+/// The key of a cache: a session's id, which may not be long.
+#[inline(never)]
+pub(super) fn cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
+    if let Some(session) = &request.session_id
+        && has_key
+        && request.options.cache != Some(false)
+    {
+        body.text("prompt_cache_key", &fitting_id(session, 64, |_| true));
     }
 }
 
@@ -174,11 +223,6 @@ pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bo
     id.put("_");
     id.put(&digest(call_id, 11));
     Cow::Owned(id)
-}
-
-/// A session's id as the key of a cache, which may not be long.
-pub(super) fn cache_key(session: &str) -> Cow<'_, str> {
-    fitting_id(session, 64, |_| true)
 }
 
 /// Whether a character may stand in the ids of the strictest servers.
@@ -253,15 +297,31 @@ pub(super) fn version(name: &str) -> Option<(u32, u32)> {
 
 /// The name of a model without the path before it.
 fn model_name(model: &str) -> &str {
-    model.rsplit('/').next().unwrap_or(model)
+    rsplit_once(model, b'/').map_or(model, |(_, name)| name)
 }
 
-/// How freely the model may choose its words, where the wire calls it so.
-pub(super) fn sampling(options: &StreamOptions, body: &mut Body<'_>) {
-    for (key, number) in [("temperature", &options.temperature), ("top_p", &options.top_p)] {
+/// How freely the model may choose its words.
+#[inline(never)]
+pub(super) fn sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
+    for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
         if let Some(number) = number {
-            body.field(key, &Written(number.as_str()));
+            body.raw(key, number.as_str());
         }
+    }
+}
+
+/// Texts at which the answer ends.
+#[inline(never)]
+pub(super) fn stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
+    if !options.stop.is_empty() {
+        body.raw(key, &options.stop.to_json());
+    }
+}
+
+/// How long the answer may be.
+pub(super) fn most(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
+    if let Some(tokens) = tokens {
+        body.raw(key, &number(tokens));
     }
 }
 

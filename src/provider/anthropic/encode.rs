@@ -1,33 +1,29 @@
 //! Requests: address, headers, body.
 
-use std::rc::Rc;
-
-use crate::json::{ObjectWriter, ToJson};
+use crate::json::RawJson;
 use crate::message::LlmMessage;
 use crate::provider::HttpRequest;
 use crate::provider::WireOptions;
-use crate::provider::compat::{Compat, ReasoningStyle, Strict};
+use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
-use crate::provider::request::{Body, Tools, effort, headers, join_query, sampling, split_query};
-use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
-use crate::text::{Put, contains};
+use crate::provider::request::{
+    Body, ToolForm, Tools, effort, headers, join_query, sampling, split_query, stop,
+};
+use crate::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::text::{self, contains, find_any};
 
 use super::PROVIDER;
-use super::messages::{Carried, Scribe, begins_with_thinking};
+use super::messages::{Scribe, begins_with_thinking, write_all};
 
-/// The mark behind which the provider caches what it read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cache {
-    is_long: bool,
-}
+/// The marks behind which the provider caches what it read, as the last member of an object.
+const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
+const LONG_CACHE: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
-impl ToJson for Cache {
-    fn write_json(&self, out: &mut String) {
-        let ttl = if self.is_long { ",\"ttl\":\"1h\"}" } else { "}" };
-        out.put("{\"type\":\"ephemeral\"");
-        out.put(ttl);
-    }
-}
+const TOOLS: ToolForm = ToolForm {
+    list: "[#]",
+    tool: r#"{"name":$,"description":$,"input_schema":##}"#,
+    strict: ["", ",\"strict\":true"],
+};
 
 /// Tokens of the answer where the host does not say; the wire insists on a number.
 const MAX_TOKENS: u64 = 8_192;
@@ -39,12 +35,8 @@ const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 pub(super) struct Encoder {
     options: WireOptions,
     compat: Compat,
-    history: History<Carried>,
-    /// The model that the history was encoded for.
-    model: Rc<str>,
+    history: History,
     tools: Tools,
-    /// The mark for the cache that the tools were encoded with.
-    tools_cache: Option<Cache>,
 }
 
 /// How a model is told to think.
@@ -63,73 +55,56 @@ enum Thinking {
 
 impl Encoder {
     pub(super) fn new(options: WireOptions, compat: Compat) -> Self {
-        Encoder {
-            options,
-            compat,
-            history: History::default(),
-            model: "".into(),
-            tools: Tools::default(),
-            tools_cache: None,
-        }
+        Encoder { options, compat, history: History::default(), tools: Tools::default() }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
-        let mut own = Vec::new();
-        if let Some(key) = &request.api_key {
-            own.push(("x-api-key", key.as_ref().to_owned()));
-        }
-        own.push(("anthropic-version", "2023-06-01".to_owned()));
-        if self.options.dangerously_allow_browser {
-            own.push(("anthropic-dangerous-direct-browser-access", "true".to_owned()));
-        }
+        let own = [
+            ("anthropic-version", "2023-06-01"),
+            // Without it browsers are not answered.
+            ("anthropic-dangerous-direct-browser-access", "true"),
+        ];
+        let count = if self.options.dangerously_allow_browser { 2 } else { 1 };
+        let own = own.get(..count).unwrap_or_default();
         HttpRequest {
             url: url(&self.options.base_url),
-            headers: headers(own, &self.options.headers, &request.options),
+            headers: headers(("x-api-key", ""), own, &self.options.headers, request),
             body: self.body(request).into_bytes(),
         }
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        // Thinking is given back to the model that thought it.
-        if self.model != request.model {
-            self.history.clear();
-            self.model = request.model.clone();
-        }
         let scribe = Scribe { provider: PROVIDER, model: &request.model };
-        self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
+        self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
+            scribe.write(message, carried, out);
+        });
         let options = &*request.options;
-        let caches = options.cache != Some(false) && self.compat.cache_control;
-        let cache = caches.then_some(Cache { is_long: self.compat.cache_ttl == "1h" });
+        let cache = match self.compat.cache_ttl {
+            _ if options.cache == Some(false) || !self.compat.cache_control => "",
+            "1h" => LONG_CACHE,
+            _ => CACHE,
+        };
         let thinking = thinking(request, self.compat.reasoning);
-        let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
+        let mut text = self.history.room(&request.system_prompt);
         let mut body = Body::new(&mut text, options);
-        body.field("model", &request.model);
-        body.field("max_tokens", &max_tokens(request, &thinking));
-        body.field("stream", &true);
-        if !request.system_prompt.is_empty()
-            && let Some(out) = body.key("system")
-        {
-            write_system(&request.system_prompt, cache, out);
+        body.text("model", &request.model);
+        body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
+        body.raw("stream", "true");
+        if !request.system_prompt.is_empty() {
+            body.fill("system", r#"[{"type":"text","text":$#}]"#, &[&request.system_prompt, cache]);
         }
         if let Some(out) = body.key("messages") {
-            self.history.carried().write_all(self.history.text(), cache, out);
+            write_all(&self.history.carried(), self.history.text(), cache, out);
         }
         if !request.tools.is_empty() {
-            if self.tools_cache != cache {
-                self.tools = Tools::default();
-                self.tools_cache = cache;
-            }
-            let strict = self.compat.strict;
-            body.tools(self.tools.text(&request.tools, |tools| write_tools(tools, strict, cache)));
+            body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), cache);
             write_choice(request, &thinking, self.compat.parallel_tool_calls, &mut body);
         }
         // The newer ones refuse to be told how freely to choose their words.
         if !thinking.is_on() && version(&request.model) < Some((4, 7)) {
-            sampling(options, &mut body);
+            sampling(options, "top_p", &mut body);
         }
-        if !options.stop.is_empty() {
-            body.field("stop_sequences", &options.stop);
-        }
+        stop(options, "stop_sequences", &mut body);
         thinking.write(&mut body);
         write_output(request, &thinking, &mut body);
         body.end();
@@ -144,18 +119,19 @@ impl Thinking {
 
     fn write(&self, body: &mut Body<'_>) {
         match self {
-            Thinking::Adaptive(_) => body.object("thinking", |object| {
-                object.field("type", "adaptive").field("display", "summarized");
-            }),
-            Thinking::Budget(tokens) => body.object("thinking", |object| {
-                object.field("type", "enabled").field("budget_tokens", tokens);
-            }),
-            Thinking::Off(word) => body.object("thinking", |object| _ = object.field("type", *word)),
+            Thinking::Adaptive(_) => {
+                body.raw("thinking", r#"{"type":"adaptive","display":"summarized"}"#);
+            }
+            Thinking::Budget(tokens) => {
+                body.fill("thinking", r#"{"type":"enabled","budget_tokens":#}"#, &[&text::number(*tokens)]);
+            }
+            Thinking::Off(word) => body.fill("thinking", "{\"type\":$}", &[word]),
             Thinking::Least | Thinking::Unsaid => {}
         }
     }
 }
 
+#[inline(never)]
 fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
     let Some(reasoning) = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None) else {
         return Thinking::Unsaid;
@@ -232,11 +208,20 @@ fn always_thinks(model: &str) -> bool {
 }
 
 /// The version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`, `claude-opus-4-6`.
+#[inline(never)]
 fn version(model: &str) -> Option<(u32, u32)> {
-    let (_, name) = model.split_once("claude-")?;
-    let mut numbers = name.split(['-', '.', '@', ':']).skip_while(|part| number(part).is_none());
-    let major = number(numbers.next()?)?;
-    Some((major, numbers.next().and_then(number).unwrap_or(0)))
+    let (_, mut name) = text::split_once(model, "claude-")?;
+    let mut major = None;
+    loop {
+        let end = find_any(name, "-.@:").unwrap_or(name.len());
+        let (part, rest) = name.split_at_checked(end)?;
+        match (major, number(part)) {
+            (None, number) => major = number,
+            (Some(major), minor) => return Some((major, minor.unwrap_or(0))),
+        }
+        let Some(rest) = rest.get(1..) else { return major.map(|major| (major, 0)) };
+        name = rest;
+    }
 }
 
 /// Dates are no versions.
@@ -244,76 +229,41 @@ fn number(part: &str) -> Option<u32> {
     if part.len() <= 2 { part.parse().ok() } else { None }
 }
 
-fn write_system(text: &str, cache: Option<Cache>, out: &mut String) {
-    out.put("[");
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "text").field("text", text).optional("cache_control", &cache);
-    part.end();
-    out.put("]");
-}
-
-fn write_tools(tools: &[ToolSchema], strict: Strict, cache: Option<Cache>) -> String {
-    let mut out = String::from("[");
-    for (at, tool) in tools.iter().enumerate() {
-        if at > 0 {
-            out.put(",");
-        }
-        let mut object = ObjectWriter::new(&mut out);
-        object.field("name", &tool.name).field("description", &tool.description);
-        object.field("input_schema", &tool.parameters);
-        if strict.marks(&tool.parameters) {
-            object.field("strict", &true);
-        }
-        object.optional("cache_control", &cache.filter(|_| at + 1 == tools.len()));
-        object.end();
-    }
-    out.put("]");
-    out
-}
-
+#[inline(never)]
 fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool, body: &mut Body<'_>) {
     let options = &*request.options;
     let is_single = options.parallel_tool_calls == Some(false) && has_parallel;
     // A model that thinks is not forced, nor one that always does.
     let is_free = thinking.is_on() || always_thinks(&request.model);
-    let (word, name) = match &options.tool_choice {
-        Some(ToolChoice::None) => ("none", None),
-        Some(ToolChoice::Required) if !is_free => ("any", None),
-        Some(ToolChoice::Tool(name)) if !is_free => ("tool", Some(name)),
-        None if !is_single => return,
-        _ => ("auto", None),
-    };
-    body.object("tool_choice", |choice| {
-        choice.field("type", word);
-        if let Some(name) = name {
-            choice.field("name", name);
+    let single = if is_single { ",\"disable_parallel_tool_use\":true" } else { "" };
+    match &options.tool_choice {
+        Some(ToolChoice::None) => body.raw("tool_choice", "{\"type\":\"none\"}"),
+        Some(ToolChoice::Required) if !is_free => {
+            body.fill("tool_choice", "{\"type\":\"any\"#}", &[single]);
         }
-        if is_single && word != "none" {
-            choice.field("disable_parallel_tool_use", &true);
+        Some(ToolChoice::Tool(name)) if !is_free => {
+            body.fill("tool_choice", "{\"type\":\"tool\",\"name\":$#}", &[name, single]);
         }
-    });
+        None if !is_single => {}
+        _ => body.fill("tool_choice", "{\"type\":\"auto\"#}", &[single]),
+    }
 }
 
+#[inline(never)]
 fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
     let word = match thinking {
-        Thinking::Adaptive(word) => Some(*word),
-        Thinking::Least => Some("low"),
-        _ => None,
+        Thinking::Adaptive(word) => word,
+        Thinking::Least => "low",
+        _ => "",
     };
-    if word.is_none() && request.output.is_none() {
-        return;
-    }
-    body.object("output_config", |config| {
-        if let Some(word) = word {
-            config.field("effort", word);
-        }
-        if let Some(schema) = &request.output {
-            let mut format = ObjectWriter::new(config.key("format"));
-            format.field("type", "json_schema");
-            schema.write_json(format.key("schema"));
-            format.end();
-        }
-    });
+    let schema = request.output.as_ref().map_or("", RawJson::as_str);
+    let template = match (word, schema) {
+        ("", "") => return,
+        (_, "") => "{\"effort\":$}",
+        ("", _) => r#"{"format":{"type":"json_schema","schema":##}}"#,
+        _ => r#"{"effort":$,"format":{"type":"json_schema","schema":#}}"#,
+    };
+    body.fill("output_config", template, &[word, schema]);
 }
 
 fn url(base_url: &str) -> String {

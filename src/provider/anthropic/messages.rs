@@ -1,14 +1,15 @@
 //! Messages as this wire writes them: users and tools speak in the same role, one message for all that stands between
 //! two answers.
 
-use crate::json::{ObjectWriter, ToJson, Value, write_str};
+use std::borrow::Cow;
+
+use crate::json::{ToJson, Value, fill, listed};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, MessageStopReason, ToolResultMessage,
 };
+use crate::provider::history::Carried;
 use crate::provider::request::{decoded_text, fitting_id, is_plain};
 use crate::text::Put;
-
-use super::encode::Cache;
 
 /// Writes messages for one model.
 pub(super) struct Scribe<'a> {
@@ -16,45 +17,29 @@ pub(super) struct Scribe<'a> {
     pub(super) model: &'a str,
 }
 
-/// What the next message must know.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Carried {
-    /// The last message is a user's, and its list of blocks is still open.
-    is_open: bool,
-    /// The list has a block.
-    has_block: bool,
-    /// Where the last blocks of the last two user messages end, before their closing brace: places for a mark.
-    marks: [Option<usize>; 2],
+// In `Carried`, `is_open` says that the last message is a user's, and its list of blocks is still open.
+
+/// The whole list, with marks for the cache.
+pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mut String) {
+    out.put("[");
+    // Each message begins with a comma, which the first of the list must not have.
+    let mut at = messages.len() - listed(messages).len();
+    for mark in carried.marks.iter().flatten() {
+        out.put(messages.get(at..*mark).unwrap_or_default());
+        out.put(cache);
+        at = *mark;
+    }
+    out.put(messages.get(at..).unwrap_or_default());
+    out.put(if carried.is_open { "]}]" } else { "]" });
 }
 
 impl Carried {
-    /// The whole list, with marks for the cache.
-    pub(super) fn write_all(&self, messages: &str, cache: Option<Cache>, out: &mut String) {
-        out.put("[");
-        let begin = out.len();
-        let mut at = 0;
-        for (mark, cache) in self.marks.iter().flatten().zip(cache.iter().cycle()) {
-            out.put(messages.get(at..*mark).unwrap_or_default());
-            out.put(",\"cache_control\":");
-            cache.write_json(out);
-            at = *mark;
-        }
-        out.put(messages.get(at..).unwrap_or_default());
-        if self.is_open {
-            out.put("]}");
-        }
-        // Each message begins with a comma, which the first of the list must not have.
-        if out.get(begin..).is_some_and(|list| list.starts_with(',')) {
-            out.remove(begin);
-        }
-        out.put("]");
-    }
-
     /// Makes room for a block of a user message; opens one where none is open.
     fn open(&mut self, out: &mut String) {
         if !self.is_open {
             out.put(",{\"role\":\"user\",\"content\":[");
-            *self = Carried { is_open: true, has_block: false, marks: [self.marks[1], None] };
+            let [_, last] = self.marks;
+            *self = Carried { is_open: true, marks: [last, None], ..Carried::default() };
         }
         if self.has_block {
             out.put(",");
@@ -64,7 +49,8 @@ impl Carried {
 
     /// A block of a user message was written.
     fn mark(&mut self, out: &str) {
-        self.marks[1] = out.len().checked_sub(1);
+        let [_, last] = &mut self.marks;
+        *last = out.len().checked_sub(1);
     }
 
     fn close(&mut self, out: &mut String) {
@@ -110,25 +96,24 @@ impl Scribe<'_> {
                 ContentBlock::Thinking(block) if is_same_model => {
                     // Without a signature it was cut.
                     if let Some(signature) = block.signature.as_deref().filter(|text| !text.is_empty()) {
-                        let mut object = ObjectWriter::new(&mut list);
-                        if block.redacted {
-                            object.field("type", "redacted_thinking").field("data", signature);
+                        let (template, values) = if block.redacted {
+                            (r#"{"type":"redacted_thinking","data":$}"#, [signature, ""])
                         } else {
-                            object.field("type", "thinking").field("thinking", &block.thinking);
-                            object.field("signature", signature);
-                        }
-                        object.end();
+                            (
+                                r#"{"type":"thinking","thinking":$,"signature":$}"#,
+                                [&*block.thinking, signature],
+                            )
+                        };
+                        fill(template, &values, &mut list);
                     }
                 }
                 ContentBlock::ToolCall(call) => {
-                    let mut object = ObjectWriter::new(&mut list);
-                    object.field("type", "tool_use").field("id", wire_id(&call.call_id).as_ref());
-                    object.field("name", &*fitting_id(&call.tool_name, 128, is_plain));
-                    object.field("input", &call.arguments);
-                    object.end();
+                    let name = fitting_id(&call.tool_name, 128, is_plain);
+                    let values = [&*wire_id(&call.call_id), &name, call.arguments.as_str()];
+                    fill(r#"{"type":"tool_use","id":$,"name":$,"input":#}"#, &values, &mut list);
                 }
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
-                    data.write_json(&mut list);
+                    list.put(data.as_str());
                 }
                 _ => {}
             }
@@ -139,9 +124,7 @@ impl Scribe<'_> {
         }
         if let Some(list) = list.strip_prefix(',') {
             carried.close(out);
-            out.put(",{\"role\":\"assistant\",\"content\":[");
-            out.put(list);
-            out.put("]}");
+            fill(r#",{"role":"assistant","content":[#]}"#, &[list], out);
         }
     }
 }
@@ -193,10 +176,9 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
 
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
     carried.open(out);
-    let mut object = ObjectWriter::new(out);
-    object.field("type", "tool_result").field("tool_use_id", wire_id(&message.call_id).as_ref());
+    fill(r#"{"type":"tool_result","tool_use_id":$"#, &[&wire_id(&message.call_id)], out);
     if message.is_error {
-        object.field("is_error", &true);
+        out.put(",\"is_error\":true");
     }
     let mut list = String::new();
     for block in &message.content {
@@ -217,13 +199,10 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
         list.put(",");
         write_text("error", &mut list);
     }
-    if let Some(list) = list.strip_prefix(',') {
-        let out = object.key("content");
-        out.put("[");
-        out.put(list);
-        out.put("]");
+    if !list.is_empty() {
+        fill(",\"content\":[#]", &[listed(&list)], out);
     }
-    object.end();
+    out.put("}");
     carried.mark(out);
 }
 
@@ -233,20 +212,17 @@ fn write_text(text: &str, out: &mut String) {
 
 /// A text with the citations that its signature holds.
 fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "text").field("text", text);
+    fill("{\"type\":\"text\",\"text\":$", &[text], out);
     let signature = signature.and_then(|signature| Value::parse(signature).ok());
     if let Some(citations) = signature.as_ref().and_then(|signature| signature.get("citations")) {
-        part.field("citations", citations);
+        fill(",\"citations\":#", &[&citations.to_json()], out);
     }
-    part.end();
+    out.put("}");
 }
 
 fn write_image(image: &ImageBlock, out: &mut String) {
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "image");
-    write_source(&image.mime_type, &image.data, part.key("source"));
-    part.end();
+    let values = [&*image.mime_type, &image.data];
+    fill(r#"{"type":"image","source":{"type":"base64","media_type":$,"data":$}}"#, &values, out);
 }
 
 /// Documents are PDF or plain text.
@@ -254,27 +230,18 @@ fn write_file(file: &FileBlock, out: &mut String) {
     if file.mime_type.starts_with("image/") {
         return write_image(&ImageBlock { mime_type: file.mime_type.clone(), data: file.data.clone() }, out);
     }
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "document");
-    match decoded_text(file) {
-        Some(text) => {
-            let mut source = ObjectWriter::new(part.key("source"));
-            source.field("type", "text").field("media_type", "text/plain");
-            write_str(&text, source.key("data"));
-            source.end();
-        }
-        None => write_source(&file.mime_type, &file.data, part.key("source")),
+    let text = decoded_text(file);
+    let values = match &text {
+        Some(text) => ["text", "text/plain", text],
+        None => ["base64", &file.mime_type, &file.data],
+    };
+    fill(r#"{"type":"document","source":{"type":$,"media_type":$,"data":$}"#, &values, out);
+    if let Some(name) = &file.name {
+        fill(",\"title\":$", &[name], out);
     }
-    part.optional("title", &file.name);
-    part.end();
+    out.put("}");
 }
 
-fn write_source(mime_type: &str, data: &str, out: &mut String) {
-    let mut source = ObjectWriter::new(out);
-    source.field("type", "base64").field("media_type", mime_type).field("data", data);
-    source.end();
-}
-
-fn wire_id(call_id: &str) -> std::borrow::Cow<'_, str> {
+fn wire_id(call_id: &str) -> Cow<'_, str> {
     fitting_id(call_id, 64, is_plain)
 }

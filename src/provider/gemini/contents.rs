@@ -1,10 +1,11 @@
 //! Messages as this wire writes them: contents with parts. What is signed goes back on the very part, to the model
 //! that signed it.
 
-use crate::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::json::{RawJson, Value, fill, listed};
 use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
+use crate::provider::history::Carried;
 use crate::provider::request::{FileForm, fitting_id, form_of, is_plain, told_result};
 use crate::text::Put;
 
@@ -16,35 +17,26 @@ pub(super) struct Scribe<'a> {
     pub(super) is_third: bool,
 }
 
-/// What the next message must know.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Carried {
-    /// The last message is a tool result, and the content with all results of the turn is still open.
-    is_open: bool,
-    /// Parts with the pictures of the results, for models that take none inside.
-    pictures: String,
-    /// The calls of the last answer that have ids of the provider, and those.
-    ids: Vec<(String, String)>,
-}
+// In `Carried`, `is_open` says that the last message is a tool result, and the content with all results of the turn is
+// still open; `pictures` are those of the results, for models that take none inside; `calls` are the calls of the last
+// answer that have ids of the provider, and those.
 
 /// What the provider takes in place of a signature that was never made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-impl Carried {
-    /// The whole list.
-    pub(super) fn write_all(&self, contents: &str, out: &mut String) {
-        out.put("[");
-        out.put(contents.strip_prefix(',').unwrap_or(contents));
-        self.clone().close(out);
-        out.put("]");
-    }
+/// The whole list.
+pub(super) fn write_all(mut carried: Carried, contents: &str, out: &mut String) {
+    out.put("[");
+    out.put(listed(contents));
+    close(&mut carried, out);
+    out.put("]");
+}
 
-    fn close(&mut self, out: &mut String) {
-        if self.is_open {
-            self.is_open = false;
-            out.put(&std::mem::take(&mut self.pictures));
-            out.put("]}");
-        }
+fn close(carried: &mut Carried, out: &mut String) {
+    if carried.is_open {
+        carried.is_open = false;
+        out.put(&std::mem::take(&mut carried.pictures));
+        out.put("]}");
     }
 }
 
@@ -53,11 +45,11 @@ impl Scribe<'_> {
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
             LlmMessage::User(message) => {
-                carried.close(out);
+                close(carried, out);
                 write_user(message, out);
             }
             LlmMessage::Assistant(message) => {
-                carried.close(out);
+                close(carried, out);
                 self.write_model(message, carried, out);
             }
             LlmMessage::ToolResult(message) => self.write_result(message, carried, out),
@@ -65,7 +57,7 @@ impl Scribe<'_> {
     }
 
     fn write_model(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        carried.ids.clear();
+        carried.calls.clear();
         let is_same_model = message.provider == self.provider && message.model == self.model;
         let mut parts = String::new();
         let mut is_first_call = true;
@@ -91,14 +83,13 @@ impl Scribe<'_> {
                     let signature = word("thoughtSignature").filter(|_| is_same_model);
                     let sentinel = if is_first_call && self.is_third { Some(NO_SIGNATURE) } else { None };
                     if let Some(id) = word("id") {
-                        carried.ids.push((call.call_id.clone(), id.to_owned()));
+                        carried.calls.push((call.call_id.clone(), id.to_owned()));
                     }
                     write_call(call, word("id"), signature.or(sentinel), &mut parts);
                     is_first_call = false;
                 }
                 ContentBlock::Raw(data) if is_same_model && !message.is_cut() => {
-                    parts.put(",");
-                    data.write_json(&mut parts);
+                    fill(",#", &[data.as_str()], &mut parts);
                 }
                 _ => {}
             }
@@ -107,34 +98,23 @@ impl Scribe<'_> {
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-        if !carried.is_open {
-            carried.is_open = true;
-            out.put(",{\"role\":\"user\",\"parts\":[");
-        } else {
-            out.put(",");
+        out.put(if carried.is_open { "," } else { ",{\"role\":\"user\",\"parts\":[" });
+        carried.is_open = true;
+        out.put("{\"functionResponse\":{");
+        if let Some((_, id)) = carried.calls.iter().find(|(call_id, _)| *call_id == message.call_id) {
+            fill("\"id\":$,", &[id], out);
         }
-        let (_, pictures) = told_result(message);
-        let mut part = ObjectWriter::new(out);
-        let mut response = ObjectWriter::new(part.key("functionResponse"));
-        if let Some((_, id)) = carried.ids.iter().find(|(call_id, _)| *call_id == message.call_id) {
-            response.field("id", id);
-        }
-        response.field("name", &*fitting_id(&message.tool_name, 64, is_usual));
-        let mut inner = ObjectWriter::new(response.key("response"));
-        inner.field(if message.is_error { "error" } else { "result" }, &message.text());
-        inner.end();
+        let name = fitting_id(&message.tool_name, 64, is_usual);
+        let key = if message.is_error { "error" } else { "result" };
+        fill("\"name\":$,\"response\":{$:$}", &[&name, key, &message.text()], out);
         let mut parts = String::new();
-        for picture in pictures {
+        for picture in told_result(message).1 {
             write_data(&picture.mime_type, &picture.data, &mut parts);
         }
         if self.is_third && !parts.is_empty() {
-            let out = response.key("parts");
-            out.put("[");
-            out.put(parts.strip_prefix(',').unwrap_or(&parts));
-            out.put("]");
+            fill(",\"parts\":[#]", &[listed(&parts)], out);
         }
-        response.end();
-        part.end();
+        out.put("}}");
         if !self.is_third && !parts.is_empty() {
             let words = ["Image from the result of `", &message.tool_name, "`:"].concat();
             write_text(&words, None, false, &mut carried.pictures);
@@ -169,51 +149,34 @@ fn is_usual(c: char) -> bool {
 
 /// Contents without parts are refused.
 fn write_content(role: &str, parts: &str, out: &mut String) {
-    let Some(parts) = parts.strip_prefix(',') else {
-        return;
-    };
-    out.put(",");
-    let mut content = ObjectWriter::new(out);
-    let out = content.field("role", role).key("parts");
-    out.put("[");
-    out.put(parts);
-    out.put("]");
-    content.end();
+    if !parts.is_empty() {
+        fill(r#",{"role":$,"parts":[#]}"#, &[role, listed(parts)], out);
+    }
 }
 
 fn write_text(text: &str, signature: Option<&str>, is_thought: bool, out: &mut String) {
-    out.put(",");
-    let mut part = ObjectWriter::new(out);
-    part.field("text", text);
-    if is_thought {
-        part.field("thought", &true);
-    }
-    if let Some(signature) = signature {
-        part.field("thoughtSignature", signature);
-    }
-    part.end();
+    fill(",{\"text\":$#", &[text, if is_thought { ",\"thought\":true" } else { "" }], out);
+    sign(signature, out);
 }
 
 fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, out: &mut String) {
-    out.put(",");
-    let mut part = ObjectWriter::new(out);
-    let mut inner = ObjectWriter::new(part.key("functionCall"));
+    out.put(",{\"functionCall\":{");
     if let Some(id) = id {
-        inner.field("id", id);
+        fill("\"id\":$,", &[id], out);
     }
-    inner.field("name", &*fitting_id(&call.tool_name, 64, is_usual)).field("args", &call.arguments);
-    inner.end();
+    let name = fitting_id(&call.tool_name, 64, is_usual);
+    fill("\"name\":$,\"args\":#}", &[&name, call.arguments.as_str()], out);
+    sign(signature, out);
+}
+
+/// The end of a part.
+fn sign(signature: Option<&str>, out: &mut String) {
     if let Some(signature) = signature {
-        part.field("thoughtSignature", signature);
+        fill(",\"thoughtSignature\":$", &[signature], out);
     }
-    part.end();
+    out.put("}");
 }
 
 fn write_data(mime_type: &str, data: &str, out: &mut String) {
-    out.put(",");
-    let mut part = ObjectWriter::new(out);
-    let mut inner = ObjectWriter::new(part.key("inlineData"));
-    inner.field("mimeType", mime_type).field("data", data);
-    inner.end();
-    part.end();
+    fill(r#",{"inlineData":{"mimeType":$,"data":$}}"#, &[mime_type, data], out);
 }

@@ -1,33 +1,37 @@
 //! Requests: address, headers, body.
 
-use std::rc::Rc;
-
-use crate::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::json::{RawJson, ToJson, Value, truth};
 use crate::provider::HttpRequest;
-use crate::provider::compat::ReasoningStyle;
+use crate::provider::compat::{ReasoningStyle, Strict};
 use crate::provider::history::History;
-use crate::provider::request::{self, Body, Tools, Written, effort, headers, join_query, split_query};
-use crate::stream::{ModelRequest, Reasoning, ToolChoice, ToolSchema};
-use crate::text::{Put, contains};
+use crate::provider::request::{
+    self, Body, ToolForm, Tools, effort, headers, join_query, most, sampling, split_query, stop,
+};
+use crate::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::text::{self, contains, find_any};
 
 use super::PROVIDER;
-use super::contents::{Carried, Scribe};
+use super::contents::{Scribe, write_all};
+
+const TOOLS: ToolForm = ToolForm {
+    list: r#"[{"functionDeclarations":[#]}]"#,
+    tool: r#"{"name":$,"description":$,"parametersJsonSchema":#}"#,
+    strict: ["", ""],
+};
 
 /// Makes requests to one server and keeps what it encoded.
 pub(super) struct Encoder {
     base_url: String,
     headers: Vec<(String, String)>,
     reasoning: ReasoningStyle,
-    history: History<Carried>,
-    /// The model that the history was encoded for.
-    model: Rc<str>,
+    history: History,
     tools: Tools,
 }
 
 impl Encoder {
     pub(super) fn new(base_url: String, headers: Vec<(String, String)>, reasoning: ReasoningStyle) -> Self {
         let (history, tools) = (History::default(), Tools::default());
-        Encoder { base_url, headers, reasoning, history, model: "".into(), tools }
+        Encoder { base_url, headers, reasoning, history, tools }
     }
 
     /// The generation of a model: what is set by hand, else what its name says.
@@ -40,67 +44,48 @@ impl Encoder {
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
-        let mut own = Vec::new();
-        if let Some(key) = &request.api_key {
-            // Vertex takes tokens, and keys of its own.
-            let is_token = contains(&self.base_url, "aiplatform.googleapis.com")
-                && !key.starts_with("AIza")
-                && !key.starts_with("AQ.");
-            own.push(if is_token {
-                ("authorization", ["Bearer ", key].concat())
-            } else {
-                ("x-goog-api-key", key.as_ref().to_owned())
-            });
-        }
+        // Vertex takes tokens, and keys of its own.
+        let is_token = contains(&self.base_url, "aiplatform.googleapis.com")
+            && !request.api_key.as_ref().is_some_and(|key| key.starts_with("AIza") || key.starts_with("AQ."));
+        let key = if is_token { ("authorization", "Bearer ") } else { ("x-goog-api-key", "") };
         HttpRequest {
             url: url(&self.base_url, &request.model),
-            headers: headers(own, &self.headers, &request.options),
+            headers: headers(key, &[], &self.headers, request),
             body: self.body(request).into_bytes(),
         }
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        // Signatures are of use to the model that made them.
-        if self.model != request.model {
-            self.history.clear();
-            self.model = request.model.clone();
-        }
         let version = self.version(&request.model);
         let is_third = version >= Some((3, 0));
         let scribe = Scribe { provider: PROVIDER, model: &request.model, is_third };
-        self.history.update(&request.messages, |message, carried, out| scribe.write(message, carried, out));
+        self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
+            scribe.write(message, carried, out);
+        });
         let options = &*request.options;
-        let is_config = |(key, _): &&(String, RawJson)| key == "generationConfig";
         // The user's settings are added to ours, one by one.
-        let own_config = options.body.iter().find(is_config).map(|(_, config)| members(config));
-        let own: Vec<_> = options.body.iter().filter(|own| !is_config(own)).cloned().collect();
+        let mut own = options.body.clone();
+        let own_config = own.iter().position(|(key, _)| key == "generationConfig").map(|at| own.remove(at).1);
         // A cache at the provider holds the system prompt and the tools.
         let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
-        let mut text = String::with_capacity(self.history.text().len() + request.system_prompt.len() + 2_048);
+        let mut text = self.history.room(&request.system_prompt);
         let mut body = Body::of(&mut text, &own);
         if !request.system_prompt.is_empty() && !is_cached {
-            body.object("systemInstruction", |object| {
-                let out = object.key("parts");
-                out.put("[");
-                let mut part = ObjectWriter::new(out);
-                part.field("text", &request.system_prompt);
-                part.end();
-                out.put("]");
-            });
+            body.fill("systemInstruction", r#"{"parts":[{"text":$}]}"#, &[&request.system_prompt]);
         }
         if let Some(out) = body.key("contents") {
-            self.history.carried().write_all(self.history.text(), out);
+            write_all(self.history.carried(), self.history.text(), out);
         }
         if !request.tools.is_empty() && !is_cached {
-            body.tools(self.tools.text(&request.tools, write_tools));
+            body.tools(self.tools.text(&request.tools, &TOOLS, Strict::Never), "");
             if let Some(choice) = &options.tool_choice {
                 write_choice(choice, &mut body);
             }
         }
         let version = version.filter(|_| self.reasoning != ReasoningStyle::None);
-        let config = config(request, version, own_config.as_deref().unwrap_or_default());
+        let config = config(request, version, &own_config.map(|config| members(&config)).unwrap_or_default());
         if config != "{}" {
-            body.field("generationConfig", &Written(&config));
+            body.raw("generationConfig", &config);
         }
         body.end();
         text
@@ -111,24 +96,15 @@ fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, R
     let options = &*request.options;
     let mut text = String::new();
     let mut config = Body::of(&mut text, own);
-    if let Some(most) = &options.max_tokens {
-        config.field("maxOutputTokens", most);
-    }
-    if let Some(temperature) = &options.temperature {
-        config.field("temperature", &Written(temperature.as_str()));
-    }
-    if let Some(top_p) = &options.top_p {
-        config.field("topP", &Written(top_p.as_str()));
-    }
-    if !options.stop.is_empty() {
-        config.field("stopSequences", &options.stop);
-    }
+    most(options.max_tokens, "maxOutputTokens", &mut config);
+    sampling(options, "topP", &mut config);
+    stop(options, "stopSequences", &mut config);
     if let Some(reasoning) = &options.reasoning {
         write_thinking(reasoning, (&request.model, version), &mut config);
     }
     if let Some(schema) = &request.output {
-        config.field("responseMimeType", "application/json");
-        config.field("responseJsonSchema", schema);
+        config.text("responseMimeType", "application/json");
+        config.raw("responseJsonSchema", schema.as_str());
     }
     config.end();
     text
@@ -153,9 +129,8 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             "medium" => "MEDIUM",
             _ => "HIGH",
         };
-        config.object("thinkingConfig", |thinking| {
-            thinking.field("includeThoughts", &!is_off).field("thinkingLevel", level);
-        });
+        let template = r#"{"includeThoughts":#,"thinkingLevel":$}"#;
+        config.fill("thinkingConfig", template, &[truth(!is_off), level]);
     } else if version >= Some((2, 5)) {
         let budget = match (reasoning, word) {
             (_, "off" | "none") => {
@@ -171,42 +146,23 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             (_, "medium") => 8_192,
             _ => 24_576,
         };
-        config.object("thinkingConfig", |thinking| {
-            thinking.field("includeThoughts", &!is_off).field("thinkingBudget", &budget);
-        });
+        let template = r#"{"includeThoughts":#,"thinkingBudget":#}"#;
+        config.fill("thinkingConfig", template, &[truth(!is_off), &text::number(budget)]);
     }
 }
 
 fn write_choice(choice: &ToolChoice, body: &mut Body<'_>) {
     let (mode, name) = match choice {
-        ToolChoice::Auto => ("AUTO", None),
-        ToolChoice::None => ("NONE", None),
-        ToolChoice::Required => ("ANY", None),
-        ToolChoice::Tool(name) => ("ANY", Some(name)),
+        ToolChoice::Auto => ("AUTO", ""),
+        ToolChoice::None => ("NONE", ""),
+        ToolChoice::Required => ("ANY", ""),
+        ToolChoice::Tool(name) => ("ANY", name.as_str()),
     };
-    body.object("toolConfig", |config| {
-        let mut calling = ObjectWriter::new(config.key("functionCallingConfig"));
-        calling.field("mode", mode);
-        if let Some(name) = name {
-            calling.field("allowedFunctionNames", std::slice::from_ref(name));
-        }
-        calling.end();
-    });
-}
-
-fn write_tools(tools: &[ToolSchema]) -> String {
-    let mut out = String::from("[{\"functionDeclarations\":[");
-    for (at, tool) in tools.iter().enumerate() {
-        if at > 0 {
-            out.put(",");
-        }
-        let mut object = ObjectWriter::new(&mut out);
-        object.field("name", &tool.name).field("description", &tool.description);
-        object.field("parametersJsonSchema", &tool.parameters);
-        object.end();
-    }
-    out.put("]}]");
-    out
+    let template = match choice {
+        ToolChoice::Tool(_) => r#"{"functionCallingConfig":{"mode":$,"allowedFunctionNames":[$]}}"#,
+        _ => r#"{"functionCallingConfig":{"mode":$}}"#,
+    };
+    body.fill("toolConfig", template, &[mode, name]);
 }
 
 fn members(object: &RawJson) -> Vec<(String, RawJson)> {
@@ -221,7 +177,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
     if contains(model, "gemini-") && model.ends_with("-latest") {
         return Some((3, u32::MAX));
     }
-    request::version(model.split_once("gemini-")?.1)
+    request::version(text::split_once(model, "gemini-")?.1)
 }
 
 fn url(base_url: &str, model: &str) -> String {
@@ -235,7 +191,7 @@ fn url(base_url: &str, model: &str) -> String {
         }
         base => (base, ""),
     };
-    let folder = if model.contains('/') { "/" } else { "/models/" };
+    let folder = if find_any(model, "/").is_some() { "/" } else { "/models/" };
     let joint = if query.is_empty() { "" } else { "&" };
     let query = [query, joint, "alt=sse"].concat();
     join_query(&[base, version, folder, model, ":streamGenerateContent"], &query)

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{ObjectWriter, RawJson, ToJson, Value, write_list, write_str};
+use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage, text_of,
@@ -10,6 +10,7 @@ use crate::message::{
 use crate::text::{Put, contains};
 
 use crate::provider::compat::{Compat, Replay, ToolIds};
+use crate::provider::history::Carried;
 use crate::provider::request::{
     FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, told_result,
 };
@@ -23,32 +24,30 @@ pub(super) struct Scribe<'a> {
     pub(super) caches: bool,
 }
 
-/// What waits behind a message.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Carried {
-    /// Content parts with the pictures of tool results, which tool messages cannot hold: they follow in a user
-    /// message, once all results of the turn are told.
-    pictures: String,
-    /// The last message was a tool's.
-    is_after_tool: bool,
-}
+// In `Carried`, `pictures` are those of tool results, which tool messages cannot hold: they follow in a user message, once
+// all results of the turn are told. `is_open` says that the last message was a tool's.
 
 impl Scribe<'_> {
     /// The whole list: the system prompt, the messages written before, and what waits behind them.
-    pub(super) fn write_all(&self, system_prompt: &str, messages: &str, carried: Carried, out: &mut String) {
+    pub(super) fn write_all(
+        &self,
+        system_prompt: &str,
+        messages: &str,
+        mut carried: Carried,
+        out: &mut String,
+    ) {
         out.put("[");
+        // Each message begins with a comma, which the first of the list must not have.
+        let mut rest = messages;
         if !system_prompt.is_empty() {
             self.write_system(system_prompt, out);
+        } else {
+            rest = listed(messages);
         }
+        out.put(rest);
         let mut last = String::new();
-        let mut carried = carried;
         self.write_pictures(&mut carried, &mut last);
-        // Each message begins with a comma, which the first of the list must not have.
-        let is_first = system_prompt.is_empty();
-        for text in [messages, &last] {
-            let is_first = is_first && out.ends_with('[');
-            out.put(if is_first { text.strip_prefix(',').unwrap_or(text) } else { text });
-        }
+        out.put(&last);
         out.put("]");
     }
 
@@ -63,88 +62,88 @@ impl Scribe<'_> {
 
     fn write_system(&self, text: &str, out: &mut String) {
         let is_developer = self.compat.developer_role && is_reasoning_model(self.model);
-        let mut object = ObjectWriter::new(out);
-        object.field("role", if is_developer { "developer" } else { "system" });
-        if self.caches && self.compat.cache_control && self.model.starts_with("anthropic/") {
-            let out = object.key("content");
-            out.put("[");
-            let mut part = ObjectWriter::new(out);
-            part.field("type", "text").field("text", text);
-            part.key("cache_control").put("{\"type\":\"ephemeral\"}");
-            part.end();
-            out.put("]");
+        let caches = self.caches && self.compat.cache_control && self.model.starts_with("anthropic/");
+        let template = if caches {
+            r#"{"role":$,"content":[{"type":"text","text":$,"cache_control":{"type":"ephemeral"}}]}"#
         } else {
-            object.field("content", text);
-        }
-        object.end();
+            r#"{"role":$,"content":$}"#
+        };
+        fill(template, &[if is_developer { "developer" } else { "system" }, text], out);
     }
 
     fn write_user(&self, message: &UserMessage, carried: &mut Carried, out: &mut String) {
-        let Carried { pictures, .. } = carried;
+        let Carried { pictures, is_open, .. } = std::mem::take(carried);
         if message.content.is_empty() && pictures.is_empty() {
+            carried.is_open = is_open;
             return;
         }
-        self.separate(carried.is_after_tool, out);
-        out.put(",{\"role\":\"user\",\"content\":");
+        self.separate(is_open, out);
         match message.content.as_slice() {
             // Servers of text models know no lists.
-            [ContentBlock::Text(block)] if pictures.is_empty() => write_str(&block.text, out),
+            [ContentBlock::Text(block)] if pictures.is_empty() => {
+                fill(r#",{"role":"user","content":$}"#, &[&block.text], out);
+            }
             blocks => {
-                out.put("[");
-                out.put(pictures);
-                for (at, block) in blocks.iter().enumerate() {
-                    if at > 0 || !pictures.is_empty() {
-                        out.put(",");
-                    }
-                    write_part(block, out);
+                let mut parts = pictures;
+                for block in blocks {
+                    parts.put(",");
+                    write_part(block, &mut parts);
                 }
-                out.put("]");
+                fill(USER, &[listed(&parts)], out);
             }
         }
-        out.put("}");
-        *carried = Carried::default();
     }
 
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
+        let is_own = message.provider == self.provider;
+        let is_same_model = is_own && message.model == self.model;
         let text = text_of(&message.content);
-        let calls: Vec<&ToolCallBlock> = message.tool_calls().collect();
+        let mut calls = String::new();
+        for call in message.tool_calls() {
+            self.write_call(call, is_same_model, &mut calls);
+        }
         if text.is_empty() && calls.is_empty() {
             return;
         }
         self.write_pictures(carried, out);
-        out.put(",");
-        let mut object = ObjectWriter::new(out);
-        object.field("role", "assistant");
-        let is_own = message.provider == self.provider;
+        carried.is_open = false;
+        out.put(",{\"role\":\"assistant\",\"content\":");
         let thinking = if is_own { thinking_of(message) } else { String::new() };
         match self.compat.replay {
-            Replay::ThinkingChunk if !thinking.is_empty() => {
-                write_thinking_chunk(&thinking, &text, object.key("content"));
-            }
-            _ if text.is_empty() => object.key("content").put("null"),
-            _ => _ = object.field("content", &text),
+            Replay::ThinkingChunk if !thinking.is_empty() => write_thinking_chunk(&thinking, &text, out),
+            _ if text.is_empty() => out.put("null"),
+            _ => write_str(&text, out),
         }
         match self.compat.replay {
             Replay::ReasoningContent
                 if self.takes_reasoning() && !(thinking.is_empty() && calls.is_empty()) =>
             {
-                object.field("reasoning_content", &thinking);
+                fill(",\"reasoning_content\":$", &[&thinking], out);
             }
-            Replay::Reasoning if !thinking.is_empty() => _ = object.field("reasoning", &thinking),
-            Replay::Details if is_own && message.model == self.model => {
+            Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":$", &[&thinking], out),
+            Replay::Details if is_same_model => {
                 if let Some(details) = details_of(message) {
-                    write_list(&details, object.key("reasoning_details"));
+                    fill(",\"reasoning_details\":#", &[&details.to_json()], out);
                 }
             }
             _ => {}
         }
         if !calls.is_empty() {
-            let (ids, gives_extra) = (self.compat.tool_ids, is_own && message.model == self.model);
-            let list: Vec<Call<'_>> = calls.iter().map(|call| Call { call, ids, gives_extra }).collect();
-            object.field("tool_calls", &list);
+            fill(",\"tool_calls\":[#]", &[listed(&calls)], out);
         }
-        object.end();
-        carried.is_after_tool = false;
+        out.put("}");
+    }
+
+    fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
+        let id = wire_id(&call.call_id, self.compat.tool_ids);
+        let name = fitting_name(&call.tool_name);
+        let template = r#",{"id":$,"type":"function","function":{"name":$,"arguments":$}"#;
+        fill(template, &[&id, &name, call.arguments.as_str()], out);
+        let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
+        if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
+            fill(",\"extra_content\":#", &[&extra.to_json()], out);
+        }
+        out.put("}");
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
@@ -152,45 +151,32 @@ impl Scribe<'_> {
         if text.is_empty() && !pictures.is_empty() {
             text.put("(see the attached image)");
         }
-        out.put(",");
-        let mut object = ObjectWriter::new(out);
-        object.field("role", "tool");
-        object.field("tool_call_id", wire_id(&message.call_id, self.compat.tool_ids).as_ref());
-        if self.compat.tool_result_name {
-            object.field("name", fitting_name(&message.tool_name).as_ref());
-        }
-        object.field("content", &text);
-        object.end();
-        carried.is_after_tool = true;
-        self.carry(&pictures, message, &mut carried.pictures);
-    }
-
-    /// Keeps pictures for the user message behind the results.
-    fn carry(&self, pictures: &[&ImageBlock], message: &ToolResultMessage, kept: &mut String) {
-        if pictures.is_empty() {
-            return;
-        }
-        if !kept.is_empty() {
-            kept.put(",");
-        }
         let id = wire_id(&message.call_id, self.compat.tool_ids);
-        write_text_part(&["Image from the result of `", &message.tool_name, "` (", &id, "):"].concat(), kept);
+        fill(",{\"role\":\"tool\",\"tool_call_id\":$", &[&id], out);
+        if self.compat.tool_result_name {
+            fill(",\"name\":$", &[&fitting_name(&message.tool_name)], out);
+        }
+        fill(",\"content\":$}", &[&text], out);
+        carried.is_open = true;
+        // Kept for the user message behind the results.
+        if !pictures.is_empty() {
+            let words = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
+            carried.pictures.put(",");
+            write_text_part(&words.concat(), &mut carried.pictures);
+        }
         for picture in pictures {
-            kept.put(",");
-            write_image_part(picture, kept);
+            carried.pictures.put(",");
+            write_image_part(picture, &mut carried.pictures);
         }
     }
 
     fn write_pictures(&self, carried: &mut Carried, out: &mut String) {
-        let Carried { pictures, is_after_tool } = std::mem::take(carried);
-        if pictures.is_empty() {
-            carried.is_after_tool = is_after_tool;
+        if carried.pictures.is_empty() {
             return;
         }
-        self.separate(is_after_tool, out);
-        out.put(",{\"role\":\"user\",\"content\":[");
-        out.put(&pictures);
-        out.put("]}");
+        let Carried { pictures, is_open, .. } = std::mem::take(carried);
+        self.separate(is_open, out);
+        fill(USER, &[listed(&pictures)], out);
     }
 
     /// Some templates refuse a user message behind a tool message.
@@ -207,28 +193,8 @@ impl Scribe<'_> {
     }
 }
 
-struct Call<'a> {
-    call: &'a ToolCallBlock,
-    ids: ToolIds,
-    gives_extra: bool,
-}
-
-impl ToJson for Call<'_> {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("id", wire_id(&self.call.call_id, self.ids).as_ref()).field("type", "function");
-        let mut function = ObjectWriter::new(object.key("function"));
-        function
-            .field("name", fitting_name(&self.call.tool_name).as_ref())
-            .field("arguments", self.call.arguments.as_str());
-        function.end();
-        let metadata = self.call.metadata.as_ref().filter(|_| self.gives_extra).map(RawJson::to_value);
-        if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
-            object.field("extra_content", extra);
-        }
-        object.end();
-    }
-}
+/// A message with parts.
+const USER: &str = r#",{"role":"user","content":[#]}"#;
 
 /// A model may call what no server takes for a name. Some servers take a few more characters than OpenAI.
 fn fitting_name(name: &str) -> Cow<'_, str> {
@@ -248,18 +214,12 @@ fn write_part(block: &ContentBlock, out: &mut String) {
 }
 
 fn write_text_part(text: &str, out: &mut String) {
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "text").field("text", text);
-    part.end();
+    fill(r#"{"type":"text","text":$}"#, &[text], out);
 }
 
 fn write_image_part(image: &ImageBlock, out: &mut String) {
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "image_url");
-    let mut inner = ObjectWriter::new(part.key("image_url"));
-    inner.field("url", &data_url(&image.mime_type, &image.data));
-    inner.end();
-    part.end();
+    let url = data_url(&image.mime_type, &image.data);
+    fill(r#"{"type":"image_url","image_url":{"url":$}}"#, &[&url], out);
 }
 
 fn write_file_part(file: &FileBlock, out: &mut String) {
@@ -268,25 +228,15 @@ fn write_file_part(file: &FileBlock, out: &mut String) {
         FileForm::Text(text) => return write_text_part(&text, out),
         FileForm::Other => {}
     }
-    let mut part = ObjectWriter::new(out);
     let format = match file.mime_type.as_str() {
-        "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
-        "audio/mpeg" | "audio/mp3" => Some("mp3"),
-        _ => None,
+        "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        _ => {
+            let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.mime_type, &file.data));
+            return fill(r#"{"type":"file","file":{"filename":$,"file_data":$}}"#, &[name, &url], out);
+        }
     };
-    if let Some(format) = format {
-        part.field("type", "input_audio");
-        let mut inner = ObjectWriter::new(part.key("input_audio"));
-        inner.field("data", &file.data).field("format", format);
-        inner.end();
-    } else {
-        part.field("type", "file");
-        let mut inner = ObjectWriter::new(part.key("file"));
-        inner.field("filename", file.name.as_deref().unwrap_or("file"));
-        inner.field("file_data", &data_url(&file.mime_type, &file.data));
-        inner.end();
-    }
-    part.end();
+    fill(r#"{"type":"input_audio","input_audio":{"data":$,"format":$}}"#, &[&file.data, format], out);
 }
 
 fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
@@ -301,9 +251,7 @@ fn thinking_of(message: &AssistantMessage) -> String {
 }
 
 fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
-    out.put("[{\"type\":\"thinking\",\"thinking\":[");
-    write_text_part(thinking, out);
-    out.put("]}");
+    fill(r#"[{"type":"thinking","thinking":[{"type":"text","text":$}]}"#, &[thinking], out);
     if !text.is_empty() {
         out.put(",");
         write_text_part(text, out);

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 
-use crate::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage,
 };
+use crate::provider::history::Carried;
 use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, told_result};
 use crate::text::Put;
 
@@ -19,21 +20,20 @@ pub(super) struct Scribe<'a> {
     pub(super) model: &'a str,
 }
 
-/// The calls of the last answer whose input is a text: their results have another name.
-pub(super) type CustomCalls = Vec<String>;
+// In `Carried`, `calls` are the calls of the last answer whose input is a text: their results have another name.
 
 impl Scribe<'_> {
     /// Appends the items of a message, each with a comma before it.
-    pub(super) fn write(&self, message: &LlmMessage, custom: &mut CustomCalls, out: &mut String) {
+    pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
             LlmMessage::User(message) => write_user(message, out),
-            LlmMessage::Assistant(message) => self.write_assistant(message, custom, out),
-            LlmMessage::ToolResult(message) => write_result(message, custom, out),
+            LlmMessage::Assistant(message) => self.write_assistant(message, carried, out),
+            LlmMessage::ToolResult(message) => write_result(message, carried, out),
         }
     }
 
-    fn write_assistant(&self, message: &AssistantMessage, custom: &mut CustomCalls, out: &mut String) {
-        custom.clear();
+    fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
+        carried.calls.clear();
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model && !message.is_cut();
         // Thinking that nothing came of is refused: it waits for what follows it.
@@ -52,14 +52,13 @@ impl Scribe<'_> {
                     let metadata = call.metadata.as_ref().filter(|_| is_own).map(RawJson::to_value);
                     let is_custom = metadata.is_some_and(|metadata| metadata.get("custom").is_some());
                     if is_custom {
-                        custom.push(call.call_id.clone());
+                        carried.calls.push((call.call_id.clone(), String::new()));
                     }
                     write_call(call, is_custom, out);
                 }
                 ContentBlock::Raw(data) if is_same_model => {
                     out.put(&std::mem::take(&mut waiting));
-                    out.put(",");
-                    data.write_json(out);
+                    fill(",#", &[data.as_str()], out);
                 }
                 _ => {}
             }
@@ -79,10 +78,8 @@ fn write_user(message: &UserMessage, out: &mut String) {
             ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => _ = parts.pop(),
         }
     }
-    if let Some(parts) = parts.strip_prefix(',') {
-        out.put(",{\"role\":\"user\",\"content\":[");
-        out.put(parts);
-        out.put("]}");
+    if !parts.is_empty() {
+        fill(r#",{"role":"user","content":[#]}"#, &[listed(&parts)], out);
     }
 }
 
@@ -95,30 +92,18 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
     if is_summary && signature.get("encrypted_content").is_none() {
         return;
     }
-    out.put(",");
-    let mut object = ObjectWriter::new(out);
-    object.field("type", "reasoning");
+    out.put(",{\"type\":\"reasoning\"");
     for (key, value) in signature.iter().filter(|(key, _)| !matches!(*key, "source" | "parts")) {
-        object.field(key, value);
+        fill(",$:#", &[key, &value.to_json()], out);
     }
-    let parts = parts(&block.thinking, signature.get("parts"));
-    for (list, word, is_filled) in
-        [("summary", "summary_text", is_summary), ("content", "reasoning_text", !is_summary)]
-    {
-        if list == "content" && !is_filled {
-            continue;
-        }
-        let out = object.key(list);
-        out.put("[");
-        for (at, part) in parts.iter().filter(|_| is_filled).enumerate() {
-            if at > 0 {
-                out.put(",");
-            }
-            write_part(word, part, out);
-        }
-        out.put("]");
+    let kind = if is_summary { "summary_text" } else { "reasoning_text" };
+    let mut list = String::new();
+    for part in parts(&block.thinking, signature.get("parts")) {
+        list.put(",");
+        write_part(kind, part, &mut list);
     }
-    object.end();
+    let template = if is_summary { ",\"summary\":[#]}" } else { ",\"summary\":[],\"content\":[#]}" };
+    fill(template, &[listed(&list)], out);
 }
 
 /// The parts that were joined.
@@ -140,59 +125,48 @@ fn parts<'t>(thinking: &'t str, lengths: Option<&Value>) -> Vec<&'t str> {
 }
 
 fn write_text(text: &str, phase: &Option<Value>, out: &mut String) {
-    out.put(",");
-    let mut object = ObjectWriter::new(out);
-    object.field("type", "message").field("role", "assistant").optional("phase", phase);
-    let out = object.key("content");
-    out.put("[");
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "output_text").field("text", text);
-    part.key("annotations").put("[]");
-    part.end();
-    out.put("]");
-    object.end();
+    out.put(",{\"type\":\"message\",\"role\":\"assistant\"");
+    if let Some(phase) = phase {
+        fill(",\"phase\":#", &[&phase.to_json()], out);
+    }
+    fill(r#","content":[{"type":"output_text","text":$,"annotations":[]}]}"#, &[text], out);
 }
 
 fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
-    out.put(",");
-    let mut object = ObjectWriter::new(out);
-    object.field("type", if is_custom { "custom_tool_call" } else { "function_call" });
-    object
-        .field("call_id", wire_id(&call.call_id).as_ref())
-        .field("name", &*fitting_id(&call.tool_name, 64, is_plain));
-    if is_custom {
-        let arguments = call.arguments.to_value();
-        object.field("input", arguments.get("input").and_then(Value::as_str).unwrap_or_default());
+    let template = if is_custom {
+        r#",{"type":"custom_tool_call","call_id":$,"name":$,"input":$}"#
     } else {
-        object.field("arguments", call.arguments.as_str());
-    }
-    object.end();
+        r#",{"type":"function_call","call_id":$,"name":$,"arguments":$}"#
+    };
+    let input = if is_custom { call.arguments.to_value() } else { Value::Null };
+    let input = match input.get("input").and_then(Value::as_str) {
+        _ if !is_custom => call.arguments.as_str(),
+        input => input.unwrap_or_default(),
+    };
+    let name = fitting_id(&call.tool_name, 64, is_plain);
+    fill(template, &[&wire_id(&call.call_id), &name, input], out);
 }
 
-fn write_result(message: &ToolResultMessage, custom: &CustomCalls, out: &mut String) {
+fn write_result(message: &ToolResultMessage, carried: &Carried, out: &mut String) {
     let (text, pictures) = told_result(message);
-    let is_custom = custom.contains(&message.call_id);
-    out.put(",");
-    let mut object = ObjectWriter::new(out);
-    object.field("type", if is_custom { "custom_tool_call_output" } else { "function_call_output" });
-    object.field("call_id", wire_id(&message.call_id).as_ref());
+    let is_custom = carried.calls.iter().any(|(call_id, _)| *call_id == message.call_id);
+    let mut output = String::new();
     if pictures.is_empty() {
-        object.field("output", &text);
+        write_str(&text, &mut output);
     } else {
-        let out = object.key("output");
-        out.put("[");
+        let mut list = String::new();
         if !text.is_empty() {
-            write_input_text(&text, out);
+            list.put(",");
+            write_input_text(&text, &mut list);
         }
         for picture in pictures {
-            if !out.ends_with('[') {
-                out.put(",");
-            }
-            write_image(picture, out);
+            list.put(",");
+            write_image(picture, &mut list);
         }
-        out.put("]");
+        fill("[#]", &[listed(&list)], &mut output);
     }
-    object.end();
+    let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
+    fill(r#",{"type":$,"call_id":$,"output":#}"#, &[kind, &wire_id(&message.call_id), &output], out);
 }
 
 fn write_input_text(text: &str, out: &mut String) {
@@ -200,16 +174,12 @@ fn write_input_text(text: &str, out: &mut String) {
 }
 
 fn write_part(kind: &str, text: &str, out: &mut String) {
-    let mut part = ObjectWriter::new(out);
-    part.field("type", kind).field("text", text);
-    part.end();
+    fill(r#"{"type":$,"text":$}"#, &[kind, text], out);
 }
 
 fn write_image(image: &ImageBlock, out: &mut String) {
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "input_image").field("image_url", &data_url(&image.mime_type, &image.data));
-    part.field("detail", "auto");
-    part.end();
+    let url = data_url(&image.mime_type, &image.data);
+    fill(r#"{"type":"input_image","image_url":$,"detail":"auto"}"#, &[&url], out);
 }
 
 fn write_file(file: &FileBlock, out: &mut String) {
@@ -218,10 +188,8 @@ fn write_file(file: &FileBlock, out: &mut String) {
         FileForm::Text(text) => return write_input_text(&text, out),
         FileForm::Other => {}
     }
-    let mut part = ObjectWriter::new(out);
-    part.field("type", "input_file").field("filename", file.name.as_deref().unwrap_or("file"));
-    part.field("file_data", &data_url(&file.mime_type, &file.data));
-    part.end();
+    let values = [file.name.as_deref().unwrap_or("file"), &data_url(&file.mime_type, &file.data)];
+    fill(r#"{"type":"input_file","filename":$,"file_data":$}"#, &values, out);
 }
 
 fn wire_id(call_id: &str) -> Cow<'_, str> {
