@@ -84,12 +84,7 @@ impl Number {
 /// A whole number that is not negative (`12`, `12.0`).
 fn whole_number(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let mut number: u64 = 0;
-    for byte in whole.bytes() {
-        let digit = u64::from(byte.wrapping_sub(b'0'));
-        number = number.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10)?;
-    }
-    if !whole.is_empty() && fraction.bytes().all(|byte| byte == b'0') { Some(number) } else { None }
+    text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
 }
 
 impl From<u64> for Number {

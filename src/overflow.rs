@@ -1,13 +1,13 @@
 //! Whether the words of an error say that the conversation does not fit into the model. The last resort: a provider
 //! that gives a code or a type is judged by that.
 
-use crate::text::contains;
+use crate::text::has_any;
 
 /// Whether a text says so. Limits on the rate, the account, the key or the answer's length are none of it, whatever
 /// words they share.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    let has = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&text, phrase));
+    let has = |phrases: &str| has_any(&text, phrases);
     if has(OTHER_LIMITS) {
         return false;
     }
@@ -15,90 +15,29 @@ pub fn is_context_overflow(text: &str) -> bool {
 }
 
 /// Of the rate, of the account, of the key.
-const OTHER_LIMITS: &[&str] = &[
-    "rate limit",
-    "rate_limit",
-    "rate-limit",
-    "ratelimit",
-    "per min",
-    "per hour",
-    "per day",
-    "per second",
-    "daily",
-    "monthly",
-    "(tpm)",
-    "(rpm)",
-    "quota",
-    "billing",
-    "credit balance",
-    "too many requests",
-    "throttl",
-    "please wait",
-    "try again later",
-    "try again in",
-    "retry after",
-    "api key",
-    "api_key",
-    "api token",
-    "access token",
-    "auth token",
-    "bearer",
-    "jwt",
-    "unauthorized",
-    "authentication",
-    "permission",
-    "expired",
-];
+const OTHER_LIMITS: &str = "\
+    rate limit|rate_limit|rate-limit|ratelimit|per min|per hour|per day|per second|daily|monthly|(tpm)|\
+    (rpm)|quota|billing|credit balance|too many requests|throttl|please wait|try again later|try again in|\
+    retry after|api key|api_key|api token|access token|auth token|bearer|jwt|unauthorized|authentication|\
+    permission|expired";
 
 /// What providers write, in lower case.
-const OVERFLOWS: &[&str] = &[
-    "context_length_exceeded",
-    "context_window_exceeded",
-    "exceed_context_size",
-    "exceeds the context",
-    "exceed the context",
-    "exceeds context",
-    "exceed context",
-    "exceeds the available context",
-    "exceeded max context",
-    "maximum context length",
-    "maximum prompt length",
-    "maximum model length",
-    "greater than the context length",
-    "context window exceeds",
-    "prompt is too long",
-    "prompt too long",
-    "prompt_too_long",
-    "input is too long",
-    "input too long",
-    "messages is too long",
-    "too many tokens",
-    "too_many_tokens",
-    "too_many_prompt_tokens",
-    "max tokens allowed",
-    "input tokens exceed",
-    "input token count",
-    "number of input tokens exceeds",
-    "prompt token count",
-    "model token limit",
-    "reduce the length of the messages",
-    "reduce the length of your",
-    "request_too_large",
-    "request too large",
-];
+const OVERFLOWS: &str = "\
+    context_length_exceeded|context_window_exceeded|exceed_context_size|exceeds the context|\
+    exceed the context|exceeds context|exceed context|exceeds the available context|exceeded max context|\
+    maximum context length|maximum prompt length|maximum model length|greater than the context length|\
+    context window exceeds|prompt is too long|prompt too long|prompt_too_long|input is too long|\
+    input too long|messages is too long|too many tokens|too_many_tokens|too_many_prompt_tokens|\
+    max tokens allowed|input tokens exceed|input token count|number of input tokens exceeds|\
+    prompt token count|model token limit|reduce the length of the messages|reduce the length of your|\
+    request_too_large|request too large";
 
 /// Together with one of the [`LIMITS`], anywhere in the text.
-const SUBJECTS: &[&str] = &["context", "token"];
-const LIMITS: &[&str] = &["overflow", "maximum", "too long", "limit"];
+const SUBJECTS: &str = "context|token";
+const LIMITS: &str = "overflow|maximum|too long|limit";
 /// Unless the text is about the answer's length, or about something else that is called so.
-const OTHER_SUBJECTS: &[&str] = &[
-    "output tokens",
-    "completion tokens",
-    "max_tokens",
-    "max_output_tokens",
-    "max_completion_tokens",
-    "tokenizer",
-];
+const OTHER_SUBJECTS: &str =
+    "output tokens|completion tokens|max_tokens|max_output_tokens|max_completion_tokens|tokenizer";
 
 #[cfg(test)]
 mod tests {

@@ -15,10 +15,33 @@ pub(crate) fn contains(text: &str, wanted: &str) -> bool {
     find(text, wanted).is_some()
 }
 
+/// Whether one of some texts, written with `|` between them, stands in another one.
+#[inline(never)]
+pub(crate) fn has_any(text: &str, wanted: &str) -> bool {
+    wanted.split('|').any(|wanted| contains(text, wanted))
+}
+
 /// Where the first of some ASCII characters stands.
 #[inline(never)]
 pub(crate) fn find_any(text: &str, marks: &str) -> Option<usize> {
     text.bytes().position(|byte| marks.as_bytes().contains(&byte))
+}
+
+/// The ASCII characters of a kind that a text begins with, and the rest.
+pub(crate) fn split_while(text: &str, is: fn(u8) -> bool) -> (&str, &str) {
+    let end = text.bytes().position(|byte| !is(byte)).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// The number that a text is in decimal digits, and nothing else.
+#[inline(never)]
+pub(crate) fn whole(text: &str) -> Option<u64> {
+    let mut number = if text.is_empty() { None } else { Some(0_u64) };
+    for byte in text.bytes() {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        number = number?.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10);
+    }
+    number
 }
 
 /// What stands before and after the last place of an ASCII character.
@@ -36,7 +59,6 @@ pub(crate) fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a 
 }
 
 /// A text with another one in the place of every part.
-#[cfg(any(test, target_arch = "wasm32"))]
 pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
     let mut replaced = String::new();
     let mut rest = text;
@@ -96,6 +118,9 @@ mod tests {
         assert_eq!((find_any("a b/c?d", "?/"), find_any("ab", "c")), (Some(3), None));
         assert_eq!(rsplit_once("a/b/ä", b'/'), Some(("a/b", "ä")));
         assert_eq!(rsplit_once("a", b'/'), None);
+        assert_eq!(split_while("12ä", |byte| byte.is_ascii_digit()), ("12", "ä"));
+        let numbers = ["0", "18446744073709551615", "", "1a", "-1", "18446744073709551616"].map(whole);
+        assert_eq!(numbers, [Some(0), Some(u64::MAX), None, None, None, None]);
         assert_eq!(replace("key: k, k", "k", "[k]"), "[k]ey: [k], [k]");
         assert_eq!(number(1_024_usize), "1024");
         let text = "0123456789abcdefg";

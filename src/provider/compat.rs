@@ -2,7 +2,7 @@
 //! are taken wherever it is, the others set one switch each.
 
 use crate::json::{RawJson, Value};
-use crate::text::{contains, split_once};
+use crate::text::{contains, rsplit_once, split_once, split_while};
 
 use super::strict::is_strict;
 
@@ -244,12 +244,9 @@ fn of(name: &str) -> Compat {
 /// Host, port and path of an address, in lower case where case does not matter.
 fn address(url: &str) -> (&str, &str, &str) {
     let rest = split_once(url, "://").map_or(url, |(_, rest)| rest);
-    let (authority, path) = match rest.find(['/', '?']).and_then(|at| rest.split_at_checked(at)) {
-        Some((authority, path)) => (authority, path),
-        None => (rest, ""),
-    };
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    match authority.rsplit_once(':') {
+    let (authority, path) = split_while(rest, |byte| !b"/?".contains(&byte));
+    let authority = rsplit_once(authority, b'@').map_or(authority, |(_, host)| host);
+    match rsplit_once(authority, b':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port, path),
         _ => (authority, "", path),
     }

@@ -6,7 +6,7 @@
 use crate::error::{ErrorInfo, ErrorKind, ProviderError};
 use crate::json::{ToJson, Value};
 use crate::retry::{delay_from_headers, delay_from_rate_limits, delay_in_text};
-use crate::text::{self, contains};
+use crate::text::{self, Put, contains, has_any};
 
 /// Characters of a message that are kept; some providers send the whole request back.
 const MAX_MESSAGE: usize = 4_000;
@@ -181,33 +181,36 @@ impl Words {
 
     /// Type, code and status of the object that holds the message.
     fn take_names(&mut self, object: &Value) {
-        let word = |key: &str| object.get(key).and_then(word_of);
-        let reason = details(object).find_map(|detail| word_of(detail.get("reason")?));
+        let word = |key: &str| word_at(object, key);
+        let reason = detail_at(object, "reason");
         let inner_code = object.path(&["innererror", "code"]).and_then(word_of);
-        self.retry_delay = details(object).find_map(|detail| word_of(detail.get("retryDelay")?));
-        self.kind = word("type").or_else(|| word("status"));
+        self.retry_delay = detail_at(object, "retryDelay").map(str::to_owned);
+        self.kind = word("type").or_else(|| word("status")).map(str::to_owned);
         let code = word("code").or_else(|| word("error_code"));
-        self.code = match (&reason, &code, &inner_code) {
-            (Some(_), _, _) => reason.clone(),
+        self.code = match (reason, code, inner_code) {
             (None, Some(code), Some(inner)) => Some([code, "/", inner].concat()),
-            (None, None, Some(_)) => inner_code.clone(),
-            (None, code, None) => (*code).clone(),
+            _ => reason.or(code).or(inner_code).map(str::to_owned),
         };
         let status = ["code", "status_code", "status", "raw_status_code"];
-        self.status = status.iter().find_map(|key| http_status(&word(key)?));
-        let tags = [word("type"), word("status"), word("error_code"), code, reason, inner_code];
-        self.tags.extend(tags.into_iter().flatten().map(|tag| tag.to_ascii_lowercase()));
-        if object.path(&["metadata", "flagged_input"]).is_some() {
-            self.tags.push("content_filter".to_owned());
+        self.status = status.iter().find_map(|key| http_status(word(key)?));
+        for tag in [word("type"), word("status"), word("error_code"), code, reason, inner_code] {
+            self.tag(tag);
         }
+        if object.path(&["metadata", "flagged_input"]).is_some() {
+            self.tag(Some("content_filter"));
+        }
+    }
+
+    fn tag(&mut self, tag: Option<&str>) {
+        self.tags.extend(tag.map(str::to_ascii_lowercase));
     }
 
     /// Names that stand beside the error object instead of in it.
     fn take_outer_names(&mut self, outer: &Value) {
-        let word = |key: &str| outer.get(key).and_then(word_of);
-        self.tags.extend(word("error_code").map(|tag| tag.to_ascii_lowercase()));
-        self.code = self.code.take().or_else(|| word("code"));
-        self.status = self.status.or_else(|| http_status(&word("code").or_else(|| word("status_code"))?));
+        let word = |key: &str| word_at(outer, key);
+        self.tag(word("error_code"));
+        self.code = self.code.take().or_else(|| word("code").map(str::to_owned));
+        self.status = self.status.or_else(|| http_status(word("code").or_else(|| word("status_code"))?));
     }
 
     /// The status that the document tells, where no HTTP status says it.
@@ -398,47 +401,51 @@ fn joined_details(object: &Value) -> Option<String> {
             continue;
         };
         if !all.is_empty() {
-            all.push_str("; ");
+            all.put("; ");
         }
         for place in item.get("loc").and_then(Value::as_array).unwrap_or_default() {
             if let Some(place) = word_of(place) {
-                all.push_str(&place);
-                all.push('.');
+                all.put(place);
+                all.put(".");
             }
         }
         if all.ends_with('.') {
             all.pop();
-            all.push_str(": ");
+            all.put(": ");
         }
-        all.push_str(text);
+        all.put(text);
     }
     if all.is_empty() { None } else { Some(all) }
 }
 
-fn details(object: &Value) -> impl Iterator<Item = &Value> {
-    object.get("details").and_then(Value::as_array).unwrap_or_default().iter()
-}
-
 /// A text that is not empty, or a number as text.
-fn word_of(value: &Value) -> Option<String> {
+fn word_of(value: &Value) -> Option<&str> {
     match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Number(number) => Some(number.as_str().to_owned()),
+        Value::String(text) if !text.is_empty() => Some(text),
+        Value::Number(number) => Some(number.as_str()),
         _ => None,
     }
 }
 
+/// The word at a key.
+#[inline(never)]
+fn word_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    object.get(key).and_then(word_of)
+}
+
+/// The word at a key of the first of the `details` that has one.
+fn detail_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    let details = object.get("details").and_then(Value::as_array).unwrap_or_default();
+    details.iter().find_map(|detail| word_at(detail, key))
+}
+
 fn http_status(word: &str) -> Option<u16> {
-    word.parse().ok().filter(|status| (400..600).contains(status))
+    u16::try_from(text::whole(word)?).ok().filter(|status| (400..600).contains(status))
 }
 
 fn first_characters(text: &str, most: usize) -> String {
-    text.chars().take(most).collect()
-}
-
-/// Whether one of some texts stands in another one.
-fn has_any(text: &str, needles: &str) -> bool {
-    needles.split('|').any(|needle| contains(text, needle))
+    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default().to_owned()
 }
 
 fn has_all(text: &str, needles: &[&str]) -> bool {
@@ -463,14 +470,13 @@ fn never_passes(text: &str) -> bool {
 
 /// The number that stands behind the first of these words that has one, such as 30000 in `Limit: 30,000`.
 fn number_after(text: &str, word: &str) -> Option<u64> {
-    let mut rest = text.as_bytes();
-    while let Some(at) = rest.windows(word.len()).position(|window| window == word.as_bytes()) {
-        rest = rest.get(at + word.len()..).unwrap_or_default();
+    let mut rest = text;
+    while let Some((_, after)) = text::split_once(rest, word) {
+        rest = after;
         let number = rest.trim_ascii_start();
-        let number = number.strip_prefix(b":").unwrap_or(number).trim_ascii_start();
-        let digits = number.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b',');
-        let digits: String = digits.filter(|byte| **byte != b',').map(|byte| char::from(*byte)).collect();
-        if let Ok(number) = digits.parse() {
+        let number = number.strip_prefix(':').unwrap_or(number).trim_ascii_start();
+        let (digits, _) = text::split_while(number, |byte| byte.is_ascii_digit() || byte == b',');
+        if let Some(number) = text::whole(&text::replace(digits, ",", "")) {
             return Some(number);
         }
     }

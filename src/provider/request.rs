@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::json::{ObjectWriter, RawJson, ToJson, fill, listed, truth};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
-use crate::text::{Put, contains, number, rsplit_once};
+use crate::text::{Put, contains, number, rsplit_once, whole};
 
 use super::compat::Strict;
 
@@ -292,7 +292,12 @@ pub(super) fn gpt_version(model: &str) -> Option<(u32, u32)> {
 pub(super) fn version(name: &str) -> Option<(u32, u32)> {
     let word = name.split('-').next()?;
     let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
-    Some((major.parse().ok()?, minor.parse().unwrap_or(0)))
+    Some((small(major)?, small(minor).unwrap_or(0)))
+}
+
+/// A number that may stand in a version.
+pub(super) fn small(digits: &str) -> Option<u32> {
+    u32::try_from(whole(digits)?).ok()
 }
 
 /// The name of a model without the path before it.

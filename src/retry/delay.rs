@@ -3,6 +3,8 @@
 //! Order of belief: [`delay_from_headers`], then a delay in the body, then [`delay_in_text`], then
 //! [`delay_from_rate_limits`]. Read them on errors only: some servers send `retry-after` with good answers too.
 
+use crate::text::{find_any, replace, split_while, whole};
+
 /// Where a delay was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelaySource {
@@ -25,7 +27,7 @@ pub struct RequestedDelay {
 /// case it was sent in; `now_ms` is the time since 1970, for dates. A date that has passed gives 0. Zero milliseconds
 /// beside a longer `retry-after` are not believed.
 pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<RequestedDelay> {
-    let in_ms: Option<u64> = header("retry-after-ms").and_then(|value| value.trim().parse().ok());
+    let in_ms: Option<u64> = header("retry-after-ms").and_then(|value| whole(value.trim()));
     let in_seconds = header("retry-after").and_then(|value| seconds_or_date(value.trim(), now_ms));
     match (in_ms, in_seconds) {
         (Some(0), Some(delay_ms @ 1..)) | (None, Some(delay_ms)) => {
@@ -39,17 +41,19 @@ pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) 
 /// The longest reset among the rate limits that are used up: `x-ratelimit-reset-requests` and `-tokens` ("6m0s"),
 /// `anthropic-ratelimit-…-reset` (RFC 3339). A limit counts when its `remaining` is 0. `header` as above.
 pub fn delay_from_rate_limits(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<u64> {
-    let is_used_up = |name: &str| header(name).is_some_and(|left| left.trim() == "0");
-    let durations = ["requests", "tokens"].iter().filter_map(|limit| {
-        let reset = header(&["x-ratelimit-reset-", limit].concat())?;
-        if is_used_up(&["x-ratelimit-remaining-", limit].concat()) { duration(reset.trim()) } else { None }
-    });
-    let times = ["requests", "tokens", "input-tokens", "output-tokens"].iter().filter_map(|limit| {
-        let reset = header(&["anthropic-ratelimit-", limit, "-reset"].concat())?;
-        let used_up = is_used_up(&["anthropic-ratelimit-", limit, "-remaining"].concat());
-        if used_up { Some(until(parse_rfc3339(reset.trim())?, now_ms)) } else { None }
-    });
-    durations.chain(times).max()
+    let reset_of = |limit: &str| {
+        let told = |word: &str| header(&replace(limit, "#", word));
+        if told("remaining")?.trim() != "0" {
+            return None;
+        }
+        let reset = told("reset")?;
+        if limit.starts_with("x-") {
+            duration(reset.trim())
+        } else {
+            parse_rfc3339(reset.trim()).map(|at| until(at, now_ms))
+        }
+    };
+    RATE_LIMITS.split(' ').filter_map(reset_of).max()
 }
 
 /// The delay in the words of an error ("Please try again in 1.5s", "retry after 20 seconds", "wait 1 minute"), or in
@@ -64,10 +68,10 @@ pub fn delay_in_text(text: &str) -> Option<u64> {
         let rest = lower.get(at..)?;
         let mut rest = ["again", "retry", "wait"].iter().find_map(|word| rest.strip_prefix(word))?;
         for filler in ["in", "after", "for", "at least", "another"] {
-            rest = rest.trim_start_matches([' ', ':', '-']);
+            rest = split_while(rest, |byte| b" :-".contains(&byte)).1;
             rest = rest.strip_prefix(filler).unwrap_or(rest);
         }
-        Some(leading_duration(rest.trim_start_matches([' ', ':']))?.0)
+        Some(leading_duration(split_while(rest, |byte| b" :".contains(&byte)).1)?.0)
     })
 }
 
@@ -75,17 +79,16 @@ pub fn delay_in_text(text: &str) -> Option<u64> {
 /// American zone name, or without the weekday). A weekday that is wrong makes the date wrong.
 pub fn parse_date(text: &str) -> Option<i64> {
     let text = text.trim();
-    let (weekday, rest) = match text.split_once(',') {
+    let (weekday, mut rest) = match text.split_once(',') {
         Some((name, rest)) => (Some(position(WEEKDAYS, name.trim())?), rest),
         None => (None, text),
     };
-    let mut words = rest.split_ascii_whitespace();
-    let day = digits(words.next()?, 1, 2)?;
-    let month = position(MONTHS, words.next()?)? + 1;
-    let year = full_year(words.next()?)?;
-    let (hour, minute, second) = time_of_day(words.next()?)?;
-    let offset = zone_minutes(words.next()?)?;
-    let is_over = words.next().is_none_or(|comment| comment.starts_with('('));
+    let day = digits(next_word(&mut rest)?, 1, 2)?;
+    let month = position(MONTHS, next_word(&mut rest)?)? + 1;
+    let year = full_year(next_word(&mut rest)?)?;
+    let (hour, minute, second) = time_of_day(next_word(&mut rest)?)?;
+    let offset = zone_minutes(next_word(&mut rest)?)?;
+    let is_over = next_word(&mut rest).is_none_or(|comment| comment.starts_with('('));
     let days = days_since_1970(year, month, day)?;
     // 1970 began on a Thursday.
     if !is_over || weekday.is_some_and(|weekday| (days + 3).rem_euclid(7) != weekday) {
@@ -95,24 +98,45 @@ pub fn parse_date(text: &str) -> Option<i64> {
     Some((minutes * 60 + second) * 1_000)
 }
 
+/// The next word of a text.
+#[inline(never)]
+fn next_word<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let (word, after) = split_while(rest.trim_ascii_start(), |byte| !byte.is_ascii_whitespace());
+    *rest = after;
+    if word.is_empty() { None } else { Some(word) }
+}
+
 /// A date in milliseconds since 1970: RFC 3339, `2026-01-02T03:04:05.5Z`.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
-    let (date, time) = text.split_once(['T', 't'])?;
-    let mut parts = date.splitn(3, '-');
+    let (date, time) = text.split_at_checked(find_any(text, "Tt")?)?;
+    let mut parts = date.split('-');
     let year = digits(parts.next()?, 4, 4)?;
     let month = digits(parts.next()?, 2, 2)?;
     let day = digits(parts.next()?, 2, 2)?;
-    let zone_at = time.find(['Z', 'z', '+', '-'])?;
-    let (clock, zone) = time.split_at_checked(zone_at)?;
+    let time = time.get(1..)?;
+    let (clock, zone) = time.split_at_checked(find_any(time, "Zz+-")?)?;
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
     let (hour, minute, second) = time_of_day(clock)?;
     // Three digits are the milliseconds; what is missing of them is zero.
     let thousandths = [fraction, "00"].concat();
     let thousandths = digits(thousandths.get(..3)?, 3, 3)?;
-    let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset_minutes(&zone.replace(':', ""))? };
+    let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset_minutes(&replace(zone, ":", ""))? };
+    if parts.next().is_some() {
+        return None;
+    }
     let minutes = (days_since_1970(year, month, day)? * 24 + hour) * 60 + minute - offset;
     Some((minutes * 60 + second) * 1_000 + thousandths)
 }
+
+/// The headers of rate limits; `#` stands for `remaining` and `reset`.
+const RATE_LIMITS: &str = "\
+    x-ratelimit-#-requests x-ratelimit-#-tokens anthropic-ratelimit-requests-# anthropic-ratelimit-tokens-# \
+    anthropic-ratelimit-input-tokens-# anthropic-ratelimit-output-tokens-#";
+
+/// The words for each unit, from the shortest unit to the longest, and the units in milliseconds.
+const UNITS: &str = "\
+    ms millisecond milliseconds|s sec secs second seconds|m min mins minute minutes|h hr hrs hour hours|d day days";
+const UNITS_IN_MS: [u64; 5] = [1, 1_000, 60_000, 3_600_000, 86_400_000];
 
 const WEEKDAYS: &str = "Mon Tue Wed Thu Fri Sat Sun";
 const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
@@ -122,13 +146,8 @@ const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
 const ZONES: &str = "GMT UT        EDT EST CDT CST MDT MST PDT PST";
 
 fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
-    if let Ok(seconds) = value.parse::<u64>() {
-        return Some(seconds.saturating_mul(1_000));
-    }
-    let decimal = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    if value.contains('.') && value.bytes().all(decimal) {
-        let (delay, rest) = decimal_times(value, 1_000)?;
-        return if rest.is_empty() { Some(delay) } else { None };
+    if let Some((delay, "")) = decimal_times(value, 1_000) {
+        return Some(delay);
     }
     parse_date(value).map(|at| until(at, now_ms))
 }
@@ -155,31 +174,19 @@ fn leading_duration(text: &str) -> Option<(u64, &str)> {
 }
 
 fn leading_unit(text: &str) -> Option<(u64, &str)> {
-    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, rest) = text.split_at_checked(number_end)?;
-    let rest = rest.trim_start();
-    let unit_end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    let (unit, after) = rest.split_at_checked(unit_end)?;
-    let in_ms = match unit.to_ascii_lowercase().as_str() {
-        "ms" | "millisecond" | "milliseconds" => 1,
-        "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
-        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000,
-        "d" | "day" | "days" => 86_400_000,
-        _ => return None,
-    };
-    let (delay, rest) = decimal_times(number, in_ms)?;
+    let (number, rest) = split_while(text, |byte| byte.is_ascii_digit() || byte == b'.');
+    let (unit, after) = split_while(rest.trim_start(), |byte| byte.is_ascii_alphabetic());
+    let at = UNITS.split('|').position(|words| position(words, unit).is_some())?;
+    let (delay, rest) = decimal_times(number, *UNITS_IN_MS.get(at)?)?;
     if rest.is_empty() { Some((delay, after)) } else { None }
 }
 
 /// A decimal number such as `1.5` times a whole one, rounded up, and what follows the number.
 fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (whole, mut rest) = text.split_at_checked(end)?;
-    let mut total: u64 = whole.parse::<u64>().ok()?.saturating_mul(factor);
+    let (number, mut rest) = split_while(text, |byte| byte.is_ascii_digit());
+    let mut total = whole(number)?.saturating_mul(factor);
     if let Some(fraction) = rest.strip_prefix('.') {
-        let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
-        let (digits, after) = fraction.split_at_checked(end)?;
+        let (digits, after) = split_while(fraction, |byte| byte.is_ascii_digit());
         let (mut share, mut scale, mut lost) = (0_u64, 1_u64, false);
         for (at, digit) in digits.bytes().enumerate() {
             if at < 9 {
@@ -189,10 +196,10 @@ fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
                 lost |= digit != b'0';
             }
         }
-        let exact = u128::from(share) * u128::from(factor);
-        let rounded = exact.div_ceil(u128::from(scale));
-        let up = u128::from(lost && exact.is_multiple_of(u128::from(scale)));
-        total = total.saturating_add(u64::try_from(rounded + up).unwrap_or(u64::MAX));
+        // Less than 10^9 times the milliseconds of a day.
+        let exact = share.saturating_mul(factor);
+        let up = u64::from(lost && exact.is_multiple_of(scale));
+        total = total.saturating_add(exact.div_ceil(scale) + up);
         rest = after;
     }
     Some((total, rest))
@@ -243,8 +250,10 @@ fn full_year(text: &str) -> Option<i64> {
 }
 
 fn digits(text: &str, least: usize, most: usize) -> Option<i64> {
-    let fits = (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    if fits { text.parse().ok() } else { None }
+    if !(least..=most).contains(&text.len()) {
+        return None;
+    }
+    i64::try_from(whole(text)?).ok()
 }
 
 fn position(names: &str, name: &str) -> Option<i64> {

@@ -7,7 +7,7 @@ use crate::provider::WireOptions;
 use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, ToolForm, Tools, effort, headers, join_query, sampling, split_query, stop,
+    Body, ToolForm, Tools, effort, headers, join_query, sampling, small, split_query, stop,
 };
 use crate::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::text::{self, contains, find_any};
@@ -226,7 +226,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
 
 /// Dates are no versions.
 fn number(part: &str) -> Option<u32> {
-    if part.len() <= 2 { part.parse().ok() } else { None }
+    if part.len() <= 2 { small(part) } else { None }
 }
 
 #[inline(never)]

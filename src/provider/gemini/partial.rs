@@ -2,7 +2,7 @@
 //! come; a model writes them in the order in which they stand in the text.
 
 use crate::json::{ToJson, Value, write_str};
-use crate::text::Put;
+use crate::text::{Put, split_while, whole};
 
 /// What is written so far, as far as the rest depends on it.
 #[derive(Default)]
@@ -180,8 +180,7 @@ fn steps(path: &str) -> Vec<Step> {
             rest = after;
         } else {
             let name = rest.strip_prefix('.').unwrap_or(rest);
-            let end = name.find(['.', '[']).unwrap_or(name.len());
-            let (key, after) = name.split_at_checked(end).unwrap_or((name, ""));
+            let (key, after) = split_while(name, |byte| !b".[".contains(&byte));
             if !key.is_empty() {
                 steps.push(Step::Key(key.to_owned()));
             } else if after.len() >= rest.len() {
@@ -202,7 +201,8 @@ fn bracket(inner: &str) -> (Step, &str) {
         }
     }
     let (word, after) = inner.split_once(']').unwrap_or((inner, ""));
-    (word.parse().map_or_else(|_| Step::Key(word.to_owned()), Step::Index), after)
+    let index = whole(word).and_then(|index| usize::try_from(index).ok());
+    (index.map_or_else(|| Step::Key(word.to_owned()), Step::Index), after)
 }
 
 #[cfg(test)]
