@@ -142,22 +142,22 @@ impl ToJson for ErrorInfo {
 
 impl FromJson for ErrorInfo {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let Some(message) = value.get("message").and_then(Value::as_str) else {
+        let Some(message) = value.text_at("message") else {
             return Err("an error needs a `message` text".to_owned());
         };
-        let code = match value.get("code").and_then(Value::as_str) {
+        let code = match value.text_at("code") {
             None => ErrorKind::Unknown,
             Some(word) => ErrorKind::from_word(word).unwrap_or(ErrorKind::Unknown),
         };
         let mut info = ErrorInfo::new(code, message);
-        if let Some(retryable) = value.get("retryable").and_then(Value::as_bool) {
+        if let Some(retryable) = value.flag_at("retryable") {
             info.retryable = retryable;
         }
-        info.retry_after_ms = value.get("retryAfterMs").and_then(Value::as_u64);
-        info.phase = value.get("phase").and_then(Value::as_str).map(str::to_owned);
+        info.retry_after_ms = value.number_at("retryAfterMs");
+        info.phase = value.owned_at("phase");
         info.provider = value.get("provider").map(|provider| ProviderError {
-            status: provider.get("status").and_then(Value::as_u64).and_then(|s| u16::try_from(s).ok()),
-            kind: provider.get("type").and_then(Value::as_str).map(str::to_owned),
+            status: provider.number_at("status").and_then(|s| u16::try_from(s).ok()),
+            kind: provider.owned_at("type"),
             code: provider.get("code").and_then(|code| match code {
                 Value::String(text) => Some(text.clone()),
                 Value::Number(number) => Some(number.as_str().to_owned()),

@@ -209,6 +209,36 @@ impl Value {
         self.as_object()?.get(key)
     }
 
+    /// The text at a key of an object.
+    #[inline(never)]
+    pub(crate) fn text_at(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_str()
+    }
+
+    /// As [`Value::text_at`], copied.
+    #[inline(never)]
+    pub(crate) fn owned_at(&self, key: &str) -> Option<String> {
+        self.text_at(key).map(str::to_owned)
+    }
+
+    /// The whole number at a key of an object.
+    #[inline(never)]
+    pub(crate) fn number_at(&self, key: &str) -> Option<u64> {
+        self.get(key)?.as_u64()
+    }
+
+    /// `true` or `false` at a key of an object.
+    #[inline(never)]
+    pub(crate) fn flag_at(&self, key: &str) -> Option<bool> {
+        self.get(key)?.as_bool()
+    }
+
+    /// The items of the list at a key of an object; none where there is no list.
+    #[inline(never)]
+    pub(crate) fn list_at(&self, key: &str) -> &[Value] {
+        self.get(key).and_then(Value::as_array).unwrap_or_default()
+    }
+
     /// A member of an object, to change it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let Value::Object(map) = self else { return None };

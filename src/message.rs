@@ -470,7 +470,7 @@ impl ToJson for Usage {
 
 impl FromJson for Usage {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let tokens = |key: &str| value.get(key).and_then(Value::as_u64);
+        let tokens = |key: &str| value.number_at(key);
         Ok(Usage {
             input: tokens("input").unwrap_or(0),
             output: tokens("output").unwrap_or(0),
@@ -540,8 +540,8 @@ impl FromJson for ToolCallBlock {
 
 impl FromJson for ContentBlock {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let optional = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        Ok(match value.get("type").and_then(Value::as_str) {
+        let optional = |key: &str| value.owned_at(key);
+        Ok(match value.text_at("type") {
             Some("text") => ContentBlock::Text(TextBlock {
                 text: text_field(value, "text")?,
                 signature: optional("signature"),
@@ -549,7 +549,7 @@ impl FromJson for ContentBlock {
             Some("thinking") => ContentBlock::Thinking(ThinkingBlock {
                 thinking: text_field(value, "thinking")?,
                 signature: optional("signature"),
-                redacted: value.get("redacted").and_then(Value::as_bool).unwrap_or(false),
+                redacted: value.flag_at("redacted").unwrap_or(false),
             }),
             Some("tool_call") => ContentBlock::ToolCall(ToolCallBlock::from_json(value)?),
             Some("image") => ContentBlock::Image(ImageBlock {
@@ -585,7 +585,7 @@ fn blocks(value: &Value, role: &str, takes: fn(&ContentBlock) -> bool) -> Result
     for item in items {
         let block = ContentBlock::from_json(item)?;
         if !takes(&block) {
-            let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+            let kind = item.text_at("type").unwrap_or_default();
             return Err(["a ", role, " message takes no `", kind, "` block"].concat());
         }
         content.push(block);
@@ -601,7 +601,7 @@ fn text_field(value: &Value, key: &str) -> Result<String, String> {
 }
 
 fn timestamp(value: &Value) -> u64 {
-    value.get("timestamp").and_then(Value::as_u64).unwrap_or(0)
+    value.number_at("timestamp").unwrap_or(0)
 }
 
 impl ToJson for UserMessage {
@@ -643,7 +643,7 @@ impl FromJson for AssistantMessage {
                     | ContentBlock::Raw(_)
             )
         };
-        let word = value.get("stopReason").and_then(Value::as_str);
+        let word = value.text_at("stopReason");
         let stop_reason = match word {
             None => MessageStopReason::Stop,
             Some(word) => MessageStopReason::from_word(word)
@@ -651,8 +651,8 @@ impl FromJson for AssistantMessage {
         };
         Ok(AssistantMessage {
             content: blocks(value, "assistant", takes)?,
-            provider: value.get("provider").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            model: value.get("model").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            provider: value.text_at("provider").unwrap_or_default().to_owned(),
+            model: value.text_at("model").unwrap_or_default().to_owned(),
             usage: value.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?,
             stop_reason,
             error: value.get("error").map(ErrorInfo::from_json).transpose()?,
@@ -679,11 +679,11 @@ impl FromJson for ToolResultMessage {
         let takes = |b: &ContentBlock| matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_));
         Ok(ToolResultMessage {
             call_id: text_field(value, "callId")?,
-            tool_name: value.get("toolName").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            tool_name: value.text_at("toolName").unwrap_or_default().to_owned(),
             content: blocks(value, "tool_result", takes)?,
             details: value.get("details").map(ToJson::to_raw),
-            is_error: value.get("isError").and_then(Value::as_bool).unwrap_or(false),
-            cause: value.get("cause").and_then(Value::as_str).and_then(ToolResultCause::from_word),
+            is_error: value.flag_at("isError").unwrap_or(false),
+            cause: value.text_at("cause").and_then(ToolResultCause::from_word),
             timestamp: timestamp(value),
             foreign: None,
         })
@@ -733,7 +733,7 @@ impl ToJson for LlmMessage {
 
 impl FromJson for AgentMessage {
     fn from_json(value: &Value) -> Result<Self, String> {
-        match value.get("role").and_then(Value::as_str) {
+        match value.text_at("role") {
             Some("user") => UserMessage::from_json(value).map(Into::into),
             Some("assistant") => AssistantMessage::from_json(value).map(Into::into),
             Some("tool_result") => ToolResultMessage::from_json(value).map(Into::into),

@@ -444,16 +444,16 @@ fn misplaced(event: &str, index: u32) -> String {
 impl FromJson for AssistantMessageEvent {
     fn from_json(value: &Value) -> Result<Self, String> {
         use AssistantMessageEvent as E;
-        let Some(kind) = value.get("type").and_then(Value::as_str) else {
+        let Some(kind) = value.text_at("type") else {
             return Err(["an event must be an object with a `type`, got ", value.kind()].concat());
         };
         let text = |key: &str| {
-            let text = value.get(key).and_then(Value::as_str);
+            let text = value.text_at(key);
             text.map(str::to_owned).ok_or_else(|| ["`", kind, "` needs a text `", key, "`"].concat())
         };
-        let optional = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let optional = |key: &str| value.owned_at(key);
         let index = || {
-            let index = value.get("contentIndex").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+            let index = value.number_at("contentIndex").and_then(|n| u32::try_from(n).ok());
             index.ok_or_else(|| ["`", kind, "` needs a `contentIndex`, a whole number from 0"].concat())
         };
         Ok(match kind {
@@ -467,7 +467,7 @@ impl FromJson for AssistantMessageEvent {
             "thinking_end" => E::ThinkingEnd {
                 index: index()?,
                 signature: optional("signature"),
-                redacted: value.get("redacted").and_then(Value::as_bool).unwrap_or(false),
+                redacted: value.flag_at("redacted").unwrap_or(false),
             },
             "tool_call_start" => E::ToolCallStart {
                 index: index()?,
@@ -511,7 +511,7 @@ impl FromJson for StreamOptions {
                 Some(Value::String(word)) if word == "auto" => Some(ToolChoice::Auto),
                 Some(Value::String(word)) if word == "none" => Some(ToolChoice::None),
                 Some(Value::String(word)) if word == "required" => Some(ToolChoice::Required),
-                Some(other) => match other.get("toolName").and_then(Value::as_str) {
+                Some(other) => match other.text_at("toolName") {
                     Some(name) => Some(ToolChoice::Tool(name.to_owned())),
                     None => {
                         return Err(
@@ -520,16 +520,16 @@ impl FromJson for StreamOptions {
                     }
                 },
             },
-            parallel_tool_calls: value.get("parallelToolCalls").and_then(Value::as_bool),
+            parallel_tool_calls: value.flag_at("parallelToolCalls"),
             reasoning: match value.get("reasoning") {
                 None | Some(Value::Null) => None,
                 Some(Value::String(effort)) => Some(Reasoning::Effort(effort.clone())),
-                Some(other) => match other.get("budgetTokens").and_then(Value::as_u64) {
+                Some(other) => match other.number_at("budgetTokens") {
                     Some(budget) => Some(Reasoning::Budget(budget)),
                     None => return Err("`reasoning` must be an effort or { budgetTokens }".to_owned()),
                 },
             },
-            cache: value.get("cache").and_then(Value::as_str).map(|word| word != "none"),
+            cache: value.text_at("cache").map(|word| word != "none"),
             stop: value.get("stop").and_then(Value::as_array).map_or_else(Vec::new, |items| {
                 items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
             }),

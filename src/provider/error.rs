@@ -397,13 +397,13 @@ fn joined_details(object: &Value) -> Option<String> {
     let items = object.get("detail")?.as_array()?;
     let mut all = String::new();
     for item in items {
-        let Some(text) = item.get("msg").and_then(Value::as_str).or_else(|| item.as_str()) else {
+        let Some(text) = item.text_at("msg").or_else(|| item.as_str()) else {
             continue;
         };
         if !all.is_empty() {
             all.put("; ");
         }
-        for place in item.get("loc").and_then(Value::as_array).unwrap_or_default() {
+        for place in item.list_at("loc") {
             if let Some(place) = word_of(place) {
                 all.put(place);
                 all.put(".");
@@ -435,7 +435,7 @@ fn word_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 
 /// The word at a key of the first of the `details` that has one.
 fn detail_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
-    let details = object.get("details").and_then(Value::as_array).unwrap_or_default();
+    let details = object.list_at("details");
     details.iter().find_map(|detail| word_at(detail, key))
 }
 

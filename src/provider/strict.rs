@@ -1,6 +1,6 @@
 //! Which schemas may be marked as strict. A server that is told `strict` refuses schemas of any other form.
 
-use crate::json::{Map, Value};
+use crate::json::Value;
 
 /// The keywords that strict schemas may have.
 const KNOWN: &str = "\
@@ -11,7 +11,7 @@ const KNOWN: &str = "\
 /// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
 /// no unusual keyword.
 pub(super) fn is_strict(schema: &Value) -> bool {
-    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+    let is_object = schema.text_at("type") == Some("object");
     is_object && schema.get("anyOf").is_none() && fits(schema)
 }
 
@@ -20,28 +20,26 @@ fn fits(schema: &Value) -> bool {
         return false;
     };
     let all_fit = |key: &str| {
-        map.get(key).and_then(Value::as_object).is_none_or(|members| members.iter().all(|(_, s)| fits(s)))
+        schema.get(key).and_then(Value::as_object).is_none_or(|members| members.iter().all(|(_, s)| fits(s)))
     };
     map.iter().all(|(key, _)| KNOWN.split(' ').any(|known| known == key))
-        && (!is_object(map) || is_closed(map))
+        && (!is_object(schema) || is_closed(schema))
         && all_fit("properties")
         && all_fit("$defs")
-        && map.get("items").is_none_or(fits)
-        && map.get("anyOf").and_then(Value::as_array).unwrap_or_default().iter().all(fits)
+        && schema.get("items").is_none_or(fits)
+        && schema.list_at("anyOf").iter().all(fits)
 }
 
-fn is_object(map: &Map) -> bool {
-    map.get("properties").is_some()
-        || match map.get("type") {
-            Some(Value::Array(types)) => types.iter().any(|t| t.as_str() == Some("object")),
-            other => other.and_then(Value::as_str) == Some("object"),
-        }
+fn is_object(schema: &Value) -> bool {
+    schema.get("properties").is_some()
+        || schema.text_at("type") == Some("object")
+        || schema.list_at("type").iter().any(|t| t.as_str() == Some("object"))
 }
 
-fn is_closed(map: &Map) -> bool {
-    let required = map.get("required").and_then(Value::as_array).unwrap_or_default();
-    map.get("additionalProperties").and_then(Value::as_bool) == Some(false)
-        && map.get("properties").and_then(Value::as_object).is_some_and(|properties| {
+fn is_closed(schema: &Value) -> bool {
+    let required = schema.list_at("required");
+    schema.flag_at("additionalProperties") == Some(false)
+        && schema.get("properties").and_then(Value::as_object).is_some_and(|properties| {
             properties.iter().all(|(name, _)| required.iter().any(|r| r.as_str() == Some(name)))
         })
 }

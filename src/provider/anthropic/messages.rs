@@ -142,7 +142,7 @@ fn is_answered(block: &Value, message: &AssistantMessage) -> bool {
     if message.is_cut() {
         return false;
     }
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |value: &Value, key: &str| value.owned_at(key);
     let is_call = text(block, "type").is_some_and(|kind| kind.ends_with("_tool_use"));
     if !is_call || message.stop_reason == MessageStopReason::Pause {
         return true;

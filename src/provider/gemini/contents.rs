@@ -1,7 +1,7 @@
 //! Messages as this wire writes them: contents with parts. What is signed goes back on the very part, to the model
 //! that signed it.
 
-use crate::json::{RawJson, Value, fill, listed};
+use crate::json::{RawJson, fill, listed};
 use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
@@ -79,7 +79,7 @@ impl Scribe<'_> {
                 ContentBlock::ToolCall(call) => {
                     let metadata = call.metadata.as_ref().filter(|_| message.provider == self.provider);
                     let metadata = metadata.map(RawJson::to_value).unwrap_or_default();
-                    let word = |key: &str| metadata.get(key).and_then(Value::as_str);
+                    let word = |key: &str| metadata.text_at(key);
                     let signature = word("thoughtSignature").filter(|_| is_same_model);
                     let sentinel = if is_first_call && self.is_third { Some(NO_SIGNATURE) } else { None };
                     if let Some(id) = word("id") {

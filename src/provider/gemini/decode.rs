@@ -179,7 +179,7 @@ impl Answer {
         let Ok(call) = Value::parse(call) else {
             return;
         };
-        let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
+        let word = |key: &str| call.text_at(key).unwrap_or_default();
         let name = word("name");
         if !name.is_empty() {
             // The call before said no end, and had one.
@@ -201,12 +201,12 @@ impl Answer {
         let mut text = String::new();
         let mut written = Ok(());
         // Gateways write the arguments as a text.
-        let parsed = call.get("args").and_then(Value::as_str).and_then(|text| Value::parse(text).ok());
+        let parsed = call.text_at("args").and_then(|text| Value::parse(text).ok());
         let args = parsed.as_ref().or_else(|| call.get("args"));
         if let Some(whole) = args.filter(|args| args.as_object().is_some()) {
             written = open.arguments.set(whole, &mut text);
         }
-        for entry in call.get("partialArgs").and_then(Value::as_array).unwrap_or_default() {
+        for entry in call.list_at("partialArgs") {
             written = written.and_then(|()| open.arguments.take(entry, &mut text));
         }
         self.progress.arguments(block, text.as_str().into(), out);
@@ -214,7 +214,7 @@ impl Answer {
             let text = "the pieces of a call's arguments came in an order that makes no JSON";
             return self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
         }
-        if !self.progress.is_ended && call.get("willContinue").and_then(Value::as_bool) != Some(true) {
+        if !self.progress.is_ended && call.flag_at("willContinue") != Some(true) {
             self.finish_call(out);
         }
     }

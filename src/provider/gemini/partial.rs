@@ -55,8 +55,8 @@ impl PartialArguments {
 
     /// Takes one entry of `partialArgs` and appends what it adds.
     pub(super) fn take(&mut self, entry: &Value, out: &mut String) -> Written {
-        let path = entry.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
-        let piece = entry.get("stringValue").and_then(Value::as_str);
+        let path = entry.text_at("jsonPath").unwrap_or_default();
+        let piece = entry.text_at("stringValue");
         if let Some(piece) = piece.filter(|_| self.text.as_deref() == Some(path)) {
             write_inner(piece, out);
             return Ok(());

@@ -176,7 +176,7 @@ impl Answer {
     }
 
     fn add(&mut self, index: Option<u64>, value: &Value, out: &mut Vec<Event>) -> Option<usize> {
-        let word = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+        let word = |key: &str| value.text_at(key).unwrap_or_default();
         let mut item = Item::new(index, ItemKind::of(word("type")));
         match item.kind {
             ItemKind::Message => item.signature = signature_of_message(value),
@@ -287,7 +287,7 @@ impl Answer {
         let Ok(value) = Value::parse(raw) else {
             return;
         };
-        let kind = ItemKind::of(value.get("type").and_then(Value::as_str).unwrap_or_default());
+        let kind = ItemKind::of(value.text_at("type").unwrap_or_default());
         let known = self
             .find(index)
             .filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind && !item.is_done));
@@ -296,7 +296,7 @@ impl Answer {
         };
         if let Some(item) = self.items.get_mut(at) {
             item.is_done = true;
-            item.is_cut = value.get("status").and_then(Value::as_str) == Some("incomplete");
+            item.is_cut = value.text_at("status") == Some("incomplete");
         }
         match kind {
             ItemKind::Message => self.finish_message(at, &value, out),
@@ -371,7 +371,7 @@ impl Answer {
         let told = item.told;
         let mut metadata = String::new();
         let mut object = ObjectWriter::new(&mut metadata);
-        if let Some(id) = value.get("id").and_then(Value::as_str) {
+        if let Some(id) = value.text_at("id") {
             object.field("item_id", id);
         }
         if item.kind == ItemKind::CustomCall {
@@ -503,7 +503,7 @@ impl Item {
 
 /// What of a message must be given back: its phase.
 fn signature_of_message(value: &Value) -> String {
-    let Some(phase) = value.get("phase").and_then(Value::as_str) else {
+    let Some(phase) = value.text_at("phase") else {
         return String::new();
     };
     let mut text = String::new();

@@ -132,6 +132,6 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
 
 /// The texts of the parts of an item, by the field they stand in.
 pub(super) fn texts<'v>(item: &'v Value, list: &str, field: &str) -> Vec<&'v str> {
-    let parts = item.get(list).and_then(Value::as_array).unwrap_or_default();
-    parts.iter().filter_map(|part| part.get(field).and_then(Value::as_str)).collect()
+    let parts = item.list_at(list);
+    parts.iter().filter_map(|part| part.text_at(field)).collect()
 }

@@ -139,7 +139,7 @@ fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
         r#",{"type":"function_call","call_id":$,"name":$,"arguments":$}"#
     };
     let input = if is_custom { call.arguments.to_value() } else { Value::Null };
-    let input = match input.get("input").and_then(Value::as_str) {
+    let input = match input.text_at("input") {
         _ if !is_custom => call.arguments.as_str(),
         input => input.unwrap_or_default(),
     };
