@@ -239,6 +239,15 @@ impl Value {
         self.get(key).and_then(Value::as_array).unwrap_or_default()
     }
 
+    /// The members of the object at a key of an object; none where there is no object.
+    #[inline(never)]
+    pub(crate) fn members_at(&self, key: &str) -> &[(String, Value)] {
+        match self.get(key) {
+            Some(Value::Object(map)) => &map.0,
+            _ => &[],
+        }
+    }
+
     /// A member of an object, to change it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let Value::Object(map) = self else { return None };
@@ -366,6 +375,12 @@ impl RawJson {
             return Ok(Value::parse(text)?.to_raw());
         }
         Ok(RawJson(text.trim_matches([' ', '\t', '\n', '\r']).into()))
+    }
+
+    /// An object with members that were written here, with a comma before each; `None` where there is none.
+    #[inline(never)]
+    pub(crate) fn object_of(members: &str) -> Option<RawJson> {
+        if members.is_empty() { None } else { Some(RawJson(["{", listed(members), "}"].concat().into())) }
     }
 
     /// `{}`
@@ -751,7 +766,6 @@ impl<'a> Reader<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        self.open(b'{', "an object was expected")?;
         let mut is_first = true;
         while let Some(key) = self.next_key(is_first)? {
             is_first = false;
@@ -768,7 +782,6 @@ impl<'a> Reader<'a> {
         &mut self,
         mut item: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        self.open(b'[', "a list was expected")?;
         let mut index = 0;
         while self.next_item(index == 0)? {
             item(self, index)?;
@@ -777,10 +790,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The key of the next member, its colon read too; `None` behind the last one. One function for all objects: the
-    /// code of `object` stands in the wasm file once for each use.
+    /// The key of the next member, its colon read too, and before the first one the bracket; `None` behind the last one.
+    /// One function for all objects: the code of `object` stands in the wasm file once for each use.
     #[inline(never)]
     fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
+        if is_first {
+            self.open(b'{', "an object was expected")?;
+        }
         match self.ahead() {
             Some(b'}') => return self.close().map(|()| None),
             Some(b',') if !is_first => self.at += 1,
@@ -798,9 +814,12 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// Whether another item follows.
+    /// Whether another item follows. Before the first one the bracket is read.
     #[inline(never)]
     fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
+        if is_first {
+            self.open(b'[', "a list was expected")?;
+        }
         match self.ahead() {
             Some(b']') => return self.close().map(|()| false),
             Some(b',') if !is_first => self.at += 1,

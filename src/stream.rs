@@ -1,5 +1,6 @@
 //! One model call: what is asked, what streams back, and the [`Assembler`] that makes a message of it.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::call_ids::keep_original;
@@ -447,49 +448,58 @@ impl FromJson for AssistantMessageEvent {
         let Some(kind) = value.text_at("type") else {
             return Err(["an event must be an object with a `type`, got ", value.kind()].concat());
         };
-        let text = |key: &str| {
-            let text = value.text_at(key);
-            text.map(str::to_owned).ok_or_else(|| ["`", kind, "` needs a text `", key, "`"].concat())
+        // What is missing is told at the end: one way out instead of one at each field.
+        let missing = Cell::new("");
+        let text = |key: &'static str| {
+            value.owned_at(key).unwrap_or_else(|| {
+                missing.set(key);
+                String::new()
+            })
         };
         let optional = |key: &str| value.owned_at(key);
-        let index = || {
-            let index = value.number_at("contentIndex").and_then(|n| u32::try_from(n).ok());
-            index.ok_or_else(|| ["`", kind, "` needs a `contentIndex`, a whole number from 0"].concat())
-        };
-        Ok(match kind {
-            "start" => E::Start,
-            "ping" => E::Ping,
-            "text_start" => E::TextStart { index: index()? },
-            "text_delta" => E::TextDelta { index: index()?, delta: text("delta")? },
-            "text_end" => E::TextEnd { index: index()?, signature: optional("signature") },
-            "thinking_start" => E::ThinkingStart { index: index()? },
-            "thinking_delta" => E::ThinkingDelta { index: index()?, delta: text("delta")? },
-            "thinking_end" => E::ThinkingEnd {
-                index: index()?,
+        let index = value.number_at("contentIndex").and_then(|n| u32::try_from(n).ok());
+        let needs_index = !matches!(kind, "start" | "ping" | "usage" | "done" | "error");
+        let event = match (kind, index.unwrap_or_default()) {
+            ("start", _) => E::Start,
+            ("ping", _) => E::Ping,
+            ("text_start", index) => E::TextStart { index },
+            ("text_delta", index) => E::TextDelta { index, delta: text("delta") },
+            ("text_end", index) => E::TextEnd { index, signature: optional("signature") },
+            ("thinking_start", index) => E::ThinkingStart { index },
+            ("thinking_delta", index) => E::ThinkingDelta { index, delta: text("delta") },
+            ("thinking_end", index) => E::ThinkingEnd {
+                index,
                 signature: optional("signature"),
                 redacted: value.flag_at("redacted").unwrap_or(false),
             },
-            "tool_call_start" => E::ToolCallStart {
-                index: index()?,
+            ("tool_call_start", index) => E::ToolCallStart {
+                index,
                 call_id: optional("callId").unwrap_or_default(),
-                tool_name: text("toolName")?,
+                tool_name: text("toolName"),
             },
-            "tool_call_delta" => E::ToolCallDelta { index: index()?, delta: text("delta")? },
-            "tool_call_end" => {
-                E::ToolCallEnd { index: index()?, metadata: value.get("metadata").map(ToJson::to_raw) }
+            ("tool_call_delta", index) => E::ToolCallDelta { index, delta: text("delta") },
+            ("tool_call_end", index) => {
+                E::ToolCallEnd { index, metadata: value.get("metadata").map(ToJson::to_raw) }
             }
-            "usage" => E::Usage(Usage::from_json(value)?),
-            "done" => E::Done {
-                stop_reason: match optional("stopReason") {
+            ("usage", _) => E::Usage(Usage::from_json(value)?),
+            ("done", _) => E::Done {
+                stop_reason: match value.text_at("stopReason") {
                     None => MessageStopReason::Stop,
-                    Some(word) => MessageStopReason::from_word(&word)
-                        .ok_or_else(|| ["unknown stop reason `", &word, "`"].concat())?,
+                    Some(word) => MessageStopReason::from_word(word)
+                        .ok_or_else(|| ["unknown stop reason `", word, "`"].concat())?,
                 },
                 usage: value.get("usage").map(Usage::from_json).transpose()?,
             },
-            "error" => E::Error(ErrorInfo::from_json(value.get("error").unwrap_or(&Value::Null))?),
-            other => return Err(["unknown event type `", other, "`"].concat()),
-        })
+            ("error", _) => E::Error(ErrorInfo::from_json(value.get("error").unwrap_or(&Value::Null))?),
+            _ => return Err(["unknown event type `", kind, "`"].concat()),
+        };
+        if needs_index && index.is_none() {
+            return Err(["`", kind, "` needs a `contentIndex`, a whole number from 0"].concat());
+        }
+        match missing.get() {
+            "" => Ok(event),
+            key => Err(["`", kind, "` needs a text `", key, "`"].concat()),
+        }
     }
 }
 
@@ -500,44 +510,44 @@ impl FromJson for StreamOptions {
             Some(Value::Number(number)) => Ok(Some(number.clone())),
             Some(other) => Err(["`", key, "` must be a number, got ", other.kind()].concat()),
         };
-        let members =
-            |key: &str| value.get(key).and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
-        Ok(StreamOptions {
-            temperature: number("temperature")?,
-            top_p: number("topP")?,
-            max_tokens: number("maxTokens")?.and_then(|n| n.as_u64()),
-            tool_choice: match value.get("toolChoice") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(word)) if word == "auto" => Some(ToolChoice::Auto),
-                Some(Value::String(word)) if word == "none" => Some(ToolChoice::None),
-                Some(Value::String(word)) if word == "required" => Some(ToolChoice::Required),
-                Some(other) => match other.text_at("toolName") {
-                    Some(name) => Some(ToolChoice::Tool(name.to_owned())),
-                    None => {
-                        return Err(
-                            "`toolChoice` must be `auto`, `none`, `required` or { toolName }".to_owned()
-                        );
-                    }
-                },
-            },
+        let mut options = StreamOptions {
             parallel_tool_calls: value.flag_at("parallelToolCalls"),
-            reasoning: match value.get("reasoning") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(effort)) => Some(Reasoning::Effort(effort.clone())),
-                Some(other) => match other.number_at("budgetTokens") {
-                    Some(budget) => Some(Reasoning::Budget(budget)),
-                    None => return Err("`reasoning` must be an effort or { budgetTokens }".to_owned()),
-                },
-            },
             cache: value.text_at("cache").map(|word| word != "none"),
-            stop: value.get("stop").and_then(Value::as_array).map_or_else(Vec::new, |items| {
-                items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-            }),
-            headers: members("headers")
-                .filter_map(|(name, v)| Some((name.to_owned(), v.as_str()?.to_owned())))
-                .collect(),
-            body: members("body").map(|(name, v)| (name.to_owned(), v.to_raw())).collect(),
-        })
+            ..StreamOptions::default()
+        };
+        options.temperature = number("temperature")?;
+        options.top_p = number("topP")?;
+        options.max_tokens = number("maxTokens")?.and_then(|n| n.as_u64());
+        options.tool_choice = match value.get("toolChoice") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(word)) if word == "auto" => Some(ToolChoice::Auto),
+            Some(Value::String(word)) if word == "none" => Some(ToolChoice::None),
+            Some(Value::String(word)) if word == "required" => Some(ToolChoice::Required),
+            Some(other) => {
+                let wrong = || "`toolChoice` must be `auto`, `none`, `required` or { toolName }".to_owned();
+                Some(ToolChoice::Tool(other.owned_at("toolName").ok_or_else(wrong)?))
+            }
+        };
+        options.reasoning = match value.get("reasoning") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(effort)) => Some(Reasoning::Effort(effort.clone())),
+            Some(other) => {
+                let wrong = || "`reasoning` must be an effort or { budgetTokens }".to_owned();
+                Some(Reasoning::Budget(other.number_at("budgetTokens").ok_or_else(wrong)?))
+            }
+        };
+        for text in value.list_at("stop").iter().filter_map(Value::as_str) {
+            options.stop.push(text.to_owned());
+        }
+        for (name, header) in value.members_at("headers") {
+            if let Some(text) = header.as_str() {
+                options.headers.push((name.clone(), text.to_owned()));
+            }
+        }
+        for (name, field) in value.members_at("body") {
+            options.body.push((name.clone(), field.to_raw()));
+        }
+        Ok(options)
     }
 }
 

@@ -51,10 +51,13 @@ impl Answer<'_> {
 
 /// What an error document inside a 200 answer means.
 pub fn in_stream(document: &Value) -> ErrorInfo {
-    let words = Words::of_document(document);
-    let mut info = words.error(words.status());
-    info.retry_after_ms = if info.retryable { words.delay() } else { None };
-    info
+    Words::of_document(document).in_stream()
+}
+
+/// What a document beside the events means; `None` where it is no error.
+pub(super) fn error_in(text: &str) -> Option<ErrorInfo> {
+    let document = Value::parse(text).ok()?;
+    Some(Words::of_value(&document)?.in_stream())
 }
 
 /// What an error text inside a 200 answer means.
@@ -172,6 +175,13 @@ impl Words {
             words.message = [&words.message, " | ", raw].concat();
         }
         Some(words.bounded())
+    }
+
+    /// What they mean inside a 200 answer.
+    fn in_stream(&self) -> ErrorInfo {
+        let mut info = self.error(self.status());
+        info.retry_after_ms = if info.retryable { self.delay() } else { None };
+        info
     }
 
     fn bounded(mut self) -> Words {

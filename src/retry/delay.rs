@@ -27,7 +27,7 @@ pub struct RequestedDelay {
 /// case it was sent in; `now_ms` is the time since 1970, for dates. A date that has passed gives 0. Zero milliseconds
 /// beside a longer `retry-after` are not believed.
 pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<RequestedDelay> {
-    let in_ms: Option<u64> = header("retry-after-ms").and_then(|value| whole(value.trim()));
+    let in_ms: Option<u64> = header("retry-after-ms").and_then(|value| unsigned(value.trim()));
     let in_seconds = header("retry-after").and_then(|value| seconds_or_date(value.trim(), now_ms));
     match (in_ms, in_seconds) {
         (Some(0), Some(delay_ms @ 1..)) | (None, Some(delay_ms)) => {
@@ -146,10 +146,18 @@ const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
 const ZONES: &str = "GMT UT        EDT EST CDT CST MDT MST PDT PST";
 
 fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
+    if let Some(seconds) = unsigned(value) {
+        return Some(seconds.saturating_mul(1_000));
+    }
     if let Some((delay, "")) = decimal_times(value, 1_000) {
         return Some(delay);
     }
     parse_date(value).map(|at| until(at, now_ms))
+}
+
+/// A whole number, also one with a plus sign.
+fn unsigned(value: &str) -> Option<u64> {
+    whole(value.strip_prefix('+').unwrap_or(value))
 }
 
 /// How long it is from now to a time; 0 if it has passed.

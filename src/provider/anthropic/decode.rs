@@ -6,7 +6,7 @@ use crate::json::{Map, RawJson, Reader, ToJson, Value};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
-use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::error::{error_in, in_stream, in_stream_text};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
@@ -93,10 +93,10 @@ impl Frames for Answer {
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut message = WireEvent::default();
         if message.read(text).is_err() || message.kind != "message" {
-            return match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            };
+            if let Some(error) = error_in(text) {
+                self.progress.fail(error, out);
+            }
+            return;
         }
         self.start(&message, out);
     }
@@ -347,9 +347,7 @@ impl Answer {
                 Err(_) if !input.trim_ascii().is_empty() => return,
                 Err(_) => {}
             }
-            if let Ok(data) = RawJson::parse(&Value::Object(block).to_json()) {
-                self.progress.blocks.raw(data, out);
-            }
+            self.progress.blocks.raw(Value::Object(block).to_raw(), out);
         }
     }
 

@@ -10,16 +10,22 @@ use crate::provider::read::{Read, in_array, in_object, number, string, text};
 /// What a chunk says.
 #[derive(Default)]
 pub(super) struct Chunk<'a> {
-    /// Of the candidate 0.
-    pub(super) parts: Vec<Part<'a>>,
-    pub(super) finish_reason: Cow<'a, str>,
-    pub(super) finish_message: Cow<'a, str>,
+    /// The candidate 0.
+    pub(super) candidate: Candidate<'a>,
     pub(super) block_reason: Cow<'a, str>,
     pub(super) block_message: Cow<'a, str>,
     pub(super) usage: Option<Usage>,
     pub(super) is_error: bool,
     /// It has a field that belongs to an answer.
     pub(super) is_answer: bool,
+}
+
+/// One of several answers.
+#[derive(Default)]
+pub(super) struct Candidate<'a> {
+    pub(super) parts: Vec<Part<'a>>,
+    pub(super) finish_reason: Cow<'a, str>,
+    pub(super) finish_message: Cow<'a, str>,
 }
 
 /// A part of the content.
@@ -69,14 +75,14 @@ impl<'a> Chunk<'a> {
 
     fn read_candidate(&mut self, reader: &mut Reader<'a>, at: usize) -> Read {
         let mut index = None;
-        let (mut parts, mut finish_reason, mut finish_message) = (Vec::new(), Cow::default(), Cow::default());
+        let mut candidate = Candidate::default();
         in_object(reader, |reader, key| match key {
             "index" => number(reader, &mut index),
-            "finishReason" => string(reader, &mut finish_reason),
-            "finishMessage" => string(reader, &mut finish_message),
+            "finishReason" => string(reader, &mut candidate.finish_reason),
+            "finishMessage" => string(reader, &mut candidate.finish_message),
             "content" => in_object(reader, |reader, key| match key {
                 "parts" => in_array(reader, |reader, _| {
-                    parts.extend(Part::read(reader)?);
+                    candidate.parts.extend(Part::read(reader)?);
                     Ok(())
                 }),
                 _ => reader.pass_over(),
@@ -84,7 +90,7 @@ impl<'a> Chunk<'a> {
             _ => reader.pass_over(),
         })?;
         if index.map_or(at == 0, |index| index == 0) {
-            (self.parts, self.finish_reason, self.finish_message) = (parts, finish_reason, finish_message);
+            self.candidate = candidate;
         }
         Ok(())
     }

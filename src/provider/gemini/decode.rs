@@ -1,16 +1,16 @@
 //! Chunks in, events out. The end of the body ends the answer: reasons to finish may stand on every chunk.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{ObjectWriter, RawJson, Reader, Value};
+use crate::json::{RawJson, Reader, Value, fill};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::Kind;
-use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::error::{error_in, in_stream, in_stream_text};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
 
-use super::chunk::{Chunk, Part};
+use super::chunk::{Candidate, Chunk, Part};
 use super::partial::PartialArguments;
 
 /// A decoder of one answer.
@@ -120,18 +120,19 @@ impl Answer {
             return self.progress.fail(in_stream(&Value::parse(data).unwrap_or_default()), out);
         }
         self.progress.start(out);
-        for part in chunk.parts {
+        let Candidate { parts, finish_reason, finish_message } = chunk.candidate;
+        for part in parts {
             self.part(part, out);
         }
         if let Some(usage) = chunk.usage {
             self.progress.tell_usage(usage, out);
         }
         let remarks = &mut self.progress.remarks;
-        if !chunk.finish_reason.is_empty() {
-            remarks.raw_stop_reason = Some(chunk.finish_reason.into_owned());
+        if !finish_reason.is_empty() {
+            remarks.raw_stop_reason = Some(finish_reason.into_owned());
         }
-        if !chunk.finish_message.is_empty() {
-            remarks.stop_details = Some(RawJson::string(&chunk.finish_message));
+        if !finish_message.is_empty() {
+            remarks.stop_details = Some(RawJson::string(&finish_message));
         }
         if !chunk.block_reason.is_empty() && remarks.raw_stop_reason.is_none() {
             remarks.raw_stop_reason = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
@@ -229,15 +230,13 @@ impl Answer {
         if self.progress.is_ended {
             return;
         }
-        let mut metadata = String::new();
-        let mut object = ObjectWriter::new(&mut metadata);
-        for (key, value) in [("id", id), ("thoughtSignature", signature)] {
+        let mut members = String::new();
+        for (key, value) in [("id", &id), ("thoughtSignature", &signature)] {
             if !value.is_empty() {
-                object.field(key, &value);
+                fill(",$:$", &[key, value], &mut members);
             }
         }
-        object.end();
-        let metadata = RawJson::parse(&metadata).ok().filter(|metadata| metadata.as_str() != "{}");
+        let metadata = RawJson::object_of(&members);
         out.push(Event::ToolCallEnd { index: block, metadata });
         self.has_calls = true;
     }
@@ -249,10 +248,11 @@ impl Answer {
         }
         match chunk.read(text) {
             Ok(()) if chunk.is_answer || chunk.is_error => self.chunk(chunk, text, out),
-            _ => match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            },
+            _ => {
+                if let Some(error) = error_in(text) {
+                    self.progress.fail(error, out);
+                }
+            }
         }
     }
 }

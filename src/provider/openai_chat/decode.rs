@@ -1,11 +1,11 @@
 //! Chunks in, events out. What servers do that no reference tells stands beside the line that copes with it.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{Map, ObjectWriter, RawJson, Reader, Value};
+use crate::json::{Map, RawJson, Reader, ToJson, Value, fill};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Blocks, Kind, Piece};
-use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::error::{error_in, in_stream, in_stream_text};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
@@ -83,10 +83,10 @@ impl Frames for Answer {
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut chunk = Chunk::default();
         if chunk.read(text).is_err() {
-            return match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            };
+            if let Some(error) = error_in(text) {
+                self.progress.fail(error, out);
+            }
+            return;
         }
         if chunk.is_failure() {
             return self.fail_by(text, out);
@@ -441,15 +441,12 @@ fn details_list(details: &[Option<Map>]) -> Option<Vec<Value>> {
 }
 
 fn metadata_of(details: Option<Vec<Value>>, extra: Option<&RawJson>) -> Option<RawJson> {
-    if details.is_none() && extra.is_none() {
-        return None;
+    let mut members = String::new();
+    if let Some(details) = details {
+        fill(",\"reasoning_details\":#", &[&details.to_json()], &mut members);
     }
-    let mut text = String::new();
-    let mut object = ObjectWriter::new(&mut text);
-    object.optional("reasoning_details", &details);
     if let Some(extra) = extra {
-        object.field("extra_content", extra);
+        fill(",\"extra_content\":#", &[extra.as_str()], &mut members);
     }
-    object.end();
-    RawJson::parse(&text).ok()
+    RawJson::object_of(&members)
 }

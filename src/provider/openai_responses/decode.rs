@@ -1,14 +1,15 @@
 //! Events in, events out. An item is known by its number in the output; what its last event says of it counts.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{Map, ObjectWriter, RawJson, Reader, ToJson, Value, write_str};
+use crate::json::{Map, RawJson, Reader, ToJson, Value, fill, write_str};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
-use crate::provider::error::{in_stream, in_stream_text, is_error};
+use crate::provider::error::{error_in, in_stream, in_stream_text};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
+use crate::text::Put;
 
 use super::event::{Response, WireEvent, texts};
 
@@ -101,10 +102,11 @@ impl Frames for Answer {
                 self.progress.start(out);
                 self.finish(&response, out);
             }
-            _ => match Value::parse(text) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {}
-            },
+            _ => {
+                if let Some(error) = error_in(text) {
+                    self.progress.fail(error, out);
+                }
+            }
         }
     }
 
@@ -369,16 +371,14 @@ impl Answer {
             _ => String::new(),
         };
         let told = item.told;
-        let mut metadata = String::new();
-        let mut object = ObjectWriter::new(&mut metadata);
+        let mut members = String::new();
         if let Some(id) = value.text_at("id") {
-            object.field("item_id", id);
+            fill(",\"item_id\":$", &[id], &mut members);
         }
         if item.kind == ItemKind::CustomCall {
-            object.field("custom", &true);
+            members.put(",\"custom\":true");
         }
-        object.end();
-        item.metadata = RawJson::parse(&metadata).ok().filter(|_| metadata != "{}");
+        item.metadata = RawJson::object_of(&members);
         if let Some(rest) = whole.get(told..) {
             self.arguments(at, rest.into(), out);
         }
@@ -398,13 +398,11 @@ impl Answer {
         if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
             self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
             let document = ["{\"error\":", response.error.unwrap_or("{}"), "}"].concat();
-            return match Value::parse(&document) {
-                Ok(value) if is_error(&value) => self.progress.fail(in_stream(&value), out),
-                _ => {
-                    let text = ["the provider ended the answer as `", &response.status, "`"].concat();
-                    self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
-                }
-            };
+            let error = error_in(&document).unwrap_or_else(|| {
+                let text = ["the provider ended the answer as `", &response.status, "`"].concat();
+                ErrorInfo::new(ErrorKind::Server, text)
+            });
+            return self.progress.fail(error, out);
         }
         // Everything came at once, or the ends of items were left out.
         let is_all = self.items.is_empty();
@@ -507,9 +505,7 @@ fn signature_of_message(value: &Value) -> String {
         return String::new();
     };
     let mut text = String::new();
-    let mut object = ObjectWriter::new(&mut text);
-    object.field("phase", phase);
-    object.end();
+    fill("{\"phase\":$}", &[phase], &mut text);
     text
 }
 
