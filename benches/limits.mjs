@@ -1,7 +1,7 @@
 // What a long run and many runs at once hold: memory in the engine and in JavaScript, and whether a turn costs more the
 // longer the run is.   node --expose-gc benches/limits.mjs
 import { Agent, openaiCompatible } from '../pkg/entry/node.js';
-import { getEngine } from '../pkg/engine.js';
+import { getEngine } from '../pkg/core.js';
 import { mockFetch } from './lib/sse.mjs';
 import { toolTurns } from './lib/workloads.mjs';
 

@@ -264,7 +264,7 @@ test("the size of a checkpoint grows as its history does", async () => {
 });
 
 test("messages are written and read as the native half does", async () => {
-  const { fromCheckpoint, toCheckpoint } = await import("../../pkg/checkpoint.js");
+  const { fromCheckpoint, toCheckpoint } = await import("../../pkg/core.js");
   const cases = JSON.parse(await readFile(new URL("../data/checkpoints/messages.json", import.meta.url), "utf8"));
   assert.ok(cases.length > 300);
   for (const { message, written } of cases) {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { transform } from "esbuild";
-import { getEngine } from "../../pkg/engine.js";
+import { getEngine } from "../../pkg/core.js";
 import { checkTrace } from "./grammar.mjs";
 import { Agent, agentLoop, call, hear, later, openaiCompatible, say, scripted, settle, textOf } from "./kit.mjs";
 

@@ -2,9 +2,10 @@
 // The agent: one conversation, one run at a time.
 
 import { bury, getEngine } from "./engine.js";
-import { AgentError, broken, fromEngine, kindOf, misuse, textOf } from "./errors.js";
+import {
+  AgentError, broken, checkHistory, fromEngine, kindOf, misuse, textOf, toDecision, toMessage, toMessages,
+} from "./shared.js";
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
-import { checkHistory, toDecision, toMessage, toMessages } from "./messages.js";
 import { modelSettings, SETUP } from "./models.js";
 import { checkOptions, checkRunOptions, FUNCTIONS, SLOTS, STAGES } from "./options.js";
 import { callRule } from "./rules.js";

@@ -2,7 +2,7 @@
 // Checkpoints: CheckpointEnvelopeV1, whose messages any reader of the format can read, and back. The native half is
 // src/checkpoint/: what one writes, the other reads.
 
-import { kindOf, misuse } from "./errors.js";
+import { kindOf, misuse } from "./shared.js";
 
 const FORMAT = "stakai_message_v1";
 /** The version of the engine's own state, `metadata.turnwheel`. */

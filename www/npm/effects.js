@@ -2,9 +2,8 @@
 // What the engine asks to be done: models, tools, questions, timers. Each effect has a slot; the answer goes back to
 // it. The other half is src/wasm/ports.rs.
 
-import { AgentError, infoOf, textOf } from "./errors.js";
+import { AgentError, infoOf, messagesOf, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { SETUP } from "./models.js";
-import { messagesOf, toDecision, toResult, updateText } from "./messages.js";
 import { transformAnswer } from "./rules.js";
 import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";

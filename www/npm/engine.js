@@ -1,8 +1,19 @@
 // @ts-check
 // The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
 
-import { AgentError } from "./errors.js";
-import * as glue from "./glue.js";
+import { AgentError } from "./shared.js";
+import {
+  __wbg_reset_state, agent_configure, agent_drop, agent_new, agent_reset, agent_restore, checkpoint, clear_queues, control,
+  feed_end, feed_refusal, has_waiting, initSync, input, post_decisions, post_message, reject, resolve, run_abort, run_drop,
+  run_new, run_poll, run_started, set_state, stream_delta, stream_event, subagent_event, take_body, update,
+} from "./glue.js";
+
+/** What the engine can be asked for. A plain object: of a namespace, bundlers make a getter for each name. */
+const glue = {
+  agent_configure, agent_drop, agent_new, agent_reset, agent_restore, checkpoint, clear_queues, feed_end, feed_refusal,
+  has_waiting, input, post_decisions, post_message, reject, resolve, run_abort, run_drop, run_new, run_poll, run_started,
+  set_state, stream_delta, stream_event, subagent_event, take_body, update,
+};
 
 /** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
 
@@ -63,9 +74,9 @@ export class Engine {
   /** @param {BufferSource | WebAssembly.Module} source */
   constructor(source) {
     const module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
-    if (dead) glue.__wbg_reset_state();
+    if (dead) __wbg_reset_state();
     dead = false;
-    const exports = glue.initSync({ module });
+    const exports = initSync({ module });
     this.glue = glue;
     /** The runs that are on; those that wait for somebody may be forgotten. @type {Set<WeakRef<{ crash(error: unknown): void }>>} */
     this.runs = new Set();
@@ -74,7 +85,7 @@ export class Engine {
     /** Whether it is working: a rule that it calls must not make it begin something else. */
     this.busy = false;
     this.memory = exports.memory;
-    this.control = glue.control() >>> 2;
+    this.control = control() >>> 2;
     this.words = new Uint32Array(this.memory.buffer);
     this.bytes = new Uint8Array(this.memory.buffer);
     /** How many bytes may be written at `room`. */

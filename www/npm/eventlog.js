@@ -1,7 +1,7 @@
 // @ts-check
 // Where an agent's events are kept for who comes back: numbered from one on, the oldest given up first.
 
-import { kindOf, misuse } from "./errors.js";
+import { kindOf, misuse } from "./shared.js";
 
 /**
  * `history` is what the event did to the conversation.

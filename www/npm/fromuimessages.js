@@ -1,7 +1,7 @@
 // @ts-check
 // What the AI SDK's useChat posts back: the new message, the answers to questions, the conversation so far.
 
-import { kindOf, misuse } from "./errors.js";
+import { kindOf, misuse } from "./shared.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 

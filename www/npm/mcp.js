@@ -1,9 +1,9 @@
 // @ts-check
 // The tools of an MCP server as ours, through the official SDK.
 
-import { kindOf, misuse, textOf } from "./errors.js";
+import { kindOf, misuse, textOf } from "./shared.js";
 import { resultOf, updateOf } from "./mcp-content.js";
-import { Validator } from "./validator.js";
+import { Validator } from "./core.js";
 
 /** @typedef {import("./mcp.js").McpToolsOptions} Options */
 /** @typedef {import("./index.js").ToolDefinition} ToolDefinition */

@@ -1,7 +1,7 @@
 // @ts-check
 // Models: descriptions of where one is and how it is asked. Nothing here talks to anybody.
 
-import { checkNames, didYouMean, kindOf, misuse, shownOf } from "./errors.js";
+import { checkNames, didYouMean, kindOf, misuse, shownOf } from "./shared.js";
 import { checkShape, SERVED } from "./options.js";
 
 /** What the engine needs to know of a model, hidden from the user's view. */

@@ -1,7 +1,7 @@
 // @ts-check
 // What options may be. A wrong name or a wrong shape is told at the call, with the name that was meant.
 
-import { checkNames, kindOf, misuse, shownOf } from "./errors.js";
+import { checkNames, kindOf, misuse, shownOf } from "./shared.js";
 
 export const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",

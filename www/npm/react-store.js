@@ -1,9 +1,7 @@
 // @ts-check
 // What a UI shows of an agent: kept from its events, shown at most once per frame. Knows nothing of React.
 
-import { AgentError, kindOf, misuse, textOf } from "./errors.js";
-import { toMessages } from "./messages.js";
-import { PartialJson } from "./partial.js";
+import { AgentError, kindOf, misuse, PartialJson, textOf, toMessages } from "./shared.js";
 
 /** @typedef {import("./react.js").AgentView<any>} View */
 /** @typedef {import("./react.js").AgentCall} AgentCall */

@@ -2,9 +2,8 @@
 // Agents and runs that are elsewhere, in a Worker or on a server, with the surface of those in this process. The other half
 // is server.js; the contract between them is docs/remote.md.
 
-import { AgentError, checkNames, kindOf, misuse, textOf } from "./errors.js";
+import { AgentError, checkNames, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
-import { toDecision, toMessage, toMessages } from "./messages.js";
 import { hostOf, Listening } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });

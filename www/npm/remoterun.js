@@ -1,9 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, from its events: the same surface as a run in this process.
 
-import { AgentError, misuse } from "./errors.js";
-import { PartialJson } from "./partial.js";
-import { respond } from "./respond.js";
+import { AgentError, misuse, PartialJson, respond } from "./shared.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;

@@ -2,8 +2,7 @@
 // The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The other half is
 // src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
 
-import { kindOf, misuse, textOf } from "./errors.js";
-import { messagesOf, toMessage } from "./messages.js";
+import { kindOf, messagesOf, misuse, textOf, toMessage } from "./shared.js";
 
 /**
  * Calls one rule.

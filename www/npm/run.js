@@ -3,10 +3,8 @@
 
 import { begin } from "./effects.js";
 import { buryKilled } from "./engine.js";
-import { AgentError, fromEngine, misuse, textOf } from "./errors.js";
+import { AgentError, fromEngine, misuse, PartialJson, respond, textOf } from "./shared.js";
 import * as KIND from "./kind.js";
-import { PartialJson } from "./partial.js";
-import { respond } from "./respond.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;

@@ -1,7 +1,7 @@
 // @ts-check
 // An agent behind HTTP: the server half of remote.js. The contract between them is docs/remote.md.
 
-import { AgentError, didYouMean, kindOf, misuse } from "./errors.js";
+import { AgentError, didYouMean, kindOf, misuse } from "./shared.js";
 import { hostOf } from "./remoterun.js";
 import { body, sse } from "./response.js";
 

@@ -1,7 +1,7 @@
 // @ts-check
 // Where checkpoints are kept: adapters with the same three methods. They are not in the main bundle.
 
-import { AgentError, checkNames, kindOf, misuse, textOf } from "./errors.js";
+import { AgentError, checkNames, kindOf, misuse, textOf } from "./shared.js";
 
 /** A value of SQLite's may have 2 MB there. A character of a text is at most three bytes. */
 const PART = 600_000;

@@ -1,7 +1,7 @@
 // @ts-check
 // An agent as a tool of another: a fresh agent per call, its events told by the parent as `subagent_event`.
 
-import { kindOf, misuse } from "./errors.js";
+import { kindOf, misuse } from "./shared.js";
 import { tool } from "./tools.js";
 
 /** Where a tool's context has the way to tell them. */

@@ -2,7 +2,7 @@
 // Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
 
 import { adapted } from "./ai-sdk.js";
-import { didYouMean, kindOf, misuse, textOf } from "./errors.js";
+import { didYouMean, kindOf, misuse, textOf } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { Validator } from "./validator.js";
 

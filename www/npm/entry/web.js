@@ -1,6 +1,6 @@
 // Browsers, web workers, Deno and bundlers: the file is fetched when the first run begins.
 import { address } from "../address.js";
-import { use } from "../engine.js";
+import { use } from "../core.js";
 
 use(async () => {
   const response = await fetch(address);

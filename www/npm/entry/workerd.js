@@ -1,6 +1,6 @@
 // Cloudflare Workers: the module is compiled when the Worker is deployed; compiling from bytes is forbidden there.
 import module from "../turnwheel.wasm";
-import { use } from "../engine.js";
+import { use } from "../core.js";
 
 use(() => module);
 

@@ -1,0 +1,7 @@
+// @ts-check
+// All that comes with the engine, as one file of the package; see shared.js.
+
+export * from "./index.js";
+export * from "./engine.js";
+export * from "./checkpoint.js";
+export { Validator } from "./validator.js";
