@@ -369,12 +369,12 @@ impl RawJson {
     /// Where the text is not exactly one JSON value.
     pub fn parse(text: &str) -> Result<RawJson, JsonError> {
         let mut reader = Reader::new(text);
-        reader.skip()?;
+        let value = reader.skip()?;
         reader.end()?;
         if reader.mended {
             return Ok(Value::parse(text)?.to_raw());
         }
-        Ok(RawJson(text.trim_matches([' ', '\t', '\n', '\r']).into()))
+        Ok(RawJson(value.into()))
     }
 
     /// An object with members that were written here, with a comma before each; `None` where there is none.
@@ -613,6 +613,12 @@ pub fn write_list<T: ToJson>(items: &[T], out: &mut String) {
         item.write_json(out);
     }
     out.push(']');
+}
+
+/// The number that a few hex digits are.
+#[inline(never)]
+pub(crate) fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
 }
 
 /// Appends a whole number.
@@ -1065,18 +1071,13 @@ impl<'a> Reader<'a> {
     /// The four hex digits after the `u` that the reader stands on.
     fn four_digits(&mut self) -> Result<u32, JsonError> {
         let digits = self.text.as_bytes().get(self.at + 1..self.at + 5).unwrap_or_default();
-        let mut code = 0;
-        for digit in digits {
-            match char::from(*digit).to_digit(16) {
-                Some(value) => code = code * 16 + value,
-                None => return Err(self.error("four hex digits were expected")),
+        match hex(digits) {
+            Some(code) if digits.len() == 4 => {
+                self.at += 5;
+                Ok(code)
             }
+            _ => Err(self.error("four hex digits were expected")),
         }
-        if digits.len() < 4 {
-            return Err(self.error("four hex digits were expected"));
-        }
-        self.at += 5;
-        Ok(code)
     }
 
     fn word(&mut self, word: &str) -> Result<(), JsonError> {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{JsonError, RawJson, Reader};
+use crate::json::{JsonError, RawJson, Reader, hex};
 use crate::stream::AssistantMessageEvent as Event;
 
 /// A piece of text as it stands in a JSON string, with what UTF-8 cannot hold: a lone half of a character at its
@@ -51,8 +51,8 @@ impl<'a> Piece<'a> {
 
     /// A text in which a half was replaced, and how it was written.
     fn halved(text: String, written: &str) -> Piece<'a> {
-        let inner = written.trim_matches('"');
-        let half = |escape: Option<&str>| u32::from_str_radix(escape?.strip_prefix("\\u")?, 16).ok();
+        let inner = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
+        let half = |escape: Option<&str>| hex(escape?.strip_prefix("\\u")?.as_bytes());
         let first = if text.starts_with('\u{fffd}') { half(inner.get(..6)) } else { None };
         let last = inner.len().checked_sub(6).and_then(|at| half(inner.get(at..)));
         let last = if text.ends_with('\u{fffd}') { last } else { None };
