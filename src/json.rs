@@ -578,15 +578,12 @@ impl<'a> ObjectWriter<'a> {
 pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
     let mut rest = template;
     for value in values {
-        let Some((before, after)) = text::find_any(rest, "$#").and_then(|at| rest.split_at_checked(at))
-        else {
-            break;
-        };
+        let (before, after) = text::split_while(rest, |byte| !matches!(byte, b'$' | b'#'));
         out.push_str(before);
-        if after.starts_with('$') {
-            write_str(value, out);
-        } else {
-            out.push_str(value);
+        match after.as_bytes().first() {
+            Some(b'$') => write_str(value, out),
+            Some(_) => out.push_str(value),
+            None => return,
         }
         rest = after.get(1..).unwrap_or_default();
     }

@@ -87,7 +87,7 @@ pub fn ended_early(rest: &str) -> ErrorInfo {
 /// The body was no stream of events at all: a web page, plain words. Asking again would bring the same; but not so
 /// where it was JSON that suffered on its way.
 pub fn no_stream(body: &str) -> ErrorInfo {
-    if body.starts_with(['{', '[']) && Value::parse(body).is_err() {
+    if text::find_any(body, "{[") == Some(0) && Value::parse(body).is_err() {
         return ended_early(body);
     }
     let words = Words::of_text(&first_characters(body, 300)).message;
