@@ -6,7 +6,7 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{JsonError, Reader};
 use crate::message::{MessageStopReason, Usage};
 use crate::stream::AssistantMessageEvent as Event;
-use crate::text::is_same;
+use crate::text::{self, is_same};
 
 use super::blocks::{Blocks, Kind, Piece, push_delta};
 use super::error::{ended_early, no_stream};
@@ -54,7 +54,7 @@ pub(super) trait Frames {
 
     /// The body has ended and no frame said that the answer is whole. `stray` is what stood beside the frames.
     fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
-        if let Some(at) = stray.find(['{', '[']) {
+        if let Some(at) = text::find_any(stray, "{[") {
             self.document(stray.get(at..).unwrap_or_default(), out);
         }
         if self.progress().is_ended {
@@ -240,7 +240,7 @@ impl Progress {
     pub(super) fn count(&mut self, out: &mut Vec<Event>) -> bool {
         self.calls += 1;
         if self.calls > self.limits.calls {
-            let limit = self.limits.calls.to_string();
+            let limit = text::number(self.limits.calls);
             let message = ["the answer holds more than ", &limit, " tool calls"].concat();
             self.fail(refusal(message), out);
         }
@@ -251,7 +251,7 @@ impl Progress {
     pub(super) fn weigh(&mut self, bytes: usize, out: &mut Vec<Event>) {
         self.argument_bytes = self.argument_bytes.saturating_add(bytes);
         if self.argument_bytes > self.limits.arguments {
-            let limit = self.limits.arguments.to_string();
+            let limit = text::number(self.limits.arguments);
             let message = ["the arguments of the tool calls are longer than ", &limit, " bytes"].concat();
             self.fail(refusal(message), out);
         }
@@ -292,13 +292,13 @@ impl Progress {
     /// to keep it alive.
     pub(super) fn broken(&mut self, data: &str, error: &JsonError, out: &mut Vec<Event>) {
         if !self.is_over && data.starts_with('{') {
-            let message = ["a chunk of the stream is no JSON: ", &error.to_string()].concat();
+            let message = ["a chunk of the stream is no JSON: ", &error.text()].concat();
             self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
         }
     }
 
     fn too_long(&mut self, TooLong(limit): TooLong, out: &mut Vec<Event>) {
-        let message = ["a line of the stream is longer than ", &limit.to_string(), " bytes"].concat();
+        let message = ["a line of the stream is longer than ", &text::number(limit), " bytes"].concat();
         self.fail(refusal(message), out);
     }
 }
