@@ -15,6 +15,7 @@ use crate::error::{AgentError, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
 use crate::json::{FromJson, ObjectWriter, Value};
+use crate::list::{ListWriter, read_all};
 use crate::machine::{AgentCommand, Input, Letter, LoopState, Receipt};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::AgentRunContext;
@@ -276,10 +277,11 @@ impl Agent {
         out.field("usage", &self.0.usage.get());
         let published = self.published();
         let published = published.borrow();
-        let left = published.steering.iter().cloned().map(AgentCommand::Steer);
-        let left = left.chain(published.follow_up.iter().cloned().map(AgentCommand::FollowUp));
-        let mail: Vec<AgentCommand> = left.chain(self.0.inbox.borrow().mail()).collect();
-        out.field("mail", &mail);
+        let mut mail = ListWriter::new(out.key("mail"));
+        Letter::write_mail(&published.steering, "steer", &mut mail);
+        Letter::write_mail(&published.follow_up, "follow_up", &mut mail);
+        self.0.inbox.borrow().write_mail(&mut mail);
+        mail.end();
         match &*self.0.resume.borrow() {
             None => {}
             Some(Resume::Begin(Input::Begin(prompts))) => drop(out.field("prompts", prompts)),
@@ -299,7 +301,7 @@ impl Agent {
     pub(crate) fn read_checkpoint(&self, own: &Value, untold: Vec<AgentEvent>) -> Result<(), String> {
         let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
         let session = SessionState::restored(map("session"), map("changes"));
-        let mail = own.get("mail").map_or(Ok(Vec::new()), Vec::<AgentCommand>::from_json)?;
+        let mail = own.get("mail").map_or(Ok(Vec::new()), |told| read_all(told, AgentCommand::from_json))?;
         let resume = match (own.get("run"), own.get("prompts")) {
             (Some(run), _) => {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
@@ -369,13 +371,10 @@ impl Agent {
         if self.is_running() {
             return inbox.post(AgentCommand::ClearQueues);
         }
-        let waiting = {
-            let published = self.published();
-            let mut published = published.borrow_mut();
-            let steering = std::mem::take(&mut published.steering);
-            steering.into_iter().chain(std::mem::take(&mut published.follow_up))
-        };
-        waiting.for_each(|letter| self.0.settle(letter.receipt, Receipt::Cleared));
+        let published = self.published();
+        let steering = std::mem::take(&mut published.borrow_mut().steering);
+        let follow_up = std::mem::take(&mut published.borrow_mut().follow_up);
+        steering.iter().chain(&follow_up).for_each(|letter| self.0.settle(letter.receipt, Receipt::Cleared));
         for command in inbox.take_all() {
             match command {
                 AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => {

@@ -10,6 +10,7 @@ pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApproval
 use crate::call_ids::CallIds;
 pub use crate::event::DecisionSource;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
+use crate::list::read_all;
 use crate::message::{ContentBlock, ToolCallBlock};
 use crate::table::Table;
 
@@ -184,16 +185,29 @@ impl ApprovalStateMachine {
         mut calls: Vec<ToolCallBlock>,
         action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
     ) -> Vec<ApprovalError> {
-        let mut ids = CallIds::default();
-        calls.iter_mut().for_each(|call| ids.make_distinct(call));
+        make_distinct(&mut calls);
+        let ruled: Vec<_> = calls.iter().map(action).collect();
+        self.open_ruled(calls, &ruled)
+    }
+
+    /// As [`ApprovalStateMachine::open`], with what the rules say of each call.
+    pub(crate) fn open_ruled(
+        &mut self,
+        mut calls: Vec<ToolCallBlock>,
+        rules: &[ToolApprovalAction],
+    ) -> Vec<ApprovalError> {
+        make_distinct(&mut calls);
         self.dispatched = 0;
-        self.entries =
-            calls.into_iter().map(|call| ApprovalEntry { state: ruled(action(&call)), call }).collect();
+        self.entries.clear();
         let mut refused = Vec::new();
-        for entry in &mut self.entries {
-            if let Some(decision) = self.parked.remove(entry.call.call_id.as_str()) {
-                refused.extend(entry.resolve(decision, DecisionSource::Command).err());
+        for (call, action) in calls.into_iter().zip(rules) {
+            let mut entry = ApprovalEntry { state: ruled(*action), call };
+            if let Some(decision) = self.parked.remove(entry.call.call_id.as_str())
+                && let Err(refusal) = entry.resolve(decision, DecisionSource::Command)
+            {
+                refused.push(refusal);
             }
+            self.entries.push(entry);
         }
         refused
     }
@@ -271,8 +285,10 @@ impl ApprovalStateMachine {
                 resolved.push((id, entry.resolve(decision, by)?));
             }
         }
-        resolved.extend(decisions.iter().map(|(id, _)| (id.clone(), Resolution::Parked)));
-        self.parked.extend(decisions);
+        for (id, decision) in decisions {
+            resolved.push((id.clone(), Resolution::Parked));
+            self.parked.insert(id, decision);
+        }
         Ok(resolved)
     }
 
@@ -282,16 +298,16 @@ impl ApprovalStateMachine {
             return None;
         }
         let entry = self.entries.get_mut(self.dispatched)?;
-        match std::mem::replace(&mut entry.state, ApprovalState::Dispatched) {
-            ApprovalState::Ready { decision, by } => {
-                self.dispatched += 1;
-                Some(ReadyCall { call: entry.call.clone(), decision, by })
-            }
-            undecided => {
-                entry.state = undecided;
-                None
-            }
+        if !matches!(entry.state, ApprovalState::Ready { .. }) {
+            return None;
         }
+        let ApprovalState::Ready { decision, by } =
+            std::mem::replace(&mut entry.state, ApprovalState::Dispatched)
+        else {
+            return None;
+        };
+        self.dispatched += 1;
+        Some(ReadyCall { call: entry.call.clone(), decision, by })
     }
 
     /// Ends the batch: gives the calls that were not handed out, decided or not. Parked decisions stay.
@@ -320,7 +336,7 @@ impl ApprovalStateMachine {
     /// The calls that wait for a decision.
     pub fn pending(&self) -> impl Iterator<Item = &ToolCallBlock> {
         let left = self.entries.get(self.dispatched..).unwrap_or_default();
-        left.iter().filter(|entry| entry.state == ApprovalState::Pending).map(|entry| &entry.call)
+        left.iter().filter(|entry| matches!(entry.state, ApprovalState::Pending)).map(|entry| &entry.call)
     }
 
     /// All calls of the batch in the order of declaration.
@@ -338,7 +354,10 @@ impl ApprovalEntry {
     fn would_resolve(&self, decision: &ToolDecision) -> Result<Resolution, ApprovalError> {
         match &self.state {
             ApprovalState::Pending => Ok(Resolution::Applied),
-            ApprovalState::Ready { decision: first, .. } if first == decision => Ok(Resolution::Repeated),
+            // The same where it reads the same: what compares decisions block by block is larger than what writes them.
+            ApprovalState::Ready { decision: first, .. } if first.to_json() == decision.to_json() => {
+                Ok(Resolution::Repeated)
+            }
             _ => Err(ApprovalError::AlreadyResolved(self.call.call_id.clone())),
         }
     }
@@ -350,6 +369,11 @@ impl ApprovalEntry {
         }
         Ok(resolution)
     }
+}
+
+fn make_distinct(calls: &mut [ToolCallBlock]) {
+    let mut ids = CallIds::default();
+    calls.iter_mut().for_each(|call| ids.make_distinct(call));
 }
 
 fn ruled(action: ToolApprovalAction) -> ApprovalState {
@@ -484,14 +508,17 @@ impl ToJson for ApprovalStateMachine {
 }
 
 impl FromJson for ApprovalStateMachine {
+    #[inline(never)]
     fn from_json(value: &Value) -> Result<Self, String> {
-        let entries = value.get("entries").map_or(Ok(Vec::new()), Vec::<ApprovalEntry>::from_json)?;
-        let dispatched = entries.iter().take_while(|entry| entry.state == ApprovalState::Dispatched).count();
+        let entries = value.get("entries");
+        let entries = entries.map_or(Ok(Vec::new()), |told| read_all(told, ApprovalEntry::from_json))?;
+        let dispatched =
+            entries.iter().take_while(|entry| matches!(entry.state, ApprovalState::Dispatched)).count();
         let mut parked = Table::new();
-        for (id, decision) in
-            value.get("parked").and_then(Value::as_object).into_iter().flat_map(|map| map.iter())
-        {
-            parked.insert(id.to_owned(), read_decision(decision)?);
+        if let Some(Value::Object(told)) = value.get("parked") {
+            for (id, decision) in told.iter() {
+                parked.insert(id.to_owned(), read_decision(decision)?);
+            }
         }
         Ok(ApprovalStateMachine { entries, dispatched, parked })
     }

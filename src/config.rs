@@ -271,6 +271,7 @@ pub struct AgentLoopConfig {
 
 impl AgentLoopConfig {
     /// A configuration with one model and nothing else.
+    #[inline(never)]
     pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
         let name = ModelName::of(&model);
         AgentLoopConfig {
@@ -327,7 +328,8 @@ impl AgentLoopConfig {
 
     /// Puts the models in place: the first one, and the fallbacks in order.
     pub fn set_models(&mut self, models: Vec<Model>) {
-        self.rules.models = models.iter().map(ModelName::of).collect();
+        self.rules.models.clear();
+        models.iter().for_each(|model| self.rules.models.push(ModelName::of(model)));
         self.ports.models = models;
     }
 
@@ -375,9 +377,16 @@ impl AgentLoopConfig {
 
     /// Puts the tools in place as they are. Of two with the same name the first runs, and both are offered: a provider
     /// may refuse that, so [`AgentLoopConfig::set_tools`] does.
+    #[inline(never)]
     pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
-        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
-        self.rules.schemas = specs.iter().map(|spec| spec.schema.clone()).collect();
+        let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
+        let mut schemas = Vec::with_capacity(tools.len());
+        for tool in &tools {
+            let spec = tool.spec();
+            schemas.push(spec.schema.clone());
+            specs.push(spec.clone());
+        }
+        self.rules.schemas = schemas.into();
         self.rules.tools = specs.into();
         self.ports.tools = tools;
     }

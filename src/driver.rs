@@ -19,7 +19,8 @@ use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
-use crate::json::{ObjectWriter, RawJson};
+use crate::json::{ObjectWriter, RawJson, ToJson};
+use crate::list::ListWriter;
 use crate::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, tell_first,
     unsaid,
@@ -70,9 +71,9 @@ impl Inbox {
         self.0.mail.borrow_mut().pop_front()
     }
 
-    /// What waits in the box.
-    pub(crate) fn mail(&self) -> Vec<AgentCommand> {
-        self.0.mail.borrow().iter().cloned().collect()
+    /// Writes down what waits in the box.
+    pub(crate) fn write_mail(&self, mail: &mut ListWriter<'_>) {
+        self.0.mail.borrow().iter().for_each(|command| command.write_json(mail.item()));
     }
 
     /// The letter and the steering that came right behind it.
@@ -337,13 +338,14 @@ impl AgentStream {
         let session = self.state.session();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.line.used.get());
-        let mut mail = self.line.inbox.mail();
+        let mut mail = ListWriter::new(out.key("mail"));
+        self.line.inbox.write_mail(&mut mail);
         if !self.abort_heard
             && let Some(reason) = self.line.cancel.reason()
         {
-            mail.push(AgentCommand::Cancel(reason));
+            AgentCommand::Cancel(reason).write_json(mail.item());
         }
-        out.field("mail", &mail);
+        mail.end();
         match &self.begin {
             Some(Input::Begin(prompts)) => drop(out.field("prompts", prompts)),
             Some(Input::Continue) => out.key("prompts").push_str("null"),
@@ -351,9 +353,11 @@ impl AgentStream {
             _ => {
                 let now = self.config.ports.timer.now();
                 let (unannounced, waiting) = unsaid(&self.outputs);
-                let untold: Vec<_> = self.untold.iter().cloned().chain(waiting).collect();
                 self.state.write_checkpoint(now, &unannounced, out.key("run"));
-                out.field("untold", &untold);
+                let mut untold = ListWriter::new(out.key("untold"));
+                self.untold.iter().for_each(|event| event.write_json(untold.item()));
+                waiting.iter().for_each(|event| event.write_json(untold.item()));
+                untold.end();
             }
         }
     }
@@ -446,11 +450,13 @@ impl AgentStream {
 
     /// The announcements of the calls that start now, one after the other.
     #[cfg(target_arch = "wasm32")]
-    pub(crate) fn offered(&self) -> impl Iterator<Item = &AgentEvent> {
-        self.outputs.iter().take_while(|output| self.is_offer(output)).filter_map(|output| match output {
-            Output::Start { announce, .. } => announce.as_ref(),
-            _ => None,
-        })
+    pub(crate) fn each_offered(&self, tell: &mut dyn FnMut(&AgentEvent)) {
+        for output in &self.outputs {
+            match output {
+                Output::Start { announce: Some(event), .. } if self.is_offer(output) => tell(event),
+                _ => return,
+            }
+        }
     }
 
     /// So many of the calls that were offered are announced; the others wait for what was posted meanwhile.

@@ -48,6 +48,7 @@ pub mod event;
 mod id_map;
 pub mod isolate;
 pub mod json;
+mod list;
 pub mod machine;
 pub mod message;
 pub mod overflow;

@@ -10,7 +10,7 @@ use crate::config::{AgentLoopConfig, Model, Timeouts};
 use crate::context::{SummaryRules, estimate_tokens};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::CompactionReport;
-use crate::message::{AgentMessage, LlmMessage, Usage, UserMessage};
+use crate::message::{LlmMessage, Usage, UserMessage};
 use crate::overflow::is_context_overflow;
 use crate::ports::{AgentRunContext, Compaction, CompactionCall, CompactionEngine, KeySource, Timer};
 use crate::retry::{RetryStrategy, RetryVerdict};
@@ -38,6 +38,11 @@ const SMALLEST_PART: usize = 8_000;
 pub struct Summarizer {
     /// What stays, and how much one call may be given.
     pub rules: SummaryRules,
+    parts: Rc<Parts>,
+}
+
+/// What the configuration has.
+struct Parts {
     model: Model,
     keys: Option<Rc<dyn KeySource>>,
     options: Rc<StreamOptions>,
@@ -50,18 +55,14 @@ pub struct Summarizer {
 impl Summarizer {
     /// One that works with what a configuration has: its first model, key, retries, time limits. Make another one when
     /// the model has changed. Nothing where there is no model.
+    #[inline(never)]
     pub fn of(config: &AgentLoopConfig) -> Option<Self> {
-        let options = StreamOptions {
-            max_tokens: Some(
-                config.rules.stream_options.max_tokens.unwrap_or(SUMMARY_TOKENS).min(SUMMARY_TOKENS),
-            ),
-            tool_choice: None,
-            parallel_tool_calls: None,
-            stop: Vec::new(),
-            ..config.rules.stream_options.as_ref().clone()
-        };
-        Some(Summarizer {
-            rules: SummaryRules::default(),
+        let mut options = config.rules.stream_options.as_ref().clone();
+        options.max_tokens = Some(options.max_tokens.unwrap_or(SUMMARY_TOKENS).min(SUMMARY_TOKENS));
+        options.tool_choice = None;
+        options.parallel_tool_calls = None;
+        options.stop.clear();
+        let parts = Parts {
             model: config.ports.models.first()?.clone(),
             keys: config.ports.keys.clone(),
             options: Rc::new(options),
@@ -69,7 +70,8 @@ impl Summarizer {
             random: config.rules.random.clone(),
             timer: config.ports.timer.clone(),
             timeouts: config.rules.timeouts,
-        })
+        };
+        Some(Summarizer { rules: SummaryRules::default(), parts: Rc::new(parts) })
     }
 }
 
@@ -96,8 +98,8 @@ impl Work {
         let Some(split) = self.by.rules.split(&self.call.messages) else {
             return Err("there is nothing to summarise: the newest messages alone are too long".to_owned());
         };
-        let key = match &self.by.keys {
-            Some(keys) => keys.key(&self.by.model.provider).await?,
+        let key = match &self.by.parts.keys {
+            Some(keys) => keys.key(&self.by.parts.model.provider).await?,
             None => None,
         };
         let mut summary = String::new();
@@ -116,8 +118,10 @@ impl Work {
         }
         let summary = UserMessage::from_text([SUMMARY_HEAD, &summary].concat());
         let dropped = self.call.messages.len().saturating_sub(split.kept.len());
-        let messages: Vec<AgentMessage> =
-            split.request.into_iter().chain([summary.into()]).chain(split.kept).collect();
+        let mut messages = Vec::with_capacity(split.kept.len() + 2);
+        messages.extend(split.request);
+        messages.push(summary.into());
+        messages.extend(split.kept);
         let report = CompactionReport {
             text: ["summarised ", &text::number(dropped), " messages"].concat(),
             dropped_count: u64::try_from(dropped).unwrap_or(u64::MAX),
@@ -140,11 +144,11 @@ impl Work {
             ["# The conversation", before, summary, "\n\n", &part.join("\n\n"), "\n\n# Now write the notes."];
         let message = Rc::new(UserMessage::from_text(told.concat()));
         let request = ModelRequest {
-            model: self.by.model.id.clone(),
+            model: self.by.parts.model.id.clone(),
             system_prompt: TASK.into(),
             messages: Rc::new(vec![LlmMessage::User(message)]),
             tools: Rc::new([]),
-            options: self.by.options.clone(),
+            options: self.by.parts.options.clone(),
             api_key: key,
             output: None,
             session_id: None,
@@ -155,8 +159,8 @@ impl Work {
                 Ok(text) => return Ok(text),
                 Err(error) => error,
             };
-            match self.by.retry.delay(&error, attempt, (self.by.random)()) {
-                RetryVerdict::Wait(ms) if !is_overflow(&error) => self.by.timer.sleep(ms).await,
+            match self.by.parts.retry.delay(&error, attempt, (self.by.parts.random)()) {
+                RetryVerdict::Wait(ms) if !is_overflow(&error) => self.by.parts.timer.sleep(ms).await,
                 _ => return Err(error),
             }
             attempt += 1;
@@ -165,12 +169,12 @@ impl Work {
 
     /// The text of one answer.
     async fn read(&mut self, request: ModelRequest) -> Result<String, ErrorInfo> {
-        let stream_fn = self.by.model.stream_fn.clone();
+        let stream_fn = self.by.parts.model.stream_fn.clone();
         let mut events = stream_fn.stream(request, &self.context, self.call.cancel.clone());
         let mut said = String::new();
-        let mut limit = self.by.timeouts.first_chunk.or(self.by.timeouts.chunk);
+        let mut limit = self.by.parts.timeouts.first_chunk.or(self.by.parts.timeouts.chunk);
         loop {
-            let mut alarm = limit.map(|ms| self.by.timer.sleep(ms));
+            let mut alarm = limit.map(|ms| self.by.parts.timer.sleep(ms));
             let event = poll_fn(|cx| {
                 let event = events.as_mut().poll_next(cx);
                 let rings =
@@ -182,7 +186,7 @@ impl Work {
                 }
             });
             let event = event.await;
-            limit = self.by.timeouts.chunk;
+            limit = self.by.parts.timeouts.chunk;
             match event {
                 Some(E::Start) => said.clear(),
                 Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),

@@ -151,14 +151,23 @@ fn has_command_rule(rules: &Table<String, ToolApprovalAction>, scope: &str) -> b
 
 /// Whether a command hands a script to another shell (`sh -c '…'`), or is not even whole.
 fn is_opaque(command: &str) -> bool {
-    let words = command.split(|c: char| c.is_whitespace() || "\"'`;|&()".contains(c));
-    let mut programs = words.map(|word| word.rsplit('/').next().unwrap_or_default());
-    let starts_a_shell =
-        programs.any(|program| matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "eval"));
-    let count = |mark: char| command.matches(mark).count();
-    let is_whole =
-        ['\'', '"', '`'].iter().all(|mark| count(*mark).is_multiple_of(2)) && count('(') == count(')');
-    starts_a_shell || !is_whole
+    let starts_a_shell = |from: usize, to: usize| {
+        let program = command.get(from..to).unwrap_or_default();
+        ["sh", "bash", "zsh", "dash", "ksh", "eval"].contains(&program)
+    };
+    let mut from = 0;
+    for (at, c) in command.char_indices() {
+        let ends_word = c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ';' | '|' | '&' | '(' | ')');
+        if ends_word && starts_a_shell(from, at) {
+            return true;
+        }
+        if ends_word || c == '/' {
+            from = at + c.len_utf8();
+        }
+    }
+    let count = |mark: u8| command.bytes().filter(|byte| *byte == mark).count();
+    let is_whole = b"'\"`".iter().all(|mark| count(*mark).is_multiple_of(2)) && count(b'(') == count(b')');
+    starts_a_shell(from, command.len()) || !is_whole
 }
 
 /// Who is asked about tools that no rule names.
@@ -212,6 +221,7 @@ impl ApprovalOptions {
 }
 
 impl FromJson for ApprovalOptions {
+    #[inline(never)]
     fn from_json(value: &Value) -> Result<Self, String> {
         let mode = match value.get("mode").map(|mode| (mode, mode.as_str())) {
             None | Some((_, Some("smart"))) => ApprovalMode::Smart,
@@ -228,8 +238,10 @@ impl FromJson for ApprovalOptions {
             return Ok(ApprovalOptions { mode, policy: None });
         }
         let mut by_name = Table::new();
-        for (name, action) in rules.into_iter().flat_map(|rules| rules.iter()) {
-            by_name.insert(name.to_owned(), action_of(name, action)?);
+        if let Some(rules) = rules {
+            for (name, action) in rules.iter() {
+                by_name.insert(name.to_owned(), action_of(name, action)?);
+            }
         }
         let default = default.unwrap_or(ToolApprovalAction::Approve);
         Ok(ApprovalOptions { mode, policy: Some(ToolApprovalPolicy::Custom { rules: by_name, default }) })

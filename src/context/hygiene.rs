@@ -27,8 +27,11 @@ pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage
     if is_clean(&messages, same_role) {
         return messages;
     }
-    let mut messages: Vec<AgentMessage> =
-        messages.into_iter().filter(|message| !has_failed(message)).map(AgentMessage::from).collect();
+    let mut whole: Vec<AgentMessage> = Vec::with_capacity(messages.len());
+    for message in messages.into_iter().filter(|message| !has_failed(message)) {
+        whole.push(message.into());
+    }
+    let mut messages = whole;
     dedup_results(&mut messages);
     if same_role == SameRole::Merge {
         merge_same_role(&mut messages);
@@ -39,7 +42,17 @@ pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage
         // What stood between two of one role may be gone now.
         merge_same_role(&mut messages);
     }
-    messages.iter().filter_map(AgentMessage::as_llm).collect()
+    shown(&messages)
+}
+
+/// The messages that a model is shown.
+#[inline(never)]
+pub(crate) fn shown(messages: &[AgentMessage]) -> Vec<LlmMessage> {
+    let mut shown = Vec::with_capacity(messages.len());
+    for message in messages {
+        shown.extend(message.as_llm());
+    }
+    shown
 }
 
 /// Whether nothing is to be done. Only results in the order of their calls count as right here; in another order they

@@ -84,10 +84,11 @@ pub fn reduce<M: Reducible>(messages: &mut Vec<M>, keep_last: usize) {
 pub fn dedup_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut last = IdMap::default();
     let mut doomed = Vec::new();
-    for place in results(messages) {
+    let results = results(messages);
+    for place in &results {
         last.insert(place.id, place.at);
     }
-    for place in results(messages) {
+    for place in &results {
         if last.get(place.id) != Some(&place.at) {
             doomed.push(place.at);
         }
@@ -113,7 +114,7 @@ pub fn merge_same_role<M: Reducible>(messages: &mut Vec<M>) {
 
 /// Only the newest results stay.
 pub fn keep_last_results<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
-    let mut doomed: Vec<Place> = results(messages).map(|place| place.at).collect();
+    let mut doomed: Vec<Place> = results(messages).iter().map(|place| place.at).collect();
     doomed.truncate(doomed.len().saturating_sub(keep));
     remove_parts(messages, &doomed);
 }
@@ -130,17 +131,18 @@ pub fn shorten_old_answers<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
 pub fn strip_dangling_calls<M: Reducible>(messages: &mut Vec<M>, rule: DanglingCalls) {
     let mut doomed = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        let calls = (0..message.parts()).filter_map(|part| match message.link(part) {
-            Link::Call(id) => Some((part, id)),
-            _ => None,
-        });
-        let calls: Vec<(usize, &str)> = calls.collect();
+        let mut calls: Vec<(usize, &str)> = Vec::new();
+        for part in 0..message.parts() {
+            if let Link::Call(id) = message.link(part) {
+                calls.push((part, id));
+            }
+        }
         if calls.is_empty() {
             continue;
         }
         let mut answers = IdMap::default();
-        for id in results_after(messages, at) {
-            answers.insert(id, (0, 0));
+        for answer in results_after(messages, at) {
+            answers.insert(answer.id, answer.at);
         }
         match rule {
             DanglingCalls::StripAll => {
@@ -166,14 +168,13 @@ pub fn remove_orphaned_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut calls = IdMap::default();
     let mut doomed = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        let links = || (0..message.parts()).map(|part| (part, message.link(part)));
-        for (part, link) in links() {
-            if let Link::Call(id) = link {
+        for part in 0..message.parts() {
+            if let Link::Call(id) = message.link(part) {
                 calls.insert(id, (at, part));
             }
         }
-        for (part, link) in links() {
-            if matches!(link, Link::Result(id) if !calls.contains(id)) {
+        for part in 0..message.parts() {
+            if matches!(message.link(part), Link::Result(id) if !calls.contains(id)) {
                 doomed.push((at, part));
             }
         }
@@ -189,30 +190,34 @@ struct ResultAt<'a> {
     at: Place,
 }
 
-fn results<M: Reducible>(messages: &[M]) -> impl Iterator<Item = ResultAt<'_>> {
-    messages.iter().enumerate().flat_map(|(at, message)| {
-        (0..message.parts()).filter_map(move |part| match message.link(part) {
-            Link::Result(id) => Some(ResultAt { id, at: (at, part) }),
-            _ => None,
-        })
-    })
+fn results<M: Reducible>(messages: &[M]) -> Vec<ResultAt<'_>> {
+    let mut results = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        note_results(message, at, &mut results);
+    }
+    results
 }
 
-/// The ids that are answered by the message after `at`, and by those that join it.
-fn results_after<M: Reducible>(messages: &[M], at: usize) -> impl Iterator<Item = &str> {
+fn note_results<'m, M: Reducible>(message: &'m M, at: usize, results: &mut Vec<ResultAt<'m>>) {
+    for part in 0..message.parts() {
+        if let Link::Result(id) = message.link(part) {
+            results.push(ResultAt { id, at: (at, part) });
+        }
+    }
+}
+
+/// What is answered by the message after `at`, and by those that join it.
+fn results_after<M: Reducible>(messages: &[M], at: usize) -> Vec<ResultAt<'_>> {
+    let mut results = Vec::new();
     let mut before: Option<&M> = None;
-    let following = messages.iter().skip(at + 1).filter(|message| message.role() != Role::Aside);
-    let run = following.take_while(move |message| {
-        let belongs = before.is_none_or(|before| before.joins(message));
+    for message in messages.iter().skip(at + 1).filter(|message| message.role() != Role::Aside) {
+        if before.is_some_and(|before| !before.joins(message)) {
+            break;
+        }
         before = Some(message);
-        belongs
-    });
-    run.flat_map(|message| {
-        (0..message.parts()).filter_map(|part| match message.link(part) {
-            Link::Result(id) => Some(id),
-            _ => None,
-        })
-    })
+        note_results(message, at, &mut results);
+    }
+    results
 }
 
 /// Removes parts, given in order, and every message that is empty then or was before.

@@ -47,7 +47,8 @@ impl SummaryRules {
         let most = usize::try_from(budget.saturating_mul(4)).unwrap_or(usize::MAX).max(self.result_bytes);
         let is_user = |message: &&AgentMessage| matches!(message, AgentMessage::User(_));
         let request = old.iter().rev().find(is_user).filter(|_| !kept.iter().any(|m| is_user(&m)));
-        let mut entries: Vec<String> = old.iter().filter_map(|message| self.entry(message)).collect();
+        let mut entries = Vec::with_capacity(old.len());
+        old.iter().for_each(|message| entries.extend(self.entry(message)));
         if entries.is_empty() {
             return None;
         }

@@ -48,7 +48,7 @@ impl Work {
         reply: fn(Result<T, String>) -> Reply,
     ) -> Work {
         match future {
-            Err(text) => Work::Once(Box::pin(async move { reply(Err(text)) })),
+            Err(text) => Work::Once(Box::pin(std::future::ready(reply(Err(text))))),
             Ok(mut future) => Work::Once(Box::pin(std::future::poll_fn(move |cx| {
                 match guard(|| Ok(future.as_mut().poll(cx))) {
                     Ok(Poll::Pending) => Poll::Pending,
@@ -159,9 +159,13 @@ impl Tasks {
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
         for id in self.woken.with(|queues| std::mem::take(&mut queues.tools)) {
+            let mut at = self.left.len();
+            self.left.push_back(id);
             // They mostly come in order.
-            let at = self.left.iter().rposition(|other| *other <= id);
-            self.left.insert(at.map_or(0, |at| at + 1), id);
+            while at > 0 && self.left.get(at - 1).is_some_and(|other| *other > id) {
+                self.left.swap(at - 1, at);
+                at -= 1;
+            }
         }
         for id in &self.left {
             if let Some(task) = self.tasks.get_mut(id)

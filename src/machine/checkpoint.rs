@@ -7,11 +7,13 @@ use std::rc::Rc;
 use crate::approval::read_decision;
 use crate::error::ErrorInfo;
 use crate::event::{AgentEvent, RunStopReason};
-use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value, write_list};
+use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value};
+use crate::list::{ListWriter, read_all, read_each};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
 use crate::stream::{CallFault, ModelRequest};
+use crate::table::Table;
 use crate::tool::Transfer;
 
 use super::state::{
@@ -103,6 +105,7 @@ impl LoopState {
     ///
     /// # Errors
     /// What cannot be read, by its name.
+    #[inline(never)]
     pub fn read_checkpoint(history: Vec<AgentMessage>, session: SessionState, run: &Value) -> Read<Self> {
         let flaw = Flaw::default();
         let run = Part { value: run, flaw: &flaw };
@@ -128,9 +131,9 @@ impl LoopState {
         // Also those that a compaction has dropped: their ids stay taken.
         history.call_ids.learn(&state.new_messages);
         state.seen = run.size("seen");
-        state.pending = run.read("pending");
-        state.steering = run.read("steering");
-        state.follow_up = run.read("followUp");
+        state.pending = run.letters("pending");
+        state.steering = run.letters("steering");
+        state.follow_up = run.letters("followUp");
         state.table = run.read("table");
         state.turn = read_turn(history, &run.part("turn"));
         state.phase = read_phase(history, &mut state.end, &run.part("phase"));
@@ -141,6 +144,7 @@ impl LoopState {
     }
 }
 
+#[inline(never)]
 fn read_phase(
     history: &History,
     end: &mut Option<(RunStopReason, Option<ErrorInfo>)>,
@@ -186,14 +190,12 @@ fn read_phase(
 
 /// What waits in a list that a driver has not walked yet: the effects that are not announced, and the events that are
 /// not told. The end of a run is left out: it is told anew.
-pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<AgentEvent>) {
+pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<&'a AgentEvent>) {
     let (mut unannounced, mut untold) = (Vec::new(), Vec::new());
     for output in outputs {
         match output {
             Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
-            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => {
-                untold.push(event.clone())
-            }
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => untold.push(event),
             _ => {}
         }
     }
@@ -219,6 +221,7 @@ fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
     }
 }
 
+#[inline(never)]
 fn read_step(history: &History, ask: &Part<'_>) -> AskStep {
     match ask.word("step") {
         "before_hook" => AskStep::BeforeHook(0),
@@ -272,18 +275,20 @@ impl Answer {
             return None;
         };
         let faults = answer.map("faults");
-        let faults = faults.iter().map(|(id, fault)| {
+        let mut read =
+            Answer { message: message.clone(), place, faults: Vec::new(), own_arguments: Table::new() };
+        for (id, fault) in faults.iter() {
             let fault = match fault.as_str().unwrap_or_default() {
                 "cut" => CallFault::Cut,
                 "not_an_object" => CallFault::NotAnObject,
                 error => CallFault::Malformed(error.to_owned()),
             };
-            (id.to_owned(), fault)
-        });
-        let faults = faults.collect();
-        let own = answer.map("ownArguments");
-        let own_arguments = own.iter().map(|(id, arguments)| (id.to_owned(), arguments.to_raw())).collect();
-        Some(Answer { message: message.clone(), place, faults, own_arguments })
+            read.faults.push((id.to_owned(), fault));
+        }
+        for (id, arguments) in answer.map("ownArguments").iter() {
+            read.own_arguments.insert(id.to_owned(), arguments.to_raw());
+        }
+        Some(read)
     }
 }
 
@@ -294,21 +299,24 @@ impl Batch {
             CallStatus::BeforeHook(effect) | CallStatus::Running(effect, _) => unannounced.contains(&effect),
             _ => false,
         };
-        let calls = out.key("calls");
-        calls.push('[');
+        let mut calls = ListWriter::new(out.key("calls"));
         for (at, call) in self.calls.iter().enumerate() {
-            if at > 0 {
-                calls.push(',');
-            }
-            call.write(calls, waits(call), at >= self.committed);
+            call.write(calls.item(), waits(call), at >= self.committed);
         }
-        calls.push(']');
-        let places = |places: &mut dyn Iterator<Item = usize>| places.map(long).collect::<Vec<u64>>();
-        let mut first = (0..self.calls.len()).filter(|at| self.calls.get(*at).is_some_and(waits));
-        let ready = places(&mut first.by_ref().chain(self.ready.iter().copied()));
-        out.field("ready", &ready).field("cleared", &places(&mut self.cleared.iter().copied()));
-        let groups: Vec<_> = self.groups.iter().map(|group| places(&mut group.iter().copied())).collect();
-        out.field("groups", &groups).field("committed", &long(self.committed));
+        calls.end();
+        let mut ready = ListWriter::new(out.key("ready"));
+        for (at, call) in self.calls.iter().enumerate() {
+            if waits(call) {
+                ready.place(at);
+            }
+        }
+        self.ready.iter().for_each(|at| ready.place(*at));
+        ready.end();
+        write_numbers(&self.cleared, out.key("cleared"));
+        let mut groups = ListWriter::new(out.key("groups"));
+        self.groups.iter().for_each(|group| write_numbers(group, groups.item()));
+        groups.end();
+        out.field("committed", &long(self.committed));
         // The hook that is being told is told again.
         let told = self.told.saturating_sub(usize::from(self.after_hook.is_some()));
         out.field("told", &long(told)).field("polled", &polled);
@@ -321,6 +329,7 @@ impl Batch {
         ending.end();
     }
 
+    #[inline(never)]
     fn read(history: &History, told: &Part<'_>) -> Option<Batch> {
         let answer = Answer::read(history, told)?;
         let calls = told.list("calls");
@@ -335,7 +344,9 @@ impl Batch {
         }
         batch.ready = told.places(told.need("ready"), count).into();
         batch.cleared = told.places(told.need("cleared"), count);
-        batch.groups = told.list("groups").iter().map(|group| told.places(group, count)).collect();
+        for group in told.list("groups") {
+            batch.groups.push_back(told.places(group, count));
+        }
         batch.committed = told.size("committed");
         batch.told = told.size("told");
         let done = batch.calls.iter().take_while(|call| call.result.is_some()).count();
@@ -371,6 +382,7 @@ impl Call {
         object.end();
     }
 
+    #[inline(never)]
     fn read(&mut self, told: &Part<'_>, results: &[AgentMessage]) {
         let id = self.block.call_id.as_str();
         if told.word("callId") != id {
@@ -389,7 +401,7 @@ impl Call {
             "done" => CallStatus::Done,
             other => return told.unknown("status", other),
         };
-        if self.status != CallStatus::Done {
+        if !self.status.is_done() {
             return;
         }
         let stored = || {
@@ -419,6 +431,7 @@ impl Ending {
         }
     }
 
+    #[inline(never)]
     fn read(told: &Part<'_>) -> Ending {
         let reason = told.maybe("reason").and_then(Value::as_str);
         match told.word("kind") {
@@ -441,11 +454,32 @@ impl Ending {
     }
 }
 
+fn write_numbers(places: &[usize], out: &mut String) {
+    let mut list = ListWriter::new(out);
+    places.iter().for_each(|place| list.place(*place));
+    list.end();
+}
+
 impl ToJson for Letter {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("message", &self.message).field("posted", &(self.receipt > 0));
         object.end();
+    }
+}
+
+impl Letter {
+    fn write_command(&self, kind: &str, out: &mut ObjectWriter<'_>) {
+        out.field("kind", kind).field("letter", self);
+    }
+
+    /// Writes letters as the commands that post them.
+    pub(crate) fn write_mail(letters: &[Letter], kind: &str, mail: &mut ListWriter<'_>) {
+        for letter in letters {
+            let mut object = ObjectWriter::new(mail.item());
+            letter.write_command(kind, &mut object);
+            object.end();
+        }
     }
 }
 
@@ -457,6 +491,7 @@ impl FromJson for Letter {
     }
 }
 
+#[inline(never)]
 fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
     Turn {
         open: turn.flag("open"),
@@ -474,17 +509,17 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
 /// Writes messages as a list: a number is a place in the history, anything else the message itself.
 fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) {
     let mut from = 0;
-    let told: Vec<Value> = messages
-        .iter()
-        .map(|message| match history.place_of(message, from) {
+    let mut list = ListWriter::new(out);
+    for message in messages {
+        match history.place_of(message, from) {
             Some(place) => {
                 from = place + 1;
-                Value::from(long(place))
+                list.place(place);
             }
-            None => Value::parse(&message.to_json()).unwrap_or_default(),
-        })
-        .collect();
-    write_list(&told, out);
+            None => message.write_json(list.item()),
+        }
+    }
+    list.end();
 }
 
 fn no_request() -> ModelRequest {
@@ -596,6 +631,10 @@ impl<'a> Part<'a> {
         self.judged(key, T::from_json(self.need(key))).unwrap_or_default()
     }
 
+    fn letters(&self, key: &str) -> Vec<Letter> {
+        self.judged(key, read_all(self.need(key), Letter::from_json)).unwrap_or_default()
+    }
+
     fn optional<T: FromJson>(&self, key: &str) -> Option<T> {
         self.judged(key, T::from_json(self.maybe(key)?))
     }
@@ -606,27 +645,34 @@ impl<'a> Part<'a> {
 
     /// Messages; a number is a place in the history.
     fn messages(&self, key: &str, history: &History) -> Vec<AgentMessage> {
-        let read = |told: &Value| match told.as_u64() {
-            None => self.judged(key, AgentMessage::from_json(told)),
-            Some(place) => {
-                let known = usize::try_from(place).ok().and_then(|place| history.messages().get(place));
-                if known.is_none() {
-                    self.wrong(key, "has a place that is not in the history");
+        let mut messages = Vec::new();
+        for told in self.list(key) {
+            messages.extend(match told.as_u64() {
+                None => self.judged(key, AgentMessage::from_json(told)),
+                Some(place) => {
+                    let known = usize::try_from(place).ok().and_then(|place| history.messages().get(place));
+                    if known.is_none() {
+                        self.wrong(key, "has a place that is not in the history");
+                    }
+                    known.cloned()
                 }
-                known.cloned()
-            }
-        };
-        self.list(key).iter().filter_map(read).collect()
+            });
+        }
+        messages
     }
 
     /// Places of calls, below `count`.
     fn places(&self, told: &Value, count: usize) -> Vec<usize> {
-        let place = |told: &Value| told.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < count);
-        let places = told.as_array().and_then(|places| places.iter().map(place).collect());
-        places.unwrap_or_else(|| {
+        let mut places = Vec::new();
+        let read = read_each(told, &mut |place| {
+            let place = place.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < count);
+            places.push(place.ok_or_else(String::new)?);
+            Ok(())
+        });
+        if read.is_err() {
             self.wrong("ready", "must be places of calls");
-            Vec::new()
-        })
+        }
+        places
     }
 }
 
@@ -634,8 +680,8 @@ impl ToJson for AgentCommand {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         match self {
-            AgentCommand::Steer(letter) => drop(object.field("kind", "steer").field("letter", letter)),
-            AgentCommand::FollowUp(letter) => drop(object.field("kind", "follow_up").field("letter", letter)),
+            AgentCommand::Steer(letter) => letter.write_command("steer", &mut object),
+            AgentCommand::FollowUp(letter) => letter.write_command("follow_up", &mut object),
             AgentCommand::ResolveTool { call_id, decision } => {
                 object.field("kind", "resolve").field("callId", call_id).field("decision", decision);
             }
@@ -656,6 +702,7 @@ impl ToJson for AgentCommand {
 }
 
 impl FromJson for AgentCommand {
+    #[inline(never)]
     fn from_json(value: &Value) -> Read<AgentCommand> {
         let get = |key: &str| value.get(key).unwrap_or(&Value::Null);
         let word = |key: &str| get(key).as_str().unwrap_or_default();
@@ -667,9 +714,13 @@ impl FromJson for AgentCommand {
                 decision: read_decision(get("decision"))?,
             },
             "resolve_all" => {
-                let read = |(id, decision): (&str, &Value)| Ok((id.to_owned(), read_decision(decision)?));
-                let all = get("decisions").as_object().map(|all| all.iter().map(read).collect::<Read<_>>());
-                AgentCommand::ResolveTools(all.transpose()?.unwrap_or_default())
+                let mut all = Vec::new();
+                if let Value::Object(told) = get("decisions") {
+                    for (id, decision) in told.iter() {
+                        all.push((id.to_owned(), read_decision(decision)?));
+                    }
+                }
+                AgentCommand::ResolveTools(all)
             }
             "switch_model" => AgentCommand::SwitchModel,
             "clear_queues" => AgentCommand::ClearQueues,

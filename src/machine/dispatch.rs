@@ -39,7 +39,7 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn begin_batch(&mut self, answer: Answer) {
         let mut batch = Box::new(new_batch(answer));
-        let calls = batch.calls.iter().map(|call| call.block.clone()).collect();
+        let calls = batch.blocks(&|_| true);
         self.emit(AgentEvent::ToolCallsProposed { calls });
         self.answer_faults(&mut batch);
         self.answer_output_calls(&mut batch);
@@ -52,18 +52,18 @@ impl Step<'_> {
 
     /// Calls that were cut or are no JSON have their result at once; nobody is asked about them.
     fn answer_faults(&mut self, batch: &mut Batch) {
-        for (id, fault) in std::mem::take(&mut batch.answer.faults) {
-            let Some(place) = batch.places.get(&id).copied() else { continue };
+        for (id, fault) in &std::mem::take(&mut batch.answer.faults) {
+            let Some(place) = batch.places.get(id).copied() else { continue };
             match fault {
                 CallFault::Cut => self.settle(batch, place, ToolResultCause::Incomplete, ""),
                 CallFault::Malformed(error) => {
-                    let given = batch.answer.own_arguments.get(&id).map(|raw| raw.to_value());
+                    let given = batch.answer.own_arguments.get(id).map(|raw| raw.to_value());
                     let given = given.as_ref().and_then(|v| v.as_str()).unwrap_or_default();
-                    let detail = ["the arguments are no JSON (", &error, "): ", given].concat();
+                    let detail = ["the arguments are no JSON (", error, "): ", given].concat();
                     self.settle(batch, place, ToolResultCause::InvalidArguments, &detail);
                 }
                 CallFault::NotAnObject => {
-                    let own = batch.answer.own_arguments.get(&id).cloned();
+                    let own = batch.answer.own_arguments.get(id).cloned();
                     if let (Some(own), Some(call)) = (own, batch.calls.get_mut(place)) {
                         call.arguments = own;
                     }
@@ -92,14 +92,14 @@ impl Step<'_> {
                 Some(Cleared::Stop(reason)) => return Err(reason),
             }
         }
-        for (place, text) in skipped {
-            self.settle(batch, place, ToolResultCause::Skipped, &text);
+        for (place, text) in &skipped {
+            self.settle(batch, *place, ToolResultCause::Skipped, text);
         }
         Ok(())
     }
 
     fn clear_call(&mut self, batch: &mut Batch, place: usize, state: &Map) -> Option<Cleared> {
-        let call = batch.calls.get(place).filter(|call| call.status != CallStatus::Done)?;
+        let call = batch.calls.get(place).filter(|call| !call.status.is_done())?;
         let mut seen = DispatchCall {
             call_id: &call.block.call_id,
             tool_name: &call.block.tool_name,
@@ -129,27 +129,24 @@ impl Step<'_> {
     /// Second pass: what must be asked is asked, all at once.
     #[inline(never)]
     fn open_table(&mut self, batch: &mut Batch) {
-        let open = |call: &&Call| call.status != CallStatus::Done;
-        let calls: Vec<ToolCallBlock> =
-            batch.calls.iter().filter(open).map(|c| with_arguments(&c.block, &c.arguments)).collect();
-        let needs: Vec<bool> = calls.iter().map(|call| self.requires_approval(call)).collect();
-        let options = &self.rules.approval;
-        let mut actions = calls.iter().zip(&needs).map(|(call, need)| {
-            options.action(&call.tool_name, command_of(&call.arguments).as_deref(), *need)
-        });
-        let mut next = actions.by_ref().collect::<VecDeque<_>>();
-        let asked: Vec<bool> = next.iter().map(|action| *action == ToolApprovalAction::Ask).collect();
-        let next = std::cell::RefCell::new(std::mem::take(&mut next));
-        let take = |_: &ToolCallBlock| next.borrow_mut().pop_front().unwrap_or(ToolApprovalAction::Ask);
-        let refused = self.s.table.open(calls.clone(), take);
-        for refusal in refused {
+        let calls = batch.blocks(&|call| !call.status.is_done());
+        let mut needs = Vec::with_capacity(calls.len());
+        let mut ruled = Vec::with_capacity(calls.len());
+        for call in &calls {
+            let need = self.requires_approval(call);
+            let command = command_of(&call.arguments);
+            ruled.push(self.rules.approval.action(&call.tool_name, command.as_deref(), need));
+            needs.push(need);
+        }
+        for refusal in self.s.table.open_ruled(calls.clone(), &ruled) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
-        for ((call, need), asked) in calls.iter().zip(needs).zip(asked) {
+        for (at, call) in calls.iter().enumerate() {
+            let asked = ruled.get(at) == Some(&ToolApprovalAction::Ask);
             let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
             if asked && batch.is_open(place) {
-                self.ask_about(batch, place, call, need);
+                self.ask_about(batch, place, call, needs.get(at) == Some(&true));
             }
         }
     }
@@ -272,12 +269,12 @@ impl Step<'_> {
 
     fn tell_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
         let mut batch = self.take_batch();
-        for (call_id, resolution) in resolved {
-            if resolution == Resolution::Repeated {
+        for (call_id, resolution) in &resolved {
+            if *resolution == Resolution::Repeated {
                 let reason = ApprovalError::AlreadyResolved(call_id.clone()).text();
-                self.emit(AgentEvent::CommandRefused { call_id: Some(call_id), reason });
+                self.emit(AgentEvent::CommandRefused { call_id: Some(call_id.clone()), reason });
             } else if let Some(batch) = &mut batch
-                && let Some(place) = batch.places.get(&call_id).copied()
+                && let Some(place) = batch.places.get(call_id).copied()
                 && batch.is_open(place)
             {
                 self.tell_decision(batch, place, DecisionSource::Command);
@@ -289,7 +286,7 @@ impl Step<'_> {
     }
 
     /// The batch, if there is one. Who takes it puts it back, or lets it advance.
-    fn take_batch(&mut self) -> Option<Box<Batch>> {
+    pub(super) fn take_batch(&mut self) -> Option<Box<Batch>> {
         match std::mem::take(&mut self.s.phase) {
             Phase::Dispatching(batch) => Some(batch),
             phase => {
@@ -410,25 +407,24 @@ impl Step<'_> {
         }
         let cleared = std::mem::take(&mut batch.cleared);
         match &self.rules.tool_execution {
-            ToolExecutionPolicy::Concurrent => batch.ready.extend(cleared),
+            ToolExecutionPolicy::Concurrent => cleared.iter().for_each(|place| batch.ready.push_back(*place)),
             ToolExecutionPolicy::Sequential => {
-                batch.groups.extend(cleared.into_iter().map(|place| vec![place]))
+                cleared.iter().for_each(|place| batch.groups.push_back(vec![*place]));
             }
-            ToolExecutionPolicy::Priority => batch.groups.extend(self.by_priority(batch, cleared)),
+            ToolExecutionPolicy::Priority => self.group_by_priority(batch, &cleared),
             ToolExecutionPolicy::Custom(partition) => {
-                let blocks: Vec<ToolCallBlock> = cleared
-                    .iter()
-                    .filter_map(|place| batch.calls.get(*place))
-                    .map(|call| with_arguments(&call.block, &call.arguments))
-                    .collect();
-                let groups = guard(|| partition(&blocks)).and_then(|groups| checked(groups, &cleared));
+                let mut blocks = Vec::with_capacity(cleared.len());
+                for call in cleared.iter().filter_map(|place| batch.calls.get(*place)) {
+                    blocks.push(with_arguments(&call.block, &call.arguments));
+                }
+                let groups = guard(|| partition(&blocks)).and_then(|groups| checked(&groups, &cleared));
                 match groups {
-                    Ok(groups) => batch.groups.extend(groups),
+                    Ok(groups) => groups.into_iter().for_each(|group| batch.groups.push_back(group)),
                     Err(why) => {
                         let text = ["custom tool execution strategy returned an invalid partition: ", &why];
                         let text = text.concat();
-                        for place in cleared {
-                            self.settle(batch, place, ToolResultCause::Skipped, &text);
+                        for place in &cleared {
+                            self.settle(batch, *place, ToolResultCause::Skipped, &text);
                         }
                     }
                 }
@@ -436,20 +432,17 @@ impl Step<'_> {
         }
     }
 
-    fn by_priority(&self, batch: &Batch, cleared: Vec<usize>) -> Vec<Vec<usize>> {
-        let priority = |place: usize| {
-            let tool = batch.calls.get(place).map_or(0, |call| call.tool);
-            self.rules.tools.get(tool).map_or(0, |spec| spec.priority)
-        };
+    fn group_by_priority(&self, batch: &mut Batch, cleared: &[usize]) {
         let mut groups: Table<std::cmp::Reverse<i32>, Vec<usize>> = Table::new();
         for place in cleared {
-            let priority = std::cmp::Reverse(priority(place));
+            let tool = batch.calls.get(*place).map_or(0, |call| call.tool);
+            let priority = std::cmp::Reverse(self.rules.tools.get(tool).map_or(0, |spec| spec.priority));
             match groups.get_mut(&priority) {
-                Some(group) => group.push(place),
-                None => drop(groups.insert(priority, vec![place])),
+                Some(group) => group.push(*place),
+                None => drop(groups.insert(priority, vec![*place])),
             }
         }
-        groups.into_iter().map(|(_, group)| group).collect()
+        groups.into_iter().for_each(|(_, group)| batch.groups.push_back(group));
     }
 
     /// Starts what may start. A group begins when the one before it is done and its hooks are told.
@@ -468,7 +461,7 @@ impl Step<'_> {
                 }
                 None if batch.ready.is_empty() && batch.running == 0 && batch.hooks_are_told() => {
                     let Some(group) = batch.groups.pop_front() else { return };
-                    batch.ready.extend(group);
+                    batch.ready = group.into();
                 }
                 None => return,
             }
@@ -476,7 +469,7 @@ impl Step<'_> {
     }
 
     fn launch_call(&mut self, batch: &mut Batch, place: usize) {
-        let Some(call) = batch.calls.get(place).filter(|call| call.status == CallStatus::Ready) else {
+        let Some(call) = batch.calls.get(place).filter(|call| call.status.is_ready()) else {
             return;
         };
         batch.running += 1;
@@ -508,12 +501,14 @@ impl Step<'_> {
         };
         call.executed = true;
         let effect = self.start_announced(effect, announce);
+        batch.effects.insert(effect, place);
         let timer = limit.or(self.rules.timeouts.tool).map(|ms| self.start(Effect::Sleep { ms }));
+        if let Some(timer) = timer {
+            batch.effects.insert(timer, place);
+        }
         if let Some(call) = batch.calls.get_mut(place) {
             call.status = CallStatus::Running(effect, timer);
         }
-        batch.effects.insert(effect, place);
-        batch.effects.extend(timer.map(|timer| (timer, place)));
     }
 
     #[inline(never)]
@@ -541,8 +536,13 @@ impl Step<'_> {
         reply: Reply,
     ) -> Result<(), Box<ErrorInfo>> {
         let Some(call) = batch.calls.get(place) else { return Ok(()) };
-        match (call.status, reply) {
-            (CallStatus::Asked(effect), Reply::Approved(decision)) if effect == id => {
+        let status = call.status;
+        let (running, timer) = match status {
+            CallStatus::Running(effect, timer) => (Some(effect), timer),
+            _ => (None, None),
+        };
+        match reply {
+            Reply::Approved(decision) if matches!(status, CallStatus::Asked(effect) if effect == id) => {
                 let decision = decision.unwrap_or_else(|text| ToolDecision::Reject {
                     reason: Some(["the approver failed: ", &text].concat()),
                 });
@@ -551,12 +551,12 @@ impl Step<'_> {
                     self.tell_decision(batch, place, DecisionSource::Callback);
                 }
             }
-            (CallStatus::BeforeHook(effect), Reply::Hook(result)) if effect == id => {
+            Reply::Hook(result) if matches!(status, CallStatus::BeforeHook(effect) if effect == id) => {
                 batch.effects.remove(&id);
                 result.map_err(Box::new)?;
                 self.execute(batch, place, None);
             }
-            (CallStatus::Running(effect, _), Reply::Progress(progress)) if effect == id => {
+            Reply::Progress(progress) if running == Some(id) => {
                 let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
                 self.emit(match progress {
                     Progress::Update(update) => {
@@ -565,17 +565,15 @@ impl Step<'_> {
                     Progress::Event(event) => AgentEvent::SubagentEvent { call_id, event },
                 });
             }
-            (CallStatus::Running(effect, _), Reply::Executed(outcome)) if effect == id => {
-                self.executed(batch, place, outcome)?;
-            }
-            (CallStatus::Running(effect, timer), Reply::Slept) if timer == Some(id) => {
-                self.cancel(effect);
+            Reply::Executed(outcome) if running == Some(id) => self.executed(batch, place, outcome)?,
+            Reply::Slept if timer == Some(id) => {
+                self.cancel_some(running);
                 let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
                 let limit = text::number(limit.or(self.rules.timeouts.tool).unwrap_or(0));
                 self.settle(batch, place, ToolResultCause::Timeout, &limit);
                 self.completed(batch);
             }
-            _ => {}
+            other => drop(other),
         }
         Ok(())
     }
@@ -705,11 +703,15 @@ impl Step<'_> {
         batch.ready.clear();
         batch.groups.clear();
         batch.cleared.clear();
-        let open = self.s.table.close().into_iter().filter(|entry| entry.state == ApprovalState::Pending);
-        let undecided: Table<String, usize> = open.map(|entry| (entry.call.call_id, 0)).collect();
+        let open =
+            self.s.table.close().into_iter().filter(|entry| matches!(entry.state, ApprovalState::Pending));
+        let mut undecided: Table<String, usize> = Table::new();
+        for entry in open {
+            undecided.insert(entry.call.call_id, 0);
+        }
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
-            if call.status == CallStatus::Done || spared(call.status) {
+            if call.status.is_done() || spared(call.status) {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
@@ -746,7 +748,7 @@ impl Step<'_> {
     ) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let status = std::mem::replace(&mut call.status, CallStatus::Done);
-        if status == CallStatus::Done {
+        if status.is_done() {
             return;
         }
         let result = Rc::new(ToolResultMessage {
@@ -824,7 +826,7 @@ impl Step<'_> {
             let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
             batch.answer.message = self.mark_aborted(&batch.answer, &error);
         }
-        let results: Vec<_> = batch.calls.iter().filter_map(|call| call.result.clone()).collect();
+        let results = batch.results();
         let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
         if let Ending::Transfer(transfer) = &batch.ending {
             let (to, reason) = (transfer.to.clone(), transfer.reason.clone());
@@ -905,7 +907,7 @@ impl Step<'_> {
         for place in 0..batch.calls.len() {
             self.settle(&mut batch, place, ToolResultCause::Aborted, "");
         }
-        batch.calls.into_iter().filter_map(|call| call.result).collect()
+        batch.results()
     }
 }
 
@@ -914,17 +916,37 @@ impl Batch {
         self.after_hook.is_none() && self.told == self.committed
     }
 
+    /// The calls as their tools get them.
+    #[inline(never)]
+    pub(super) fn blocks(&self, which: &dyn Fn(&Call) -> bool) -> Vec<ToolCallBlock> {
+        let mut blocks = Vec::with_capacity(self.calls.len());
+        for call in self.calls.iter().filter(|call| which(call)) {
+            blocks.push(with_arguments(&call.block, &call.arguments));
+        }
+        blocks
+    }
+
+    #[inline(never)]
+    fn results(&self) -> Vec<Rc<ToolResultMessage>> {
+        let mut results = Vec::with_capacity(self.calls.len());
+        for result in self.calls.iter().filter_map(|call| call.result.as_ref()) {
+            results.push(result.clone());
+        }
+        results
+    }
+
     /// Whether the call has no result yet.
     pub(super) fn is_open(&self, place: usize) -> bool {
-        self.calls.get(place).is_some_and(|call| call.status != CallStatus::Done)
+        self.calls.get(place).is_some_and(|call| !call.status.is_done())
     }
 }
 
 pub(super) fn new_batch(answer: Answer) -> Batch {
-    let calls: Vec<Call> = answer
-        .message
-        .tool_calls()
-        .map(|block| Call {
+    let mut calls: Vec<Call> = Vec::new();
+    let mut places = Table::new();
+    for block in answer.message.tool_calls() {
+        places.insert(block.call_id.clone(), calls.len());
+        calls.push(Call {
             block: block.clone(),
             arguments: block.arguments.clone(),
             status: CallStatus::Waiting,
@@ -932,9 +954,8 @@ pub(super) fn new_batch(answer: Answer) -> Batch {
             asked: false,
             executed: false,
             tool: 0,
-        })
-        .collect();
-    let places = calls.iter().enumerate().map(|(at, call)| (call.block.call_id.clone(), at)).collect();
+        });
+    }
     Batch {
         answer,
         calls,
@@ -956,25 +977,23 @@ pub(super) fn new_batch(answer: Answer) -> Batch {
 }
 
 /// Turns indices into the cleared calls into places, and refuses a partition that is none.
-fn checked(groups: Vec<Vec<usize>>, cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
-    let mut seen = vec![false; cleared.len()];
+fn checked(groups: &[Vec<usize>], cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
+    let wrong = |index: usize, why: &str| Err(["index ", &text::number(index), why].concat());
+    let mut left: Vec<Option<usize>> = cleared.iter().copied().map(Some).collect();
     let mut placed = Vec::with_capacity(groups.len());
     for group in groups {
         let mut places = Vec::with_capacity(group.len());
         for index in group {
-            let Some(place) = cleared.get(index) else {
-                return Err(["index ", &text::number(index), " is out of range"].concat());
-            };
-            let before = seen.get_mut(index).map(|seen| std::mem::replace(seen, true));
-            if before != Some(false) {
-                return Err(["index ", &text::number(index), " stands twice"].concat());
+            match left.get_mut(*index).map(Option::take) {
+                Some(Some(place)) => places.push(place),
+                Some(None) => return wrong(*index, " stands twice"),
+                None => return wrong(*index, " is out of range"),
             }
-            places.push(*place);
         }
         placed.push(places);
     }
-    match seen.iter().position(|seen| !seen) {
-        Some(missing) => Err(["index ", &text::number(missing), " is missing"].concat()),
+    match left.iter().position(Option::is_some) {
+        Some(missing) => wrong(missing, " is missing"),
         None => Ok(placed),
     }
 }

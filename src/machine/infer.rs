@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::context::{SameRole, estimate_tokens, hygiene};
+use crate::context::{SameRole, estimate_tokens, hygiene, shown};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
@@ -18,7 +18,7 @@ use crate::table::Table;
 use crate::text;
 use crate::text::contains;
 
-use super::state::{Answer, Ask, AskStep, CacheState, Cut, LoopState, Phase, Streaming};
+use super::state::{Answer, Ask, AskStep, CacheState, LoopState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};
 
 impl Step<'_> {
@@ -59,7 +59,7 @@ impl Step<'_> {
             self.announce(&request);
         }
         self.s.turn.asked = 0;
-        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, step: AskStep::Cut(Cut::default()) }));
+        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, step: AskStep::default() }));
     }
 
     /// What the first model is to be asked; `None` where that cannot be, and the turn was ended.
@@ -85,7 +85,7 @@ impl Step<'_> {
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);
         self.s.turn.asked = model;
-        let mut ask = Box::new(Ask { request, model, attempt, step: AskStep::Cut(Cut::default()) });
+        let mut ask = Box::new(Ask { request, model, attempt, step: AskStep::default() });
         match until {
             None => self.attempt(ask),
             Some(until) => {
@@ -186,7 +186,7 @@ impl Step<'_> {
 
     fn convert_view(&mut self, view: &[AgentMessage]) -> Result<Vec<LlmMessage>, String> {
         if self.rules.convert_to_llm.is_none() {
-            return Ok(view.iter().filter_map(AgentMessage::as_llm).collect());
+            return Ok(shown(view));
         }
         self.convert_history()?;
         let mut converted = Vec::with_capacity(view.len());
@@ -244,7 +244,7 @@ impl Step<'_> {
     }
 
     pub(super) fn reply_to_ask(&mut self, mut ask: Box<Ask>, id: EffectId, reply: Reply) {
-        let step = std::mem::replace(&mut ask.step, AskStep::Cut(Cut::default()));
+        let step = std::mem::take(&mut ask.step);
         match (step, reply) {
             (AskStep::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.infer(ask),
@@ -295,7 +295,7 @@ impl Step<'_> {
             }
             Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
             Reply::Stream(mut event) => {
-                if event == AssistantMessageEvent::Start {
+                if matches!(event, AssistantMessageEvent::Start) {
                     self.forget(&streaming.assembler, "the provider began the answer anew");
                 }
                 let original = self.claim_id(&mut event);
@@ -373,7 +373,7 @@ impl Step<'_> {
         self.cancel_some(streaming.watchdog);
         let usage = streaming.assembler.usage.totalled();
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
-        let shown = Rc::new(self.message(&ask, content, usage, stop_reason));
+        let shown = Rc::new(self.message(ask.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.s.usage.add(&usage);
         self.s.turn.message_open = false;
@@ -396,23 +396,36 @@ impl Step<'_> {
     fn cut_by_provider(&mut self, streaming: Streaming, stop_reason: MessageStopReason, error: ErrorInfo) {
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
-        let usage = streaming.assembler.usage;
-        self.cut_message_with(streaming.assembler.partial(), usage, stop_reason, error.in_phase("model"));
+        self.cut_stream(streaming, stop_reason, error.in_phase("model"));
     }
 
-    fn message(
+    /// Ends the turn with what there is of the answer that streams.
+    #[inline(never)]
+    pub(super) fn cut_stream(
+        &mut self,
+        streaming: Streaming,
+        stop_reason: MessageStopReason,
+        error: ErrorInfo,
+    ) {
+        let usage = streaming.assembler.usage;
+        self.cut_message_with(streaming.assembler.partial(), usage, stop_reason, error);
+    }
+
+    /// An answer of one of the models.
+    #[inline(never)]
+    pub(super) fn message(
         &self,
-        ask: &Ask,
+        model: usize,
         content: Vec<ContentBlock>,
-        usage: Usage,
+        usage: &Usage,
         stop_reason: MessageStopReason,
     ) -> AssistantMessage {
-        let provider = self.rules.models.get(ask.model).map(|name| name.provider.as_ref());
+        let name = self.rules.models.get(model);
         AssistantMessage {
             content,
-            provider: provider.unwrap_or_default().to_owned(),
-            model: ask.request.model.as_ref().to_owned(),
-            usage,
+            provider: name.map_or("", |name| &name.provider).to_owned(),
+            model: name.map_or("", |name| &name.id).to_owned(),
+            usage: usage.totalled(),
             stop_reason,
             error: None,
             timestamp: self.now,
@@ -436,13 +449,10 @@ impl Step<'_> {
     fn failed(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: ErrorInfo) {
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
-        let mut error = classified(error).in_phase("model");
+        let mut error = error.in_phase("model");
+        classify(&mut error);
         let verdict = match error.code {
-            ErrorKind::Aborted => {
-                let usage = streaming.assembler.usage;
-                let content = streaming.assembler.partial();
-                return self.cut_message_with(content, usage, MessageStopReason::Aborted, error);
-            }
+            ErrorKind::Aborted => return self.cut_stream(streaming, MessageStopReason::Aborted, error),
             ErrorKind::ContextOverflow if self.s.turn.recoveries < self.rules.max_recoveries_per_turn => {
                 return self.recover(streaming, error);
             }
@@ -471,11 +481,7 @@ impl Step<'_> {
         }
         match self.rules.models.get(ask.model + 1).filter(|_| error.retryable) {
             Some(_) => self.fall_back(ask, streaming, &error),
-            None => {
-                let usage = streaming.assembler.usage;
-                let content = streaming.assembler.partial();
-                self.cut_message_with(content, usage, MessageStopReason::Error, error);
-            }
+            None => self.cut_stream(streaming, MessageStopReason::Error, error),
         }
     }
 
@@ -553,13 +559,13 @@ impl LoopState {
 }
 
 /// An error that nobody classified is judged by its words.
-fn classified(error: ErrorInfo) -> ErrorInfo {
+fn classify(error: &mut ErrorInfo) {
     if error.code != ErrorKind::Unknown || error.retryable || error.provider.is_some() {
-        return error;
+        return;
     }
     let words = error.message.to_ascii_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&words, phrase));
-    let code = if is_context_overflow(&words) {
+    error.code = if is_context_overflow(&words) {
         ErrorKind::ContextOverflow
     } else if says(&["rate limit", "rate_limit", "throttl", "too many requests"]) || has_number(&words, "429")
     {
@@ -567,14 +573,14 @@ fn classified(error: ErrorInfo) -> ErrorInfo {
     } else if says(&["content filter", "content_filter"]) {
         ErrorKind::ContentFiltered
     } else {
-        return error;
+        return;
     };
-    ErrorInfo { code, retryable: code.is_transient(), ..error }
+    error.retryable = error.code.is_transient();
 }
 
 /// Whether a number stands in a text, and not as a part of another.
 fn has_number(text: &str, number: &str) -> bool {
-    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == number)
+    text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).any(|word| word == number.as_bytes())
 }
 
 /// The message as it is stored: faulty calls have `{}`. Gives what they had besides.

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
-use crate::json::{Map, RawJson, ToJson, Value};
+use crate::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::list::ListWriter;
 use crate::message::{AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
 use crate::stream::{ModelRequest, ToolSchema};
 use crate::text;
@@ -58,8 +59,9 @@ impl Step<'_> {
         }
         let parameters = if is_wrapped(schema) { wrap(schema) } else { schema.clone() };
         let tool = ToolSchema { name: OUTPUT_TOOL.into(), description: TOOL_TEXT.into(), parameters };
-        let all: Rc<[ToolSchema]> = self.rules.schemas.iter().cloned().chain([tool]).collect();
-        let offered = Offered { tools: self.rules.schemas.clone(), schema: schema.clone(), all };
+        let mut all = self.rules.schemas.to_vec();
+        all.push(tool);
+        let offered = Offered { tools: self.rules.schemas.clone(), schema: schema.clone(), all: all.into() };
         self.s.offered.insert(offered).all.clone()
     }
 
@@ -142,14 +144,18 @@ fn is_wrapped(schema: &RawJson) -> bool {
 }
 
 fn wrap(schema: &RawJson) -> RawJson {
-    let member = Map::from_iter([(WRAPPED.to_owned(), schema.to_value())]);
-    let wrapped = Map::from_iter([
-        ("type".to_owned(), "object".into()),
-        ("properties".to_owned(), member.into()),
-        ("required".to_owned(), Value::Array(vec![WRAPPED.into()])),
-        ("additionalProperties".to_owned(), false.into()),
-    ]);
-    Value::from(wrapped).to_raw()
+    let mut text = String::new();
+    let mut wrapped = ObjectWriter::new(&mut text);
+    wrapped.field("type", "object");
+    let mut members = ObjectWriter::new(wrapped.key("properties"));
+    members.field(WRAPPED, schema);
+    members.end();
+    let mut required = ListWriter::new(wrapped.key("required"));
+    WRAPPED.write_json(required.item());
+    required.end();
+    wrapped.field("additionalProperties", &false);
+    wrapped.end();
+    RawJson::parse(&text).unwrap_or_else(|_| schema.clone())
 }
 
 fn unwrap(schema: &RawJson, arguments: &RawJson) -> Value {

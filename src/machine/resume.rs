@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::event::AgentEvent;
-use crate::message::{AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
+use crate::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
 use super::infer::with_arguments;
 use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
@@ -17,21 +17,24 @@ pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
         AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
         _ => None,
     });
-    let follows = outputs.split_off(outputs.len().min(1));
-    if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) =
-        outputs.front_mut()
-    {
+    let mut resumed = outputs.pop_front();
+    if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) = &mut resumed {
         *turn_index = first.unwrap_or(*turn_index);
         // The pieces of it are told yet.
         if untold.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
             *partial_message = None;
         }
     }
-    outputs.extend(untold.into_iter().map(Output::Event));
-    outputs.extend(follows);
+    for event in untold.into_iter().rev() {
+        outputs.push_front(Output::Event(event));
+    }
+    if let Some(resumed) = resumed {
+        outputs.push_front(resumed);
+    }
 }
 
 impl Step<'_> {
+    #[inline(never)]
     pub(super) fn resume_run(&mut self) {
         let Some(elapsed) = self.s.restored.take() else { return };
         self.s.began = self.now.saturating_sub(elapsed);
@@ -59,7 +62,7 @@ impl Step<'_> {
 
     fn run_resumed(&self) -> AgentEvent {
         let running = match &self.s.phase {
-            Phase::Dispatching(batch) => batch.running_calls(),
+            Phase::Dispatching(batch) => batch.blocks(&|call| matches!(call.status, CallStatus::Running(..))),
             _ => Vec::new(),
         };
         AgentEvent::RunResumed {
@@ -73,19 +76,11 @@ impl Step<'_> {
     fn partial_message(&self) -> Option<Rc<AssistantMessage>> {
         let Phase::Asking(ask) = &self.s.phase else { return None };
         let AskStep::Cut(cut) = &ask.step else { return None };
-        let model = self.rules.models.get(ask.model).filter(|_| !cut.content.is_empty())?;
-        Some(Rc::new(AssistantMessage {
-            content: cut.content.clone(),
-            provider: model.provider.as_ref().to_owned(),
-            model: model.id.as_ref().to_owned(),
-            usage: cut.usage.totalled(),
-            stop_reason: MessageStopReason::Aborted,
-            error: None,
-            foreign: None,
-            timestamp: self.now,
-        }))
+        self.rules.models.get(ask.model).filter(|_| !cut.content.is_empty())?;
+        Some(Rc::new(self.message(ask.model, cut.content.clone(), &cut.usage, MessageStopReason::Aborted)))
     }
 
+    #[inline(never)]
     fn resume_asking(&mut self, ask: Ask) {
         match ask.step {
             AskStep::AfterHook(_, answer) => return self.resume_after_hook(ask.model, ask.attempt, answer),
@@ -107,7 +102,7 @@ impl Step<'_> {
             self.resume_call(&mut batch, place);
         }
         let is_ready = |calls: &[super::state::Call], place: &usize| {
-            calls.get(*place).is_some_and(|call| call.status == CallStatus::Ready)
+            calls.get(*place).is_some_and(|call| call.status.is_ready())
         };
         let Batch { calls, cleared, .. } = &mut *batch;
         cleared.retain(|place| is_ready(calls, place));
@@ -148,12 +143,5 @@ impl Step<'_> {
             }
             _ => {}
         }
-    }
-}
-
-impl Batch {
-    fn running_calls(&self) -> Vec<ToolCallBlock> {
-        let running = self.calls.iter().filter(|call| matches!(call.status, CallStatus::Running(..)));
-        running.map(|call| with_arguments(&call.block, &call.arguments)).collect()
     }
 }

@@ -153,6 +153,13 @@ pub(crate) struct Ask {
     pub(crate) step: AskStep,
 }
 
+impl Default for AskStep {
+    /// What stands there while a step is on its way to the next.
+    fn default() -> Self {
+        AskStep::BeforeHook(0)
+    }
+}
+
 /// Where an attempt is.
 #[derive(Debug)]
 pub(crate) enum AskStep {
@@ -266,7 +273,7 @@ pub(crate) struct Call {
 }
 
 /// Where a call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum CallStatus {
     /// Not cleared by policies, approval, look-up and schema.
     Waiting,
@@ -280,6 +287,16 @@ pub(crate) enum CallStatus {
     Running(EffectId, Option<EffectId>),
     /// Has its result.
     Done,
+}
+
+impl CallStatus {
+    pub(crate) fn is_done(self) -> bool {
+        matches!(self, CallStatus::Done)
+    }
+
+    pub(crate) fn is_ready(self) -> bool {
+        matches!(self, CallStatus::Ready)
+    }
 }
 
 /// The messages of a conversation, each with what the model is shown of it.

@@ -4,21 +4,24 @@ use crate::message::{ToolCallBlock, ToolResultCause};
 
 pub(super) fn stock(cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
     use ToolResultCause as C;
-    let name = call.tool_name.as_str();
-    match cause {
-        C::UnknownTool => ["no tool named `", name, "`; ", detail].concat(),
-        C::InvalidArguments => ["invalid arguments for `", name, "`: ", detail].concat(),
-        C::Incomplete => "error: tool call was incomplete due to max tokens reached".to_owned(),
-        C::Rejected if detail.is_empty() => ["tool call `", name, "` was rejected"].concat(),
-        C::Rejected => ["tool call `", name, "` was rejected: ", detail].concat(),
-        C::Denied => ["tool `", name, "` is denied by a rule"].concat(),
-        C::Skipped => detail.to_owned(),
-        C::PolicyStop => ["policy stopped tool batch before dispatch: ", detail].concat(),
-        C::Steering => "tool call cancelled: user requested steering interrupt".to_owned(),
-        C::Aborted => "tool call cancelled: operation aborted".to_owned(),
-        C::Transfer => "tool call cancelled: transfer initiated".to_owned(),
-        C::Timeout => ["tool `", name, "` did not finish within ", detail, " ms"].concat(),
-        C::Threw => ["tool `", name, "` failed: ", detail].concat(),
-        C::Interrupted => "tool call interrupted: the process ended while the tool ran".to_owned(),
-    }
+    // What stands before the tool's name and after it; without the latter it is not named.
+    let (before, after) = match cause {
+        C::UnknownTool => ("no tool named `", "`; "),
+        C::InvalidArguments => ("invalid arguments for `", "`: "),
+        C::Incomplete => ("error: tool call was incomplete due to max tokens reached", ""),
+        C::Rejected if detail.is_empty() => ("tool call `", "` was rejected"),
+        C::Rejected => ("tool call `", "` was rejected: "),
+        C::Denied => ("tool `", "` is denied by a rule"),
+        C::Skipped => ("", ""),
+        C::PolicyStop => ("policy stopped tool batch before dispatch: ", ""),
+        C::Steering => ("tool call cancelled: user requested steering interrupt", ""),
+        C::Aborted => ("tool call cancelled: operation aborted", ""),
+        C::Transfer => ("tool call cancelled: transfer initiated", ""),
+        C::Timeout => ("tool `", "` did not finish within "),
+        C::Threw => ("tool `", "` failed: "),
+        C::Interrupted => ("tool call interrupted: the process ended while the tool ran", ""),
+    };
+    let name = if after.is_empty() { "" } else { call.tool_name.as_str() };
+    let unit = if cause == C::Timeout { " ms" } else { "" };
+    [before, name, after, detail, unit].concat()
 }

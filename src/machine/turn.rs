@@ -22,6 +22,9 @@ use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply
 /// Answers in a row that may ask for another call without a new message.
 const MAX_PAUSES: u32 = 5;
 
+/// Asks the next policy of a slot.
+type NextVerdict<'a> = dyn FnMut(&PolicyContext<'_>) -> Option<Result<Verdict, String>> + 'a;
+
 /// What the policies of a slot decided together.
 #[derive(Default)]
 pub(super) struct Decided {
@@ -48,8 +51,10 @@ impl Step<'_> {
             return;
         }
         let now = self.now;
-        let letters = prompts.into_iter().map(|m| Letter { message: m.stamped(now), receipt: 0 });
-        self.s.pending = letters.collect();
+        self.s.pending.clear();
+        for message in prompts {
+            self.s.pending.push(Letter { message: message.stamped(now), receipt: 0 });
+        }
         self.open_run();
     }
 
@@ -222,8 +227,8 @@ impl Step<'_> {
         if self.rules.max_turns.is_some_and(|max| self.s.turns >= max) {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
-        let policies = self.rules.pre_turn.iter();
-        let decided = self.decide(policies, |policy, context| policy.evaluate(context));
+        let mut policies = self.rules.pre_turn.iter();
+        let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
         self.s.turn.overflow_signal = false;
         self.s.turn.fresh_from = None;
         if decided.stop {
@@ -246,21 +251,17 @@ impl Step<'_> {
         self.end_run(reason, None);
     }
 
-    /// Asks the policies of a slot in order. The first `Stop` wins and drops the injections before it.
-    fn decide<'p, P: ?Sized + 'p>(
-        &self,
-        policies: impl Iterator<Item = &'p Rc<P>>,
-        evaluate: impl Fn(&P, &PolicyContext<'_>) -> Result<Verdict, String>,
-    ) -> Decided {
+    /// Asks the policies of a slot in order, so many; `next` asks one. The first `Stop` wins and drops the injections
+    /// before it.
+    fn decide(&self, policies: usize, next: &mut NextVerdict<'_>) -> Decided {
         let mut decided = Decided::default();
-        let mut policies = policies.peekable();
-        if policies.peek().is_none() {
+        if policies == 0 {
             return decided;
         }
         let state = self.s.session.snapshot();
         let context = self.policy_context(&state);
-        for policy in policies {
-            match guard(|| evaluate(policy, &context)) {
+        for _ in 0..policies {
+            match guard(|| next(&context).unwrap_or(Ok(Verdict::Continue))) {
                 Ok(Verdict::Continue) | Err(_) => {}
                 Ok(Verdict::Inject(mut messages)) => decided.injected.append(&mut messages),
                 Ok(Verdict::Stop(_)) => return Decided { stop: true, injected: Vec::new() },
@@ -310,7 +311,9 @@ impl Step<'_> {
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
-        self.inject(missed.and_then(Result::ok).into_iter().collect());
+        if let Some(Ok(message)) = missed {
+            self.inject(vec![message]);
+        }
         self.inject(decided.injected);
         let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
         self.poll(Queue::Steering, then);
@@ -324,13 +327,14 @@ impl Step<'_> {
         results: &[Rc<ToolResultMessage>],
     ) -> (Decided, Rc<AssistantMessage>) {
         let mut message = message.clone();
-        let mut decided = self.decide(self.rules.post_turn.iter(), |policy, context| {
-            policy.evaluate(&PostTurn {
+        let mut policies = self.rules.post_turn.iter();
+        let mut decided = self.decide(policies.len(), &mut |context| {
+            Some(policies.next()?.evaluate(&PostTurn {
                 context: *context,
                 message: &message,
                 tool_results: results,
                 messages: self.s.history.messages(),
-            })
+            }))
         });
         let mut injected = Vec::new();
         for candidate in std::mem::take(&mut decided.injected) {
@@ -380,7 +384,9 @@ impl Step<'_> {
     }
 
     pub(super) fn inject(&mut self, messages: Vec<AgentMessage>) {
-        self.s.pending.extend(messages.into_iter().map(|message| Letter { message, receipt: 0 }));
+        for message in messages {
+            self.s.pending.push(Letter { message, receipt: 0 });
+        }
     }
 
     /// Always an effect, also without a provider: what listeners do about `turn_end` is known before the run ends.
@@ -403,7 +409,8 @@ impl Step<'_> {
         if queue == Queue::FollowUp {
             return self.end_run(RunStopReason::Completed, None);
         }
-        let decided = self.decide(self.rules.post_loop.iter(), |policy, context| policy.evaluate(context));
+        let mut policies = self.rules.post_loop.iter();
+        let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
@@ -431,8 +438,8 @@ impl Step<'_> {
     pub(super) fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
         let timer = self.s.total_timer.take();
         self.cancel_some(timer);
-        for (poll, _) in std::mem::take(&mut self.s.polls) {
-            self.cancel(poll);
+        for (poll, _) in std::mem::take(&mut self.s.polls).iter() {
+            self.cancel(*poll);
         }
         self.s.phase = Phase::Ended;
         self.s.end = Some((stop_reason, error.clone()));
@@ -490,9 +497,7 @@ impl Step<'_> {
             AskStep::Streaming(streaming) => {
                 self.cancel(streaming.effect);
                 self.cancel_some(streaming.watchdog);
-                let usage = streaming.assembler.usage;
-                let content = streaming.assembler.partial();
-                self.cut_message_with(content, usage, cut_reason(&error), error);
+                self.cut_stream(streaming, cut_reason(&error), error);
             }
             AskStep::AfterHook(effect, answer) => {
                 self.cancel(effect);
@@ -521,17 +526,9 @@ impl Step<'_> {
         if !self.s.turn.message_open {
             self.emit(AgentEvent::MessageStart);
         }
-        let name = self.rules.models.get(self.s.turn.asked);
-        let message = Rc::new(AssistantMessage {
-            content,
-            provider: name.map_or_else(String::new, |name| name.provider.as_ref().to_owned()),
-            model: name.map_or_else(String::new, |name| name.id.as_ref().to_owned()),
-            usage: usage.totalled(),
-            stop_reason,
-            error: Some(error.clone()),
-            timestamp: self.now,
-            foreign: None,
-        });
+        let mut message = self.message(self.s.turn.asked, content, &usage, stop_reason);
+        message.error = Some(error.clone());
+        let message = Rc::new(message);
         self.s.usage.add(&message.usage);
         self.s.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: message.clone() });
@@ -557,29 +554,33 @@ impl Step<'_> {
             let text = "the run took longer than its time limit";
             return self.interrupt_run(ErrorInfo::new(ErrorKind::Timeout, text));
         }
-        match std::mem::take(&mut self.s.phase) {
-            Phase::Preparing { effect, overflow } if effect == id => match reply {
-                Reply::Prepared(result) => self.prepared(result, overflow),
-                _ => self.s.phase = Phase::Preparing { effect, overflow },
-            },
-            Phase::Compacting { effect } if effect == id => match reply {
-                Reply::Compacted(result) => self.compacted(result),
-                _ => self.s.phase = Phase::Compacting { effect },
-            },
-            Phase::Asking(ask) => self.reply_to_ask(ask, id, reply),
-            Phase::Dispatching(batch) => self.reply_to_batch(batch, id, reply),
-            Phase::Polling { effect, queue, then } if effect == id => match reply {
-                Reply::Polled(messages) => {
-                    self.receive(queue, messages);
-                    self.polled(queue, then);
+        match (&self.s.phase, reply) {
+            (Phase::Asking(_), reply) => {
+                if let Phase::Asking(ask) = std::mem::take(&mut self.s.phase) {
+                    self.reply_to_ask(ask, id, reply);
                 }
-                _ => self.s.phase = Phase::Polling { effect, queue, then },
-            },
-            Phase::Closing { effect, reason, error } if effect == id => match reply {
-                Reply::Hook(_) => self.close(reason, error),
-                _ => self.s.phase = Phase::Closing { effect, reason, error },
-            },
-            phase => self.s.phase = phase,
+            }
+            (Phase::Dispatching(_), reply) => {
+                if let Some(batch) = self.take_batch() {
+                    self.reply_to_batch(batch, id, reply);
+                }
+            }
+            (&Phase::Preparing { effect, overflow }, Reply::Prepared(result)) if effect == id => {
+                self.prepared(result, overflow);
+            }
+            (&Phase::Compacting { effect }, Reply::Compacted(result)) if effect == id => {
+                self.compacted(result);
+            }
+            (&Phase::Polling { effect, queue, then }, Reply::Polled(messages)) if effect == id => {
+                self.receive(queue, messages);
+                self.polled(queue, then);
+            }
+            (&Phase::Closing { effect, .. }, Reply::Hook(_)) if effect == id => {
+                if let Phase::Closing { reason, error, .. } = std::mem::take(&mut self.s.phase) {
+                    self.close(reason, error);
+                }
+            }
+            (_, other) => drop(other),
         }
     }
 
@@ -592,10 +593,12 @@ impl Step<'_> {
     }
 
     pub(super) fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
-        let letters = messages.into_iter().filter(is_something).map(|message| Letter { message, receipt: 0 });
-        match queue {
-            Queue::Steering => self.s.steering.extend(letters),
-            Queue::FollowUp => self.s.follow_up.extend(letters),
+        let queue = match queue {
+            Queue::Steering => &mut self.s.steering,
+            Queue::FollowUp => &mut self.s.follow_up,
+        };
+        for message in messages.into_iter().filter(is_something) {
+            queue.push(Letter { message, receipt: 0 });
         }
     }
 

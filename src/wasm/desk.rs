@@ -225,7 +225,7 @@ impl Desk {
                     events.push(AssistantMessageEvent::Ping);
                 }
             }
-            incoming.events.extend(events.drain(..));
+            events.drain(..).for_each(|event| incoming.events.push_back(event));
         });
         SCRATCH.with(|scratch| *scratch.borrow_mut() = events);
     }
@@ -236,7 +236,7 @@ impl Desk {
             if let Some(http) = &mut incoming.http {
                 http.decoder.finish(&mut events);
             }
-            incoming.events.extend(events);
+            events.into_iter().for_each(|event| incoming.events.push_back(event));
             incoming.ended = true;
         });
     }

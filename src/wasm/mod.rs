@@ -174,11 +174,15 @@ pub fn agent_drop(handle: u32) {
     let gone = INSTANCE.with(|instance| {
         let mut instance = instance.borrow_mut();
         let agent = instance.agents.remove(&handle)?;
-        let runs = std::mem::take(&mut instance.runs).into_iter();
-        let (kept, runs): (Table<_, _>, Table<_, _>) =
-            runs.partition(|(_, run)| !Rc::ptr_eq(&run.agent, &agent));
-        instance.runs = kept;
-        Some((agent, runs))
+        let mut ended = Vec::new();
+        for (handle, run) in std::mem::take(&mut instance.runs) {
+            if Rc::ptr_eq(&run.agent, &agent) {
+                ended.push(run);
+            } else {
+                instance.runs.insert(handle, run);
+            }
+        }
+        Some((agent, ended))
     });
     drop(gone);
 }
@@ -229,7 +233,8 @@ pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
     set_now(now);
     let Some(run) = run_entry(handle) else { return 0 };
     if size > 0 {
-        INPUT.with_borrow(|input| leave(&run, |desk| desk.feed(slot, input.get(..size).unwrap_or_default())));
+        let desk = AtDesk::of(run.clone());
+        INPUT.with_borrow(|input| desk.feed(slot, input.get(..size).unwrap_or_default()));
     }
     OUTBOX.with(|outbox| match outbox.try_borrow_mut() {
         Ok(mut outbox) => poll(&run, &mut outbox),
@@ -257,7 +262,7 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
                 Poll::Ready(Next::Offer) => {
                     run.desk.flush(outbox);
                     outbox.history(&mut sent, &run.desk, &run.published.borrow());
-                    outbox.starts(&sent, stream.offered());
+                    outbox.starts(&sent, &stream);
                     break 2;
                 }
                 Poll::Ready(Next::End) => break 0,
@@ -307,25 +312,45 @@ pub fn input(size: usize) -> *const u8 {
     })
 }
 
-/// Leaves something at a run's desk. What follows from it comes by `run_poll`: a listener that calls in while a batch
-/// is told must not make another one.
-fn at_desk(handle: u32, work: impl FnOnce(&Desk)) {
-    if let Some(run) = run_entry(handle) {
-        leave(&run, work);
+/// The desk of a run, to leave something there. What follows from it comes by `run_poll`: a listener that calls in while
+/// a batch is told must not make another one. Who leaves something polls too: the run needs not ask for it.
+struct AtDesk {
+    run: Rc<RunEntry>,
+    polling: bool,
+}
+
+impl AtDesk {
+    #[inline(never)]
+    fn of(run: Rc<RunEntry>) -> Self {
+        let polling = run.woken.polling.swap(true, Ordering::Relaxed);
+        AtDesk { run, polling }
     }
 }
 
-/// Who leaves something polls too: the run needs not ask for it.
-fn leave(run: &RunEntry, work: impl FnOnce(&Desk)) {
-    let polling = run.woken.polling.swap(true, Ordering::Relaxed);
-    work(&run.desk);
-    run.woken.polling.store(polling, Ordering::Relaxed);
+impl std::ops::Deref for AtDesk {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.run.desk
+    }
+}
+
+impl Drop for AtDesk {
+    fn drop(&mut self) {
+        self.run.woken.polling.store(self.polling, Ordering::Relaxed);
+    }
+}
+
+fn at_desk(handle: u32) -> Option<AtDesk> {
+    run_entry(handle).map(AtDesk::of)
 }
 
 /// A response is over.
 #[wasm_bindgen]
 pub fn feed_end(handle: u32, slot: SlotId) {
-    at_desk(handle, |desk| desk.feed_end(slot));
+    if let Some(desk) = at_desk(handle) {
+        desk.feed_end(slot);
+    }
 }
 
 /// A response has a status other than 200. `headers` is a JSON object, names in lower case.
@@ -333,50 +358,66 @@ pub fn feed_end(handle: u32, slot: SlotId) {
 pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) {
     set_now(now);
     let headers = Value::parse(headers).unwrap_or_default();
-    at_desk(handle, |desk| desk.refuse(slot, status, &headers, body));
+    if let Some(desk) = at_desk(handle) {
+        desk.refuse(slot, status, &headers, body);
+    }
 }
 
 /// The host's own stream yields an event (JSON), or JSON `null` when it is over.
 #[wasm_bindgen]
 pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
-    at_desk(handle, |desk| desk.stream_event(slot, event));
+    if let Some(desk) = at_desk(handle) {
+        desk.stream_event(slot, event);
+    }
 }
 
 /// The host's own stream yields a piece of text (kind 1), thinking (2) or tool arguments (3).
 #[wasm_bindgen]
 pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String) {
-    at_desk(handle, |desk| desk.stream_delta(slot, kind, index, delta));
+    if let Some(desk) = at_desk(handle) {
+        desk.stream_delta(slot, kind, index, delta);
+    }
 }
 
 /// An effect has its answer, a text or JSON; see `ports.rs` for what each answers.
 #[wasm_bindgen]
 pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
     let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
-    at_desk(handle, |desk| desk.resolve(slot, answer.map_err(|error| error.text())));
+    if let Some(desk) = at_desk(handle) {
+        desk.resolve(slot, answer.map_err(|error| error.text()));
+    }
 }
 
 /// An effect failed; why.
 #[wasm_bindgen]
 pub fn reject(handle: u32, slot: SlotId, reason: String) {
-    at_desk(handle, |desk| desk.resolve(slot, Err(reason)));
+    if let Some(desk) = at_desk(handle) {
+        desk.resolve(slot, Err(reason));
+    }
 }
 
 /// A tool shows progress, JSON.
 #[wasm_bindgen]
 pub fn update(handle: u32, slot: SlotId, update: &str) {
-    at_desk(handle, |desk| desk.update(slot, update));
+    if let Some(desk) = at_desk(handle) {
+        desk.update(slot, update);
+    }
 }
 
 /// A tool changes the session state: a key and its value, JSON. Without a value the key is deleted.
 #[wasm_bindgen]
 pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
-    at_desk(handle, |desk| desk.set_state(slot, key, value.as_deref()));
+    if let Some(desk) = at_desk(handle) {
+        desk.set_state(slot, key, value.as_deref());
+    }
 }
 
 /// An agent that runs inside a tool tells an event, JSON.
 #[wasm_bindgen]
 pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
-    at_desk(handle, |desk| desk.subagent_event(slot, event));
+    if let Some(desk) = at_desk(handle) {
+        desk.subagent_event(slot, event);
+    }
 }
 
 /// So many of the calls that the last batch offered were announced; see `outbox::kind::STARTS`.

@@ -7,12 +7,14 @@
 
 use std::rc::Rc;
 
-use crate::driver::Published;
+use crate::driver::{AgentStream, Published};
 use crate::event::AgentEvent;
 use crate::id_map::IdMap;
-use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_str, write_u64};
+use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_u64};
+use crate::list::ListWriter;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use crate::stream::{Delta, DeltaKind};
+use crate::text::Put;
 
 use super::desk::{Desk, SlotId};
 
@@ -124,13 +126,35 @@ impl Outbox {
     fn entry(&mut self, kind: u32, number: u32, write: impl FnOnce(&mut String)) {
         let from = self.text.len();
         write(&mut self.text);
+        self.close(kind, number, from);
+    }
+
+    /// The entry whose text begins there.
+    #[inline(never)]
+    fn close(&mut self, kind: u32, number: u32, from: usize) {
         let written = self.text.get(from..).unwrap_or_default();
         let units = if written.is_ascii() { written.len() } else { units_of(written) };
-        self.table.extend([kind, number, u32::try_from(units).unwrap_or(u32::MAX)]);
+        self.table.extend_from_slice(&[kind, number, u32::try_from(units).unwrap_or(u32::MAX)]);
+    }
+
+    /// An entry without a text.
+    fn mark(&mut self, kind: u32, number: u32) {
+        self.close(kind, number, self.text.len());
+    }
+
+    /// An entry with a text that is there.
+    fn tell(&mut self, kind: u32, number: u32, text: &str) {
+        self.entry(kind, number, |out| out.put(text));
+    }
+
+    /// An event as it stands.
+    #[inline(never)]
+    fn plain(&mut self, event: &AgentEvent) {
+        self.entry(kind::EVENT, 0, |text| event.write_json(text));
     }
 
     pub(super) fn end(&mut self, output: Option<&RawJson>) {
-        self.entry(kind::END, 0, |text| text.push_str(output.map_or("", RawJson::as_str)));
+        self.tell(kind::END, 0, output.map_or("", RawJson::as_str));
     }
 
     pub(super) fn receipt(&mut self, id: u32, turn_index: Option<u32>) {
@@ -142,11 +166,11 @@ impl Outbox {
     }
 
     pub(super) fn effect(&mut self, slot: SlotId, effect: &str) {
-        self.entry(kind::EFFECT, slot, |text| text.push_str(effect));
+        self.tell(kind::EFFECT, slot, effect);
     }
 
     pub(super) fn cancel(&mut self, slot: SlotId) {
-        self.entry(kind::CANCEL, slot, |_| {});
+        self.mark(kind::CANCEL, slot);
     }
 
     /// Brings the mirror of the history up to date.
@@ -157,14 +181,14 @@ impl Outbox {
             sent.epoch = published.epoch;
             let same = mirror.iter().zip(&published.messages).take_while(|(a, b)| a.is_same(b)).count();
             if same < mirror.len() {
-                self.entry(kind::TRUNCATE, number(same), |_| {});
+                self.mark(kind::TRUNCATE, number(same));
                 let old = mirror.split_off(same);
                 let mut from = 0;
                 for message in published.messages.get(same..).unwrap_or_default() {
                     let tail = old.get(from..).unwrap_or_default();
                     match tail.iter().position(|candidate| candidate.is_same(message)) {
                         Some(at) => {
-                            self.entry(kind::COPY, number(same + from + at), |_| {});
+                            self.mark(kind::COPY, number(same + from + at));
                             from += at + 1;
                             sent.note(message);
                         }
@@ -183,10 +207,10 @@ impl Outbox {
     fn append(&mut self, sent: &mut Sent, message: &AgentMessage) {
         match message {
             AgentMessage::Assistant(answer) if sent.has_answer(answer) => {
-                self.entry(kind::APPEND_ANSWER, 0, |_| {});
+                self.mark(kind::APPEND_ANSWER, 0);
             }
             AgentMessage::ToolResult(result) if sent.has_result(result) => {
-                self.entry(kind::APPEND_RESULT, 0, |text| text.push_str(&result.call_id));
+                self.tell(kind::APPEND_RESULT, 0, &result.call_id);
             }
             _ => self.entry(kind::APPEND, 0, |text| message.write_json(text)),
         }
@@ -204,24 +228,24 @@ impl Outbox {
     #[inline(never)]
     fn other_event(&mut self, sent: &mut Sent, desk: &Desk, event: &AgentEvent) {
         match event {
-            AgentEvent::TurnStart { turn_index } => self.entry(kind::TURN_START, *turn_index, |_| {}),
-            AgentEvent::MessageStart => self.entry(kind::MESSAGE_START, 0, |_| {}),
+            AgentEvent::TurnStart { turn_index } => self.mark(kind::TURN_START, *turn_index),
+            AgentEvent::MessageStart => self.mark(kind::MESSAGE_START, 0),
             AgentEvent::MessageEnd { message } if sent.has_answer(message) => {
                 sent.call = None;
-                self.entry(kind::MESSAGE_END, 0, |_| {});
+                self.mark(kind::MESSAGE_END, 0);
             }
-            AgentEvent::ToolCallsProposed { .. } => self.entry(kind::PROPOSED, 0, |_| {}),
+            AgentEvent::ToolCallsProposed { .. } => self.mark(kind::PROPOSED, 0),
             AgentEvent::ToolExecutionStart { call_id, arguments, .. }
                 if sent.has_arguments(call_id, arguments) =>
             {
-                self.entry(kind::TOOL_START, 0, |text| text.push_str(call_id));
+                self.tell(kind::TOOL_START, 0, call_id);
             }
             AgentEvent::ToolExecutionEnd { result } => {
                 if sent.has_result(result) {
-                    return self.entry(kind::TOOL_END, 0, |text| text.push_str(&result.call_id));
+                    return self.tell(kind::TOOL_END, 0, &result.call_id);
                 }
                 sent.results.insert(result.call_id.clone(), result.clone());
-                self.entry(kind::EVENT, 0, |text| event.write_json(text));
+                self.plain(event);
             }
             AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
                 let known = message.as_ref().map(|message| sent.has_answer(message));
@@ -229,9 +253,13 @@ impl Outbox {
                 self.entry(kind::TURN_END, number, |text| {
                     let mut object = ObjectWriter::new(text);
                     object.field("turnIndex", turn_index).field("reason", reason.as_str());
-                    object.field("message", &message.as_ref().filter(|_| number == 2).cloned());
-                    let ids: Vec<String> = tool_results.iter().map(|result| result.call_id.clone()).collect();
-                    object.field("results", &ids);
+                    match message.as_ref().filter(|_| number == 2) {
+                        Some(message) => drop(object.field("message", message)),
+                        None => object.key("message").put("null"),
+                    }
+                    let mut ids = ListWriter::new(object.key("results"));
+                    tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
+                    ids.end();
                     object.end();
                 });
                 sent.results = IdMap::default();
@@ -259,29 +287,25 @@ impl Outbox {
             }
             AgentEvent::MessageReset { .. } | AgentEvent::MessageEnd { .. } => {
                 sent.call = None;
-                self.entry(kind::EVENT, 0, |text| event.write_json(text));
+                self.plain(event);
             }
-            _ => self.entry(kind::EVENT, 0, |text| event.write_json(text)),
+            _ => self.plain(event),
         }
     }
 
     /// Calls that wait to be announced.
-    pub(super) fn starts<'a>(&mut self, sent: &Sent, events: impl Iterator<Item = &'a AgentEvent>) {
+    pub(super) fn starts(&mut self, sent: &Sent, run: &AgentStream) {
         self.entry(kind::STARTS, 0, |text| {
-            let mut mark = '[';
-            for event in events {
-                text.push(mark);
-                mark = ',';
-                match event {
-                    AgentEvent::ToolExecutionStart { call_id, arguments, .. }
-                        if sent.has_arguments(call_id, arguments) =>
-                    {
-                        write_str(call_id, text);
-                    }
-                    event => event.write_json(text),
+            let mut list = ListWriter::new(text);
+            run.each_offered(&mut |event| match event {
+                AgentEvent::ToolExecutionStart { call_id, arguments, .. }
+                    if sent.has_arguments(call_id, arguments) =>
+                {
+                    call_id.write_json(list.item());
                 }
-            }
-            text.push(']');
+                event => event.write_json(list.item()),
+            });
+            list.end();
         });
     }
 

@@ -10,9 +10,7 @@ use crate::config::{ConvertToLlm, ResultTexts, Rules};
 use crate::event::CompactionReport;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, write_list};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
-use crate::policy::{
-    DispatchCall, DispatchVerdict, PolicyContext, PostTurn, PreDispatchPolicy, Transform, Verdict,
-};
+use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use crate::retry::{RetryStrategy, RetryVerdict};
 
 use super::desk;
@@ -54,6 +52,7 @@ pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String>
 }
 
 /// Puts the rules in place that the host has: `has` is the list of their names.
+#[inline(never)]
 pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn Fn(&str) -> bool) {
     let random = host.clone();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of 32 bits")]
@@ -63,27 +62,21 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
         rules.convert_to_llm = Some(convert(host.clone()));
     }
     if has("transformContext") {
-        rules.transformers = vec![Rc::new(transform(host.clone(), cached.clone()))];
+        rules.transformers.push(Rc::new(transform(host.clone(), cached.clone())));
     }
     if has("preTurn") {
-        let host = host.clone();
-        rules.pre_turn = vec![Rc::new(move |context: &PolicyContext<'_>| {
-            verdict(&call(&host, "preTurn", &told(context))?)
-        })];
+        rules.pre_turn.push(Rc::new(judge(host.clone(), "preTurn")));
     }
     if has("postLoop") {
-        let host = host.clone();
-        rules.post_loop = vec![Rc::new(move |context: &PolicyContext<'_>| {
-            verdict(&call(&host, "postLoop", &told(context))?)
-        })];
+        rules.post_loop.push(Rc::new(judge(host.clone(), "postLoop")));
     }
     if has("postTurn") {
         let host = host.clone();
-        rules.post_turn = vec![Rc::new(move |turn: &PostTurn<'_>| {
+        rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
             let mut answer = call(&host, "postTurn", &told_of_turn(turn))?;
             put_calls_back(&mut answer, turn.message);
             verdict(&answer)
-        })];
+        }));
     }
     if has("dynamicSystemPrompt") {
         let host = host.clone();
@@ -97,6 +90,10 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
     if has("retry") {
         rules.retry = Rc::new(HostRetry(host.clone()));
     }
+}
+
+fn judge(host: Host, name: &'static str) -> impl Fn(&PolicyContext<'_>) -> Result<Verdict, String> {
+    move |context| verdict(&call(&host, name, &told(context))?)
 }
 
 fn convert(host: Host) -> Rc<ConvertToLlm> {
@@ -228,11 +225,10 @@ fn verdict(answer: &Value) -> Result<Verdict, String> {
 
 /// The policies that see every call: so many. Each is a rule of its own, for the engine joins what they decide.
 pub(super) fn install_pre_dispatch(rules: &mut Rules, host: &Host, policies: u64) {
-    let policy = |index: u64| -> Rc<dyn PreDispatchPolicy> {
+    for index in 0..policies {
         let host = host.clone();
-        Rc::new(move |seen: &mut DispatchCall<'_>| pre_dispatch(&host, index, seen))
-    };
-    rules.pre_dispatch = (0..policies).map(policy).collect();
+        rules.pre_dispatch.push(Rc::new(move |seen: &mut DispatchCall<'_>| pre_dispatch(&host, index, seen)));
+    }
 }
 
 /// As [`verdict`], or `{ "skip": text }`, or any of them with `arguments`.
@@ -298,9 +294,12 @@ pub(super) fn partition(
         let mut read = Vec::with_capacity(groups.len());
         for group in groups {
             let indices = group.as_array().ok_or("toolExecution must give a list of lists of indices")?;
-            let index = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
-            let indices: Option<Vec<usize>> = indices.iter().map(index).collect();
-            read.push(indices.ok_or("toolExecution must give whole numbers from 0")?);
+            let mut group = Vec::with_capacity(indices.len());
+            for index in indices {
+                let index = index.as_u64().and_then(|n| usize::try_from(n).ok());
+                group.push(index.ok_or("toolExecution must give whole numbers from 0")?);
+            }
+            read.push(group);
         }
         Ok(read)
     }

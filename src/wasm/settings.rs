@@ -10,7 +10,7 @@ use crate::config::{
     ToolExecutionPolicy,
 };
 use crate::error::{AgentError, ErrorKind};
-use crate::json::{FromJson, ToJson, Value};
+use crate::json::{FromJson, RawJson, ToJson, Value};
 use crate::ports::{HookStages, StreamFn};
 use crate::price::Price;
 use crate::provider::{self, Limits, Wire, WireOptions};
@@ -27,8 +27,8 @@ use super::rules::{self, Cached, Host};
 
 /// Makes the configuration. `settings.has` names the functions of the host.
 pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<AgentLoopConfig, AgentError> {
-    let names: Vec<&str> = list(settings, "has").iter().filter_map(Value::as_str).collect();
-    let has = |name: &str| names.contains(&name);
+    let names = list(settings, "has");
+    let has = |name: &str| names.iter().any(|known| known.as_str() == Some(name));
     let mut models = Vec::new();
     for told in list(settings, "models") {
         models.push(model(told)?);
@@ -51,58 +51,56 @@ pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<A
     Ok(config)
 }
 
+#[inline(never)]
 fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentError> {
     let rules = &mut config.rules;
-    let text = |key: &str| settings.get(key).and_then(Value::as_str);
-    let whole = |key: &str| settings.get(key).and_then(Value::as_u64);
-    rules.system_prompt = text("systemPrompt").unwrap_or_default().into();
+    let none = &Value::Null;
+    let part = |key: &str| settings.get(key).unwrap_or(none);
+    rules.system_prompt = text(settings, "systemPrompt").into();
     if let Some(options) = settings.get("streamOptions") {
         rules.stream_options = Rc::new(StreamOptions::from_json(options).map_err(misuse)?);
     }
-    rules.max_turns = whole("maxTurns").map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
-    if let Some(retry) = settings.get("retry").filter(|retry| retry.as_object().is_some()) {
+    rules.max_turns = small(settings, "maxTurns");
+    if let retry @ Value::Object(_) = part("retry") {
         rules.retry = Rc::new(retry_config(retry));
     }
     if let Some(approval) = settings.get("approval") {
         rules.approval = ApprovalOptions::from_json(approval).map_err(misuse)?;
     }
-    rules.tool_execution = match text("toolExecution") {
-        Some("sequential") => ToolExecutionPolicy::Sequential,
-        Some("priority") => ToolExecutionPolicy::Priority,
+    rules.tool_execution = match text(settings, "toolExecution") {
+        "sequential" => ToolExecutionPolicy::Sequential,
+        "priority" => ToolExecutionPolicy::Priority,
         _ => ToolExecutionPolicy::Concurrent,
     };
-    rules.max_concurrent_tools = whole("maxConcurrentTools").and_then(|most| usize::try_from(most).ok());
-    rules.gate = if text("gate") == Some("prefix") { ApprovalGate::Prefix } else { ApprovalGate::Batch };
-    let steering = settings.get("steering").unwrap_or(&Value::Null);
-    let word = |key: &str| steering.get(key).and_then(Value::as_str);
+    rules.max_concurrent_tools = size(settings, "maxConcurrentTools");
+    let is = |value: &Value, key: &str, word: &str| text(value, key) == word;
+    rules.gate = if is(settings, "gate", "prefix") { ApprovalGate::Prefix } else { ApprovalGate::Batch };
+    let steering = part("steering");
+    let immediate = is(steering, "when", "immediate");
     rules.steering = SteeringRules {
-        when: if word("when") == Some("immediate") {
-            SteeringTime::Immediate
-        } else {
-            SteeringTime::AfterTool
-        },
-        in_flight: if word("inFlight") == Some("finish") { InFlight::Finish } else { InFlight::Cancel },
-        delivery: delivery(word("delivery")),
-        before_first_call: word("atStart") == Some("before_first_call"),
+        when: if immediate { SteeringTime::Immediate } else { SteeringTime::AfterTool },
+        in_flight: if is(steering, "inFlight", "finish") { InFlight::Finish } else { InFlight::Cancel },
+        delivery: delivery(steering),
+        before_first_call: is(steering, "atStart", "before_first_call"),
     };
-    rules.follow_up = delivery(settings.path(&["followUp", "delivery"]).and_then(Value::as_str));
-    let limit = |key: &str| settings.path(&["timeouts", key]).and_then(Value::as_u64);
+    rules.follow_up = delivery(part("followUp"));
+    let timeouts = part("timeouts");
     rules.timeouts = Timeouts {
-        first_chunk: limit("firstChunkMs"),
-        chunk: limit("chunkMs"),
-        tool: limit("toolMs"),
-        total: limit("totalMs"),
+        first_chunk: whole(timeouts, "firstChunkMs"),
+        chunk: whole(timeouts, "chunkMs"),
+        tool: whole(timeouts, "toolMs"),
+        total: whole(timeouts, "totalMs"),
     };
-    if let Some(most) = whole("maxRecoveriesPerTurn") {
-        rules.max_recoveries_per_turn = u32::try_from(most).unwrap_or(u32::MAX);
+    if let Some(most) = small(settings, "maxRecoveriesPerTurn") {
+        rules.max_recoveries_per_turn = most;
     }
-    rules.include_requests = settings.get("includeRequests").and_then(Value::as_bool).unwrap_or(false);
+    rules.include_requests = flag(settings, "includeRequests", false);
     rules.output = settings.get("output").filter(|output| !output.is_null()).map(ToJson::to_raw);
-    if let Some(Value::Object(state)) = settings.get("sessionState") {
+    if let Value::Object(state) = part("sessionState") {
         rules.session_state = state.clone();
     }
-    if let Some(tries) = whole("outputRetries") {
-        rules.output_retries = u32::try_from(tries).unwrap_or(u32::MAX);
+    if let Some(tries) = small(settings, "outputRetries") {
+        rules.output_retries = tries;
     }
     if let Some(transfer) = settings.get("transfer") {
         transfers(rules, transfer);
@@ -112,25 +110,24 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
 
 /// `{ ttlMs?, minTokens?, intervals? }`; without them what providers commonly do: five minutes, 1,024 tokens.
 fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
-    let whole = |key: &str| told.get(key).and_then(Value::as_u64);
-    let intervals = whole("intervals").map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
     CacheHints {
-        ttl_ms: whole("ttlMs").unwrap_or(300_000),
-        min_tokens: whole("minTokens").unwrap_or(1_024),
-        intervals: intervals.unwrap_or(1),
+        ttl_ms: whole(told, "ttlMs").unwrap_or(300_000),
+        min_tokens: whole(told, "minTokens").unwrap_or(1_024),
+        intervals: small(told, "intervals").unwrap_or(1),
         prefix: cached.clone(),
     }
 }
 
 /// `{ agentName?, chain?, maxDepth? }`
 fn transfers(rules: &mut Rules, told: &Value) {
-    rules.agent_name = told.get("agentName").and_then(Value::as_str).unwrap_or_default().into();
-    let names = list(told, "chain").iter().filter_map(Value::as_str);
-    rules.transfer_chain = names.map(str::to_owned).collect();
-    let depth = told.get("maxDepth").and_then(Value::as_u64).and_then(|most| usize::try_from(most).ok());
-    rules.max_transfer_depth = depth.unwrap_or(rules.max_transfer_depth);
+    rules.agent_name = text(told, "agentName").into();
+    for name in list(told, "chain").iter().filter_map(Value::as_str) {
+        rules.transfer_chain.push(name.to_owned());
+    }
+    rules.max_transfer_depth = size(told, "maxDepth").unwrap_or(rules.max_transfer_depth);
 }
 
+#[inline(never)]
 fn functions(
     config: &mut AgentLoopConfig,
     settings: &Value,
@@ -139,8 +136,7 @@ fn functions(
     has: &dyn Fn(&str) -> bool,
 ) {
     rules::install(&mut config.rules, host, cached, has);
-    let pre_dispatch = settings.get("preDispatch").and_then(Value::as_u64);
-    rules::install_pre_dispatch(&mut config.rules, host, pre_dispatch.unwrap_or(0));
+    rules::install_pre_dispatch(&mut config.rules, host, whole(settings, "preDispatch").unwrap_or(0));
     config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
     if has("toolExecution") {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
@@ -180,93 +176,119 @@ fn functions(
     }
 }
 
-fn delivery(word: Option<&str>) -> Delivery {
-    if word == Some("one_at_a_time") { Delivery::OneAtATime } else { Delivery::All }
+fn delivery(told: &Value) -> Delivery {
+    if text(told, "delivery") == "one_at_a_time" { Delivery::OneAtATime } else { Delivery::All }
 }
 
 fn retry_config(told: &Value) -> RetryConfig {
     let stock = RetryConfig::default();
-    let whole = |key: &str, otherwise: u64| told.get(key).and_then(Value::as_u64).unwrap_or(otherwise);
-    let flag = |key: &str, otherwise: bool| told.get(key).and_then(Value::as_bool).unwrap_or(otherwise);
-    let multiplier = told.get("multiplierThousandths").and_then(Value::as_u64);
+    let multiplier = small(told, "multiplierThousandths");
     RetryConfig {
-        max_attempts: u32::try_from(whole("maxAttempts", u64::from(stock.max_attempts))).unwrap_or(u32::MAX),
-        initial_backoff_ms: whole("initialBackoffMs", stock.initial_backoff_ms),
-        max_backoff_ms: whole("maxBackoffMs", stock.max_backoff_ms),
-        multiplier: multiplier.map_or(stock.multiplier, |thousandths| {
-            f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0
-        }),
-        jitter: flag("jitter", stock.jitter),
-        retry_unknown: flag("retryUnknown", stock.retry_unknown),
-        max_retry_delay_ms: whole("maxRetryDelayMs", stock.max_retry_delay_ms),
+        max_attempts: small(told, "maxAttempts").unwrap_or(stock.max_attempts),
+        initial_backoff_ms: whole(told, "initialBackoffMs").unwrap_or(stock.initial_backoff_ms),
+        max_backoff_ms: whole(told, "maxBackoffMs").unwrap_or(stock.max_backoff_ms),
+        multiplier: multiplier.map_or(stock.multiplier, |thousandths| f64::from(thousandths) / 1000.0),
+        jitter: flag(told, "jitter", stock.jitter),
+        retry_unknown: flag(told, "retryUnknown", stock.retry_unknown),
+        max_retry_delay_ms: whole(told, "maxRetryDelayMs").unwrap_or(stock.max_retry_delay_ms),
     }
 }
 
 /// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?, dangerouslyAllowBrowser? }`;
 /// without a wire the host streams.
+#[inline(never)]
 fn model(told: &Value) -> Result<Model, AgentError> {
-    let index = told.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
-    let index = index.unwrap_or_default();
-    let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text("wire").is_empty() {
-        (text("provider").into(), Rc::new(JsModel { index }))
+    let index = whole(told, "index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text(told, "wire").is_empty() {
+        (text(told, "provider").into(), Rc::new(JsModel { index }))
     } else {
-        let wire = wire(told, text("wire"))?;
+        let wire = wire(told, text(told, "wire"))?;
         let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
         let price = told.get("price").and_then(Price::read);
         let name = wire.provider().into();
         (name, Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
     };
-    let supports_tools = told.get("supportsTools").and_then(Value::as_bool).unwrap_or(true);
-    Ok(Model { provider, id: text("id").into(), supports_tools, stream_fn })
+    let supports_tools = flag(told, "supportsTools", true);
+    Ok(Model { provider, id: text(told, "id").into(), supports_tools, stream_fn })
 }
 
+#[inline(never)]
 fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
-    let headers = told.get("headers").and_then(Value::as_object).into_iter().flat_map(|h| h.iter());
-    let headers = headers.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect();
-    let base_url = told.get("baseUrl").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let compat = told.get("compat").cloned().unwrap_or_default();
-    let dangerously_allow_browser =
-        told.get("dangerouslyAllowBrowser").and_then(Value::as_bool).unwrap_or(false);
-    let limit = |key: &str, usual: usize| {
-        let told = told.path(&["limits", key]).and_then(Value::as_u64);
-        told.and_then(|most| usize::try_from(most).ok()).unwrap_or(usual)
-    };
+    let mut headers = Vec::new();
+    if let Some(Value::Object(told)) = told.get("headers") {
+        for (name, value) in told.iter() {
+            headers.extend(value.as_str().map(|value| (name.to_owned(), value.to_owned())));
+        }
+    }
+    let none = &Value::Null;
+    let told_limits = told.get("limits").unwrap_or(none);
+    let limit = |key: &str, usual: usize| size(told_limits, key).unwrap_or(usual);
     let usual = Limits::default();
-    let limits = Limits {
-        line: limit("line", usual.line),
-        calls: limit("calls", usual.calls),
-        arguments: limit("arguments", usual.arguments),
+    let options = WireOptions {
+        base_url: text(told, "baseUrl").to_owned(),
+        headers,
+        compat: told.get("compat").cloned().unwrap_or_default(),
+        dangerously_allow_browser: flag(told, "dangerouslyAllowBrowser", false),
+        limits: Limits {
+            line: limit("line", usual.line),
+            calls: limit("calls", usual.calls),
+            arguments: limit("arguments", usual.arguments),
+        },
     };
-    let options = WireOptions { base_url, headers, compat, dangerously_allow_browser, limits };
     provider::wire(name, options).map_err(misuse)
 }
 
+#[inline(never)]
 fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
-    let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
-    let whole = |key: &str| told.get(key).and_then(Value::as_u64);
-    let flag = |key: &str| told.get(key).and_then(Value::as_bool).unwrap_or(false);
-    let parameters = told.get("parameters").cloned().unwrap_or_default();
-    let mut spec = ToolSpec::new(text("name"), text("description"), parameters.to_raw());
+    let parameters = told.get("parameters").map_or_else(RawJson::null, ToJson::to_raw);
+    let name = text(told, "name");
+    let mut spec = ToolSpec::new(name, text(told, "description"), parameters);
     spec.requires_approval = match told.get("requiresApproval") {
         Some(Value::Bool(true)) => ApprovalNeed::Always,
         Some(Value::String(_)) => {
-            ApprovalNeed::Depends(Rc::new(rules::requires_approval(host.clone(), text("name").to_owned())))
+            ApprovalNeed::Depends(Rc::new(rules::requires_approval(host.clone(), name.to_owned())))
         }
         _ => ApprovalNeed::Never,
     };
-    spec.timeout_ms = whole("timeoutMs");
-    spec.max_result_bytes = whole("maxResultBytes");
-    spec.idempotent = flag("idempotent");
-    spec.fatal = flag("fatal");
-    let lowered = flag("lowPriority");
-    let priority = i32::try_from(whole("priority").unwrap_or(0)).unwrap_or(i32::MAX);
-    spec.priority = if lowered { -priority } else { priority };
+    spec.timeout_ms = whole(told, "timeoutMs");
+    spec.max_result_bytes = whole(told, "maxResultBytes");
+    spec.idempotent = flag(told, "idempotent", false);
+    spec.fatal = flag(told, "fatal", false);
+    let priority = i32::try_from(whole(told, "priority").unwrap_or(0)).unwrap_or(i32::MAX);
+    spec.priority = if flag(told, "lowPriority", false) { -priority } else { priority };
     Ok(spec)
 }
 
+#[inline(never)]
 fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// A text; empty where there is none.
+#[inline(never)]
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[inline(never)]
+fn whole(value: &Value, key: &str) -> Option<u64> {
+    value.get(key).and_then(Value::as_u64)
+}
+
+/// What is too large is as large as it can be.
+#[inline(never)]
+fn small(value: &Value, key: &str) -> Option<u32> {
+    whole(value, key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+#[inline(never)]
+fn size(value: &Value, key: &str) -> Option<usize> {
+    whole(value, key).and_then(|number| usize::try_from(number).ok())
+}
+
+#[inline(never)]
+fn flag(value: &Value, key: &str, otherwise: bool) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or(otherwise)
 }
 
 fn misuse(text: impl Into<String>) -> AgentError {

@@ -270,6 +270,7 @@ impl Sim {
         let mut run = String::new();
         self.state.write_checkpoint(self.now, &unannounced, &mut run);
         let envelope = to_stakai(self.state.messages()).to_json();
+        let untold: Vec<AgentEvent> = untold.into_iter().cloned().collect();
         let untold = untold.to_json();
         let value = |text: &str| Value::parse(text).unwrap_or_default();
         let session = SessionState::new(self.state.session().snapshot());

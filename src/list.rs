@@ -1,0 +1,62 @@
+//! Lists as JSON, item by item: written without a list of copies, read with the place of what is wrong.
+
+use crate::json::{Value, write_u64};
+use crate::text;
+
+/// Writes one list, item by item.
+pub(crate) struct ListWriter<'a> {
+    out: &'a mut String,
+    empty: bool,
+}
+
+impl<'a> ListWriter<'a> {
+    #[inline(never)]
+    pub(crate) fn new(out: &'a mut String) -> Self {
+        out.push('[');
+        ListWriter { out, empty: true }
+    }
+
+    /// The caller appends exactly one value to what it gets.
+    #[inline(never)]
+    pub(crate) fn item(&mut self) -> &mut String {
+        if !self.empty {
+            self.out.push(',');
+        }
+        self.empty = false;
+        self.out
+    }
+
+    pub(crate) fn place(&mut self, place: usize) {
+        write_u64(u64::try_from(place).unwrap_or(u64::MAX), self.item());
+    }
+
+    #[inline(never)]
+    pub(crate) fn end(self) {
+        self.out.push(']');
+    }
+}
+
+/// Reads a list.
+pub(crate) fn read_all<T>(list: &Value, read: fn(&Value) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let mut all = Vec::new();
+    read_each(list, &mut |item| {
+        all.push(read(item)?);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Reads a list, item by item. The error says at which it ended.
+#[inline(never)]
+pub(crate) fn read_each(
+    list: &Value,
+    read: &mut dyn FnMut(&Value) -> Result<(), String>,
+) -> Result<(), String> {
+    let Some(items) = list.as_array() else {
+        return Err(["a list was expected, got ", list.kind()].concat());
+    };
+    for (at, item) in items.iter().enumerate() {
+        read(item).map_err(|why| ["item ", &text::number(at), ": ", &why].concat())?;
+    }
+    Ok(())
+}
