@@ -132,8 +132,8 @@ impl Words {
     fn of_text(text: &str) -> Words {
         let title =
             text::split_once(text, "<title>").and_then(|(_, rest)| text::split_once(rest, "</title>"));
-        let message = title.map_or(text, |(title, _)| title.trim());
-        Words::plain(message.to_owned())
+        let title = title.map_or("", |(title, _)| title.trim());
+        Words::plain(if title.is_empty() { text } else { title }.to_owned())
     }
 
     /// The words of a document that must be an error.
