@@ -369,16 +369,10 @@ impl Step<'_> {
     fn check(&mut self, batch: &mut Batch, place: usize) {
         let Some(call) = batch.calls.get(place) else { return };
         let effective = with_arguments(&call.block, &call.arguments);
-        let Some((tool, spec)) = self.spec(&effective.tool_name) else {
+        let Some((tool, _)) = self.spec(&effective.tool_name) else {
             return self.settle_unknown(batch, place);
         };
-        let fits = if !effective.arguments.is_object() {
-            let got = effective.arguments.to_value().kind();
-            Err(["the arguments must be an object, got ", got].concat())
-        } else {
-            self.rules.validator.as_ref().map_or(Ok(()), |check| guard(|| check(spec, &effective)))
-        };
-        match fits {
+        match self.fits(tool, &effective) {
             Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             Ok(()) => {
                 if let Some(call) = batch.calls.get_mut(place) {
@@ -387,6 +381,18 @@ impl Step<'_> {
                 }
                 batch.cleared.push(place);
             }
+        }
+    }
+
+    /// Whether the arguments fit a tool; else why not.
+    pub(super) fn fits(&self, tool: usize, call: &ToolCallBlock) -> Result<(), String> {
+        if !call.arguments.is_object() {
+            let got = call.arguments.to_value().kind();
+            return Err(["the arguments must be an object, got ", got].concat());
+        }
+        match (&self.rules.validator, self.rules.tools.get(tool)) {
+            (Some(check), Some(spec)) => guard(|| check(spec, call)),
+            _ => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::event::AgentEvent;
-use crate::message::{AssistantMessage, MessageStopReason, ToolResultCause};
+use crate::message::{AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
 
 use super::infer::with_arguments;
 use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
@@ -129,19 +129,33 @@ impl Step<'_> {
                 self.ask_approver(batch, place, &block, need);
             }
             CallStatus::Asked(_) => call.status = CallStatus::Waiting,
-            CallStatus::Ready if tool.is_none() => self.settle_unknown(batch, place),
+            CallStatus::Ready => match tool {
+                None => self.settle_unknown(batch, place),
+                Some(tool) => drop(self.still_fits(batch, place, tool, &block)),
+            },
             CallStatus::BeforeHook(_) | CallStatus::Running(..) => {
                 call.status = CallStatus::Ready;
                 let may_repeat =
-                    tool.and_then(|tool| self.rules.tools.get(tool)).is_some_and(|spec| spec.idempotent);
-                if may_repeat {
-                    batch.running += 1;
-                    self.execute(batch, place, None);
-                } else {
-                    self.settle(batch, place, ToolResultCause::Interrupted, "");
+                    |tool: &usize| self.rules.tools.get(*tool).is_some_and(|spec| spec.idempotent);
+                match tool.filter(may_repeat) {
+                    None => self.settle(batch, place, ToolResultCause::Interrupted, ""),
+                    Some(tool) if self.still_fits(batch, place, tool, &block) => {
+                        batch.running += 1;
+                        self.execute(batch, place, None);
+                    }
+                    Some(_) => {}
                 }
             }
             _ => {}
         }
+    }
+
+    /// The tool may be another version, and what it makes of the arguments is in no checkpoint: they are checked again.
+    fn still_fits(&mut self, batch: &mut Batch, place: usize, tool: usize, block: &ToolCallBlock) -> bool {
+        let fits = self.fits(tool, block);
+        if let Err(text) = &fits {
+            self.settle(batch, place, ToolResultCause::InvalidArguments, text);
+        }
+        fits.is_ok()
     }
 }

@@ -66,9 +66,9 @@ impl AgentTool for JsTool {
     }
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
+        // The host has the arguments: it was asked whether they fit.
         let effect = effect("tool", |object| {
             object.field("name", &context.tool_name).field("callId", &context.call_id);
-            object.field("arguments", &context.arguments);
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));
         Box::pin(async move {

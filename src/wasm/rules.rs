@@ -29,6 +29,16 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub fn rule(this: &Host, name: &str, told: &str) -> Result<Option<String>, JsValue>;
 
+    /// Checks the arguments of a call, JSON: what is wrong with them, or nothing. The host keeps what its schema makes of
+    /// them for the tool.
+    #[wasm_bindgen(method, catch)]
+    pub fn validate(
+        this: &Host,
+        call_id: &str,
+        tool_name: &str,
+        arguments: &str,
+    ) -> Result<Option<String>, JsValue>;
+
     /// A random number in [0, 1).
     #[wasm_bindgen(method)]
     pub fn random(this: &Host) -> f64;
@@ -47,8 +57,12 @@ pub(super) fn count(cached: &Cached) -> u64 {
 
 /// Calls a rule and reads its answer; `null` where it has none.
 pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
-    let answer = host.rule(name, told).map_err(|thrown| thrown.as_string().unwrap_or_default())?;
+    let answer = host.rule(name, told).map_err(text_of)?;
     answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.text()))
+}
+
+fn text_of(thrown: JsValue) -> String {
+    thrown.as_string().unwrap_or_default()
 }
 
 /// Puts the rules in place that the host has: `has` is the list of their names.
@@ -320,8 +334,8 @@ pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -
 pub(super) fn validate(
     host: Host,
 ) -> impl Fn(&crate::tool::ToolSpec, &crate::message::ToolCallBlock) -> Result<(), String> {
-    move |_, block| match call(&host, "validate", &block.to_json())? {
-        Value::String(text) => Err(text),
-        _ => Ok(()),
+    move |_, block| {
+        let wrong = host.validate(&block.call_id, &block.tool_name, block.arguments.as_str());
+        wrong.map_err(text_of)?.map_or(Ok(()), Err)
     }
 }

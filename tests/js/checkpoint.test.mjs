@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Agent, approve, options, world } from "./checkpoint/world.mjs";
 import { checkTrace } from "./grammar.mjs";
-import { settle } from "./kit.mjs";
+import { call, scripted, settle } from "./kit.mjs";
 
 /** A history without what tells of time. @param {readonly any[]} messages */
 const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
@@ -310,4 +310,31 @@ test("whatever is given as a checkpoint is taken or refused with a reason", asyn
     }
   }
   assert.ok(taken > 300 && taken < 2_900, `${taken} were taken`);
+});
+
+test("a tool that runs again is given what its schema made of the arguments, as the first time", async () => {
+  /** @type {any[]} */
+  const given = [];
+  const schema = (/** @type {(args: any) => any} */ validate) => ({
+    "~standard": { version: 1, vendor: "own", validate, jsonSchema: { input: () => ({ type: "object", properties: { n: { type: "string" } } }) } },
+  });
+  const options = (/** @type {any} */ parameters, /** @type {any} */ execute, /** @type {any} */ answer = "done") => ({
+    model: scripted([answer]),
+    tools: [{ name: "count", description: "counts", idempotent: true, parameters, execute: (/** @type {any} */ args) => (given.push(args), execute()) }],
+  });
+  const asNumber = schema(({ n }) => ({ value: { n: Number(n) } }));
+  const first = new Agent(options(asNumber, () => new Promise(() => {}), call(["count", { n: "7" }])));
+  first.prompt("Go");
+  await settle();
+  const asleep = JSON.stringify(first.checkpoint());
+  first.abort();
+
+  const second = await Agent.restore(asleep, options(asNumber, () => "counted")).continue().result;
+  assert.deepEqual([second.stopReason, given], ["completed", [{ n: 7 }, { n: 7 }]]);
+
+  // Another version of the tool takes no texts any more: it is not called with one.
+  const picky = schema(() => ({ issues: [{ message: "a number is wanted", path: ["n"] }] }));
+  const third = await Agent.restore(asleep, options(picky, () => "never")).continue().result;
+  const refused = third.messages.find((/** @type {any} */ message) => message.role === "tool_result");
+  assert.deepEqual([refused.cause, given.length], ["invalid_arguments", 2]);
 });

@@ -8,7 +8,7 @@ import {
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
 import { modelSettings, SETUP } from "./models.js";
 import { checkOptions, checkRunOptions, FUNCTIONS, SLOTS, STAGES } from "./options.js";
-import { callRule } from "./rules.js";
+import { callRule, validate } from "./rules.js";
 import { Driver } from "./run.js";
 import { prepareSchema, toTools } from "./tools.js";
 
@@ -228,6 +228,7 @@ class Core {
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.wake(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
+      validate: (/** @type {[string, string, string]} */ ...call) => validate(ref.deref(), ...call),
       random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
       timing: (/** @type {boolean} */ isOn) => ref.deref()?.time(isOn ? 1 : -1),
     };

@@ -108,6 +108,7 @@ export class Engine {
   /**
    * Copies the outbox: whoever hears of it may call in and change the memory. Gives the table, three numbers per entry;
    * nothing where there is one entry alone, as there often is.
+   * @returns {number[] | undefined}
    */
   read() {
     this.refresh();
@@ -117,7 +118,11 @@ export class Engine {
     this.text = decode(this.bytes, words[control + 2], words[control + 3]);
     this.kind = words[at];
     this.number = words[at + 1];
-    return length === 3 ? undefined : words.slice(at, at + length);
+    if (length === 3) return;
+    // Most have a dozen numbers or two: a list is made faster than a typed array, whose memory is the collector's concern.
+    const table = [];
+    for (let i = at; i < at + length; i++) table.push(words[i]);
+    return table;
   }
 
   /** Writes bytes of a response where wasm expects them. @param {Uint8Array[]} chunks @param {number} size of all of them */

@@ -6,18 +6,14 @@ import { kindOf, messagesOf, misuse, textOf, toMessage } from "./shared.js";
 
 /**
  * Calls one rule.
- * @param {import("./agent.js").Agent} agent @param {any} core @param {string} name @param {string} told
+ * @param {any} core @param {string} name @param {string} text
  * @returns {string | undefined}
  */
-export function callRule(core, name, told) {
-  const rule = RULES[name];
-  try {
-    const answer = rule(core, JSON.parse(told));
+export function callRule(core, name, text) {
+  return told(core, () => {
+    const answer = RULES[name](core, JSON.parse(text));
     return answer === undefined ? undefined : JSON.stringify(answer);
-  } catch (error) {
-    core.noteThrown(error);
-    throw textOf(error);
-  }
+  });
 }
 
 /** @type {Record<string, (core: any, told: any) => any>} */
@@ -76,16 +72,37 @@ const RULES = {
   toolExecution: (core, calls) => core.options.toolExecution(calls),
 
   requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
+};
 
-  validate(core, { callId, toolName, arguments: args }) {
+/**
+ * Checks the arguments of a call, and keeps what the schema makes of them until the tool starts. Says what is wrong.
+ * @param {any} core @param {string} callId @param {string} toolName @param {string} text
+ * @returns {string | undefined}
+ */
+export function validate(core, callId, toolName, text) {
+  return told(core, () => {
+    const args = JSON.parse(text);
     if (toolName === OUTPUT_TOOL && !core.tools.has(toolName)) return checkOutput(core, args);
     const answer = core.toolOf(toolName).check(args);
     if ("error" in answer) return answer.error;
     // A schema that answers later is waited for when the tool starts.
     if (answer instanceof Promise) answer.catch(() => {});
     core.checked.set(callId, answer);
-  },
-};
+  });
+}
+
+/**
+ * What the host throws is told as a text, and the object kept.
+ * @template T @param {any} core @param {() => T} work
+ */
+function told(core, work) {
+  try {
+    return work();
+  } catch (error) {
+    core.noteThrown(error);
+    throw textOf(error);
+  }
+}
 
 /** The tool that takes the structured answer is the engine's own; see src/machine/output.rs. */
 const OUTPUT_TOOL = "__structured_output";

@@ -144,12 +144,10 @@ export class Driver {
     if (signal?.aborted) abort();
     else signal?.addEventListener("abort", abort, { once: true });
     this.unlisten = () => signal?.removeEventListener("abort", abort);
-    /** The batch that is told: its numbers, its text, and how far both are told. @type {{ table: Uint32Array, text: string, i: number, at: number } | undefined} */
+    /** The batch that is told: its numbers, its text, and how far both are told. @type {{ table: number[], text: string, i: number, at: number } | undefined} */
     this.batch = undefined;
     /** What is left to do of it, once a checkpoint had to know all of it. @type {Later[] | undefined} */
     this.rest = undefined;
-    /** Takes events in place of the listeners. @type {Later[] | undefined} */
-    this.capture = undefined;
     this.endTold = false;
     /** How often somebody had posted something when the engine was at work last. */
     this.heard = 0;
@@ -203,7 +201,7 @@ export class Driver {
         size = 0;
         const table = engine.read();
         if (table) this.#tell(table, engine.text);
-        else this.#take(engine.kind, engine.number, engine.text);
+        else this.#tellOne(engine.kind, engine.number, engine.text);
         if (this.rest) this.#tellRest();
       } while (this.again && !this.ended);
     } finally {
@@ -265,7 +263,7 @@ export class Driver {
     else this.poll();
   }
 
-  /** One batch, entry by entry. @param {Uint32Array} table @param {string} text */
+  /** One batch, entry by entry. @param {number[]} table @param {string} text */
   #tell(table, text) {
     const batch = (this.batch = { table, text, i: 0, at: 0 });
     while (batch.i < table.length && !this.rest) {
@@ -274,16 +272,22 @@ export class Driver {
       const number = table[i + 1];
       const piece = text.substring(at, (batch.at = at + table[i + 2]));
       batch.i += 3;
-      this.#take(kind, number, piece);
+      this.#tellOne(kind, number, piece);
     }
     this.batch = undefined;
+  }
+
+  /** @param {number} kind @param {number} number @param {string} piece */
+  #tellOne(kind, number, piece) {
+    const event = this.#take(kind, number, piece);
+    if (event) this.emit(event);
   }
 
   /** What was kept for later. */
   #tellRest() {
     for (let later; (later = this.rest?.shift()); ) {
       if (later.event) this.emit(later.event);
-      else this.#entry(.../** @type {[number, number, string]} */ (later.entry));
+      else this.#tellOne(.../** @type {[number, number, string]} */ (later.entry));
     }
     this.rest = undefined;
   }
@@ -297,16 +301,15 @@ export class Driver {
     if (!batch) return;
     /** @type {Later[]} */
     const rest = (this.rest ??= []);
-    this.capture = rest;
     const { table, text } = batch;
     for (; batch.i < table.length; batch.i += 3) {
       const kind = table[batch.i];
       const number = table[batch.i + 1];
       const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
-      if (LATER.has(kind)) rest.push({ entry: [kind, number, piece] });
-      else this.#take(kind, number, piece);
+      const event = LATER.has(kind) ? undefined : this.#take(kind, number, piece);
+      if (event) rest.push({ event });
+      else if (LATER.has(kind)) rest.push({ entry: [kind, number, piece] });
     }
-    this.capture = undefined;
     this.batch = undefined;
   }
 
@@ -367,10 +370,13 @@ export class Driver {
     if (engine && !engine.dead) engine.glue.run_drop(handle);
   }
 
-  /** @param {number} kind @param {number} number @param {string} piece */
+  /**
+   * Takes one entry, and gives the event that it is, if it is one. Events are told at one place alone: V8 compiles the listeners
+   * into whatever tells them.
+   * @param {number} kind @param {number} number @param {string} piece @returns {any}
+   */
   #take(kind, number, piece) {
-    if (kind <= KIND.ARGUMENTS) this.#delta(kind, number, piece);
-    else this.#entry(kind, number, piece);
+    return kind <= KIND.ARGUMENTS ? this.#delta(kind, number, piece) : this.#entry(kind, number, piece);
   }
 
   /** @param {number} kind @param {number} contentIndex @param {string} delta */
@@ -380,20 +386,20 @@ export class Driver {
       if (kept.json) kept.json.feed(delta);
       else kept.pieces.push(delta);
       if (!this.#isHeard()) return;
-      return this.emit({ type: "message_update", runId: this.runId, delta: { type: "tool_call", contentIndex, callId, toolName, delta } });
+      return { type: "message_update", runId: this.runId, delta: { type: "tool_call", contentIndex, callId, toolName, delta } };
     }
     if (!this.#isHeard()) return;
     const type = kind === KIND.TEXT ? "text" : "thinking";
-    this.emit({ type: "message_update", runId: this.runId, delta: { type, contentIndex, delta } });
+    return { type: "message_update", runId: this.runId, delta: { type, contentIndex, delta } };
   }
 
   #isHeard() {
     return this.queue !== undefined || this.core.listeners.size > 0;
   }
 
-  /** @param {number} kind @param {number} number @param {string} piece */
+  /** What comes in every turn. @param {number} kind @param {number} number @param {string} piece */
   #entry(kind, number, piece) {
-    const { core, runId } = this;
+    const { runId } = this;
     switch (kind) {
       case KIND.CALL: {
         const [callId, toolName] = JSON.parse(piece);
@@ -402,6 +408,54 @@ export class Driver {
         this.streaming.set(number, { callId, toolName, kept });
         return;
       }
+      case KIND.APPEND: {
+        const message = JSON.parse(piece);
+        if (message.role === "assistant") this.answer = message;
+        if (message.role === "tool_result") this.results.set(message.callId, message);
+        return void this.log.push(message);
+      }
+      case KIND.EFFECT:
+        return begin(this, number, JSON.parse(piece));
+      case KIND.CANCEL:
+        return this.#cancel(number);
+      case KIND.TURN_START:
+        this.turn = { turnIndex: number, message: false, answered: false };
+        return { type: "turn_start", runId, turnIndex: number };
+      case KIND.MESSAGE_START:
+        if (this.turn) this.turn.message = true;
+        return { type: "message_start", runId };
+      case KIND.MESSAGE_END:
+        if (this.turn) this.turn.answered = true;
+        return { type: "message_end", runId, message: this.answer };
+      case KIND.PROPOSED:
+        return { type: "tool_calls_proposed", runId, calls: callsOf(this.answer) };
+      case KIND.TOOL_START:
+        return this.#toolStart(piece);
+      case KIND.STARTS:
+        return this.#announce(JSON.parse(piece));
+      case KIND.TOOL_END: {
+        const result = this.results.get(piece);
+        return { type: "tool_execution_end", runId, callId: piece, toolName: result.toolName, result, isError: result.isError };
+      }
+      case KIND.TURN_END: {
+        const { turnIndex, reason, message, results } = JSON.parse(piece);
+        const toolResults = results.map((/** @type {string} */ id) => this.results.get(id));
+        this.results.clear();
+        this.#forgetCalls();
+        this.turn = undefined;
+        return { type: "turn_end", runId, turnIndex, message: number === 1 ? this.answer : message, toolResults, reason };
+      }
+    }
+    return this.#rarely(kind, number, piece);
+  }
+
+  /**
+   * What comes once in a run, or in few. Apart, so that V8 need not compile the rest anew when it comes.
+   * @param {number} kind @param {number} number @param {string} piece
+   */
+  #rarely(kind, number, piece) {
+    const { core, runId } = this;
+    switch (kind) {
       case KIND.EVENT: {
         const event = JSON.parse(piece);
         event.runId = runId;
@@ -409,13 +463,7 @@ export class Driver {
         if (number === 1) event.messages = this.resolveRefs(event.messages);
         this.#note(event);
         core.note(event);
-        return this.emit(event);
-      }
-      case KIND.APPEND: {
-        const message = JSON.parse(piece);
-        if (message.role === "assistant") this.answer = message;
-        if (message.role === "tool_result") this.results.set(message.callId, message);
-        return void this.log.push(message);
+        return event;
       }
       case KIND.APPEND_ANSWER:
         return void this.log.push(this.answer);
@@ -429,54 +477,19 @@ export class Driver {
       }
       case KIND.COPY:
         return void this.log.push(this.before[number]);
-      case KIND.EFFECT:
-        return begin(this, number, JSON.parse(piece));
-      case KIND.CANCEL:
-        return this.#cancel(number);
       case KIND.RECEIPT:
         return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
-      case KIND.TURN_START:
-        return this.#told({ type: "turn_start", runId, turnIndex: number });
-      case KIND.MESSAGE_START:
-        return this.#told({ type: "message_start", runId });
-      case KIND.MESSAGE_END:
-        if (this.turn) this.turn.answered = true;
-        return this.emit({ type: "message_end", runId, message: this.answer });
-      case KIND.PROPOSED:
-        return this.emit({ type: "tool_calls_proposed", runId, calls: callsOf(this.answer) });
-      case KIND.TOOL_START:
-        return this.#toolStart(piece);
-      case KIND.STARTS:
-        return this.#announce(JSON.parse(piece));
-      case KIND.TOOL_END: {
-        const result = this.results.get(piece);
-        return this.emit({ type: "tool_execution_end", runId, callId: piece, toolName: result.toolName, result, isError: result.isError });
-      }
-      case KIND.TURN_END: {
-        const { turnIndex, reason, message, results } = JSON.parse(piece);
-        const toolResults = results.map((/** @type {string} */ id) => this.results.get(id));
-        this.results.clear();
-        this.#forgetCalls();
-        this.turn = undefined;
-        return this.emit({ type: "turn_end", runId, turnIndex, message: number === 1 ? this.answer : message, toolResults, reason });
-      }
       case KIND.AGENT_END: {
         const { messages, ...end } = JSON.parse(piece);
         this.end = { type: "agent_end", runId, messages: [...messages, ...this.log.slice(this.log.length - number)], ...end };
         core.addUsage(end.usage);
         this.#release();
         core.runEnds(this);
-        return this.emit(this.end);
+        return this.end;
       }
       case KIND.END:
         return this.#finish(piece);
     }
-  }
-
-  /** @param {any} event */
-  #told(event) {
-    this.#note(event);
-    this.emit(event);
   }
 
   /** @param {any} event */
@@ -508,7 +521,7 @@ export class Driver {
   /** A call starts with the arguments that the model gave it. @param {string} callId */
   #toolStart(callId) {
     const { toolName, arguments: args } = this.#callOf(callId);
-    this.emit({ type: "tool_execution_start", runId: this.runId, callId, toolName, arguments: args });
+    return { type: "tool_execution_start", runId: this.runId, callId, toolName, arguments: args };
   }
 
   /**
@@ -520,8 +533,7 @@ export class Driver {
     for (const call of calls) {
       if (core.posts !== this.heard) break;
       this.announced++;
-      if (typeof call === "string") this.#toolStart(call);
-      else this.emit({ ...call, runId: this.runId });
+      this.emit(typeof call === "string" ? this.#toolStart(call) : { ...call, runId: this.runId });
     }
     this.#tellAnnounced();
   }
@@ -545,7 +557,6 @@ export class Driver {
 
   /** Tells one event to everybody. @param {any} event */
   emit(event) {
-    if (this.capture) return void this.capture.push({ event });
     if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
     this.#send(event);
   }
