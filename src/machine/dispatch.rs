@@ -1006,7 +1006,7 @@ fn known_tools(tools: &[ToolSpec]) -> String {
     for (at, spec) in tools.iter().enumerate() {
         text.push_str(if at > 0 { ", `" } else { "`" });
         text.push_str(&spec.schema.name);
-        text.push('`');
+        text.push_str("`");
     }
     text
 }

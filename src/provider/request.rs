@@ -219,7 +219,8 @@ pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bo
     if !call_id.is_empty() && call_id.len() <= longest && call_id.chars().all(is_usual) {
         return Cow::Borrowed(call_id);
     }
-    let mut id: String = call_id.chars().take(25).map(|c| if is_usual(c) { c } else { '_' }).collect();
+    let mut id = String::new();
+    call_id.chars().take(25).for_each(|c| id.put_char(if is_usual(c) { c } else { '_' }));
     id.put("_");
     id.put(&digest(call_id, 11));
     Cow::Owned(id)
@@ -232,10 +233,10 @@ pub(super) fn is_plain(c: char) -> bool {
 
 /// Letters and digits made of a text.
 pub(super) fn digest(text: &str, length: usize) -> String {
-    in_digits(hash(text), &ALPHANUMERIC, length)
+    in_digits(hash(text), ALPHANUMERIC, length)
 }
 
-const ALPHANUMERIC: [u8; 62] = *b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ALPHANUMERIC: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// FNV-1a, stirred once more so that all digits depend on all bytes.
 fn hash(text: &str) -> u64 {
@@ -248,11 +249,11 @@ fn hash(text: &str) -> u64 {
     state ^ (state >> 33)
 }
 
-fn in_digits(mut number: u64, digits: &[u8; 62], length: usize) -> String {
+fn in_digits(mut number: u64, digits: &str, length: usize) -> String {
     let mut text = String::with_capacity(length);
     for _ in 0..length {
         let at = usize::try_from(number % 62).unwrap_or(0);
-        text.push(digits.get(at).copied().map_or('0', char::from));
+        text.put(digits.get(at..=at).unwrap_or("0"));
         number /= 62;
     }
     text
@@ -347,7 +348,7 @@ pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlo
     }
     let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     if message.is_error && !is_marked {
-        text.insert_str(0, "error: ");
+        text = ["error: ", &text].concat();
     }
     (text, pictures)
 }
@@ -399,7 +400,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
         bits += 6;
         if bits >= 8 {
             bits -= 8;
-            bytes.extend(u8::try_from(held >> bits & 0xff));
+            bytes.push(u8::try_from(held >> bits & 0xff).unwrap_or(0));
         }
     }
     Some(bytes)

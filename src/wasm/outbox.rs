@@ -368,23 +368,20 @@ impl Sent {
 
 /// Writes messages as a list: a number is a place in the mirror, anything else is the message itself.
 pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: &mut String) {
-    out.push('[');
+    let mut list = ListWriter::new(out);
     let mut from = 0;
-    for (at, message) in messages.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
+    for message in messages {
         let whole = AgentMessage::from(message.clone());
         let tail = mirror.get(from..).unwrap_or_default();
         match tail.iter().position(|candidate| candidate.is_same(&whole)) {
             Some(found) => {
-                write_u64(u64::try_from(from + found).unwrap_or(0), out);
+                list.place(from + found);
                 from += found + 1;
             }
-            None => message.write_json(out),
+            None => message.write_json(list.item()),
         }
     }
-    out.push(']');
+    list.end();
 }
 
 /// How long a text is in UTF-16: a character is one unit, one of four bytes is two.
