@@ -44,7 +44,7 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
 
     #[inline(never)]
     fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(16);
+        let size = (self.slots.len() * 2).max(4);
         let smaller = std::mem::take(&mut self.slots);
         self.slots.resize_with(size, || None);
         for entry in smaller {

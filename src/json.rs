@@ -552,6 +552,15 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
+    /// Members by a template, see [`fill`].
+    #[inline(never)]
+    pub(crate) fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
+        self.out.push_str(if self.empty { "{" } else { "," });
+        self.empty = false;
+        fill(template, values, self.out);
+        self
+    }
+
     /// A member that is left out when there is no value.
     pub fn optional<T: ToJson>(&mut self, key: &str, value: &Option<T>) -> &mut Self {
         if let Some(value) = value {

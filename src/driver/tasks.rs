@@ -142,7 +142,7 @@ impl Tasks {
             if let Work::Tool(tool) = &task.work {
                 tool.updates.close();
             }
-            task.cancel.cancel("not wanted any more");
+            task.cancel.let_go("not wanted any more");
         }
     }
 
@@ -158,7 +158,7 @@ impl Tasks {
     /// being heard.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
-        for id in self.woken.with(|queues| std::mem::take(&mut queues.tools)) {
+        while let Some(id) = self.woken.with(|queues| queues.tools.pop_front()) {
             let mut at = self.left.len();
             self.left.push_back(id);
             // They mostly come in order.
@@ -166,6 +166,9 @@ impl Tasks {
                 self.left.swap(at - 1, at);
                 at -= 1;
             }
+        }
+        if self.left.is_empty() {
+            return;
         }
         for id in &self.left {
             if let Some(task) = self.tasks.get_mut(id)
@@ -215,9 +218,10 @@ impl Tasks {
     /// Polls the model call that gave a piece of its answer right before, if it alone has more to say.
     pub(super) fn poll_on(&mut self, id: EffectId) -> Option<Reply> {
         let is_alone = self.woken.with(|queues| {
-            let is_alone = queues.tools.is_empty() && queues.others.len() == 1 && queues.others.contains(&id);
+            let is_alone =
+                queues.tools.is_empty() && queues.others.len() == 1 && queues.others.front() == Some(&id);
             if is_alone {
-                queues.others.clear();
+                queues.others.pop_front();
             }
             is_alone
         });

@@ -37,9 +37,9 @@ impl StreamFn for HttpModel {
         request.api_key = key.clone();
         request.session_id = Some(context.session_id.clone());
         let http = self.wire.borrow_mut().encode(&request);
-        let mut effect = String::new();
+        let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);
-        object.field("kind", "http").field("model", &self.index).field("url", &http.url);
+        object.fill(r#""kind":"http","url":$"#, &[&http.url]).field("model", &self.index);
         let mut headers = ObjectWriter::new(object.key("headers"));
         for (name, value) in &http.headers {
             value.write_json(headers.key(name));

@@ -255,7 +255,7 @@ impl Outbox {
                     object.field("turnIndex", turn_index).field("reason", reason.as_str());
                     match message.as_ref().filter(|_| number == 2) {
                         Some(message) => drop(object.field("message", message)),
-                        None => object.key("message").put("null"),
+                        None => drop(object.fill("\"message\":null", &[])),
                     }
                     let mut ids = ListWriter::new(object.key("results"));
                     tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));

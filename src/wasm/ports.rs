@@ -27,7 +27,7 @@ use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 
 /// Writes an effect.
 fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(128);
     let mut object = ObjectWriter::new(&mut text);
     object.field("kind", kind);
     members(&mut object);
@@ -67,8 +67,8 @@ impl AgentTool for JsTool {
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
         let effect = effect("tool", |object| {
-            object.field("name", &context.tool_name).field("callId", &context.call_id);
-            object.field("arguments", &context.arguments);
+            let template = r#""name":$,"callId":$,"arguments":#"#;
+            object.fill(template, &[&context.tool_name, &context.call_id, context.arguments.as_str()]);
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));
         Box::pin(async move {
