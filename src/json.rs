@@ -541,8 +541,10 @@ impl<'a> ObjectWriter<'a> {
 
     /// Writes the key; the caller appends exactly one value to what it gets.
     pub fn key(&mut self, key: &str) -> &mut String {
-        write_between(if self.empty { "{\"" } else { ",\"" }, key, "\":", self.out);
+        self.out.push_str(if self.empty { "{\"" } else { ",\"" });
         self.empty = false;
+        write_plain(key, self.out);
+        self.out.push_str("\":");
         self.out
     }
 
@@ -576,21 +578,29 @@ impl<'a> ObjectWriter<'a> {
     }
 }
 
-/// Appends JSON by a template: each `$` in it becomes the next value as a JSON string, each `#` the next value as it is.
+/// Appends JSON by a template: each `$` in it, which stands in quotes, becomes the next value as a
+/// JSON string has it, each `#` the next value as it is.
 #[inline(never)]
 pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
-    let mut rest = template;
+    let mut from = 0;
     for value in values {
-        let Some(at) = rest.bytes().position(|byte| matches!(byte, b'$' | b'#')) else { break };
-        out.push_str(rest.get(..at).unwrap_or_default());
-        if rest.as_bytes().get(at) == Some(&b'$') {
-            write_str(value, out);
+        let mut at = from;
+        let mark = loop {
+            match template.as_bytes().get(at) {
+                Some(b'$') => break true,
+                Some(b'#') | None => break false,
+                Some(_) => at += 1,
+            }
+        };
+        out.push_str(template.get(from..at).unwrap_or_default());
+        if mark {
+            write_plain(value, out);
         } else {
             out.push_str(value);
         }
-        rest = rest.get(at + 1..).unwrap_or_default();
+        from = at + 1;
     }
-    out.push_str(rest);
+    out.push_str(template.get(from..).unwrap_or_default());
 }
 
 /// Items that were written with a comma before each, as they stand in a list.
@@ -637,13 +647,14 @@ pub fn write_u64(mut n: u64, out: &mut String) {
 
 /// Appends a JSON string: quotes, backslashes and control characters escaped, everything else as it is.
 pub fn write_str(text: &str, out: &mut String) {
-    write_between("\"", text, "\"", out);
+    out.push_str("\"");
+    write_plain(text, out);
+    out.push_str("\"");
 }
 
-/// Appends a text as in [`write_str`], with its quotes and what stands beside them.
+/// As [`write_str`], without the quotes.
 #[inline(never)]
-fn write_between(before: &str, text: &str, behind: &str, out: &mut String) {
-    out.push_str(before);
+fn write_plain(text: &str, out: &mut String) {
     let mut rest = text;
     loop {
         let plain = plain_length(rest.as_bytes());
@@ -667,7 +678,6 @@ fn write_between(before: &str, text: &str, behind: &str, out: &mut String) {
         rest = rest.get(plain + 1..).unwrap_or_default();
     }
     out.push_str(rest);
-    out.push_str(behind);
 }
 
 /// How many plain characters a text begins with: those before a quote, a backslash, a control character or the end of
@@ -1270,7 +1280,7 @@ mod tests {
     #[test]
     fn a_template_gets_its_values_in_order() {
         let mut out = String::new();
-        fill("{\"a\":$,\"b\":[#]}", &["x\"$#", listed(",1,2"), "more"], &mut out);
+        fill("{\"a\":\"$\",\"b\":[#]}", &["x\"$#", listed(",1,2"), "more"], &mut out);
         assert_eq!(out, "{\"a\":\"x\\\"$#\",\"b\":[1,2]}");
     }
 

@@ -489,11 +489,11 @@ impl ToJson for ContentBlock {
         let mut object = ObjectWriter::new(out);
         match self {
             ContentBlock::Text(block) => {
-                object.fill(r#""type":"text","text":$"#, &[&block.text]);
+                object.fill(r#""type":"text","text":"$""#, &[&block.text]);
                 object.optional("signature", &block.signature);
             }
             ContentBlock::Thinking(block) => {
-                object.fill(r#""type":"thinking","thinking":$"#, &[&block.thinking]);
+                object.fill(r#""type":"thinking","thinking":"$""#, &[&block.thinking]);
                 object.optional("signature", &block.signature);
                 if block.redacted {
                     object.field("redacted", &true);
@@ -501,11 +501,11 @@ impl ToJson for ContentBlock {
             }
             ContentBlock::ToolCall(call) => write_call(call, &mut object),
             ContentBlock::Image(image) => {
-                let template = r#""type":"image","mimeType":$,"data":$"#;
+                let template = r#""type":"image","mimeType":"$","data":"$""#;
                 object.fill(template, &[&image.mime_type, &image.data]);
             }
             ContentBlock::File(file) => {
-                let template = r#""type":"file","mimeType":$,"data":$"#;
+                let template = r#""type":"file","mimeType":"$","data":"$""#;
                 object.fill(template, &[&file.mime_type, &file.data]).optional("name", &file.name);
             }
             ContentBlock::Raw(data) => drop(object.fill(r#""type":"raw","data":#"#, &[data.as_str()])),
@@ -515,7 +515,7 @@ impl ToJson for ContentBlock {
 }
 
 fn write_call(call: &ToolCallBlock, object: &mut ObjectWriter<'_>) {
-    let template = r#""type":"tool_call","callId":$,"toolName":$,"arguments":#"#;
+    let template = r#""type":"tool_call","callId":"$","toolName":"$","arguments":#"#;
     object.fill(template, &[&call.call_id, &call.tool_name, call.arguments.as_str()]);
     object.optional("metadata", &call.metadata);
 }
@@ -628,8 +628,10 @@ impl ToJson for AssistantMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.fill(r#""role":"assistant""#, &[]).field("content", &self.content);
-        object.fill(r#""provider":$,"model":$"#, &[&self.provider, &self.model]).field("usage", &self.usage);
-        object.fill(r#""stopReason":$"#, &[self.stop_reason.as_str()]).optional("error", &self.error);
+        object
+            .fill(r#""provider":"$","model":"$""#, &[&self.provider, &self.model])
+            .field("usage", &self.usage);
+        object.fill(r#""stopReason":"$""#, &[self.stop_reason.as_str()]).optional("error", &self.error);
         object.field("timestamp", &self.timestamp);
         object.end();
     }
@@ -668,7 +670,7 @@ impl FromJson for AssistantMessage {
 impl ToJson for ToolResultMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        let template = r#""role":"tool_result","callId":$,"toolName":$"#;
+        let template = r#""role":"tool_result","callId":"$","toolName":"$""#;
         object.fill(template, &[&self.call_id, &self.tool_name]);
         object.field("content", &self.content).optional("details", &self.details);
         object.fill(r#""isError":#"#, &[truth(self.is_error)]);
@@ -699,7 +701,7 @@ impl FromJson for ToolResultMessage {
 impl ToJson for CustomMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        object.fill(r#""role":"custom","kind":$,"data":#"#, &[&self.kind, self.data.as_str()]);
+        object.fill(r#""role":"custom","kind":"$","data":#"#, &[&self.kind, self.data.as_str()]);
         object.field("timestamp", &self.timestamp);
         object.end();
     }

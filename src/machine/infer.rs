@@ -143,10 +143,10 @@ impl Step<'_> {
 
     fn request(&mut self, messages: Rc<Vec<LlmMessage>>) -> ModelRequest {
         let mut request = ModelRequest {
-            model: "".into(),
+            model: self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone()),
             system_prompt: self.rules.system_prompt.clone(),
             messages,
-            tools: Rc::new([]),
+            tools: self.rules.schemas.clone(),
             options: self.rules.stream_options.clone(),
             api_key: None,
             output: None,

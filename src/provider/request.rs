@@ -90,7 +90,7 @@ impl<'a> Body<'a> {
 
     /// A field that is a text.
     pub(super) fn text(&mut self, key: &str, text: &str) {
-        self.fill(key, "$", &[text]);
+        self.fill(key, "\"$\"", &[text]);
     }
 
     /// A field that is written already.

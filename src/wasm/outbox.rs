@@ -79,9 +79,18 @@ pub(super) struct Sent {
     /// The arguments of its calls.
     arguments: IdMap<String, RawJson>,
     /// The results of this turn.
-    results: IdMap<String, Rc<ToolResultMessage>>,
+    results: IdMap<OfCall, Rc<ToolResultMessage>>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
+}
+
+/// A result, by the id of its call.
+struct OfCall(Rc<ToolResultMessage>);
+
+impl AsRef<str> for OfCall {
+    fn as_ref(&self) -> &str {
+        &self.0.call_id
+    }
 }
 
 /// The batch in the making.
@@ -244,7 +253,7 @@ impl Outbox {
                 if sent.has_result(result) {
                     return self.tell(kind::TOOL_END, 0, &result.call_id);
                 }
-                sent.results.insert(result.call_id.clone(), result.clone());
+                sent.keep_result(result);
                 self.plain(event);
             }
             AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
@@ -262,7 +271,7 @@ impl Outbox {
                     ids.end();
                     object.end();
                 });
-                sent.results = IdMap::default();
+                sent.results.clear();
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 let mirror = desk.mirror.borrow();
@@ -349,17 +358,21 @@ impl Sent {
         self.results.get(&result.call_id).is_some_and(|sent| Rc::ptr_eq(sent, result))
     }
 
+    fn keep_result(&mut self, result: &Rc<ToolResultMessage>) {
+        self.results.insert(OfCall(result.clone()), result.clone());
+    }
+
     fn note(&mut self, message: &AgentMessage) {
         match message {
             AgentMessage::Assistant(answer) => {
                 self.answer = Some(answer.clone());
-                self.arguments = IdMap::default();
+                self.arguments.clear();
                 for call in answer.tool_calls() {
                     self.arguments.insert(call.call_id.clone(), call.arguments.clone());
                 }
             }
             AgentMessage::ToolResult(result) => {
-                self.results.insert(result.call_id.clone(), result.clone());
+                self.keep_result(result);
             }
             AgentMessage::User(_) | AgentMessage::Custom(_) => {}
         }

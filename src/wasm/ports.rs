@@ -67,7 +67,7 @@ impl AgentTool for JsTool {
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
         let effect = effect("tool", |object| {
-            let template = r#""name":$,"callId":$,"arguments":#"#;
+            let template = r#""name":"$","callId":"$","arguments":#"#;
             object.fill(template, &[&context.tool_name, &context.call_id, context.arguments.as_str()]);
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));

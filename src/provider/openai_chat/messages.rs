@@ -64,9 +64,9 @@ impl Scribe<'_> {
         let is_developer = self.compat.developer_role && is_reasoning_model(self.model);
         let caches = self.caches && self.compat.cache_control && self.model.starts_with("anthropic/");
         let template = if caches {
-            r#"{"role":$,"content":[{"type":"text","text":$,"cache_control":{"type":"ephemeral"}}]}"#
+            r#"{"role":"$","content":[{"type":"text","text":"$","cache_control":{"type":"ephemeral"}}]}"#
         } else {
-            r#"{"role":$,"content":$}"#
+            r#"{"role":"$","content":"$"}"#
         };
         fill(template, &[if is_developer { "developer" } else { "system" }, text], out);
     }
@@ -81,7 +81,7 @@ impl Scribe<'_> {
         match message.content.as_slice() {
             // Servers of text models know no lists.
             [ContentBlock::Text(block)] if pictures.is_empty() => {
-                fill(r#",{"role":"user","content":$}"#, &[&block.text], out);
+                fill(r#",{"role":"user","content":"$"}"#, &[&block.text], out);
             }
             blocks => {
                 let mut parts = pictures;
@@ -118,9 +118,9 @@ impl Scribe<'_> {
             Replay::ReasoningContent
                 if self.takes_reasoning() && !(thinking.is_empty() && calls.is_empty()) =>
             {
-                fill(",\"reasoning_content\":$", &[&thinking], out);
+                fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
             }
-            Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":$", &[&thinking], out),
+            Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":\"$\"", &[&thinking], out),
             Replay::Details if is_same_model => {
                 if let Some(details) = details_of(message) {
                     fill(",\"reasoning_details\":#", &[&details.to_json()], out);
@@ -137,7 +137,7 @@ impl Scribe<'_> {
     fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
         let id = wire_id(&call.call_id, self.compat.tool_ids);
         let name = fitting_name(&call.tool_name);
-        let template = r#",{"id":$,"type":"function","function":{"name":$,"arguments":$}"#;
+        let template = r#",{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
         fill(template, &[&id, &name, call.arguments.as_str()], out);
         let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
         if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
@@ -152,11 +152,11 @@ impl Scribe<'_> {
             text.put("(see the attached image)");
         }
         let id = wire_id(&message.call_id, self.compat.tool_ids);
-        fill(",{\"role\":\"tool\",\"tool_call_id\":$", &[&id], out);
+        fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
         if self.compat.tool_result_name {
-            fill(",\"name\":$", &[&fitting_name(&message.tool_name)], out);
+            fill(",\"name\":\"$\"", &[&fitting_name(&message.tool_name)], out);
         }
-        fill(",\"content\":$}", &[&text], out);
+        fill(",\"content\":\"$\"}", &[&text], out);
         carried.is_open = true;
         // Kept for the user message behind the results.
         if !pictures.is_empty() {
@@ -214,12 +214,12 @@ fn write_part(block: &ContentBlock, out: &mut String) {
 }
 
 fn write_text_part(text: &str, out: &mut String) {
-    fill(r#"{"type":"text","text":$}"#, &[text], out);
+    fill(r#"{"type":"text","text":"$"}"#, &[text], out);
 }
 
 fn write_image_part(image: &ImageBlock, out: &mut String) {
     let url = data_url(&image.mime_type, &image.data);
-    fill(r#"{"type":"image_url","image_url":{"url":$}}"#, &[&url], out);
+    fill(r#"{"type":"image_url","image_url":{"url":"$"}}"#, &[&url], out);
 }
 
 fn write_file_part(file: &FileBlock, out: &mut String) {
@@ -233,10 +233,10 @@ fn write_file_part(file: &FileBlock, out: &mut String) {
         "audio/mpeg" | "audio/mp3" => "mp3",
         _ => {
             let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.mime_type, &file.data));
-            return fill(r#"{"type":"file","file":{"filename":$,"file_data":$}}"#, &[name, &url], out);
+            return fill(r#"{"type":"file","file":{"filename":"$","file_data":"$"}}"#, &[name, &url], out);
         }
     };
-    fill(r#"{"type":"input_audio","input_audio":{"data":$,"format":$}}"#, &[&file.data, format], out);
+    fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);
 }
 
 fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
@@ -251,7 +251,7 @@ fn thinking_of(message: &AssistantMessage) -> String {
 }
 
 fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
-    fill(r#"[{"type":"thinking","thinking":[{"type":"text","text":$}]}"#, &[thinking], out);
+    fill(r#"[{"type":"thinking","thinking":[{"type":"text","text":"$"}]}"#, &[thinking], out);
     if !text.is_empty() {
         out.put(",");
         write_text_part(text, out);
