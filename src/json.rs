@@ -4,7 +4,6 @@
 //! Written here because it is inside what this crate exists for: a chunk of a stream is read in one pass, numbers
 //! keep their text (no float code in the wasm file), and a lone surrogate becomes U+FFFD instead of losing a frame.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
@@ -588,8 +587,9 @@ pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
         let mark = loop {
             match template.as_bytes().get(at) {
                 Some(b'$') => break true,
-                Some(b'#') | None => break false,
+                Some(b'#') => break false,
                 Some(_) => at += 1,
+                None => return out.push_str(template.get(from..).unwrap_or_default()),
             }
         };
         out.push_str(template.get(from..at).unwrap_or_default());
@@ -794,9 +794,10 @@ impl<'a> Reader<'a> {
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         let mut is_first = true;
-        while let Some(key) = self.next_key(is_first)? {
+        let mut spare = String::new();
+        while let Some(key) = self.next_key(is_first, &mut spare)? {
             is_first = false;
-            member(self, &key)?;
+            member(self, key)?;
         }
         Ok(())
     }
@@ -818,9 +819,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The key of the next member, its colon read too, and before the first one the bracket; `None` behind the last one.
+    /// A key with an escape is put into `spare`.
     /// One function for all objects: the code of `object` stands in the wasm file once for each use.
     #[inline(never)]
-    fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
+    fn next_key<'k>(&mut self, is_first: bool, spare: &'k mut String) -> Result<Option<&'k str>, JsonError>
+    where
+        'a: 'k,
+    {
         if is_first {
             self.open(b'{', "an object was expected")?;
         }
@@ -831,8 +836,11 @@ impl<'a> Reader<'a> {
             _ => return Err(self.error("a comma or `}` was expected")),
         }
         let key = match self.plain_string() {
-            Some(key) => Cow::Borrowed(key),
-            None => Cow::Owned(self.key()?),
+            Some(key) => key,
+            None => {
+                *spare = self.key()?;
+                spare
+            }
         };
         if self.ahead() != Some(b':') {
             return Err(self.error("a colon was expected"));

@@ -1,5 +1,6 @@
 //! Messages: what stands in the history. The JSON form is that of the npm package, field for field.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::error::ErrorInfo;
@@ -446,10 +447,18 @@ impl From<LlmMessage> for AgentMessage {
 
 /// All text of some blocks, joined.
 pub fn text_of(content: &[ContentBlock]) -> String {
-    let mut all = String::new();
+    text_in(content).into_owned()
+}
+
+/// As [`text_of`], copied only where it is in pieces.
+#[inline(never)]
+pub(crate) fn text_in(content: &[ContentBlock]) -> Cow<'_, str> {
+    let mut all = Cow::Borrowed("");
     for block in content {
-        if let ContentBlock::Text(block) = block {
-            all.push_str(&block.text);
+        match block {
+            ContentBlock::Text(block) if all.is_empty() => all = Cow::Borrowed(&block.text),
+            ContentBlock::Text(block) => all.to_mut().push_str(&block.text),
+            _ => {}
         }
     }
     all

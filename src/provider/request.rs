@@ -332,7 +332,10 @@ pub(super) fn most(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
 }
 
 /// The text and the pictures of a tool's result, for wires that have no mark for errors.
-pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlock>) {
+pub(super) fn told_result(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
+    if let ([ContentBlock::Text(block)], false) = (message.content.as_slice(), message.is_error) {
+        return (Cow::Borrowed(&block.text), Vec::new());
+    }
     let (mut text, mut pictures) = (String::new(), Vec::new());
     for block in &message.content {
         match block {
@@ -350,7 +353,7 @@ pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlo
     if message.is_error && !is_marked {
         text = ["error: ", &text].concat();
     }
-    (text, pictures)
+    (Cow::Owned(text), pictures)
 }
 
 /// A picture or file as an address.

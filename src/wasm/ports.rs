@@ -12,7 +12,7 @@ use futures::stream::LocalBoxStream;
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
 use crate::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::message::{AgentMessage, ContentBlock, Usage};
+use crate::message::{AgentMessage, Usage};
 use crate::policy::Transform;
 use crate::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
@@ -74,18 +74,15 @@ impl AgentTool for JsTool {
         Box::pin(async move {
             match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
+                Ok(Value::String(text)) => ToolOutcome::Completed(AgentToolResult::text(text)),
                 Ok(answer) => read_outcome(&answer),
             }
         })
     }
 }
 
-/// A text, `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
+/// `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
 fn read_outcome(answer: &Value) -> ToolOutcome {
-    if let Some(text) = answer.as_str() {
-        let content = vec![ContentBlock::text(text)];
-        return ToolOutcome::Completed(AgentToolResult { content, ..AgentToolResult::default() });
-    }
     let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
     if let Some(text) = text("failed") {
         return ToolOutcome::Failed(text);

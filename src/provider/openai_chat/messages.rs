@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
+use crate::list::ListWriter;
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage, UserMessage, text_of,
+    ToolResultMessage, UserMessage, text_in,
 };
 use crate::text::{Put, contains};
 
@@ -97,12 +98,9 @@ impl Scribe<'_> {
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model;
-        let text = text_of(&message.content);
-        let mut calls = String::new();
-        for call in message.tool_calls() {
-            self.write_call(call, is_same_model, &mut calls);
-        }
-        if text.is_empty() && calls.is_empty() {
+        let text = text_in(&message.content);
+        let has_calls = message.tool_calls().next().is_some();
+        if text.is_empty() && !has_calls {
             return;
         }
         self.write_pictures(carried, out);
@@ -115,9 +113,7 @@ impl Scribe<'_> {
             _ => write_str(&text, out),
         }
         match self.compat.replay {
-            Replay::ReasoningContent
-                if self.takes_reasoning() && !(thinking.is_empty() && calls.is_empty()) =>
-            {
+            Replay::ReasoningContent if self.takes_reasoning() && (has_calls || !thinking.is_empty()) => {
                 fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
             }
             Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":\"$\"", &[&thinking], out),
@@ -128,8 +124,11 @@ impl Scribe<'_> {
             }
             _ => {}
         }
-        if !calls.is_empty() {
-            fill(",\"tool_calls\":[#]", &[listed(&calls)], out);
+        if has_calls {
+            out.put(",\"tool_calls\":");
+            let mut calls = ListWriter::new(out);
+            message.tool_calls().for_each(|call| self.write_call(call, is_same_model, calls.item()));
+            calls.end();
         }
         out.put("}");
     }
@@ -137,7 +136,7 @@ impl Scribe<'_> {
     fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
         let id = wire_id(&call.call_id, self.compat.tool_ids);
         let name = fitting_name(&call.tool_name);
-        let template = r#",{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
+        let template = r#"{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
         fill(template, &[&id, &name, call.arguments.as_str()], out);
         let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
         if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
@@ -149,7 +148,7 @@ impl Scribe<'_> {
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
         let (mut text, pictures) = told_result(message);
         if text.is_empty() && !pictures.is_empty() {
-            text.put("(see the attached image)");
+            text = "(see the attached image)".into();
         }
         let id = wire_id(&message.call_id, self.compat.tool_ids);
         fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
