@@ -138,11 +138,13 @@ impl Step<'_> {
             ruled.push(self.rules.approval.action(&call.tool_name, command.as_deref(), need));
             needs.push(need);
         }
-        for refusal in self.s.table.open_ruled(calls.clone(), &ruled) {
+        // Only who is asked about is looked at again.
+        let asked = if ruled.contains(&ToolApprovalAction::Ask) { calls.clone() } else { Vec::new() };
+        for refusal in self.s.table.open_ruled(calls, &ruled) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
-        for (at, call) in calls.iter().enumerate() {
+        for (at, call) in asked.iter().enumerate() {
             let asked = ruled.get(at) == Some(&ToolApprovalAction::Ask);
             let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
             if asked && batch.is_open(place) {
@@ -326,11 +328,10 @@ impl Step<'_> {
     /// Looks up and checks the calls that the gate lets through.
     fn clear_decided(&mut self, batch: &mut Batch) {
         while self.may_hand_out(batch)
-            && let Some(ready) = self.s.table.next_ready(self.gate())
+            && let Some((call, decision, by)) = self.s.table.hand_out(self.gate())
         {
-            let Some(place) = batch.places.get(&ready.call.call_id).copied() else { continue };
-            let by_rule = ready.by == DecisionSource::Rule;
-            self.carry_out(batch, place, ready.decision, by_rule);
+            let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
+            self.carry_out(batch, place, decision, by == DecisionSource::Rule);
         }
     }
 
@@ -368,11 +369,10 @@ impl Step<'_> {
     /// Look-up, then schema.
     fn check(&mut self, batch: &mut Batch, place: usize) {
         let Some(call) = batch.calls.get(place) else { return };
-        let effective = with_arguments(&call.block, &call.arguments);
-        let Some((tool, _)) = self.spec(&effective.tool_name) else {
+        let Some((tool, _)) = self.spec(&call.block.tool_name) else {
             return self.settle_unknown(batch, place);
         };
-        match self.fits(tool, &effective) {
+        match self.fits(tool, call) {
             Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             Ok(()) => {
                 if let Some(call) = batch.calls.get_mut(place) {
@@ -385,13 +385,13 @@ impl Step<'_> {
     }
 
     /// Whether the arguments fit a tool; else why not.
-    pub(super) fn fits(&self, tool: usize, call: &ToolCallBlock) -> Result<(), String> {
+    pub(super) fn fits(&self, tool: usize, call: &Call) -> Result<(), String> {
         if !call.arguments.is_object() {
             let got = call.arguments.to_value().kind();
             return Err(["the arguments must be an object, got ", got].concat());
         }
         match (&self.rules.validator, self.rules.tools.get(tool)) {
-            (Some(check), Some(spec)) => guard(|| check(spec, call)),
+            (Some(check), Some(spec)) => guard(|| check(spec, &call.effective())),
             _ => Ok(()),
         }
     }
@@ -413,6 +413,7 @@ impl Step<'_> {
         }
         let cleared = std::mem::take(&mut batch.cleared);
         match &self.rules.tool_execution {
+            ToolExecutionPolicy::Concurrent if batch.ready.is_empty() => batch.ready = cleared.into(),
             ToolExecutionPolicy::Concurrent => cleared.iter().for_each(|place| batch.ready.push_back(*place)),
             ToolExecutionPolicy::Sequential => {
                 cleared.iter().for_each(|place| batch.groups.push_back(vec![*place]));
@@ -479,14 +480,14 @@ impl Step<'_> {
             return;
         };
         batch.running += 1;
-        let effective = with_arguments(&call.block, &call.arguments);
         let announce = AgentEvent::ToolExecutionStart {
-            call_id: effective.call_id.clone(),
-            tool_name: effective.tool_name.clone(),
-            arguments: effective.arguments.clone(),
+            call_id: call.block.call_id.clone(),
+            tool_name: call.block.tool_name.clone(),
+            arguments: call.arguments.clone(),
         };
         if self.rules.hooks.before_tool_execution {
-            let hook = Effect::Hook(HookCall::BeforeToolExecution { call: effective });
+            let call = with_arguments(&call.block, &call.arguments);
+            let hook = Effect::Hook(HookCall::BeforeToolExecution { call });
             let effect = self.start_announced(hook, Some(announce));
             batch.effects.insert(effect, place);
             if let Some(call) = batch.calls.get_mut(place) {
@@ -732,8 +733,7 @@ impl Step<'_> {
     /// Gives a call a result that no tool wrote.
     pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
-        let block = with_arguments(&call.block, &call.arguments);
-        let text = self.text_of(cause, &block, detail);
+        let text = self.text_of(cause, &call.effective(), detail);
         self.resolve(batch, place, AgentToolResult::error(text), Some(cause));
     }
 
@@ -1012,7 +1012,7 @@ fn known_tools(tools: &[ToolSpec]) -> String {
     for (at, spec) in tools.iter().enumerate() {
         text.push_str(if at > 0 { ", `" } else { "`" });
         text.push_str(&spec.schema.name);
-        text.push('`');
+        text.push_str("`");
     }
     text
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::event::AgentEvent;
-use crate::message::{AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
+use crate::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
 use super::infer::with_arguments;
 use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
@@ -131,7 +131,7 @@ impl Step<'_> {
             CallStatus::Asked(_) => call.status = CallStatus::Waiting,
             CallStatus::Ready => match tool {
                 None => self.settle_unknown(batch, place),
-                Some(tool) => drop(self.still_fits(batch, place, tool, &block)),
+                Some(tool) => drop(self.still_fits(batch, place, tool)),
             },
             CallStatus::BeforeHook(_) | CallStatus::Running(..) => {
                 call.status = CallStatus::Ready;
@@ -139,7 +139,7 @@ impl Step<'_> {
                     |tool: &usize| self.rules.tools.get(*tool).is_some_and(|spec| spec.idempotent);
                 match tool.filter(may_repeat) {
                     None => self.settle(batch, place, ToolResultCause::Interrupted, ""),
-                    Some(tool) if self.still_fits(batch, place, tool, &block) => {
+                    Some(tool) if self.still_fits(batch, place, tool) => {
                         batch.running += 1;
                         self.execute(batch, place, None);
                     }
@@ -151,8 +151,8 @@ impl Step<'_> {
     }
 
     /// The tool may be another version, and what it makes of the arguments is in no checkpoint: they are checked again.
-    fn still_fits(&mut self, batch: &mut Batch, place: usize, tool: usize, block: &ToolCallBlock) -> bool {
-        let fits = self.fits(tool, block);
+    fn still_fits(&mut self, batch: &mut Batch, place: usize, tool: usize) -> bool {
+        let fits = batch.calls.get(place).map_or(Ok(()), |call| self.fits(tool, call));
         if let Err(text) = &fits {
             self.settle(batch, place, ToolResultCause::InvalidArguments, text);
         }

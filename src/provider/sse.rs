@@ -83,6 +83,10 @@ impl SseParser {
         }
         // The data of an event that so far is one line in `bytes`.
         let mut in_place: Option<&[u8]> = None;
+        if self.at_start && self.line.is_empty() && rest.first().is_some_and(u8::is_ascii_graphic) {
+            // Nothing to cut off.
+            self.at_start = false;
+        }
         while let Some((line, after)) = self.next_line(rest) {
             rest = after;
             if self.at_start || !self.line.is_empty() {

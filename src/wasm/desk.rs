@@ -36,8 +36,18 @@ pub(super) struct Desk {
 }
 
 enum Leaving {
-    Effect(SlotId, String),
+    Effect(SlotId, Effect),
     Cancel(SlotId),
+}
+
+/// What JavaScript is to do.
+pub(super) enum Effect {
+    /// JSON, an object with a `kind`.
+    Json(String),
+    /// A request, JSON: what is the same as the last time is read once.
+    Http(String),
+    /// A tool's name, and the call's id: it has the arguments, because it was asked whether they fit.
+    Tool(Rc<str>, Rc<str>),
 }
 
 struct Slot {
@@ -84,7 +94,7 @@ pub(super) fn current() -> Option<Rc<Desk>> {
 }
 
 /// Leaves an effect and waits for its answer.
-pub(super) fn ask(effect: String, updates: Option<Updates>) -> Answer {
+pub(super) fn ask(effect: Effect, updates: Option<Updates>) -> Answer {
     let desk = current();
     let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Once { answer: None, updates }, effect));
     Answer { desk, slot: slot.unwrap_or(0), done: false }
@@ -92,16 +102,19 @@ pub(super) fn ask(effect: String, updates: Option<Updates>) -> Answer {
 
 /// Leaves an effect that answers with a stream of events.
 pub(super) fn ask_stream(effect: String) -> Events {
-    events(effect, Incoming::default())
+    events(Effect::Json(effect), Incoming::default())
 }
 
 /// Leaves a request; the bytes of the response are decoded by the wire.
 pub(super) fn ask_http(effect: String, wire: Rc<RefCell<Box<dyn Wire>>>, body: Vec<u8>) -> Events {
     let decoder = wire.borrow().decoder();
-    events(effect, Incoming { http: Some(Http { wire, decoder, body: Some(body) }), ..Incoming::default() })
+    events(
+        Effect::Http(effect),
+        Incoming { http: Some(Http { wire, decoder, body: Some(body) }), ..Incoming::default() },
+    )
 }
 
-fn events(effect: String, incoming: Incoming) -> Events {
+fn events(effect: Effect, incoming: Incoming) -> Events {
     let desk = current();
     let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Stream(incoming), effect));
     Events { desk, slot: slot.unwrap_or(0), done: false }
@@ -118,7 +131,7 @@ impl Desk {
         }
     }
 
-    fn leave(&self, kind: SlotKind, effect: String) -> SlotId {
+    fn leave(&self, kind: SlotKind, effect: Effect) -> SlotId {
         let slot = self.next.get();
         self.next.set(slot + 1);
         self.slots.borrow_mut().insert(slot, Slot { kind, waker: None });
@@ -128,13 +141,17 @@ impl Desk {
 
     /// Puts what is to leave into the batch. An effect that was dropped before JavaScript heard of it is not told.
     pub(super) fn flush(&self, outbox: &mut Outbox) {
-        let leaving = std::mem::take(&mut *self.leaving.borrow_mut());
-        for leaves in leaving {
+        let mut leaving = self.leaving.borrow_mut();
+        if leaving.is_empty() {
+            return;
+        }
+        for leaves in leaving.iter() {
             match leaves {
-                Leaving::Effect(slot, effect) => outbox.effect(slot, &effect),
-                Leaving::Cancel(slot) => outbox.cancel(slot),
+                Leaving::Effect(slot, effect) => outbox.effect(*slot, effect),
+                Leaving::Cancel(slot) => outbox.cancel(*slot),
             }
         }
+        leaving.clear();
     }
 
     fn drop_slot(&self, slot: SlotId) {

@@ -10,13 +10,13 @@ use std::rc::Rc;
 use crate::driver::{AgentStream, Published};
 use crate::event::AgentEvent;
 use crate::id_map::IdMap;
-use crate::json::{ObjectWriter, RawJson, ToJson, write_list, write_u64};
+use crate::json::{ObjectWriter, RawJson, ToJson, write_u64};
 use crate::list::ListWriter;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use crate::stream::{Delta, DeltaKind};
 use crate::text::Put;
 
-use super::desk::{Desk, SlotId};
+use super::desk::{Desk, Effect, SlotId};
 
 /// The kinds of entries. The number is explained where the kind has one.
 mod kind {
@@ -26,7 +26,7 @@ mod kind {
     pub(super) const THINKING: u32 = 2;
     /// A piece of a call's arguments; the block.
     pub(super) const ARGUMENTS: u32 = 3;
-    /// Pieces of this block belong to a call: `["callId","toolName"]`; the block.
+    /// Pieces of this block belong to the call of this id, a text before; the tool's name; the block.
     pub(super) const CALL: u32 = 4;
     /// An event, JSON.
     pub(super) const EVENT: u32 = 5;
@@ -52,7 +52,7 @@ mod kind {
     pub(super) const MESSAGE_END: u32 = 15;
     /// `tool_execution_end` with a result that was sent; the text is the call's id.
     pub(super) const TOOL_END: u32 = 16;
-    /// `turn_end`; its message is 0 none, 1 the last answer of the history, 2 in the JSON.
+    /// `turn_end`, JSON.
     pub(super) const TURN_END: u32 = 17;
     /// `agent_end`; its messages are the last so many of the history, after those in the JSON.
     pub(super) const AGENT_END: u32 = 18;
@@ -64,10 +64,22 @@ mod kind {
     pub(super) const TURN_START: u32 = 21;
     /// `message_start`.
     pub(super) const MESSAGE_START: u32 = 22;
-    /// Calls that start together, a JSON list: for each its id, or the whole `tool_execution_start` where the arguments are
-    /// others than the model's. Each is announced in turn, as long as nobody posts anything; then `run_started` is told
-    /// how many were. It is the last entry.
+    /// Calls that start together: each is announced in turn, as long as nobody posts anything; then `run_started` is told
+    /// how many were. It is the last entry. 0: the ids of the calls, texts before; 1: a JSON list with an id, or the whole
+    /// `tool_execution_start` where the arguments are others than the model's.
     pub(super) const STARTS: u32 = 23;
+    /// A text for the next entry that is none.
+    pub(super) const STRING: u32 = 24;
+    /// A request begins, JSON; its slot.
+    pub(super) const HTTP: u32 = 25;
+    /// A tool is called, its name a text before; the call's id; its slot.
+    pub(super) const TOOL: u32 = 26;
+    /// `turn_end` with the last answer of the history and the results of calls, whose ids are texts before; the reason; the
+    /// turn.
+    pub(super) const TURN_ENDED: u32 = 27;
+    /// The history has one more message, the result of a call that is one text: the call's id, the tool's name and the text are
+    /// texts before; the time.
+    pub(super) const APPEND_TEXT: u32 = 28;
 }
 
 /// What JavaScript has of a run, besides the history that the desk mirrors.
@@ -79,9 +91,18 @@ pub(super) struct Sent {
     /// The arguments of its calls.
     arguments: IdMap<String, RawJson>,
     /// The results of this turn.
-    results: IdMap<String, Rc<ToolResultMessage>>,
+    results: IdMap<OfCall, Rc<ToolResultMessage>>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
+}
+
+/// A result, by the id of its call.
+struct OfCall(Rc<ToolResultMessage>);
+
+impl AsRef<str> for OfCall {
+    fn as_ref(&self) -> &str {
+        &self.0.call_id
+    }
 }
 
 /// The batch in the making.
@@ -147,6 +168,13 @@ impl Outbox {
         self.entry(kind, number, |out| out.put(text));
     }
 
+    /// Texts for the next entry.
+    fn strings<'a>(&mut self, strings: impl IntoIterator<Item = &'a str>) {
+        for string in strings {
+            self.tell(kind::STRING, 0, string);
+        }
+    }
+
     /// An event as it stands.
     #[inline(never)]
     fn plain(&mut self, event: &AgentEvent) {
@@ -165,8 +193,15 @@ impl Outbox {
         });
     }
 
-    pub(super) fn effect(&mut self, slot: SlotId, effect: &str) {
-        self.tell(kind::EFFECT, slot, effect);
+    pub(super) fn effect(&mut self, slot: SlotId, effect: &Effect) {
+        match effect {
+            Effect::Json(json) => self.tell(kind::EFFECT, slot, json),
+            Effect::Http(json) => self.tell(kind::HTTP, slot, json),
+            Effect::Tool(name, call_id) => {
+                self.strings([&**name]);
+                self.tell(kind::TOOL, slot, call_id);
+            }
+        }
     }
 
     pub(super) fn cancel(&mut self, slot: SlotId) {
@@ -212,6 +247,10 @@ impl Outbox {
             AgentMessage::ToolResult(result) if sent.has_result(result) => {
                 self.tell(kind::APPEND_RESULT, 0, &result.call_id);
             }
+            AgentMessage::ToolResult(result) if let Some(text) = result.plain_text() => {
+                self.strings([&*result.call_id, &*result.tool_name, text]);
+                self.entry(kind::APPEND_TEXT, 0, |text| write_u64(result.timestamp, text));
+            }
             _ => self.entry(kind::APPEND, 0, |text| message.write_json(text)),
         }
         sent.note(message);
@@ -235,34 +274,37 @@ impl Outbox {
                 self.mark(kind::MESSAGE_END, 0);
             }
             AgentEvent::ToolCallsProposed { .. } => self.mark(kind::PROPOSED, 0),
-            AgentEvent::ToolExecutionStart { call_id, arguments, .. }
-                if sent.has_arguments(call_id, arguments) =>
-            {
-                self.tell(kind::TOOL_START, 0, call_id);
-            }
+            AgentEvent::ToolExecutionStart { .. } => match sent.own_call(event) {
+                Some(call_id) => self.tell(kind::TOOL_START, 0, call_id),
+                None => self.plain(event),
+            },
             AgentEvent::ToolExecutionEnd { result } => {
                 if sent.has_result(result) {
                     return self.tell(kind::TOOL_END, 0, &result.call_id);
                 }
-                sent.results.insert(result.call_id.clone(), result.clone());
+                sent.keep_result(result);
                 self.plain(event);
             }
             AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
-                let known = message.as_ref().map(|message| sent.has_answer(message));
-                let number = known.map_or(0, |known| if known { 1 } else { 2 });
-                self.entry(kind::TURN_END, number, |text| {
-                    let mut object = ObjectWriter::new(text);
-                    object.field("turnIndex", turn_index).field("reason", reason.as_str());
-                    match message.as_ref().filter(|_| number == 2) {
-                        Some(message) => drop(object.field("message", message)),
-                        None => object.key("message").put("null"),
+                match message {
+                    Some(message) if sent.has_answer(message) => {
+                        self.strings(tool_results.iter().map(|result| &*result.call_id));
+                        self.tell(kind::TURN_ENDED, *turn_index, reason.as_str());
                     }
-                    let mut ids = ListWriter::new(object.key("results"));
-                    tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
-                    ids.end();
-                    object.end();
-                });
-                sent.results = IdMap::default();
+                    _ => self.entry(kind::TURN_END, 0, |text| {
+                        let mut object = ObjectWriter::new(text);
+                        object.field("turnIndex", turn_index).field("reason", reason.as_str());
+                        match message {
+                            Some(message) => drop(object.field("message", message)),
+                            None => drop(object.fill("\"message\":null", &[])),
+                        }
+                        let mut ids = ListWriter::new(object.key("results"));
+                        tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
+                        ids.end();
+                        object.end();
+                    }),
+                }
+                sent.results.clear();
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 let mirror = desk.mirror.borrow();
@@ -295,15 +337,17 @@ impl Outbox {
 
     /// Calls that wait to be announced.
     pub(super) fn starts(&mut self, sent: &Sent, run: &AgentStream) {
-        self.entry(kind::STARTS, 0, |text| {
+        let mut all_own = true;
+        run.each_offered(&mut |event| all_own &= sent.own_call(event).is_some());
+        if all_own {
+            run.each_offered(&mut |event| self.strings(sent.own_call(event)));
+            return self.mark(kind::STARTS, 0);
+        }
+        self.entry(kind::STARTS, 1, |text| {
             let mut list = ListWriter::new(text);
-            run.each_offered(&mut |event| match event {
-                AgentEvent::ToolExecutionStart { call_id, arguments, .. }
-                    if sent.has_arguments(call_id, arguments) =>
-                {
-                    call_id.write_json(list.item());
-                }
-                event => event.write_json(list.item()),
+            run.each_offered(&mut |event| match sent.own_call(event) {
+                Some(call_id) => call_id.write_json(list.item()),
+                None => event.write_json(list.item()),
             });
             list.end();
         });
@@ -317,9 +361,8 @@ impl Outbox {
                 let index = delta.content_index;
                 if sent.call.as_ref().is_none_or(|(at, id)| *at != index || id != call_id) {
                     sent.call = Some((index, call_id.clone()));
-                    self.entry(kind::CALL, index, |text| {
-                        write_list(&[call_id.clone(), tool_name.clone()], text)
-                    });
+                    self.strings([&**call_id]);
+                    self.tell(kind::CALL, index, tool_name);
                 }
                 kind::ARGUMENTS
             }
@@ -341,25 +384,31 @@ impl Sent {
         self.answer.as_ref().is_some_and(|last| Rc::ptr_eq(last, answer))
     }
 
-    fn has_arguments(&self, call_id: &str, arguments: &RawJson) -> bool {
-        self.arguments.get(call_id).is_some_and(|own| own.is_same(arguments))
+    /// The call that starts with the arguments that the model gave it.
+    fn own_call<'a>(&self, event: &'a AgentEvent) -> Option<&'a str> {
+        let AgentEvent::ToolExecutionStart { call_id, arguments, .. } = event else { return None };
+        self.arguments.get(call_id).is_some_and(|own| own.is_same(arguments)).then_some(call_id)
     }
 
     fn has_result(&self, result: &Rc<ToolResultMessage>) -> bool {
         self.results.get(&result.call_id).is_some_and(|sent| Rc::ptr_eq(sent, result))
     }
 
+    fn keep_result(&mut self, result: &Rc<ToolResultMessage>) {
+        self.results.insert(OfCall(result.clone()), result.clone());
+    }
+
     fn note(&mut self, message: &AgentMessage) {
         match message {
             AgentMessage::Assistant(answer) => {
                 self.answer = Some(answer.clone());
-                self.arguments = IdMap::default();
+                self.arguments.clear();
                 for call in answer.tool_calls() {
                     self.arguments.insert(call.call_id.clone(), call.arguments.clone());
                 }
             }
             AgentMessage::ToolResult(result) => {
-                self.results.insert(result.call_id.clone(), result.clone());
+                self.keep_result(result);
             }
             AgentMessage::User(_) | AgentMessage::Custom(_) => {}
         }
@@ -368,23 +417,20 @@ impl Sent {
 
 /// Writes messages as a list: a number is a place in the mirror, anything else is the message itself.
 pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: &mut String) {
-    out.push('[');
+    let mut list = ListWriter::new(out);
     let mut from = 0;
-    for (at, message) in messages.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
+    for message in messages {
         let whole = AgentMessage::from(message.clone());
         let tail = mirror.get(from..).unwrap_or_default();
         match tail.iter().position(|candidate| candidate.is_same(&whole)) {
             Some(found) => {
-                write_u64(u64::try_from(from + found).unwrap_or(0), out);
+                list.place(from + found);
                 from += found + 1;
             }
-            None => message.write_json(out),
+            None => message.write_json(list.item()),
         }
     }
-    out.push(']');
+    list.end();
 }
 
 /// How long a text is in UTF-16: a character is one unit, one of four bytes is two.

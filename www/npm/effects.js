@@ -246,7 +246,7 @@ function quietly(work) {
 async function pump(run, slot, { url, headers, model }, state) {
   const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
-  const response = await fetchIt(url, new RequestInit(headers, body, state));
+  const response = await fetchIt(url, new RequestInit({ ...headers }, body, state));
   if (state.aborted) return quietly(() => response.body?.cancel());
   if (!response.ok) {
     const bytes = await bounded(response);

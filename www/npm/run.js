@@ -121,6 +121,12 @@ export class Driver {
     this.calls = new Map();
     /** @type {any} */
     this.before = undefined;
+    /** Texts for the next entry that is none. @type {string[]} */
+    this.strings = [];
+    /** The last request, and what it was read from. */
+    this.asked = "";
+    /** @type {any} */
+    this.request = undefined;
     /** Whether a batch is being told. */
     this.draining = false;
     /** Whether the engine has more to do when it is told. */
@@ -286,6 +292,7 @@ export class Driver {
   /** What was kept for later. */
   #tellRest() {
     for (let later; (later = this.rest?.shift()); ) {
+      this.strings = later.strings ?? [];
       if (later.event) this.emit(later.event);
       else this.#tellOne(.../** @type {[number, number, string]} */ (later.entry));
     }
@@ -306,9 +313,10 @@ export class Driver {
       const kind = table[batch.i];
       const number = table[batch.i + 1];
       const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
-      const event = LATER.has(kind) ? undefined : this.#take(kind, number, piece);
+      const isLater = LATER.has(kind);
+      const event = isLater ? undefined : this.#take(kind, number, piece);
       if (event) rest.push({ event });
-      else if (LATER.has(kind)) rest.push({ entry: [kind, number, piece] });
+      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.#takeStrings() });
     }
     this.batch = undefined;
   }
@@ -401,11 +409,13 @@ export class Driver {
   #entry(kind, number, piece) {
     const { runId } = this;
     switch (kind) {
+      case KIND.STRING:
+        return void this.strings.push(piece);
       case KIND.CALL: {
-        const [callId, toolName] = JSON.parse(piece);
+        const [callId] = this.#takeStrings();
         const kept = this.arguments.get(callId) ?? { pieces: [], json: undefined };
         this.arguments.set(callId, kept);
-        this.streaming.set(number, { callId, toolName, kept });
+        this.streaming.set(number, { callId, toolName: piece, kept });
         return;
       }
       case KIND.APPEND: {
@@ -414,8 +424,17 @@ export class Driver {
         if (message.role === "tool_result") this.results.set(message.callId, message);
         return void this.log.push(message);
       }
-      case KIND.EFFECT:
-        return begin(this, number, JSON.parse(piece));
+      case KIND.APPEND_TEXT: {
+        const [callId, toolName, text] = this.#takeStrings();
+        const result = { role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError: false, timestamp: Number(piece) };
+        this.results.set(callId, result);
+        return void this.log.push(result);
+      }
+      case KIND.HTTP:
+        if (piece !== this.asked) [this.asked, this.request] = [piece, JSON.parse(piece)];
+        return begin(this, number, this.request);
+      case KIND.TOOL:
+        return begin(this, number, { kind: "tool", name: this.#takeStrings()[0], callId: piece });
       case KIND.CANCEL:
         return this.#cancel(number);
       case KIND.TURN_START:
@@ -432,19 +451,13 @@ export class Driver {
       case KIND.TOOL_START:
         return this.#toolStart(piece);
       case KIND.STARTS:
-        return this.#announce(JSON.parse(piece));
+        return this.#announce(number === 0 ? this.#takeStrings() : JSON.parse(piece));
       case KIND.TOOL_END: {
         const result = this.results.get(piece);
         return { type: "tool_execution_end", runId, callId: piece, toolName: result.toolName, result, isError: result.isError };
       }
-      case KIND.TURN_END: {
-        const { turnIndex, reason, message, results } = JSON.parse(piece);
-        const toolResults = results.map((/** @type {string} */ id) => this.results.get(id));
-        this.results.clear();
-        this.#forgetCalls();
-        this.turn = undefined;
-        return { type: "turn_end", runId, turnIndex, message: number === 1 ? this.answer : message, toolResults, reason };
-      }
+      case KIND.TURN_ENDED:
+        return this.#turnEnd(number, piece, this.answer, this.#takeStrings());
     }
     return this.#rarely(kind, number, piece);
   }
@@ -464,6 +477,12 @@ export class Driver {
         this.#note(event);
         core.note(event);
         return event;
+      }
+      case KIND.EFFECT:
+        return begin(this, number, JSON.parse(piece));
+      case KIND.TURN_END: {
+        const { turnIndex, reason, message, results } = JSON.parse(piece);
+        return this.#turnEnd(turnIndex, reason, message, results);
       }
       case KIND.APPEND_ANSWER:
         return void this.log.push(this.answer);
@@ -490,6 +509,22 @@ export class Driver {
       case KIND.END:
         return this.#finish(piece);
     }
+  }
+
+  /** The texts before an entry. */
+  #takeStrings() {
+    const { strings } = this;
+    this.strings = [];
+    return strings;
+  }
+
+  /** @param {number} turnIndex @param {string} reason @param {any} message @param {string[]} ids of the calls that have results */
+  #turnEnd(turnIndex, reason, message, ids) {
+    const toolResults = ids.map((id) => this.results.get(id));
+    this.results.clear();
+    this.#forgetCalls();
+    this.turn = undefined;
+    return { type: "turn_end", runId: this.runId, turnIndex, message, toolResults, reason };
   }
 
   /** @param {any} event */
@@ -853,11 +888,11 @@ export class Driver {
 
 /**
  * An event to be told, or an entry of a batch to be taken, later.
- * @typedef {{ event?: any, entry?: [number, number, string] }} Later
+ * @typedef {{ event?: any, entry?: [number, number, string], strings?: string[] }} Later
  */
 
 /** Entries that concern others than the listeners: they wait until all before them is told. @type {Set<number>} */
-const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
+const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
 
 /** A timer that keeps no process alive. @param {() => void} work @param {number} ms */
 function later(work, ms) {
