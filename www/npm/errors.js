@@ -107,13 +107,12 @@ export function shownOf(value) {
 
 /**
  * Refuses names that nobody knows.
- * @param {string} where what is said before the name @param {object} given @param {Iterable<string>} known
+ * @param {string} where what is said before the name @param {object} given @param {object} known a list of names, or an object with them
  * @param {Iterable<string>} [likely] names that may be meant
  */
-export function checkNames(where, given, known, likely = known) {
-  const names = new Set(known);
+export function checkNames(where, given, known, likely = Array.isArray(known) ? known : Object.keys(known)) {
   for (const name of Object.keys(given)) {
-    if (!names.has(name)) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely)}`);
+    if (!(Array.isArray(known) ? known.includes(name) : Object.hasOwn(known, name))) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely)}`);
   }
 }
 

@@ -45,7 +45,7 @@ export function openaiResponses(id, options = {}) {
  * read the key. @param {string} id @param {any} [options]
  */
 export function anthropic(id, options = {}) {
-  return wire("anthropic", "anthropic", id, options, ["dangerouslyAllowBrowser"]);
+  return wire("anthropic", "anthropic", id, options, Object.keys(SERVED));
 }
 
 /** Google Gemini. @param {string} id @param {any} [options] */
@@ -75,13 +75,16 @@ function located(id, options) {
   return { ...rest, baseUrl: rest.baseUrl || address, ...(compat && { compat }) };
 }
 
-/** @param {string} provider @param {string} kind @param {string} id @param {any} options @param {string[]} [more] options of this wire alone */
-function wire(provider, kind, id, options, more = []) {
+/** What all wires take. */
+const COMMON = Object.keys(SERVED).filter((name) => name !== "dangerouslyAllowBrowser");
+
+/** @param {string} provider @param {string} kind @param {string} id @param {any} options */
+function wire(provider, kind, id, options, known = COMMON) {
   if (typeof id !== "string" || id === "") throw misuse(`a model needs an id, got ${kindOf(id)}`);
   if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   const owner = `model \`${id}\`: `;
-  checkNames(`${owner}unknown option`, options, [...Object.keys(SERVED).filter((name) => name !== "dangerouslyAllowBrowser"), ...more]);
-  for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[name], shape, owner);
+  checkNames(`${owner}unknown option`, options, known);
+  for (const name of Object.keys(options)) checkShape(name, options[name], SERVED[name], owner);
   const { apiKey, baseUrl, price, compat } = options;
   checkNames(`${owner}unknown \`compat\` switch`, compat ?? {}, SWITCHES);
   if (apiKey !== undefined && typeof apiKey !== "string" && typeof apiKey !== "function") {

@@ -104,8 +104,8 @@ export function checkOptions(options) {
   if (!fits("object", options)) throw misuse(`the options must be an object, got ${kindOf(options)}`);
   if (options.provider && options.id) throw misuse("the options are a model; write new Agent({ model })");
   for (const name of Object.keys(options)) if (Object.hasOwn(ELSEWHERE, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${ELSEWHERE[name]}\`?`);
-  checkNames("unknown option", options, Object.keys(OPTIONS), LIKELY);
-  for (const [name, shape] of Object.entries(OPTIONS)) checkShape(name, options[name], shape);
+  checkNames("unknown option", options, OPTIONS, LIKELY);
+  for (const name of Object.keys(options)) checkShape(name, options[name], OPTIONS[name]);
   if (Array.isArray(options.hooks)) options.hooks.forEach((/** @type {any} */ hooks, /** @type {number} */ i) => checkShape(`hooks[${i}]`, hooks ?? null, HOOKS));
   for (const [name, rule] of Object.entries(options.approval?.rules ?? {})) checkShape(`approval.rules.${name}`, rule, RULES);
 }
@@ -132,8 +132,8 @@ export function checkShape(path, value, shape, owner = "") {
   }
   if (typeof one === "string" || Array.isArray(one)) return;
   const members = /** @type {{ [name: string]: Shape }} */ (one);
-  checkNames(`${owner}unknown option \`${path}.`, value, Object.keys(members));
-  for (const name of Object.keys(members)) checkShape(`${path}.${name}`, value[name], members[name], owner);
+  checkNames(`${owner}unknown option \`${path}.`, value, members);
+  for (const name of Object.keys(value)) checkShape(`${path}.${name}`, value[name], members[name], owner);
 }
 
 /** Whether it is of that kind; members are looked at later. @param {Shape} shape @param {any} value */

@@ -50,7 +50,7 @@ function checkSlips(owner, definition) {
   for (const key of Object.keys(definition)) {
     const ours = /** @type {any} */ (ELSEWHERE)[key];
     const missing = ours && definition[ours] === undefined ? `; did you mean \`${ours}\`?` : "";
-    const meant = missing || (Object.hasOwn(TOOL, key) ? "" : didYouMean(key, Object.keys(TOOL)));
+    const meant = missing || (key === "name" || Object.hasOwn(TOOL, key) ? "" : didYouMean(key, Object.keys(TOOL)));
     if (meant) throw misuse(`${owner}: unknown option \`${key}\`${meant}`);
   }
 }
