@@ -4,12 +4,11 @@
 //! Written here because it is inside what this crate exists for: a chunk of a stream is read in one pass, numbers
 //! keep their text (no float code in the wasm file), and a lone surrogate becomes U+FFFD instead of losing a frame.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
 use crate::id_map::IdMap;
-use crate::text;
+use crate::text::{self, Put};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -535,26 +534,31 @@ pub struct ObjectWriter<'a> {
 
 impl<'a> ObjectWriter<'a> {
     /// Opens the object.
-    #[inline(never)]
     pub fn new(out: &'a mut String) -> Self {
-        out.push('{');
         ObjectWriter { out, empty: true }
     }
 
     /// Writes the key; the caller appends exactly one value to what it gets.
     pub fn key(&mut self, key: &str) -> &mut String {
-        if !self.empty {
-            self.out.push(',');
-        }
+        self.out.push_str(if self.empty { "{\"" } else { ",\"" });
         self.empty = false;
-        write_str(key, self.out);
-        self.out.push(':');
+        write_plain(key, self.out);
+        self.out.push_str("\":");
         self.out
     }
 
     /// A member.
     pub fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
         value.write_json(self.key(key));
+        self
+    }
+
+    /// Members by a template, see [`fill`].
+    #[inline(never)]
+    pub(crate) fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
+        self.out.push_str(if self.empty { "{" } else { "," });
+        self.empty = false;
+        fill(template, values, self.out);
         self
     }
 
@@ -569,25 +573,34 @@ impl<'a> ObjectWriter<'a> {
     /// Closes the object.
     #[inline(never)]
     pub fn end(self) {
-        self.out.push('}');
+        self.out.push_str(if self.empty { "{}" } else { "}" });
     }
 }
 
-/// Appends JSON by a template: each `$` in it becomes the next value as a JSON string, each `#` the next value as it is.
+/// Appends JSON by a template: each `$` in it, which stands in quotes, becomes the next value as a
+/// JSON string has it, each `#` the next value as it is.
 #[inline(never)]
 pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
-    let mut rest = template;
+    let mut from = 0;
     for value in values {
-        let (before, after) = text::split_while(rest, |byte| !matches!(byte, b'$' | b'#'));
-        out.push_str(before);
-        match after.as_bytes().first() {
-            Some(b'$') => write_str(value, out),
-            Some(_) => out.push_str(value),
-            None => return,
+        let mut at = from;
+        let mark = loop {
+            match template.as_bytes().get(at) {
+                Some(b'$') => break true,
+                Some(b'#') => break false,
+                Some(_) => at += 1,
+                None => return out.push_str(template.get(from..).unwrap_or_default()),
+            }
+        };
+        out.push_str(template.get(from..at).unwrap_or_default());
+        if mark {
+            write_plain(value, out);
+        } else {
+            out.push_str(value);
         }
-        rest = after.get(1..).unwrap_or_default();
+        from = at + 1;
     }
-    out.push_str(rest);
+    out.push_str(template.get(from..).unwrap_or_default());
 }
 
 /// Items that were written with a comma before each, as they stand in a list.
@@ -602,14 +615,13 @@ pub(crate) fn truth(flag: bool) -> &'static str {
 
 /// Appends a list.
 pub fn write_list<T: ToJson>(items: &[T], out: &mut String) {
-    out.push('[');
-    for (at, item) in items.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
+    let mut mark = "[";
+    for item in items {
+        out.push_str(mark);
         item.write_json(out);
+        mark = ",";
     }
-    out.push(']');
+    out.push_str(if items.is_empty() { "[]" } else { "]" });
 }
 
 /// The number that a few hex digits are.
@@ -620,46 +632,52 @@ pub(crate) fn hex(digits: &[u8]) -> Option<u32> {
 
 /// Appends a whole number.
 pub fn write_u64(mut n: u64, out: &mut String) {
-    if n < 10 {
-        out.push(char::from(b'0' + u8::try_from(n).unwrap_or(0)));
-        return;
-    }
-    let mut digits = Vec::with_capacity(20);
-    while n > 0 {
-        digits.push(b'0' + u8::try_from(n % 10).unwrap_or(0));
+    let mut digits = [b'0'; 20];
+    let mut from = digits.len();
+    for (at, digit) in digits.iter_mut().enumerate().rev() {
+        *digit += u8::try_from(n % 10).unwrap_or(0);
+        from = at;
         n /= 10;
+        if n == 0 {
+            break;
+        }
     }
-    out.extend(digits.iter().rev().map(|digit| char::from(*digit)));
+    out.push_str(digits.get(from..).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default());
 }
 
 /// Appends a JSON string: quotes, backslashes and control characters escaped, everything else as it is.
 pub fn write_str(text: &str, out: &mut String) {
-    out.push('"');
+    out.push_str("\"");
+    write_plain(text, out);
+    out.push_str("\"");
+}
+
+/// As [`write_str`], without the quotes.
+#[inline(never)]
+fn write_plain(text: &str, out: &mut String) {
     let mut rest = text;
-    while let Some((plain, tail)) = rest.split_at_checked(plain_length(rest.as_bytes())) {
-        if tail.is_empty() {
-            break;
-        }
-        out.push_str(plain);
-        let mut chars = tail.chars();
-        match chars.next() {
-            Some('"') => out.push_str("\\\""),
-            Some('\\') => out.push_str("\\\\"),
-            Some('\n') => out.push_str("\\n"),
-            Some('\r') => out.push_str("\\r"),
-            Some('\t') => out.push_str("\\t"),
-            Some(control) => {
-                let code = u32::from(control);
+    loop {
+        let plain = plain_length(rest.as_bytes());
+        let Some(special) = rest.as_bytes().get(plain) else { break };
+        out.push_str(rest.get(..plain).unwrap_or_default());
+        let escaped = match special {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            control => {
+                let digit = |code: u8| char::from_digit(code.into(), 16).unwrap_or('0');
                 out.push_str("\\u00");
-                out.push(char::from_digit(code >> 4, 16).unwrap_or('0'));
-                out.push(char::from_digit(code & 15, 16).unwrap_or('0'));
+                out.put_char(digit(control >> 4));
+                out.put_char(digit(control & 15));
+                ""
             }
-            None => {}
-        }
-        rest = chars.as_str();
+        };
+        out.push_str(escaped);
+        rest = rest.get(plain + 1..).unwrap_or_default();
     }
     out.push_str(rest);
-    out.push('"');
 }
 
 /// How many plain characters a text begins with: those before a quote, a backslash, a control character or the end of
@@ -684,8 +702,13 @@ fn plain_length(bytes: &[u8]) -> usize {
         }
         at += 8;
     }
-    let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
-    at + tail.iter().take_while(is_plain).count()
+    for byte in tail {
+        if *byte < 0x20 || *byte == b'"' || *byte == b'\\' {
+            break;
+        }
+        at += 1;
+    }
+    at
 }
 
 /// Reads JSON from left to right without building a tree. Every method leaves the reader behind what it read; after
@@ -706,7 +729,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`); `None` at the end.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "what is left of it is a comparison")]
+    #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
         // A plain number comes back in a register, an option would not.
         match self.look() {
@@ -770,9 +794,10 @@ impl<'a> Reader<'a> {
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         let mut is_first = true;
-        while let Some(key) = self.next_key(is_first)? {
+        let mut spare = String::new();
+        while let Some(key) = self.next_key(is_first, &mut spare)? {
             is_first = false;
-            member(self, &key)?;
+            member(self, key)?;
         }
         Ok(())
     }
@@ -794,9 +819,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The key of the next member, its colon read too, and before the first one the bracket; `None` behind the last one.
+    /// A key with an escape is put into `spare`.
     /// One function for all objects: the code of `object` stands in the wasm file once for each use.
     #[inline(never)]
-    fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
+    fn next_key<'k>(&mut self, is_first: bool, spare: &'k mut String) -> Result<Option<&'k str>, JsonError>
+    where
+        'a: 'k,
+    {
         if is_first {
             self.open(b'{', "an object was expected")?;
         }
@@ -807,8 +836,11 @@ impl<'a> Reader<'a> {
             _ => return Err(self.error("a comma or `}` was expected")),
         }
         let key = match self.plain_string() {
-            Some(key) => Cow::Borrowed(key),
-            None => Cow::Owned(self.key()?),
+            Some(key) => key,
+            None => {
+                *spare = self.key()?;
+                spare
+            }
         };
         if self.ahead() != Some(b':') {
             return Err(self.error("a colon was expected"));
@@ -838,24 +870,29 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where there is no string or it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if let Some(plain) = self.plain_string() {
-            return Ok(Some(plain));
-        }
         if self.ahead() != Some(b'"') {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
+        let mut is_whole = true;
         loop {
             let from = self.at;
-            let end = self.plain_end(from);
-            spare.push_str(self.text.get(from..end).unwrap_or_default());
-            self.at = end;
+            self.at = self.plain_end(from);
+            let plain = self.since(from);
             match self.byte() {
                 Some(b'"') => {
                     self.at += 1;
+                    if is_whole {
+                        return Ok(Some(plain));
+                    }
+                    spare.push_str(plain);
                     return Ok(None);
                 }
-                Some(b'\\') => self.escape(spare)?,
+                Some(b'\\') => {
+                    is_whole = false;
+                    spare.push_str(plain);
+                    self.escape(spare)?;
+                }
                 Some(_) => return Err(self.error("a raw control character in a string")),
                 None => return Err(self.error("the text ends inside a string")),
             }
@@ -1038,14 +1075,14 @@ impl<'a> Reader<'a> {
             None => return Err(self.error("the text ends inside a string")),
         };
         self.at += 1;
-        out.push(plain);
+        out.put_char(plain);
         Ok(())
     }
 
     fn unicode_escape(&mut self, out: &mut String) -> Result<(), JsonError> {
         let first = self.four_digits()?;
         if let Some(plain) = char::from_u32(first) {
-            out.push(plain);
+            out.put_char(plain);
             return Ok(());
         }
         let follows = self.byte() == Some(b'\\') && self.byte_at(self.at + 1) == Some(b'u');
@@ -1055,13 +1092,13 @@ impl<'a> Reader<'a> {
             let second = self.four_digits()?;
             if (0xdc00..0xe000).contains(&second) {
                 let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+                out.put_char(char::from_u32(code).unwrap_or('\u{fffd}'));
                 return Ok(());
             }
             self.at = before;
         }
         self.mended = true;
-        out.push('\u{fffd}');
+        out.put_char('\u{fffd}');
         Ok(())
     }
 
@@ -1256,7 +1293,7 @@ mod tests {
     #[test]
     fn a_template_gets_its_values_in_order() {
         let mut out = String::new();
-        fill("{\"a\":$,\"b\":[#]}", &["x\"$#", listed(",1,2"), "more"], &mut out);
+        fill("{\"a\":\"$\",\"b\":[#]}", &["x\"$#", listed(",1,2"), "more"], &mut out);
         assert_eq!(out, "{\"a\":\"x\\\"$#\",\"b\":[1,2]}");
     }
 

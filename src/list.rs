@@ -10,18 +10,14 @@ pub(crate) struct ListWriter<'a> {
 }
 
 impl<'a> ListWriter<'a> {
-    #[inline(never)]
     pub(crate) fn new(out: &'a mut String) -> Self {
-        out.push('[');
         ListWriter { out, empty: true }
     }
 
     /// The caller appends exactly one value to what it gets.
     #[inline(never)]
     pub(crate) fn item(&mut self) -> &mut String {
-        if !self.empty {
-            self.out.push(',');
-        }
+        self.out.push_str(if self.empty { "[" } else { "," });
         self.empty = false;
         self.out
     }
@@ -32,7 +28,7 @@ impl<'a> ListWriter<'a> {
 
     #[inline(never)]
     pub(crate) fn end(self) {
-        self.out.push(']');
+        self.out.push_str(if self.empty { "[]" } else { "]" });
     }
 }
 

@@ -1,9 +1,10 @@
 //! Messages: what stands in the history. The JSON form is that of the npm package, field for field.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::error::ErrorInfo;
-use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
+use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json, truth};
 use crate::price::{Cost, read_cost, write_cost};
 use crate::text;
 
@@ -446,10 +447,18 @@ impl From<LlmMessage> for AgentMessage {
 
 /// All text of some blocks, joined.
 pub fn text_of(content: &[ContentBlock]) -> String {
-    let mut all = String::new();
+    text_in(content).into_owned()
+}
+
+/// As [`text_of`], copied only where it is in pieces.
+#[inline(never)]
+pub(crate) fn text_in(content: &[ContentBlock]) -> Cow<'_, str> {
+    let mut all = Cow::Borrowed("");
     for block in content {
-        if let ContentBlock::Text(block) = block {
-            all.push_str(&block.text);
+        match block {
+            ContentBlock::Text(block) if all.is_empty() => all = Cow::Borrowed(&block.text),
+            ContentBlock::Text(block) => all.to_mut().push_str(&block.text),
+            _ => {}
         }
     }
     all
@@ -489,11 +498,11 @@ impl ToJson for ContentBlock {
         let mut object = ObjectWriter::new(out);
         match self {
             ContentBlock::Text(block) => {
-                object.field("type", "text").field("text", &block.text);
+                object.fill(r#""type":"text","text":"$""#, &[&block.text]);
                 object.optional("signature", &block.signature);
             }
             ContentBlock::Thinking(block) => {
-                object.field("type", "thinking").field("thinking", &block.thinking);
+                object.fill(r#""type":"thinking","thinking":"$""#, &[&block.thinking]);
                 object.optional("signature", &block.signature);
                 if block.redacted {
                     object.field("redacted", &true);
@@ -501,21 +510,23 @@ impl ToJson for ContentBlock {
             }
             ContentBlock::ToolCall(call) => write_call(call, &mut object),
             ContentBlock::Image(image) => {
-                object.field("type", "image").field("mimeType", &image.mime_type).field("data", &image.data);
+                let template = r#""type":"image","mimeType":"$","data":"$""#;
+                object.fill(template, &[&image.mime_type, &image.data]);
             }
             ContentBlock::File(file) => {
-                object.field("type", "file").field("mimeType", &file.mime_type).field("data", &file.data);
-                object.optional("name", &file.name);
+                let template = r#""type":"file","mimeType":"$","data":"$""#;
+                object.fill(template, &[&file.mime_type, &file.data]).optional("name", &file.name);
             }
-            ContentBlock::Raw(data) => _ = object.field("type", "raw").field("data", data),
+            ContentBlock::Raw(data) => drop(object.fill(r#""type":"raw","data":#"#, &[data.as_str()])),
         }
         object.end();
     }
 }
 
 fn write_call(call: &ToolCallBlock, object: &mut ObjectWriter<'_>) {
-    object.field("type", "tool_call").field("callId", &call.call_id).field("toolName", &call.tool_name);
-    object.field("arguments", &call.arguments).optional("metadata", &call.metadata);
+    let template = r#""type":"tool_call","callId":"$","toolName":"$","arguments":#"#;
+    object.fill(template, &[&call.call_id, &call.tool_name, call.arguments.as_str()]);
+    object.optional("metadata", &call.metadata);
 }
 
 impl ToJson for ToolCallBlock {
@@ -607,7 +618,8 @@ fn timestamp(value: &Value) -> u64 {
 impl ToJson for UserMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        object.field("role", "user").field("content", &self.content).field("timestamp", &self.timestamp);
+        object.fill(r#""role":"user""#, &[]).field("content", &self.content);
+        object.field("timestamp", &self.timestamp);
         object.end();
     }
 }
@@ -624,9 +636,11 @@ impl FromJson for UserMessage {
 impl ToJson for AssistantMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        object.field("role", "assistant").field("content", &self.content);
-        object.field("provider", &self.provider).field("model", &self.model).field("usage", &self.usage);
-        object.field("stopReason", self.stop_reason.as_str()).optional("error", &self.error);
+        object.fill(r#""role":"assistant""#, &[]).field("content", &self.content);
+        object
+            .fill(r#""provider":"$","model":"$""#, &[&self.provider, &self.model])
+            .field("usage", &self.usage);
+        object.fill(r#""stopReason":"$""#, &[self.stop_reason.as_str()]).optional("error", &self.error);
         object.field("timestamp", &self.timestamp);
         object.end();
     }
@@ -665,10 +679,13 @@ impl FromJson for AssistantMessage {
 impl ToJson for ToolResultMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        object.field("role", "tool_result").field("callId", &self.call_id).field("toolName", &self.tool_name);
+        let template = r#""role":"tool_result","callId":"$","toolName":"$""#;
+        object.fill(template, &[&self.call_id, &self.tool_name]);
         object.field("content", &self.content).optional("details", &self.details);
-        object.field("isError", &self.is_error);
-        object.optional("cause", &self.cause.map(|cause| cause.as_str().to_owned()));
+        object.fill(r#""isError":#"#, &[truth(self.is_error)]);
+        if let Some(cause) = self.cause {
+            object.field("cause", cause.as_str());
+        }
         object.field("timestamp", &self.timestamp);
         object.end();
     }
@@ -693,7 +710,7 @@ impl FromJson for ToolResultMessage {
 impl ToJson for CustomMessage {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        object.field("role", "custom").field("kind", &self.kind).field("data", &self.data);
+        object.fill(r#""role":"custom","kind":"$","data":#"#, &[&self.kind, self.data.as_str()]);
         object.field("timestamp", &self.timestamp);
         object.end();
     }

@@ -63,7 +63,7 @@ pub(crate) fn write_cost(cost: Cost, out: &mut String) {
     let mut digits = String::new();
     // The one in front keeps the zeros.
     write_u64(ONE + rest, &mut digits);
-    out.push('.');
+    out.push_str(".");
     out.push_str(digits.get(1..).unwrap_or_default().trim_end_matches('0'));
 }
 

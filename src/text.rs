@@ -80,15 +80,22 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
     tail == other_tail && words.len() == other_words.len() && words.iter().zip(other_words).all(same)
 }
 
-/// Appending without a copy of the code for it at every place.
+/// Appending without a copy of the code for it at every place. Where nothing is appended in another way, the standard
+/// library's appending is one function and not two: `String::push` would be the second that makes room.
 pub(crate) trait Put {
     fn put(&mut self, text: &str);
+    fn put_char(&mut self, c: char);
 }
 
 impl Put for String {
     #[inline(never)]
     fn put(&mut self, text: &str) {
         self.push_str(text);
+    }
+
+    #[inline(never)]
+    fn put_char(&mut self, c: char) {
+        self.push_str(c.encode_utf8(&mut [0; 4]));
     }
 }
 

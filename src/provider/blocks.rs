@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use crate::json::{JsonError, RawJson, Reader, hex};
 use crate::stream::AssistantMessageEvent as Event;
+use crate::text::Put;
 
 /// A piece of text as it stands in a JSON string, with what UTF-8 cannot hold: a lone half of a character at its
 /// ends. The half itself stands in the text as U+FFFD.
@@ -236,7 +237,7 @@ impl Blocks {
                 Some((char::from_u32(code)?, rest))
             });
             let (character, after) = whole.unwrap_or(('\u{fffd}', rest));
-            joined.push(character);
+            joined.put_char(character);
             rest = after;
         }
         if let Some(high) = high {

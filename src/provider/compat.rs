@@ -359,7 +359,7 @@ fn listed(words: &str) -> String {
     for word in words.split(' ') {
         list.push_str(" `");
         list.push_str(word);
-        list.push('`');
+        list.push_str("`");
     }
     list
 }

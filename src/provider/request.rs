@@ -90,7 +90,7 @@ impl<'a> Body<'a> {
 
     /// A field that is a text.
     pub(super) fn text(&mut self, key: &str, text: &str) {
-        self.fill(key, "$", &[text]);
+        self.fill(key, "\"$\"", &[text]);
     }
 
     /// A field that is written already.
@@ -214,12 +214,13 @@ pub(super) fn effort(reasoning: &Reasoning) -> &str {
 }
 
 /// An id that a server takes, made of ours alone, so that call and result always agree: ours where it fits, else what
-/// fits of it and a digest.
+/// fits of it and a digest. What is usual may say nothing of characters beyond ASCII but one thing of them all.
 pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bool) -> Cow<'_, str> {
-    if !call_id.is_empty() && call_id.len() <= longest && call_id.chars().all(is_usual) {
+    if !call_id.is_empty() && call_id.len() <= longest && call_id.bytes().all(|byte| is_usual(byte.into())) {
         return Cow::Borrowed(call_id);
     }
-    let mut id: String = call_id.chars().take(25).map(|c| if is_usual(c) { c } else { '_' }).collect();
+    let mut id = String::new();
+    call_id.chars().take(25).for_each(|c| id.put_char(if is_usual(c) { c } else { '_' }));
     id.put("_");
     id.put(&digest(call_id, 11));
     Cow::Owned(id)
@@ -232,10 +233,10 @@ pub(super) fn is_plain(c: char) -> bool {
 
 /// Letters and digits made of a text.
 pub(super) fn digest(text: &str, length: usize) -> String {
-    in_digits(hash(text), &ALPHANUMERIC, length)
+    in_digits(hash(text), ALPHANUMERIC, length)
 }
 
-const ALPHANUMERIC: [u8; 62] = *b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ALPHANUMERIC: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// FNV-1a, stirred once more so that all digits depend on all bytes.
 fn hash(text: &str) -> u64 {
@@ -248,11 +249,11 @@ fn hash(text: &str) -> u64 {
     state ^ (state >> 33)
 }
 
-fn in_digits(mut number: u64, digits: &[u8; 62], length: usize) -> String {
+fn in_digits(mut number: u64, digits: &str, length: usize) -> String {
     let mut text = String::with_capacity(length);
     for _ in 0..length {
         let at = usize::try_from(number % 62).unwrap_or(0);
-        text.push(digits.get(at).copied().map_or('0', char::from));
+        text.put(digits.get(at..=at).unwrap_or("0"));
         number /= 62;
     }
     text
@@ -331,7 +332,10 @@ pub(super) fn most(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
 }
 
 /// The text and the pictures of a tool's result, for wires that have no mark for errors.
-pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlock>) {
+pub(super) fn told_result(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
+    if let ([ContentBlock::Text(block)], false) = (message.content.as_slice(), message.is_error) {
+        return (Cow::Borrowed(&block.text), Vec::new());
+    }
     let (mut text, mut pictures) = (String::new(), Vec::new());
     for block in &message.content {
         match block {
@@ -347,9 +351,9 @@ pub(super) fn told_result(message: &ToolResultMessage) -> (String, Vec<&ImageBlo
     }
     let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     if message.is_error && !is_marked {
-        text.insert_str(0, "error: ");
+        text = ["error: ", &text].concat();
     }
-    (text, pictures)
+    (Cow::Owned(text), pictures)
 }
 
 /// A picture or file as an address.
@@ -399,7 +403,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
         bits += 6;
         if bits >= 8 {
             bits -= 8;
-            bytes.extend(u8::try_from(held >> bits & 0xff));
+            bytes.push(u8::try_from(held >> bits & 0xff).unwrap_or(0));
         }
     }
     Some(bytes)

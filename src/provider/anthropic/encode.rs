@@ -21,7 +21,7 @@ const LONG_CACHE: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
-    tool: r#"{"name":$,"description":$,"input_schema":##}"#,
+    tool: r#"{"name":"$","description":"$","input_schema":##}"#,
     strict: ["", ",\"strict\":true"],
 };
 
@@ -91,7 +91,7 @@ impl Encoder {
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
         if !request.system_prompt.is_empty() {
-            body.fill("system", r#"[{"type":"text","text":$#}]"#, &[&request.system_prompt, cache]);
+            body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&request.system_prompt, cache]);
         }
         if let Some(out) = body.key("messages") {
             write_all(&self.history.carried(), self.history.text(), cache, out);
@@ -125,7 +125,7 @@ impl Thinking {
             Thinking::Budget(tokens) => {
                 body.fill("thinking", r#"{"type":"enabled","budget_tokens":#}"#, &[&text::number(*tokens)]);
             }
-            Thinking::Off(word) => body.fill("thinking", "{\"type\":$}", &[word]),
+            Thinking::Off(word) => body.fill("thinking", "{\"type\":\"$\"}", &[word]),
             Thinking::Least | Thinking::Unsaid => {}
         }
     }
@@ -242,7 +242,7 @@ fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool,
             body.fill("tool_choice", "{\"type\":\"any\"#}", &[single]);
         }
         Some(ToolChoice::Tool(name)) if !is_free => {
-            body.fill("tool_choice", "{\"type\":\"tool\",\"name\":$#}", &[name, single]);
+            body.fill("tool_choice", "{\"type\":\"tool\",\"name\":\"$\"#}", &[name, single]);
         }
         None if !is_single => {}
         _ => body.fill("tool_choice", "{\"type\":\"auto\"#}", &[single]),
@@ -259,9 +259,9 @@ fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>
     let schema = request.output.as_ref().map_or("", RawJson::as_str);
     let template = match (word, schema) {
         ("", "") => return,
-        (_, "") => "{\"effort\":$}",
+        (_, "") => "{\"effort\":\"$\"}",
         ("", _) => r#"{"format":{"type":"json_schema","schema":##}}"#,
-        _ => r#"{"effort":$,"format":{"type":"json_schema","schema":#}}"#,
+        _ => r#"{"effort":"$","format":{"type":"json_schema","schema":#}}"#,
     };
     body.fill("output_config", template, &[word, schema]);
 }

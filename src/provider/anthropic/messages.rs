@@ -97,10 +97,10 @@ impl Scribe<'_> {
                     // Without a signature it was cut.
                     if let Some(signature) = block.signature.as_deref().filter(|text| !text.is_empty()) {
                         let (template, values) = if block.redacted {
-                            (r#"{"type":"redacted_thinking","data":$}"#, [signature, ""])
+                            (r#"{"type":"redacted_thinking","data":"$"}"#, [signature, ""])
                         } else {
                             (
-                                r#"{"type":"thinking","thinking":$,"signature":$}"#,
+                                r#"{"type":"thinking","thinking":"$","signature":"$"}"#,
                                 [&*block.thinking, signature],
                             )
                         };
@@ -110,7 +110,7 @@ impl Scribe<'_> {
                 ContentBlock::ToolCall(call) => {
                     let name = fitting_id(&call.tool_name, 128, is_plain);
                     let values = [&*wire_id(&call.call_id), &name, call.arguments.as_str()];
-                    fill(r#"{"type":"tool_use","id":$,"name":$,"input":#}"#, &values, &mut list);
+                    fill(r#"{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut list);
                 }
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
                     list.put(data.as_str());
@@ -176,7 +176,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
 
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
     carried.open(out);
-    fill(r#"{"type":"tool_result","tool_use_id":$"#, &[&wire_id(&message.call_id)], out);
+    fill(r#"{"type":"tool_result","tool_use_id":"$""#, &[&wire_id(&message.call_id)], out);
     if message.is_error {
         out.put(",\"is_error\":true");
     }
@@ -212,7 +212,7 @@ fn write_text(text: &str, out: &mut String) {
 
 /// A text with the citations that its signature holds.
 fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
-    fill("{\"type\":\"text\",\"text\":$", &[text], out);
+    fill("{\"type\":\"text\",\"text\":\"$\"", &[text], out);
     let signature = signature.and_then(|signature| Value::parse(signature).ok());
     if let Some(citations) = signature.as_ref().and_then(|signature| signature.get("citations")) {
         fill(",\"citations\":#", &[&citations.to_json()], out);
@@ -222,7 +222,7 @@ fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
 
 fn write_image(image: &ImageBlock, out: &mut String) {
     let values = [&*image.mime_type, &image.data];
-    fill(r#"{"type":"image","source":{"type":"base64","media_type":$,"data":$}}"#, &values, out);
+    fill(r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#, &values, out);
 }
 
 /// Documents are PDF or plain text.
@@ -235,9 +235,9 @@ fn write_file(file: &FileBlock, out: &mut String) {
         Some(text) => ["text", "text/plain", text],
         None => ["base64", &file.mime_type, &file.data],
     };
-    fill(r#"{"type":"document","source":{"type":$,"media_type":$,"data":$}"#, &values, out);
+    fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
     if let Some(name) = &file.name {
-        fill(",\"title\":$", &[name], out);
+        fill(",\"title\":\"$\"", &[name], out);
     }
     out.put("}");
 }

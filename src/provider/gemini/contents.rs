@@ -102,11 +102,11 @@ impl Scribe<'_> {
         carried.is_open = true;
         out.put("{\"functionResponse\":{");
         if let Some((_, id)) = carried.calls.iter().find(|(call_id, _)| *call_id == message.call_id) {
-            fill("\"id\":$,", &[id], out);
+            fill("\"id\":\"$\",", &[id], out);
         }
         let name = fitting_id(&message.tool_name, 64, is_usual);
         let key = if message.is_error { "error" } else { "result" };
-        fill("\"name\":$,\"response\":{$:$}", &[&name, key, &message.text()], out);
+        fill("\"name\":\"$\",\"response\":{\"$\":\"$\"}", &[&name, key, &message.text()], out);
         let mut parts = String::new();
         for picture in told_result(message).1 {
             write_data(&picture.mime_type, &picture.data, &mut parts);
@@ -150,33 +150,33 @@ fn is_usual(c: char) -> bool {
 /// Contents without parts are refused.
 fn write_content(role: &str, parts: &str, out: &mut String) {
     if !parts.is_empty() {
-        fill(r#",{"role":$,"parts":[#]}"#, &[role, listed(parts)], out);
+        fill(r#",{"role":"$","parts":[#]}"#, &[role, listed(parts)], out);
     }
 }
 
 fn write_text(text: &str, signature: Option<&str>, is_thought: bool, out: &mut String) {
-    fill(",{\"text\":$#", &[text, if is_thought { ",\"thought\":true" } else { "" }], out);
+    fill(",{\"text\":\"$\"#", &[text, if is_thought { ",\"thought\":true" } else { "" }], out);
     sign(signature, out);
 }
 
 fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, out: &mut String) {
     out.put(",{\"functionCall\":{");
     if let Some(id) = id {
-        fill("\"id\":$,", &[id], out);
+        fill("\"id\":\"$\",", &[id], out);
     }
     let name = fitting_id(&call.tool_name, 64, is_usual);
-    fill("\"name\":$,\"args\":#}", &[&name, call.arguments.as_str()], out);
+    fill("\"name\":\"$\",\"args\":#}", &[&name, call.arguments.as_str()], out);
     sign(signature, out);
 }
 
 /// The end of a part.
 fn sign(signature: Option<&str>, out: &mut String) {
     if let Some(signature) = signature {
-        fill(",\"thoughtSignature\":$", &[signature], out);
+        fill(",\"thoughtSignature\":\"$\"", &[signature], out);
     }
     out.put("}");
 }
 
 fn write_data(mime_type: &str, data: &str, out: &mut String) {
-    fill(r#",{"inlineData":{"mimeType":$,"data":$}}"#, &[mime_type, data], out);
+    fill(r#",{"inlineData":{"mimeType":"$","data":"$"}}"#, &[mime_type, data], out);
 }

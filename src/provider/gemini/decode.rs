@@ -233,7 +233,7 @@ impl Answer {
         let mut members = String::new();
         for (key, value) in [("id", &id), ("thoughtSignature", &signature)] {
             if !value.is_empty() {
-                fill(",$:$", &[key, value], &mut members);
+                fill(",\"$\":\"$\"", &[key, value], &mut members);
             }
         }
         let metadata = RawJson::object_of(&members);

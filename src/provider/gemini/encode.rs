@@ -15,7 +15,7 @@ use super::contents::{Scribe, write_all};
 
 const TOOLS: ToolForm = ToolForm {
     list: r#"[{"functionDeclarations":[#]}]"#,
-    tool: r#"{"name":$,"description":$,"parametersJsonSchema":#}"#,
+    tool: r#"{"name":"$","description":"$","parametersJsonSchema":#}"#,
     strict: ["", ""],
 };
 
@@ -71,7 +71,7 @@ impl Encoder {
         let mut text = self.history.room(&request.system_prompt);
         let mut body = Body::of(&mut text, &own);
         if !request.system_prompt.is_empty() && !is_cached {
-            body.fill("systemInstruction", r#"{"parts":[{"text":$}]}"#, &[&request.system_prompt]);
+            body.fill("systemInstruction", r#"{"parts":[{"text":"$"}]}"#, &[&request.system_prompt]);
         }
         if let Some(out) = body.key("contents") {
             write_all(self.history.carried(), self.history.text(), out);
@@ -129,7 +129,7 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             "medium" => "MEDIUM",
             _ => "HIGH",
         };
-        let template = r#"{"includeThoughts":#,"thinkingLevel":$}"#;
+        let template = r#"{"includeThoughts":#,"thinkingLevel":"$"}"#;
         config.fill("thinkingConfig", template, &[truth(!is_off), level]);
     } else if version >= Some((2, 5)) {
         let budget = match (reasoning, word) {
@@ -159,8 +159,8 @@ fn write_choice(choice: &ToolChoice, body: &mut Body<'_>) {
         ToolChoice::Tool(name) => ("ANY", name.as_str()),
     };
     let template = match choice {
-        ToolChoice::Tool(_) => r#"{"functionCallingConfig":{"mode":$,"allowedFunctionNames":[$]}}"#,
-        _ => r#"{"functionCallingConfig":{"mode":$}}"#,
+        ToolChoice::Tool(_) => r#"{"functionCallingConfig":{"mode":"$","allowedFunctionNames":["$"]}}"#,
+        _ => r#"{"functionCallingConfig":{"mode":"$"}}"#,
     };
     body.fill("toolConfig", template, &[mode, name]);
 }

@@ -102,7 +102,7 @@ impl PartialArguments {
         while self.open.len() > left
             && let Some(level) = self.open.pop()
         {
-            out.push(if level.is_list { ']' } else { '}' });
+            out.put(if level.is_list { "]" } else { "}" });
         }
     }
 
@@ -130,7 +130,7 @@ impl PartialArguments {
     /// Opens a container for a step.
     fn enter(&mut self, step: Option<&Step>, out: &mut String) {
         let is_list = matches!(step, Some(Step::Index(_))) && !self.open.is_empty();
-        out.push(if is_list { '[' } else { '{' });
+        out.put(if is_list { "[" } else { "{" });
         self.open.push(Level { is_list, count: 0, keys: Vec::new(), last: None });
     }
 }

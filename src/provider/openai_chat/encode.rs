@@ -19,7 +19,7 @@ const AZURE_MODELS: &str = "api-version=2024-05-01-preview";
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
-    tool: r#"{"type":"function","function":{"name":$,"description":$,"parameters":##}}"#,
+    tool: r#"{"type":"function","function":{"name":"$","description":"$","parameters":##}}"#,
     strict: ["", ",\"strict\":true"],
 };
 
@@ -112,7 +112,7 @@ impl Encoder {
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
         let is_free = thinks && self.compat.reasoning == ReasoningStyle::DeepSeek;
-        let named = r#"{"type":"function","function":{"name":$}}"#;
+        let named = r#"{"type":"function","function":{"name":"$"}}"#;
         openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
 
@@ -142,10 +142,10 @@ impl Encoder {
             ReasoningStyle::OpenRouter => match budget {
                 Some(tokens) => body.fill("reasoning", "{\"max_tokens\":#}", &[&tokens]),
                 None if is_off => body.raw("reasoning", "{\"enabled\":false}"),
-                None => body.fill("reasoning", "{\"effort\":$}", &[word]),
+                None => body.fill("reasoning", "{\"effort\":\"$\"}", &[word]),
             },
             ReasoningStyle::DeepSeek => {
-                body.fill("thinking", "{\"type\":$}", &[kind]);
+                body.fill("thinking", "{\"type\":\"$\"}", &[kind]);
                 let word = match word {
                     "minimal" => "low",
                     "medium" => "high",
@@ -155,7 +155,7 @@ impl Encoder {
                     body.text("reasoning_effort", word);
                 }
             }
-            ReasoningStyle::Thinking => body.fill("thinking", "{\"type\":$}", &[kind]),
+            ReasoningStyle::Thinking => body.fill("thinking", "{\"type\":\"$\"}", &[kind]),
             ReasoningStyle::EnableThinking => {
                 body.raw("enable_thinking", thinks);
                 if let Some(tokens) = budget {
@@ -166,7 +166,7 @@ impl Encoder {
                 let template = if is_off {
                     "{\"enable_thinking\":#}"
                 } else {
-                    "{\"enable_thinking\":#,\"reasoning_effort\":$}"
+                    "{\"enable_thinking\":#,\"reasoning_effort\":\"$\"}"
                 };
                 body.fill("chat_template_kwargs", template, &[thinks, word]);
             }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
+use crate::list::ListWriter;
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage, UserMessage, text_of,
+    ToolResultMessage, UserMessage, text_in,
 };
 use crate::text::{Put, contains};
 
@@ -64,9 +65,9 @@ impl Scribe<'_> {
         let is_developer = self.compat.developer_role && is_reasoning_model(self.model);
         let caches = self.caches && self.compat.cache_control && self.model.starts_with("anthropic/");
         let template = if caches {
-            r#"{"role":$,"content":[{"type":"text","text":$,"cache_control":{"type":"ephemeral"}}]}"#
+            r#"{"role":"$","content":[{"type":"text","text":"$","cache_control":{"type":"ephemeral"}}]}"#
         } else {
-            r#"{"role":$,"content":$}"#
+            r#"{"role":"$","content":"$"}"#
         };
         fill(template, &[if is_developer { "developer" } else { "system" }, text], out);
     }
@@ -81,7 +82,7 @@ impl Scribe<'_> {
         match message.content.as_slice() {
             // Servers of text models know no lists.
             [ContentBlock::Text(block)] if pictures.is_empty() => {
-                fill(r#",{"role":"user","content":$}"#, &[&block.text], out);
+                fill(r#",{"role":"user","content":"$"}"#, &[&block.text], out);
             }
             blocks => {
                 let mut parts = pictures;
@@ -97,12 +98,9 @@ impl Scribe<'_> {
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model;
-        let text = text_of(&message.content);
-        let mut calls = String::new();
-        for call in message.tool_calls() {
-            self.write_call(call, is_same_model, &mut calls);
-        }
-        if text.is_empty() && calls.is_empty() {
+        let text = text_in(&message.content);
+        let has_calls = message.tool_calls().next().is_some();
+        if text.is_empty() && !has_calls {
             return;
         }
         self.write_pictures(carried, out);
@@ -115,12 +113,10 @@ impl Scribe<'_> {
             _ => write_str(&text, out),
         }
         match self.compat.replay {
-            Replay::ReasoningContent
-                if self.takes_reasoning() && !(thinking.is_empty() && calls.is_empty()) =>
-            {
-                fill(",\"reasoning_content\":$", &[&thinking], out);
+            Replay::ReasoningContent if self.takes_reasoning() && (has_calls || !thinking.is_empty()) => {
+                fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
             }
-            Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":$", &[&thinking], out),
+            Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":\"$\"", &[&thinking], out),
             Replay::Details if is_same_model => {
                 if let Some(details) = details_of(message) {
                     fill(",\"reasoning_details\":#", &[&details.to_json()], out);
@@ -128,8 +124,11 @@ impl Scribe<'_> {
             }
             _ => {}
         }
-        if !calls.is_empty() {
-            fill(",\"tool_calls\":[#]", &[listed(&calls)], out);
+        if has_calls {
+            out.put(",\"tool_calls\":");
+            let mut calls = ListWriter::new(out);
+            message.tool_calls().for_each(|call| self.write_call(call, is_same_model, calls.item()));
+            calls.end();
         }
         out.put("}");
     }
@@ -137,7 +136,7 @@ impl Scribe<'_> {
     fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
         let id = wire_id(&call.call_id, self.compat.tool_ids);
         let name = fitting_name(&call.tool_name);
-        let template = r#",{"id":$,"type":"function","function":{"name":$,"arguments":$}"#;
+        let template = r#"{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
         fill(template, &[&id, &name, call.arguments.as_str()], out);
         let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
         if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
@@ -149,14 +148,14 @@ impl Scribe<'_> {
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
         let (mut text, pictures) = told_result(message);
         if text.is_empty() && !pictures.is_empty() {
-            text.put("(see the attached image)");
+            text = "(see the attached image)".into();
         }
         let id = wire_id(&message.call_id, self.compat.tool_ids);
-        fill(",{\"role\":\"tool\",\"tool_call_id\":$", &[&id], out);
+        fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
         if self.compat.tool_result_name {
-            fill(",\"name\":$", &[&fitting_name(&message.tool_name)], out);
+            fill(",\"name\":\"$\"", &[&fitting_name(&message.tool_name)], out);
         }
-        fill(",\"content\":$}", &[&text], out);
+        fill(",\"content\":\"$\"}", &[&text], out);
         carried.is_open = true;
         // Kept for the user message behind the results.
         if !pictures.is_empty() {
@@ -214,12 +213,12 @@ fn write_part(block: &ContentBlock, out: &mut String) {
 }
 
 fn write_text_part(text: &str, out: &mut String) {
-    fill(r#"{"type":"text","text":$}"#, &[text], out);
+    fill(r#"{"type":"text","text":"$"}"#, &[text], out);
 }
 
 fn write_image_part(image: &ImageBlock, out: &mut String) {
     let url = data_url(&image.mime_type, &image.data);
-    fill(r#"{"type":"image_url","image_url":{"url":$}}"#, &[&url], out);
+    fill(r#"{"type":"image_url","image_url":{"url":"$"}}"#, &[&url], out);
 }
 
 fn write_file_part(file: &FileBlock, out: &mut String) {
@@ -233,10 +232,10 @@ fn write_file_part(file: &FileBlock, out: &mut String) {
         "audio/mpeg" | "audio/mp3" => "mp3",
         _ => {
             let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.mime_type, &file.data));
-            return fill(r#"{"type":"file","file":{"filename":$,"file_data":$}}"#, &[name, &url], out);
+            return fill(r#"{"type":"file","file":{"filename":"$","file_data":"$"}}"#, &[name, &url], out);
         }
     };
-    fill(r#"{"type":"input_audio","input_audio":{"data":$,"format":$}}"#, &[&file.data, format], out);
+    fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);
 }
 
 fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
@@ -251,7 +250,7 @@ fn thinking_of(message: &AssistantMessage) -> String {
 }
 
 fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
-    fill(r#"[{"type":"thinking","thinking":[{"type":"text","text":$}]}"#, &[thinking], out);
+    fill(r#"[{"type":"thinking","thinking":[{"type":"text","text":"$"}]}"#, &[thinking], out);
     if !text.is_empty() {
         out.put(",");
         write_text_part(text, out);

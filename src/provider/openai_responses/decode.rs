@@ -373,7 +373,7 @@ impl Answer {
         let told = item.told;
         let mut members = String::new();
         if let Some(id) = value.text_at("id") {
-            fill(",\"item_id\":$", &[id], &mut members);
+            fill(",\"item_id\":\"$\"", &[id], &mut members);
         }
         if item.kind == ItemKind::CustomCall {
             members.put(",\"custom\":true");
@@ -505,7 +505,7 @@ fn signature_of_message(value: &Value) -> String {
         return String::new();
     };
     let mut text = String::new();
-    fill("{\"phase\":$}", &[phase], &mut text);
+    fill("{\"phase\":\"$\"}", &[phase], &mut text);
     text
 }
 

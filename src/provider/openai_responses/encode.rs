@@ -14,7 +14,7 @@ use super::items::Scribe;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
-    tool: r#"{"type":"function","name":$,"description":$,"parameters":#,"strict":#}"#,
+    tool: r#"{"type":"function","name":"$","description":"$","parameters":#,"strict":#}"#,
     // Here a tool is strict unless the request says otherwise.
     strict: ["false", "true"],
 };
@@ -72,7 +72,7 @@ impl Encoder {
         body.fill("input", "[#]", &[listed(self.history.text())]);
         if !request.tools.is_empty() {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
-            let named = r#"{"type":"function","name":$}"#;
+            let named = r#"{"type":"function","name":"$"}"#;
             openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
         most(options.max_tokens, "max_output_tokens", &mut body);
@@ -84,7 +84,7 @@ impl Encoder {
         {
             let word = effort(reasoning);
             let summary = if matches!(word, "off" | "none") { "" } else { ",\"summary\":\"auto\"" };
-            body.fill("reasoning", "{\"effort\":$#}", &[known_effort(word, &request.model), summary]);
+            body.fill("reasoning", "{\"effort\":\"$\"#}", &[known_effort(word, &request.model), summary]);
         }
         if let Some(schema) = &request.output {
             let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;

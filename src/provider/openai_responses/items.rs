@@ -94,7 +94,7 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
     }
     out.put(",{\"type\":\"reasoning\"");
     for (key, value) in signature.iter().filter(|(key, _)| !matches!(*key, "source" | "parts")) {
-        fill(",$:#", &[key, &value.to_json()], out);
+        fill(",\"$\":#", &[key, &value.to_json()], out);
     }
     let kind = if is_summary { "summary_text" } else { "reasoning_text" };
     let mut list = String::new();
@@ -129,14 +129,14 @@ fn write_text(text: &str, phase: &Option<Value>, out: &mut String) {
     if let Some(phase) = phase {
         fill(",\"phase\":#", &[&phase.to_json()], out);
     }
-    fill(r#","content":[{"type":"output_text","text":$,"annotations":[]}]}"#, &[text], out);
+    fill(r#","content":[{"type":"output_text","text":"$","annotations":[]}]}"#, &[text], out);
 }
 
 fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
     let template = if is_custom {
-        r#",{"type":"custom_tool_call","call_id":$,"name":$,"input":$}"#
+        r#",{"type":"custom_tool_call","call_id":"$","name":"$","input":"$"}"#
     } else {
-        r#",{"type":"function_call","call_id":$,"name":$,"arguments":$}"#
+        r#",{"type":"function_call","call_id":"$","name":"$","arguments":"$"}"#
     };
     let input = if is_custom { call.arguments.to_value() } else { Value::Null };
     let input = match input.text_at("input") {
@@ -166,7 +166,7 @@ fn write_result(message: &ToolResultMessage, carried: &Carried, out: &mut String
         fill("[#]", &[listed(&list)], &mut output);
     }
     let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
-    fill(r#",{"type":$,"call_id":$,"output":#}"#, &[kind, &wire_id(&message.call_id), &output], out);
+    fill(r#",{"type":"$","call_id":"$","output":#}"#, &[kind, &wire_id(&message.call_id), &output], out);
 }
 
 fn write_input_text(text: &str, out: &mut String) {
@@ -174,12 +174,12 @@ fn write_input_text(text: &str, out: &mut String) {
 }
 
 fn write_part(kind: &str, text: &str, out: &mut String) {
-    fill(r#"{"type":$,"text":$}"#, &[kind, text], out);
+    fill(r#"{"type":"$","text":"$"}"#, &[kind, text], out);
 }
 
 fn write_image(image: &ImageBlock, out: &mut String) {
     let url = data_url(&image.mime_type, &image.data);
-    fill(r#"{"type":"input_image","image_url":$,"detail":"auto"}"#, &[&url], out);
+    fill(r#"{"type":"input_image","image_url":"$","detail":"auto"}"#, &[&url], out);
 }
 
 fn write_file(file: &FileBlock, out: &mut String) {
@@ -189,7 +189,7 @@ fn write_file(file: &FileBlock, out: &mut String) {
         FileForm::Other => {}
     }
     let values = [file.name.as_deref().unwrap_or("file"), &data_url(&file.mime_type, &file.data)];
-    fill(r#"{"type":"input_file","filename":$,"file_data":$}"#, &values, out);
+    fill(r#"{"type":"input_file","filename":"$","file_data":"$"}"#, &values, out);
 }
 
 fn wire_id(call_id: &str) -> Cow<'_, str> {
