@@ -186,21 +186,21 @@ impl ApprovalStateMachine {
         action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
     ) -> Vec<ApprovalError> {
         make_distinct(&mut calls);
-        let ruled: Vec<_> = calls.iter().map(action).collect();
+        let ruled: Vec<_> = calls.iter().map(|call| (action(call), false)).collect();
         self.open_ruled(calls, &ruled)
     }
 
-    /// As [`ApprovalStateMachine::open`], with what the rules say of each call.
+    /// As [`ApprovalStateMachine::open`], with what the rules say of each call, and whether it requires approval.
     pub(crate) fn open_ruled(
         &mut self,
         mut calls: Vec<ToolCallBlock>,
-        rules: &[ToolApprovalAction],
+        rules: &[(ToolApprovalAction, bool)],
     ) -> Vec<ApprovalError> {
         make_distinct(&mut calls);
         self.dispatched = 0;
         self.entries.clear();
         let mut refused = Vec::new();
-        for (call, action) in calls.into_iter().zip(rules) {
+        for (call, (action, _)) in calls.into_iter().zip(rules) {
             let mut entry = ApprovalEntry { state: ruled(*action), call };
             if let Some(decision) = self.parked.remove(entry.call.call_id.as_str())
                 && let Err(refusal) = entry.resolve(decision, DecisionSource::Command)
@@ -294,6 +294,14 @@ impl ApprovalStateMachine {
 
     /// Hands out the next call in the order of declaration, if the gate lets it. A rejection is handed out too.
     pub fn next_ready(&mut self, gate: ApprovalGate) -> Option<ReadyCall> {
+        self.hand_out(gate).map(|(call, decision, by)| ReadyCall { call: call.clone(), decision, by })
+    }
+
+    /// As [`ApprovalStateMachine::next_ready`], without a copy of the call.
+    pub(crate) fn hand_out(
+        &mut self,
+        gate: ApprovalGate,
+    ) -> Option<(&ToolCallBlock, ToolDecision, DecisionSource)> {
         if gate == ApprovalGate::Batch && !self.all_decided() {
             return None;
         }
@@ -307,7 +315,7 @@ impl ApprovalStateMachine {
             return None;
         };
         self.dispatched += 1;
-        Some(ReadyCall { call: entry.call.clone(), decision, by })
+        Some((&entry.call, decision, by))
     }
 
     /// Ends the batch: gives the calls that were not handed out, decided or not. Parked decisions stay.
@@ -330,7 +338,8 @@ impl ApprovalStateMachine {
 
     /// Whether some call waits for a decision.
     pub fn is_waiting_for_user(&self) -> bool {
-        self.pending().next().is_some()
+        let left = self.entries.get(self.dispatched..).unwrap_or_default();
+        left.iter().any(|entry| matches!(entry.state, ApprovalState::Pending))
     }
 
     /// The calls that wait for a decision.
@@ -372,6 +381,12 @@ impl ApprovalEntry {
 }
 
 fn make_distinct(calls: &mut [ToolCallBlock]) {
+    // One call is like no other.
+    if let [call] = calls
+        && !call.call_id.is_empty()
+    {
+        return;
+    }
     let mut ids = CallIds::default();
     calls.iter_mut().for_each(|call| ids.make_distinct(call));
 }

@@ -68,11 +68,19 @@ impl CallIds {
     /// Gives a call an id of its own. If that is another one, the model's own is kept in the metadata under
     /// [`ORIGINAL_ID`].
     pub fn make_distinct(&mut self, call: &mut ToolCallBlock) {
-        let id = self.claim(&call.call_id);
-        if id != call.call_id {
-            let original = std::mem::replace(&mut call.call_id, id);
+        if let Some(original) = self.claim_for(&mut call.call_id) {
             keep_original(call, original);
         }
+    }
+
+    /// Takes an id: puts one that is free in the place of the wanted one, which it gives back then.
+    pub(crate) fn claim_for(&mut self, id: &mut String) -> Option<String> {
+        if !id.is_empty() && !self.is_taken(id) {
+            self.taken.insert(id.clone(), 2);
+            return None;
+        }
+        let claimed = self.claim(id);
+        Some(std::mem::replace(id, claimed))
     }
 }
 

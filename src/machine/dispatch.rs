@@ -130,23 +130,23 @@ impl Step<'_> {
     #[inline(never)]
     fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
-        let mut needs = Vec::with_capacity(calls.len());
         let mut ruled = Vec::with_capacity(calls.len());
         for call in &calls {
             let need = self.requires_approval(call);
             let command = command_of(&call.arguments);
-            ruled.push(self.rules.approval.action(&call.tool_name, command.as_deref(), need));
-            needs.push(need);
+            ruled.push((self.rules.approval.action(&call.tool_name, command.as_deref(), need), need));
         }
-        for refusal in self.s.table.open_ruled(calls.clone(), &ruled) {
+        // Only who is asked about is looked at again.
+        let is_asked = |ruled: &(ToolApprovalAction, bool)| ruled.0 == ToolApprovalAction::Ask;
+        let seen = if ruled.iter().any(is_asked) { calls.clone() } else { Vec::new() };
+        for refusal in self.s.table.open_ruled(calls, &ruled) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
-        for (at, call) in calls.iter().enumerate() {
-            let asked = ruled.get(at) == Some(&ToolApprovalAction::Ask);
+        for (call, ruled) in seen.iter().zip(&ruled) {
             let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
-            if asked && batch.is_open(place) {
-                self.ask_about(batch, place, call, needs.get(at) == Some(&true));
+            if is_asked(ruled) && batch.is_open(place) {
+                self.ask_about(batch, place, call, ruled.1);
             }
         }
     }
@@ -326,11 +326,10 @@ impl Step<'_> {
     /// Looks up and checks the calls that the gate lets through.
     fn clear_decided(&mut self, batch: &mut Batch) {
         while self.may_hand_out(batch)
-            && let Some(ready) = self.s.table.next_ready(self.gate())
+            && let Some((call, decision, by)) = self.s.table.hand_out(self.gate())
         {
-            let Some(place) = batch.places.get(&ready.call.call_id).copied() else { continue };
-            let by_rule = ready.by == DecisionSource::Rule;
-            self.carry_out(batch, place, ready.decision, by_rule);
+            let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
+            self.carry_out(batch, place, decision, by == DecisionSource::Rule);
         }
     }
 
@@ -368,11 +367,10 @@ impl Step<'_> {
     /// Look-up, then schema.
     fn check(&mut self, batch: &mut Batch, place: usize) {
         let Some(call) = batch.calls.get(place) else { return };
-        let effective = with_arguments(&call.block, &call.arguments);
-        let Some((tool, _)) = self.spec(&effective.tool_name) else {
+        let Some((tool, _)) = self.spec(&call.block.tool_name) else {
             return self.settle_unknown(batch, place);
         };
-        match self.fits(tool, &effective) {
+        match self.fits(tool, &call.effective()) {
             Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             Ok(()) => {
                 if let Some(call) = batch.calls.get_mut(place) {
@@ -413,6 +411,7 @@ impl Step<'_> {
         }
         let cleared = std::mem::take(&mut batch.cleared);
         match &self.rules.tool_execution {
+            ToolExecutionPolicy::Concurrent if batch.ready.is_empty() => batch.ready = cleared.into(),
             ToolExecutionPolicy::Concurrent => cleared.iter().for_each(|place| batch.ready.push_back(*place)),
             ToolExecutionPolicy::Sequential => {
                 cleared.iter().for_each(|place| batch.groups.push_back(vec![*place]));
@@ -479,14 +478,14 @@ impl Step<'_> {
             return;
         };
         batch.running += 1;
-        let effective = with_arguments(&call.block, &call.arguments);
         let announce = AgentEvent::ToolExecutionStart {
-            call_id: effective.call_id.clone(),
-            tool_name: effective.tool_name.clone(),
-            arguments: effective.arguments.clone(),
+            call_id: call.block.call_id.clone(),
+            tool_name: call.block.tool_name.clone(),
+            arguments: call.arguments.clone(),
         };
         if self.rules.hooks.before_tool_execution {
-            let hook = Effect::Hook(HookCall::BeforeToolExecution { call: effective });
+            let call = with_arguments(&call.block, &call.arguments);
+            let hook = Effect::Hook(HookCall::BeforeToolExecution { call });
             let effect = self.start_announced(hook, Some(announce));
             batch.effects.insert(effect, place);
             if let Some(call) = batch.calls.get_mut(place) {
@@ -732,8 +731,7 @@ impl Step<'_> {
     /// Gives a call a result that no tool wrote.
     pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
-        let block = with_arguments(&call.block, &call.arguments);
-        let text = self.text_of(cause, &block, detail);
+        let text = self.text_of(cause, &call.effective(), detail);
         self.resolve(batch, place, AgentToolResult::error(text), Some(cause));
     }
 
@@ -1012,7 +1010,7 @@ fn known_tools(tools: &[ToolSpec]) -> String {
     for (at, spec) in tools.iter().enumerate() {
         text.push_str(if at > 0 { ", `" } else { "`" });
         text.push_str(&spec.schema.name);
-        text.push('`');
+        text.push_str("`");
     }
     text
 }

@@ -143,10 +143,10 @@ impl Step<'_> {
 
     fn request(&mut self, messages: Rc<Vec<LlmMessage>>) -> ModelRequest {
         let mut request = ModelRequest {
-            model: "".into(),
+            model: self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone()),
             system_prompt: self.rules.system_prompt.clone(),
             messages,
-            tools: Rc::new([]),
+            tools: self.rules.schemas.clone(),
             options: self.rules.stream_options.clone(),
             api_key: None,
             output: None,
@@ -332,9 +332,7 @@ impl Step<'_> {
     /// the model's own id where that is another.
     fn claim_id(&mut self, event: &mut AssistantMessageEvent) -> Option<(u32, String)> {
         let AssistantMessageEvent::ToolCallStart { index, call_id, .. } = event else { return None };
-        let claimed = self.s.history.call_ids.claim(call_id);
-        let original = std::mem::replace(call_id, claimed);
-        (original != *call_id).then_some((*index, original))
+        self.s.history.call_ids.claim_for(call_id).map(|original| (*index, original))
     }
 
     /// The watchdog's time is up. Life is judged by the clock: timers of hidden tabs come late, and many signs of

@@ -1,5 +1,6 @@
 //! The state of a run: plain data.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -18,6 +19,7 @@ use crate::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
 use crate::table::Table;
 use crate::tool::Transfer;
 
+use super::infer::with_arguments;
 use super::{EffectId, Queue};
 
 /// A message on its way into the history, and the receipt that its sender holds (0 for none).
@@ -287,6 +289,17 @@ pub(crate) enum CallStatus {
     Running(EffectId, Option<EffectId>),
     /// Has its result.
     Done,
+}
+
+impl Call {
+    /// As the tool gets it.
+    #[inline(never)]
+    pub(crate) fn effective(&self) -> Cow<'_, ToolCallBlock> {
+        if self.arguments.is_same(&self.block.arguments) {
+            return Cow::Borrowed(&self.block);
+        }
+        Cow::Owned(with_arguments(&self.block, &self.arguments))
+    }
 }
 
 impl CallStatus {
