@@ -72,6 +72,8 @@ struct Shared {
     cancel: RefCell<CancelToken>,
     session: RefCell<SessionState>,
     subscribers: RefCell<Table<SubscriptionId, Rc<Subscriber>>>,
+    /// Whether there ever was one. Most events have no other listener than who polls the run.
+    has_subscribers: Rc<Cell<bool>>,
     receipts: RefCell<Table<u64, oneshot::Sender<Delivery>>>,
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
@@ -102,6 +104,7 @@ impl Agent {
             cancel: RefCell::default(),
             session: RefCell::new(session),
             subscribers: RefCell::default(),
+            has_subscribers: Rc::default(),
             receipts: RefCell::default(),
             next: Cell::new(1),
             idle: RefCell::default(),
@@ -240,6 +243,7 @@ impl Agent {
         let (listening, receiving, ending) =
             (Rc::downgrade(&self.0), Rc::downgrade(&self.0), Rc::downgrade(&self.0));
         let board = Rc::downgrade(&published);
+        let has_subscribers = self.0.has_subscribers.clone();
         Line {
             config: self.0.config.clone(),
             inbox: self.0.inbox.borrow().clone(),
@@ -247,7 +251,9 @@ impl Agent {
             cancel,
             published,
             listener: Rc::new(move |event| {
-                if let Some(shared) = listening.upgrade() {
+                if (has_subscribers.get() || matches!(event, AgentEvent::AgentEnd { .. }))
+                    && let Some(shared) = listening.upgrade()
+                {
                     if let AgentEvent::AgentEnd { usage, .. } = event
                         // A run that was reset is over for the agent, but its listeners still hear how it ends.
                         && board.upgrade().is_some_and(|b| Rc::ptr_eq(&b, &shared.published.borrow()))
@@ -336,6 +342,7 @@ impl Agent {
     pub fn subscribe(&self, listener: impl Fn(&AgentEvent) + 'static) -> SubscriptionId {
         let id = SubscriptionId(self.0.number());
         self.0.subscribers.borrow_mut().insert(id, Rc::new(listener));
+        self.0.has_subscribers.set(true);
         id
     }
 
@@ -486,9 +493,6 @@ impl Shared {
     }
 
     fn dispatch(&self, event: &AgentEvent) {
-        if self.subscribers.borrow().is_empty() {
-            return;
-        }
         let subscribers: Vec<_> = self.subscribers.borrow().iter().map(|(id, s)| (*id, s.clone())).collect();
         for (id, subscriber) in subscribers {
             if guard(|| {

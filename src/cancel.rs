@@ -1,17 +1,23 @@
 //! Cancellation: one flag that many can wait for, with the reason somebody gave.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 /// A flag that is set once. Cloning it shares the flag.
 #[derive(Clone, Default)]
-pub struct CancelToken(Rc<RefCell<State>>);
+pub struct CancelToken(Rc<State>);
 
 #[derive(Default)]
 struct State {
-    reason: Option<Rc<str>>,
+    reason: OnceCell<Rc<str>>,
+    waiting: RefCell<Waiting>,
+}
+
+/// Who is told when the flag is set.
+#[derive(Default)]
+struct Waiting {
     wakers: Vec<Waker>,
     listeners: Vec<Box<dyn FnOnce()>>,
 }
@@ -24,26 +30,30 @@ impl CancelToken {
 
     /// Sets the flag. The first reason stays.
     pub fn cancel(&self, reason: &str) {
-        let (wakers, listeners) = {
-            let mut state = self.0.borrow_mut();
-            if state.reason.is_some() {
-                return;
-            }
-            state.reason = Some(reason.into());
-            (std::mem::take(&mut state.wakers), std::mem::take(&mut state.listeners))
-        };
+        if self.is_cancelled() {
+            return;
+        }
+        let _ = self.0.reason.set(reason.into());
+        let Waiting { wakers, listeners } = self.0.waiting.take();
         wakers.into_iter().for_each(Waker::wake);
         listeners.into_iter().for_each(|listener| listener());
     }
 
+    /// As `cancel`, by who lets go of it: nothing is done where nobody else could notice.
+    pub(crate) fn let_go(self, reason: &str) {
+        if Rc::strong_count(&self.0) > 1 || !self.0.waiting.borrow().listeners.is_empty() {
+            self.cancel(reason);
+        }
+    }
+
     /// Whether the flag is set.
     pub fn is_cancelled(&self) -> bool {
-        self.0.borrow().reason.is_some()
+        self.0.reason.get().is_some()
     }
 
     /// Why it was set.
     pub fn reason(&self) -> Option<Rc<str>> {
-        self.0.borrow().reason.clone()
+        self.0.reason.get().cloned()
     }
 
     /// Calls `listener` once when the flag is set; at once where it is.
@@ -51,7 +61,7 @@ impl CancelToken {
         if self.is_cancelled() {
             listener();
         } else {
-            self.0.borrow_mut().listeners.push(Box::new(listener));
+            self.0.waiting.borrow_mut().listeners.push(Box::new(listener));
         }
     }
 
@@ -63,13 +73,31 @@ impl CancelToken {
 
     /// Ready when the flag is set; else the task is woken then.
     pub fn poll_cancelled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.0.borrow_mut();
-        if state.reason.is_some() {
+        if self.is_cancelled() {
             return Poll::Ready(());
         }
-        if !state.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            state.wakers.push(cx.waker().clone());
+        let wakers = &mut self.0.waiting.borrow_mut().wakers;
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn who_lets_go_of_a_flag_tells_whoever_could_notice() {
+        let (ours, theirs) = (CancelToken::new(), Rc::new(Cell::new(false)));
+        let other = ours.clone();
+        ours.let_go("gone");
+        assert_eq!(other.reason().as_deref(), Some("gone"));
+        let (ours, heard) = (CancelToken::new(), theirs.clone());
+        ours.on_cancel(move || heard.set(true));
+        ours.let_go("gone");
+        assert!(theirs.get());
     }
 }

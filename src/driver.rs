@@ -15,7 +15,7 @@ use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 use crate::cancel::CancelToken;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::checkpoint::CheckpointEnvelopeV1;
-use crate::config::AgentLoopConfig;
+use crate::config::{AgentLoopConfig, Ports};
 use crate::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::isolate::guard;
@@ -26,6 +26,7 @@ use crate::machine::{
     unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::policy::Transform;
 use crate::ports::{AgentRunContext, CompactionCall, HookCall};
 use crate::state::SessionState;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
@@ -40,6 +41,8 @@ pub struct Inbox(Rc<InboxState>);
 #[derive(Default)]
 struct InboxState {
     mail: RefCell<VecDeque<AgentCommand>>,
+    /// Whether there is any: asked far more often than there is.
+    has_mail: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     closed: Cell<bool>,
 }
@@ -48,6 +51,7 @@ impl Inbox {
     /// Posts a command and wakes the run.
     pub fn post(&self, command: AgentCommand) {
         self.0.mail.borrow_mut().push_back(command);
+        self.0.has_mail.set(true);
         self.wake();
     }
 
@@ -64,11 +68,20 @@ impl Inbox {
     }
 
     fn is_empty(&self) -> bool {
-        self.0.mail.borrow().is_empty()
+        !self.0.has_mail.get()
     }
 
     fn take(&self) -> Option<AgentCommand> {
-        self.0.mail.borrow_mut().pop_front()
+        if self.is_empty() { None } else { self.take_if(|_| true) }
+    }
+
+    /// Takes the next command, if it is of a kind.
+    #[inline(never)]
+    fn take_if(&self, is: fn(&AgentCommand) -> bool) -> Option<AgentCommand> {
+        let mut mail = self.0.mail.borrow_mut();
+        let command = mail.pop_front_if(|command| is(command));
+        self.0.has_mail.set(!mail.is_empty());
+        command
     }
 
     /// Writes down what waits in the box.
@@ -79,16 +92,15 @@ impl Inbox {
     /// The letter and the steering that came right behind it.
     fn with_steering_after(&self, letter: Letter) -> Vec<Letter> {
         let mut letters = vec![letter];
-        let mut mail = self.0.mail.borrow_mut();
-        while let Some(AgentCommand::Steer(_)) = mail.front() {
-            if let Some(AgentCommand::Steer(letter)) = mail.pop_front() {
-                letters.push(letter);
-            }
+        let is_steering = |command: &AgentCommand| matches!(command, AgentCommand::Steer(_));
+        while let Some(AgentCommand::Steer(letter)) = self.take_if(is_steering) {
+            letters.push(letter);
         }
         letters
     }
 
     pub(crate) fn take_all(&self) -> VecDeque<AgentCommand> {
+        self.0.has_mail.set(false);
         self.0.mail.take()
     }
 
@@ -743,21 +755,20 @@ impl AgentStream {
         }
         let config = self.config.clone();
         let ports = &config.ports;
+        if let Some(reply) = unasked(ports, &effect) {
+            return self.step(Input::Reply(id, reply));
+        }
         let cancel = CancelToken::new();
         let beside = matches!(effect, Effect::Poll(_));
         let work = match effect {
             Effect::Prepare { overflow } => {
-                let Some(transformer) = ports.transformer.clone() else {
-                    return self.step(Input::Reply(id, Reply::Prepared(Ok(Default::default()))));
-                };
+                let Some(transformer) = ports.transformer.clone() else { return };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
                 let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
                 Work::once(answer, Reply::Prepared)
             }
             Effect::Poll(queue) => {
-                let Some(provider) = ports.messages.clone() else {
-                    return self.step(Input::Reply(id, Reply::Polled(Vec::new())));
-                };
+                let Some(provider) = ports.messages.clone() else { return };
                 let answer = guard(|| {
                     let messages = match queue {
                         Queue::Steering => provider.poll_steering(),
@@ -768,9 +779,7 @@ impl AgentStream {
                 Work::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
             }
             Effect::Compact { model } => {
-                let Some(engine) = ports.compaction.clone() else {
-                    return self.step(Input::Reply(id, Reply::Compacted(None)));
-                };
+                let Some(engine) = ports.compaction.clone() else { return };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
                 let call = CompactionCall { messages, model, cancel: cancel.clone() };
                 let answer = guard(|| Ok(engine.compact(&self.context, call)));
@@ -997,6 +1006,18 @@ fn tell_hooks(
     match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
         Poll::Pending => told,
+    }
+}
+
+/// What an effect answers for which the host has nobody.
+fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
+    match effect {
+        Effect::Prepare { .. } if ports.transformer.is_none() => {
+            Some(Reply::Prepared(Ok(Transform::default())))
+        }
+        Effect::Poll(_) if ports.messages.is_none() => Some(Reply::Polled(Vec::new())),
+        Effect::Compact { .. } if ports.compaction.is_none() => Some(Reply::Compacted(None)),
+        _ => None,
     }
 }
 

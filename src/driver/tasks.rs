@@ -124,6 +124,12 @@ impl Woken {
     }
 }
 
+impl Queues {
+    fn next_tool(&mut self) -> Option<EffectId> {
+        if self.tools.is_empty() { None } else { self.tools.pop_front() }
+    }
+}
+
 impl Tasks {
     /// Puts an effect in. It is polled for the first time when the driver next looks.
     pub(super) fn insert(&mut self, id: EffectId, work: Work, cancel: CancelToken) {
@@ -142,7 +148,7 @@ impl Tasks {
             if let Work::Tool(tool) = &task.work {
                 tool.updates.close();
             }
-            task.cancel.cancel("not wanted any more");
+            task.cancel.let_go("not wanted any more");
         }
     }
 
@@ -158,7 +164,7 @@ impl Tasks {
     /// being heard.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
-        for id in self.woken.with(|queues| std::mem::take(&mut queues.tools)) {
+        while let Some(id) = self.woken.with(Queues::next_tool) {
             let mut at = self.left.len();
             self.left.push_back(id);
             // They mostly come in order.
@@ -166,6 +172,9 @@ impl Tasks {
                 self.left.swap(at - 1, at);
                 at -= 1;
             }
+        }
+        if self.left.is_empty() {
+            return;
         }
         for id in &self.left {
             if let Some(task) = self.tasks.get_mut(id)
@@ -186,7 +195,9 @@ impl Tasks {
 
     /// Polls the tools of this round until one has something to say.
     pub(super) fn poll_round(&mut self) -> Option<(EffectId, Polled)> {
-        while let Some(id) = self.left.front().copied() {
+        while !self.left.is_empty()
+            && let Some(id) = self.left.front().copied()
+        {
             if let Some(polled) = self.poll(id) {
                 return Some((id, polled));
             }
@@ -215,16 +226,22 @@ impl Tasks {
     /// Polls the model call that gave a piece of its answer right before, if it alone has more to say.
     pub(super) fn poll_on(&mut self, id: EffectId) -> Option<Reply> {
         let is_alone = self.woken.with(|queues| {
-            let is_alone = queues.tools.is_empty() && queues.others.len() == 1 && queues.others.contains(&id);
-            if is_alone {
-                queues.others.clear();
-            }
-            is_alone
+            queues.tools.is_empty() && queues.others.len() == 1 && queues.others.front() == Some(&id)
         });
         if !is_alone {
             return None;
         }
-        match self.poll(id)? {
+        // It stays in the queue as long as it may have more, behind what was woken meanwhile.
+        let polled = self.poll_once(id);
+        self.woken.with(|queues| {
+            if polled.is_none() || queues.others.len() > 1 {
+                queues.others.pop_front();
+                if polled.is_some() {
+                    queues.others.push_back(id);
+                }
+            }
+        });
+        match polled? {
             Polled::More(reply) | Polled::Last(reply) => Some(reply),
         }
     }
@@ -241,6 +258,15 @@ impl Tasks {
 
     /// Polls one effect, woken or not.
     pub(super) fn poll(&mut self, id: EffectId) -> Option<Polled> {
+        let polled = self.poll_once(id);
+        if let Some(Polled::More(Reply::Stream(_) | Reply::StreamEnded)) = polled {
+            // It may have more at once, but the others come first.
+            self.woken.with(|queues| queues.others.push_back(id));
+        }
+        polled
+    }
+
+    fn poll_once(&mut self, id: EffectId) -> Option<Polled> {
         let task = self.tasks.get_mut(&id)?;
         let mut cx = Context::from_waker(&task.waker);
         match &mut task.work {
@@ -259,8 +285,6 @@ impl Tasks {
                         Reply::Stream(AssistantMessageEvent::Error(ErrorInfo::new(ErrorKind::Unknown, text)))
                     }
                 };
-                // It may have more at once, but the others come first.
-                self.woken.with(|queues| queues.others.push_back(id));
                 Some(Polled::More(reply))
             }
         }
