@@ -38,15 +38,30 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
         }
     }
 
+    #[cfg(any(target_arch = "wasm32", test))]
+    pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
+        let slot = self.slot(id);
+        self.slots.get_mut(slot)?.as_mut().map(|(_, value)| value)
+    }
+
+    /// Takes everything out.
+    #[cfg(any(target_arch = "wasm32", test))]
+    pub(crate) fn clear(&mut self) {
+        let size = self.slots.len().min(64);
+        self.slots.clear();
+        self.resize(size);
+        self.used = 0;
+    }
+
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.get(id).is_some()
     }
 
     #[inline(never)]
     fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(16);
+        let size = (self.slots.len() * 2).max(4);
         let smaller = std::mem::take(&mut self.slots);
-        self.slots.resize_with(size, || None);
+        self.resize(size);
         for entry in smaller {
             if let Some((id, _)) = &entry {
                 let slot = self.slot(id.as_ref());
@@ -55,6 +70,10 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
                 }
             }
         }
+    }
+
+    fn resize(&mut self, size: usize) {
+        self.slots.resize_with(size, || None);
     }
 
     /// Where an id is, or would be.
@@ -97,5 +116,11 @@ mod tests {
             assert_eq!(map.insert(id, 0), Some(at));
         }
         assert!(map.get("call_1000").is_none());
+        for size in [1_000, 1] {
+            map.clear();
+            assert!(ids.iter().all(|id| !map.contains(id)));
+            assert!(ids.iter().take(size).all(|id| map.insert(id, 1).is_none()));
+            assert_eq!(map.get_mut("call_0"), Some(&mut 1));
+        }
     }
 }

@@ -128,13 +128,17 @@ impl Desk {
 
     /// Puts what is to leave into the batch. An effect that was dropped before JavaScript heard of it is not told.
     pub(super) fn flush(&self, outbox: &mut Outbox) {
-        let leaving = std::mem::take(&mut *self.leaving.borrow_mut());
-        for leaves in leaving {
+        let mut leaving = self.leaving.borrow_mut();
+        if leaving.is_empty() {
+            return;
+        }
+        for leaves in leaving.iter() {
             match leaves {
-                Leaving::Effect(slot, effect) => outbox.effect(slot, &effect),
-                Leaving::Cancel(slot) => outbox.cancel(slot),
+                Leaving::Effect(slot, effect) => outbox.effect(*slot, effect),
+                Leaving::Cancel(slot) => outbox.cancel(*slot),
             }
         }
+        leaving.clear();
     }
 
     fn drop_slot(&self, slot: SlotId) {

@@ -33,13 +33,14 @@ impl StreamFn for HttpModel {
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         // A key from a file often has a line's end behind it, which no header takes.
-        let key = request.api_key.or_else(|| self.key.clone()).map(|key| Rc::from(key.trim()));
+        let key = request.api_key.or_else(|| self.key.clone());
+        let key = key.map(|key| if key.trim().len() < key.len() { key.trim().into() } else { key });
         request.api_key = key.clone();
         request.session_id = Some(context.session_id.clone());
         let http = self.wire.borrow_mut().encode(&request);
-        let mut effect = String::new();
+        let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);
-        object.field("kind", "http").field("model", &self.index).field("url", &http.url);
+        object.fill(r#""kind":"http","url":"$""#, &[&http.url]).field("model", &self.index);
         let mut headers = ObjectWriter::new(object.key("headers"));
         for (name, value) in &http.headers {
             value.write_json(headers.key(name));

@@ -311,7 +311,9 @@ pub fn control() -> *const u32 {
 #[wasm_bindgen]
 pub fn input(size: usize) -> *const u8 {
     INPUT.with_borrow_mut(|input| {
-        input.resize(size.max(input.len()), 0);
+        if size > input.len() {
+            *input = vec![0; size];
+        }
         input.as_ptr()
     })
 }

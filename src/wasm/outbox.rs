@@ -76,12 +76,16 @@ pub(super) struct Sent {
     epoch: u64,
     /// The last answer of the history.
     answer: Option<Rc<AssistantMessage>>,
-    /// The arguments of its calls.
-    arguments: IdMap<String, RawJson>,
-    /// The results of this turn.
-    results: IdMap<String, Rc<ToolResultMessage>>,
+    /// Its calls, in this turn.
+    calls: IdMap<String, Known>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
+}
+
+/// What JavaScript knows of a call: its result, and before that its arguments.
+enum Known {
+    Arguments(RawJson),
+    Result(Rc<ToolResultMessage>),
 }
 
 /// The batch in the making.
@@ -244,7 +248,7 @@ impl Outbox {
                 if sent.has_result(result) {
                     return self.tell(kind::TOOL_END, 0, &result.call_id);
                 }
-                sent.results.insert(result.call_id.clone(), result.clone());
+                sent.keep_result(result);
                 self.plain(event);
             }
             AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
@@ -255,14 +259,14 @@ impl Outbox {
                     object.field("turnIndex", turn_index).field("reason", reason.as_str());
                     match message.as_ref().filter(|_| number == 2) {
                         Some(message) => drop(object.field("message", message)),
-                        None => object.key("message").put("null"),
+                        None => drop(object.fill("\"message\":null", &[])),
                     }
                     let mut ids = ListWriter::new(object.key("results"));
                     tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
                     ids.end();
                     object.end();
                 });
-                sent.results = IdMap::default();
+                sent.calls.clear();
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 let mirror = desk.mirror.borrow();
@@ -342,24 +346,32 @@ impl Sent {
     }
 
     fn has_arguments(&self, call_id: &str, arguments: &RawJson) -> bool {
-        self.arguments.get(call_id).is_some_and(|own| own.is_same(arguments))
+        matches!(self.calls.get(call_id), Some(Known::Arguments(own)) if own.is_same(arguments))
     }
 
     fn has_result(&self, result: &Rc<ToolResultMessage>) -> bool {
-        self.results.get(&result.call_id).is_some_and(|sent| Rc::ptr_eq(sent, result))
+        matches!(self.calls.get(&result.call_id), Some(Known::Result(sent)) if Rc::ptr_eq(sent, result))
+    }
+
+    fn keep_result(&mut self, result: &Rc<ToolResultMessage>) {
+        let known = Known::Result(result.clone());
+        match self.calls.get_mut(&result.call_id) {
+            Some(call) => *call = known,
+            None => drop(self.calls.insert(result.call_id.clone(), known)),
+        }
     }
 
     fn note(&mut self, message: &AgentMessage) {
         match message {
             AgentMessage::Assistant(answer) => {
                 self.answer = Some(answer.clone());
-                self.arguments = IdMap::default();
+                self.calls.clear();
                 for call in answer.tool_calls() {
-                    self.arguments.insert(call.call_id.clone(), call.arguments.clone());
+                    self.calls.insert(call.call_id.clone(), Known::Arguments(call.arguments.clone()));
                 }
             }
             AgentMessage::ToolResult(result) => {
-                self.results.insert(result.call_id.clone(), result.clone());
+                self.keep_result(result);
             }
             AgentMessage::User(_) | AgentMessage::Custom(_) => {}
         }
@@ -368,23 +380,20 @@ impl Sent {
 
 /// Writes messages as a list: a number is a place in the mirror, anything else is the message itself.
 pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: &mut String) {
-    out.push('[');
+    let mut list = ListWriter::new(out);
     let mut from = 0;
-    for (at, message) in messages.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
+    for message in messages {
         let whole = AgentMessage::from(message.clone());
         let tail = mirror.get(from..).unwrap_or_default();
         match tail.iter().position(|candidate| candidate.is_same(&whole)) {
             Some(found) => {
-                write_u64(u64::try_from(from + found).unwrap_or(0), out);
+                list.place(from + found);
                 from += found + 1;
             }
-            None => message.write_json(out),
+            None => message.write_json(list.item()),
         }
     }
-    out.push(']');
+    list.end();
 }
 
 /// How long a text is in UTF-16: a character is one unit, one of four bytes is two.

@@ -12,7 +12,7 @@ use futures::stream::LocalBoxStream;
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
 use crate::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::message::{AgentMessage, ContentBlock, Usage};
+use crate::message::{AgentMessage, Usage};
 use crate::policy::Transform;
 use crate::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
@@ -27,7 +27,7 @@ use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 
 /// Writes an effect.
 fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(128);
     let mut object = ObjectWriter::new(&mut text);
     object.field("kind", kind);
     members(&mut object);
@@ -68,24 +68,21 @@ impl AgentTool for JsTool {
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
         // The host has the arguments: it was asked whether they fit.
         let effect = effect("tool", |object| {
-            object.field("name", &context.tool_name).field("callId", &context.call_id);
+            object.fill(r#""name":"$","callId":"$""#, &[&context.tool_name, &context.call_id]);
         });
         let answer = desk::ask(effect, Some(context.updates.clone()));
         Box::pin(async move {
             match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
+                Ok(Value::String(text)) => ToolOutcome::Completed(AgentToolResult::text(text)),
                 Ok(answer) => read_outcome(&answer),
             }
         })
     }
 }
 
-/// A text, `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
+/// `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
 fn read_outcome(answer: &Value) -> ToolOutcome {
-    if let Some(text) = answer.as_str() {
-        let content = vec![ContentBlock::text(text)];
-        return ToolOutcome::Completed(AgentToolResult { content, ..AgentToolResult::default() });
-    }
     let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
     if let Some(text) = text("failed") {
         return ToolOutcome::Failed(text);
