@@ -83,3 +83,21 @@ impl CancelToken {
         Poll::Pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn who_lets_go_of_a_flag_tells_whoever_could_notice() {
+        let (ours, theirs) = (CancelToken::new(), Rc::new(Cell::new(false)));
+        let other = ours.clone();
+        ours.let_go("gone");
+        assert_eq!(other.reason().as_deref(), Some("gone"));
+        let (ours, heard) = (CancelToken::new(), theirs.clone());
+        ours.on_cancel(move || heard.set(true));
+        ours.let_go("gone");
+        assert!(theirs.get());
+    }
+}

@@ -38,6 +38,12 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
         }
     }
 
+    #[cfg(any(target_arch = "wasm32", test))]
+    pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
+        let slot = self.slot(id);
+        self.slots.get_mut(slot)?.as_mut().map(|(_, value)| value)
+    }
+
     /// Takes everything out.
     #[cfg(any(target_arch = "wasm32", test))]
     pub(crate) fn clear(&mut self) {
@@ -114,6 +120,7 @@ mod tests {
             map.clear();
             assert!(ids.iter().all(|id| !map.contains(id)));
             assert!(ids.iter().take(size).all(|id| map.insert(id, 1).is_none()));
+            assert_eq!(map.get_mut("call_0"), Some(&mut 1));
         }
     }
 }

@@ -870,24 +870,29 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where there is no string or it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if let Some(plain) = self.plain_string() {
-            return Ok(Some(plain));
-        }
         if self.ahead() != Some(b'"') {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
+        let mut is_whole = true;
         loop {
             let from = self.at;
-            let end = self.plain_end(from);
-            spare.push_str(self.text.get(from..end).unwrap_or_default());
-            self.at = end;
+            self.at = self.plain_end(from);
+            let plain = self.since(from);
             match self.byte() {
                 Some(b'"') => {
                     self.at += 1;
+                    if is_whole {
+                        return Ok(Some(plain));
+                    }
+                    spare.push_str(plain);
                     return Ok(None);
                 }
-                Some(b'\\') => self.escape(spare)?,
+                Some(b'\\') => {
+                    is_whole = false;
+                    spare.push_str(plain);
+                    self.escape(spare)?;
+                }
                 Some(_) => return Err(self.error("a raw control character in a string")),
                 None => return Err(self.error("the text ends inside a string")),
             }

@@ -130,25 +130,23 @@ impl Step<'_> {
     #[inline(never)]
     fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
-        let mut needs = Vec::with_capacity(calls.len());
         let mut ruled = Vec::with_capacity(calls.len());
         for call in &calls {
             let need = self.requires_approval(call);
             let command = command_of(&call.arguments);
-            ruled.push(self.rules.approval.action(&call.tool_name, command.as_deref(), need));
-            needs.push(need);
+            ruled.push((self.rules.approval.action(&call.tool_name, command.as_deref(), need), need));
         }
         // Only who is asked about is looked at again.
-        let asked = if ruled.contains(&ToolApprovalAction::Ask) { calls.clone() } else { Vec::new() };
+        let is_asked = |ruled: &(ToolApprovalAction, bool)| ruled.0 == ToolApprovalAction::Ask;
+        let seen = if ruled.iter().any(is_asked) { calls.clone() } else { Vec::new() };
         for refusal in self.s.table.open_ruled(calls, &ruled) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
-        for (at, call) in asked.iter().enumerate() {
-            let asked = ruled.get(at) == Some(&ToolApprovalAction::Ask);
+        for (call, ruled) in seen.iter().zip(&ruled) {
             let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
-            if asked && batch.is_open(place) {
-                self.ask_about(batch, place, call, needs.get(at) == Some(&true));
+            if is_asked(ruled) && batch.is_open(place) {
+                self.ask_about(batch, place, call, ruled.1);
             }
         }
     }

@@ -214,9 +214,9 @@ pub(super) fn effort(reasoning: &Reasoning) -> &str {
 }
 
 /// An id that a server takes, made of ours alone, so that call and result always agree: ours where it fits, else what
-/// fits of it and a digest.
+/// fits of it and a digest. What is usual may say nothing of characters beyond ASCII but one thing of them all.
 pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bool) -> Cow<'_, str> {
-    if !call_id.is_empty() && call_id.len() <= longest && call_id.chars().all(is_usual) {
+    if !call_id.is_empty() && call_id.len() <= longest && call_id.bytes().all(|byte| is_usual(byte.into())) {
         return Cow::Borrowed(call_id);
     }
     let mut id = String::new();

@@ -236,23 +236,22 @@ fn without_blank(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }
 
-/// Where the first `\n` or `\r` is. Eight bytes at a time: a word is looked into only if a byte below 14 is in it.
+/// Where the first `\n` or `\r` is. Eight bytes at a time, as in `json::plain_length`.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let ends_line = |byte: &u8| *byte == b'\n' || *byte == b'\r';
     let (words, tail) = bytes.as_chunks::<8>();
     let mut at = 0;
     for word in words {
         let w = u64::from_le_bytes(*word);
-        if w.wrapping_sub(ONES * 14) & !w & HIGH != 0
-            && let Some(found) = word.iter().position(ends_line)
-        {
-            return Some(at + found);
+        let (feed, cr) = (w ^ (ONES * u64::from(b'\n')), w ^ (ONES * u64::from(b'\r')));
+        let hit = ((feed.wrapping_sub(ONES) & !feed) | (cr.wrapping_sub(ONES) & !cr)) & HIGH;
+        if hit != 0 {
+            return Some(at + hit.trailing_zeros() as usize / 8);
         }
         at += 8;
     }
-    tail.iter().position(ends_line).map(|found| at + found)
+    tail.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map(|found| at + found)
 }
 
 #[cfg(test)]

@@ -88,21 +88,16 @@ pub(super) struct Sent {
     epoch: u64,
     /// The last answer of the history.
     answer: Option<Rc<AssistantMessage>>,
-    /// The arguments of its calls.
-    arguments: IdMap<String, RawJson>,
-    /// The results of this turn.
-    results: IdMap<OfCall, Rc<ToolResultMessage>>,
+    /// Its calls, in this turn.
+    calls: IdMap<String, Known>,
     /// The call that the streaming block belongs to.
     call: Option<(u32, Rc<str>)>,
 }
 
-/// A result, by the id of its call.
-struct OfCall(Rc<ToolResultMessage>);
-
-impl AsRef<str> for OfCall {
-    fn as_ref(&self) -> &str {
-        &self.0.call_id
-    }
+/// What JavaScript knows of a call: its result, and before that its arguments.
+enum Known {
+    Arguments(RawJson),
+    Result(Rc<ToolResultMessage>),
 }
 
 /// The batch in the making.
@@ -304,7 +299,7 @@ impl Outbox {
                         object.end();
                     }),
                 }
-                sent.results.clear();
+                sent.calls.clear();
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 let mirror = desk.mirror.borrow();
@@ -387,24 +382,29 @@ impl Sent {
     /// The call that starts with the arguments that the model gave it.
     fn own_call<'a>(&self, event: &'a AgentEvent) -> Option<&'a str> {
         let AgentEvent::ToolExecutionStart { call_id, arguments, .. } = event else { return None };
-        self.arguments.get(call_id).is_some_and(|own| own.is_same(arguments)).then_some(call_id)
+        let known = self.calls.get(call_id);
+        matches!(known, Some(Known::Arguments(own)) if own.is_same(arguments)).then_some(call_id)
     }
 
     fn has_result(&self, result: &Rc<ToolResultMessage>) -> bool {
-        self.results.get(&result.call_id).is_some_and(|sent| Rc::ptr_eq(sent, result))
+        matches!(self.calls.get(&result.call_id), Some(Known::Result(sent)) if Rc::ptr_eq(sent, result))
     }
 
     fn keep_result(&mut self, result: &Rc<ToolResultMessage>) {
-        self.results.insert(OfCall(result.clone()), result.clone());
+        let known = Known::Result(result.clone());
+        match self.calls.get_mut(&result.call_id) {
+            Some(call) => *call = known,
+            None => drop(self.calls.insert(result.call_id.clone(), known)),
+        }
     }
 
     fn note(&mut self, message: &AgentMessage) {
         match message {
             AgentMessage::Assistant(answer) => {
                 self.answer = Some(answer.clone());
-                self.arguments.clear();
+                self.calls.clear();
                 for call in answer.tool_calls() {
-                    self.arguments.insert(call.call_id.clone(), call.arguments.clone());
+                    self.calls.insert(call.call_id.clone(), Known::Arguments(call.arguments.clone()));
                 }
             }
             AgentMessage::ToolResult(result) => {

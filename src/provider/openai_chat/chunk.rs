@@ -292,21 +292,15 @@ impl<'a> Choice<'a> {
 
     fn read_call(&mut self, reader: &mut Reader<'a>) -> Read {
         let mut call = CallPiece::default();
-        in_object(reader, |reader, key| match key {
-            "index" => reader.optional_u64().map(|index| call.index = index),
-            "id" => call.read_id(reader),
-            "extra_content" => {
+        in_object(reader, |reader, key| match (key.len(), key) {
+            (5, "index") => reader.optional_u64().map(|index| call.index = index),
+            (2, "id") => call.read_id(reader),
+            (13, "extra_content") => {
                 call.extra = Some(reader.skip()?).filter(|extra| extra.starts_with('{'));
                 Ok(())
             }
-            "function" => in_object(reader, |reader, key| match key {
-                "name" => call.read_name(reader),
-                "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
-                _ => reader.pass_over(),
-            }),
-            "name" => call.read_name(reader),
-            "arguments" => text_or_json(reader).map(|arguments| call.arguments = arguments),
-            _ => reader.pass_over(),
+            (8, "function") => in_object(reader, |reader, key| call.read_function(reader, key)),
+            _ => call.read_function(reader, key),
         })?;
         self.calls.push(call);
         Ok(())
@@ -319,6 +313,15 @@ impl<'a> CallPiece<'a> {
         let is_number = matches!(reader.peek(), Some(b'0'..=b'9'));
         self.id = if is_number { reader.skip()?.into() } else { text(reader)?.unwrap_or_default() };
         Ok(())
+    }
+
+    /// A member of `function`, or of what has none.
+    fn read_function(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
+        match (key.len(), key) {
+            (4, "name") => self.read_name(reader),
+            (9, "arguments") => text_or_json(reader).map(|arguments| self.arguments = arguments),
+            _ => reader.pass_over(),
+        }
     }
 
     fn read_name(&mut self, reader: &mut Reader<'a>) -> Read {
