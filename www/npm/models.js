@@ -84,7 +84,7 @@ function wire(provider, kind, id, options, known = COMMON) {
   if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   const owner = `model \`${id}\`: `;
   checkNames(`${owner}unknown option`, options, known);
-  for (const name of Object.keys(options)) checkShape(name, options[name], SERVED[name], owner);
+  for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[name], shape, owner);
   const { apiKey, baseUrl, price, compat } = options;
   checkNames(`${owner}unknown \`compat\` switch`, compat ?? {}, SWITCHES);
   if (apiKey !== undefined && typeof apiKey !== "string" && typeof apiKey !== "function") {

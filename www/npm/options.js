@@ -96,8 +96,10 @@ const ELSEWHERE = {
   maxOutputTokens: "streamOptions.maxTokens",
 };
 
+const NAMES = Object.keys(OPTIONS);
+
 /** Names that may be meant at the top: also those that stand in an object there. */
-const LIKELY = [...Object.keys(OPTIONS), ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
+const LIKELY = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
 
 /** @param {any} options */
 export function checkOptions(options) {
@@ -105,7 +107,7 @@ export function checkOptions(options) {
   if (options.provider && options.id) throw misuse("the options are a model; write new Agent({ model })");
   for (const name of Object.keys(options)) if (Object.hasOwn(ELSEWHERE, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${ELSEWHERE[name]}\`?`);
   checkNames("unknown option", options, OPTIONS, LIKELY);
-  for (const name of Object.keys(options)) checkShape(name, options[name], OPTIONS[name]);
+  for (const name of NAMES) checkShape(name, options[name], OPTIONS[name]);
   if (Array.isArray(options.hooks)) options.hooks.forEach((/** @type {any} */ hooks, /** @type {number} */ i) => checkShape(`hooks[${i}]`, hooks ?? null, HOOKS));
   for (const [name, rule] of Object.entries(options.approval?.rules ?? {})) checkShape(`approval.rules.${name}`, rule, RULES);
 }
@@ -133,7 +135,7 @@ export function checkShape(path, value, shape, owner = "") {
   if (typeof one === "string" || Array.isArray(one)) return;
   const members = /** @type {{ [name: string]: Shape }} */ (one);
   checkNames(`${owner}unknown option \`${path}.`, value, members);
-  for (const name of Object.keys(value)) checkShape(`${path}.${name}`, value[name], members[name], owner);
+  for (const name of Object.keys(members)) checkShape(`${path}.${name}`, value[name], members[name], owner);
 }
 
 /** Whether it is of that kind; members are looked at later. @param {Shape} shape @param {any} value */
