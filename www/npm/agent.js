@@ -20,6 +20,10 @@ class Core {
   constructor(options, namesMayRepeat) {
     checkOptions(options);
     this.options = { host: {}, ...options };
+    /** The agent that it works for. @type {any} */
+    this.owner = undefined;
+    /** @type {any} */
+    this.engine = undefined;
     this.namesMayRepeat = namesMayRepeat;
     /** The history; a run appends to it. @type {any[]} */
     this.messages = checkHistory(options.messages ?? []);
@@ -425,7 +429,7 @@ class Core {
     for (let i = 0; i < listening.length; i++) {
       const { id, listener } = listening[i];
       try {
-        const answer = /** @type {any} */ (listener(event));
+        const answer = /** @type {any} */ (listener.call(undefined, event));
         if (typeof answer?.then === "function") answer.then(undefined, (/** @type {unknown} */ error) => this.dismiss(id, error));
       } catch (error) {
         this.dismiss(id, error);

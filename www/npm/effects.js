@@ -3,6 +3,7 @@
 // it. The other half is src/wasm/ports.rs.
 
 import { AgentError, infoOf, messagesOf, textOf, toDecision, toResult, updateText } from "./shared.js";
+import { emptyList } from "./list.js";
 import { SETUP } from "./models.js";
 import { transformAnswer } from "./rules.js";
 import { SUBAGENT_EVENT } from "./subagent.js";
@@ -10,6 +11,9 @@ import { CANCELLED } from "./tools.js";
 
 /** An effect that is on. Most never look at their signal, so it is made for those that do. */
 export class Slot {
+  /** One for good: with the last object V8 would forget the shape of all, and throw away what it compiled for it. */
+  static kept = new Slot();
+
   constructor() {
     /** @type {AbortController | undefined} */
     this.controller = undefined;
@@ -166,6 +170,9 @@ const SIGNAL = {
 
 /** What a tool is told besides its arguments. */
 class ToolContext {
+  /** As in `Slot`. */
+  static kept = new ToolContext({ core: {} }, 0, {}, Slot.kept);
+
   /** @param {any} run @param {number} slot @param {any} effect @param {Slot} state */
   constructor(run, slot, { name, callId }, state) {
     const { core } = run;
@@ -194,6 +201,9 @@ class ToolContext {
 
 /** What `fetch` is given. */
 class RequestInit {
+  /** As in `Slot`. */
+  static kept = new RequestInit(undefined, new Uint8Array(), Slot.kept);
+
   /** @param {any} headers @param {Uint8Array} body @param {Slot} state */
   constructor(headers, body, state) {
     this[SLOT] = state;
@@ -246,31 +256,11 @@ function quietly(work) {
 async function pump(run, slot, { url, headers, model }, state) {
   const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
-  const response = await fetchIt(url, new RequestInit({ ...headers }, body, state));
-  if (state.aborted) return quietly(() => response.body?.cancel());
-  if (!response.ok) {
-    const bytes = await bounded(response);
-    return run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);
-  }
-  if (!response.body) return run.feedEnd(slot);
-  state.reading = true;
-  const reader = response.body.getReader();
-  const intake = new Intake(run, slot);
-  // Bound anew for each response, so that V8 does not compile the stream's insides into this loop.
-  const read = reader.read.bind(reader);
+  const response = Promise.resolve(fetchIt(url, new RequestInit({ ...headers }, body, state)));
+  const intake = await response.then((answer) => open(run, slot, answer, state));
+  if (!intake) return;
   try {
-    for (;;) {
-      const { done, value } = await read();
-      if (done) break;
-      // The answer was whole before this read: what is left of it is not worth more than one.
-      if (!run.slots.has(slot)) return quietly(() => reader.cancel());
-      intake.chunks.push(value);
-      intake.size += value.length;
-      // Who iterates hears a piece after everything that is told with it: then nothing is.
-      if (intake.size >= ENOUGH || run.queue !== undefined) intake.flush();
-      else if (intake.turns === 0) intake.flushSoon();
-      else intake.turns = ARRIVING;
-    }
+    if (!(await drain(intake))) return quietly(() => intake.reader.cancel());
   } catch (error) {
     // What came before it counts.
     intake.flush();
@@ -281,6 +271,37 @@ async function pump(run, slot, { url, headers, model }, state) {
   run.feedEnd(slot);
 }
 
+/**
+ * Begins to read an answer, if it is one and somebody still wants it. Called by its promise, so that it is not compiled into the request: V8
+ * forgets the shapes of the host's objects with the last of them, and what it compiled for them too.
+ * @param {any} run @param {number} slot @param {Response} response @param {Slot} state
+ */
+function open(run, slot, response, state) {
+  const { body } = response;
+  if (state.aborted) return quietly(() => body?.cancel());
+  if (!response.ok) return refused(run, slot, response);
+  if (!body) return run.feedEnd(slot);
+  state.reading = true;
+  const { getReader } = body;
+  return new Intake(run, slot, getReader.call(body));
+}
+
+/** @param {any} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
+async function refused(run, slot, response) {
+  const bytes = await bounded(response);
+  run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);
+}
+
+/** Reads to the end; or as far as somebody wants it. Alone, because V8 compiles what it waits in. @param {Intake} intake */
+async function drain(intake) {
+  const { reader, read } = intake;
+  for (;;) {
+    const { done, value } = await read.call(reader);
+    if (done) return true;
+    if (!intake.take(value)) return false;
+  }
+}
+
 /** Turns of the microtask queue in which bytes that have arrived already get through the streams that they go through. */
 const ARRIVING = 4;
 /** So many bytes are enough for one call: who aborts at the first piece of them hears the others still. */
@@ -288,15 +309,33 @@ const ENOUGH = 1 << 12;
 
 /** Bytes on their way to the engine: reads that come in one go are one call into it. */
 class Intake {
-  /** @param {any} run @param {number} slot */
-  constructor(run, slot) {
+  /** As in `Slot`. */
+  static kept = new Intake(undefined, 0, {});
+
+  /** @param {any} run @param {number} slot @param {any} reader */
+  constructor(run, slot, reader) {
     this.run = run;
     this.slot = slot;
+    this.reader = reader;
+    this.read = reader.read;
     /** @type {Uint8Array[]} */
-    this.chunks = [];
+    this.chunks = emptyList();
     this.size = 0;
     /** How many turns of the microtask queue until they are handed on; 0: nothing waits. */
     this.turns = 0;
+  }
+
+  /** Whether it is wanted: an answer that was whole before is not worth more than one read. @param {Uint8Array} bytes */
+  take(bytes) {
+    const { run } = this;
+    if (!run.slots.has(this.slot)) return false;
+    this.chunks.push(bytes);
+    this.size += bytes.length;
+    // Who iterates hears a piece after everything that is told with it: then nothing is.
+    if (this.size >= ENOUGH || run.queue !== undefined) this.flush();
+    else if (this.turns === 0) this.flushSoon();
+    else this.turns = ARRIVING;
+    return true;
   }
 
   /** Waits for more as long as more comes at once. */
@@ -308,7 +347,7 @@ class Intake {
   flush() {
     const { chunks, size } = this;
     if (size === 0) return;
-    this.chunks = [];
+    this.chunks = emptyList();
     this.size = 0;
     this.run.feed(this.slot, chunks, size);
   }

@@ -2,6 +2,7 @@
 // What goes in: inputs become messages, tool outputs become blocks. Bad shapes get an error that names what was got.
 
 import { kindOf, misuse } from "./errors.js";
+import { emptyList } from "./list.js";
 
 /** @typedef {import("./index.js").AgentMessage} AgentMessage */
 
@@ -46,14 +47,16 @@ function checkMessage(message, where) {
 /** A history that is given to an agent. @param {any} messages */
 export function checkHistory(messages) {
   if (!Array.isArray(messages)) throw misuse(`\`messages\` must be an array, got ${kindOf(messages)}`);
-  return messages.map((message, i) => {
+  const checked = emptyList();
+  messages.forEach((message, i) => {
     const role = message?.role;
     if (role !== "custom" && !Object.hasOwn(ROLES, role)) {
       throw misuse(`messages[${i}] must be a message with a role (user, assistant, tool_result or custom), got ${role ? `the role \`${role}\`` : kindOf(message)}`);
     }
     if (role === "tool_result" && typeof message.callId !== "string") throw misuse(`messages[${i}]: a tool result needs a \`callId\`, got ${kindOf(message.callId)}`);
-    return checkMessage(message, `messages[${i}]`);
+    checked.push(checkMessage(message, `messages[${i}]`));
   });
+  return checked;
 }
 
 /** One input or a list of them. A list of blocks is one message. @param {unknown} input */

@@ -1,10 +1,10 @@
 // @ts-check
 // One run: reads what the engine says, tells the listeners, begins effects, brings their answers back.
 
-import { begin } from "./effects.js";
 import { buryKilled } from "./engine.js";
+import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
 import { AgentError, fromEngine, misuse, PartialJson, respond, textOf } from "./shared.js";
-import * as KIND from "./kind.js";
+import { emptyList } from "./list.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
@@ -122,7 +122,7 @@ export class Driver {
     /** @type {any} */
     this.before = undefined;
     /** Texts for the next entry that is none. @type {string[]} */
-    this.strings = [];
+    this.strings = emptyList();
     /** The last request, and what it was read from. */
     this.asked = "";
     /** @type {any} */
@@ -138,8 +138,8 @@ export class Driver {
     this.coalesceMs = core.options.coalesceMs ?? 0;
     /** Held back for so long. @type {any} */
     this.held = undefined;
-    /** @type {any} */
-    this.error = undefined;
+    /** The event that ends it. @type {any} */
+    this.end = undefined;
     /** @type {string | undefined} */
     this.stopping = undefined;
     /** @type {(result: any) => void} */
@@ -285,7 +285,7 @@ export class Driver {
 
   /** @param {number} kind @param {number} number @param {string} piece */
   #tellOne(kind, number, piece) {
-    const event = this.#take(kind, number, piece);
+    const event = ENTRIES[kind](this, number, piece);
     if (event) this.emit(event);
   }
 
@@ -314,9 +314,9 @@ export class Driver {
       const number = table[batch.i + 1];
       const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
       const isLater = LATER.has(kind);
-      const event = isLater ? undefined : this.#take(kind, number, piece);
+      const event = isLater ? undefined : ENTRIES[kind](this, number, piece);
       if (event) rest.push({ event });
-      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.#takeStrings() });
+      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.takeStrings() });
     }
     this.batch = undefined;
   }
@@ -333,16 +333,13 @@ export class Driver {
   }
 
   /** The run goes on: first is told what nobody was told of. @param {any} event */
-  #resume(event) {
+  resume(event) {
     const untold = (this.restored?.untold ?? []).map((/** @type {any} */ told) => ({ ...told, runId: this.runId }));
     this.restored = undefined;
     const first = untold.find((/** @type {any} */ told) => told.turnIndex !== undefined);
     if (first) event.turnIndex = first.turnIndex;
     if (untold.some((/** @type {any} */ told) => told.type === "message_start" || told.type === "message_update")) delete event.partialMessage;
-    for (const told of untold) {
-      this.#note(told);
-      this.core.note(told);
-    }
+    for (const told of untold) note(this, told);
     this.#takeRest();
     this.rest = [...[event, ...untold].map((event) => ({ event })), ...(this.rest ?? [])];
   }
@@ -358,7 +355,7 @@ export class Driver {
     if (engine.dead || (this.ended && core.lagging !== this)) return core.checkpoint();
     core.posts++;
     this.#tellAnnounced();
-    this.#release();
+    this.release();
     this.#takeRest();
     // Who iterates may be behind: what was not taken yet is not told.
     const queued = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
@@ -378,174 +375,15 @@ export class Driver {
     if (engine && !engine.dead) engine.glue.run_drop(handle);
   }
 
-  /**
-   * Takes one entry, and gives the event that it is, if it is one. Events are told at one place alone: V8 compiles the listeners
-   * into whatever tells them.
-   * @param {number} kind @param {number} number @param {string} piece @returns {any}
-   */
-  #take(kind, number, piece) {
-    return kind <= KIND.ARGUMENTS ? this.#delta(kind, number, piece) : this.#entry(kind, number, piece);
-  }
-
-  /** @param {number} kind @param {number} contentIndex @param {string} delta */
-  #delta(kind, contentIndex, delta) {
-    if (kind === KIND.ARGUMENTS) {
-      const { callId, toolName, kept } = /** @type {any} */ (this.streaming.get(contentIndex));
-      if (kept.json) kept.json.feed(delta);
-      else kept.pieces.push(delta);
-      if (!this.#isHeard()) return;
-      return { type: "message_update", runId: this.runId, delta: { type: "tool_call", contentIndex, callId, toolName, delta } };
-    }
-    if (!this.#isHeard()) return;
-    const type = kind === KIND.TEXT ? "text" : "thinking";
-    return { type: "message_update", runId: this.runId, delta: { type, contentIndex, delta } };
-  }
-
-  #isHeard() {
-    return this.queue !== undefined || this.core.listeners.size > 0;
-  }
-
-  /** What comes in every turn. @param {number} kind @param {number} number @param {string} piece */
-  #entry(kind, number, piece) {
-    const { runId } = this;
-    switch (kind) {
-      case KIND.STRING:
-        return void this.strings.push(piece);
-      case KIND.CALL: {
-        const [callId] = this.#takeStrings();
-        const kept = this.arguments.get(callId) ?? { pieces: [], json: undefined };
-        this.arguments.set(callId, kept);
-        this.streaming.set(number, { callId, toolName: piece, kept });
-        return;
-      }
-      case KIND.APPEND: {
-        const message = JSON.parse(piece);
-        if (message.role === "assistant") this.answer = message;
-        if (message.role === "tool_result") this.results.set(message.callId, message);
-        return void this.log.push(message);
-      }
-      case KIND.APPEND_TEXT: {
-        const [callId, toolName, text] = this.#takeStrings();
-        const result = { role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError: false, timestamp: Number(piece) };
-        this.results.set(callId, result);
-        return void this.log.push(result);
-      }
-      case KIND.HTTP:
-        if (piece !== this.asked) [this.asked, this.request] = [piece, JSON.parse(piece)];
-        return begin(this, number, this.request);
-      case KIND.TOOL:
-        return begin(this, number, { kind: "tool", name: this.#takeStrings()[0], callId: piece });
-      case KIND.CANCEL:
-        return this.#cancel(number);
-      case KIND.TURN_START:
-        this.turn = { turnIndex: number, message: false, answered: false };
-        return { type: "turn_start", runId, turnIndex: number };
-      case KIND.MESSAGE_START:
-        if (this.turn) this.turn.message = true;
-        return { type: "message_start", runId };
-      case KIND.MESSAGE_END:
-        if (this.turn) this.turn.answered = true;
-        return { type: "message_end", runId, message: this.answer };
-      case KIND.PROPOSED:
-        return { type: "tool_calls_proposed", runId, calls: callsOf(this.answer) };
-      case KIND.TOOL_START:
-        return this.#toolStart(piece);
-      case KIND.STARTS:
-        return this.#announce(number === 0 ? this.#takeStrings() : JSON.parse(piece));
-      case KIND.TOOL_END: {
-        const result = this.results.get(piece);
-        return { type: "tool_execution_end", runId, callId: piece, toolName: result.toolName, result, isError: result.isError };
-      }
-      case KIND.TURN_ENDED:
-        return this.#turnEnd(number, piece, this.answer, this.#takeStrings());
-    }
-    return this.#rarely(kind, number, piece);
-  }
-
-  /**
-   * What comes once in a run, or in few. Apart, so that V8 need not compile the rest anew when it comes.
-   * @param {number} kind @param {number} number @param {string} piece
-   */
-  #rarely(kind, number, piece) {
-    const { core, runId } = this;
-    switch (kind) {
-      case KIND.EVENT: {
-        const event = JSON.parse(piece);
-        event.runId = runId;
-        if (event.type === "run_resumed") return this.#resume(event);
-        if (number === 1) event.messages = this.resolveRefs(event.messages);
-        this.#note(event);
-        core.note(event);
-        return event;
-      }
-      case KIND.EFFECT:
-        return begin(this, number, JSON.parse(piece));
-      case KIND.TURN_END: {
-        const { turnIndex, reason, message, results } = JSON.parse(piece);
-        return this.#turnEnd(turnIndex, reason, message, results);
-      }
-      case KIND.APPEND_ANSWER:
-        return void this.log.push(this.answer);
-      case KIND.APPEND_RESULT:
-        return void this.log.push(this.results.get(piece));
-      case KIND.TRUNCATE: {
-        const before = (this.before = this.log);
-        this.log = before.slice(0, number);
-        if (core.messages === before) core.messages = this.log;
-        return;
-      }
-      case KIND.COPY:
-        return void this.log.push(this.before[number]);
-      case KIND.RECEIPT:
-        return core.settleReceipt(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
-      case KIND.AGENT_END: {
-        const { messages, ...end } = JSON.parse(piece);
-        this.end = { type: "agent_end", runId, messages: [...messages, ...this.log.slice(this.log.length - number)], ...end };
-        core.addUsage(end.usage);
-        this.#release();
-        core.runEnds(this);
-        return this.end;
-      }
-      case KIND.END:
-        return this.#finish(piece);
-    }
-  }
-
   /** The texts before an entry. */
-  #takeStrings() {
+  takeStrings() {
     const { strings } = this;
-    this.strings = [];
+    this.strings = emptyList();
     return strings;
   }
 
-  /** @param {number} turnIndex @param {string} reason @param {any} message @param {string[]} ids of the calls that have results */
-  #turnEnd(turnIndex, reason, message, ids) {
-    const toolResults = ids.map((id) => this.results.get(id));
-    this.results.clear();
-    this.#forgetCalls();
-    this.turn = undefined;
-    return { type: "turn_end", runId: this.runId, turnIndex, message, toolResults, reason };
-  }
-
-  /** @param {any} event */
-  #note(event) {
-    switch (event.type) {
-      case "turn_start":
-        return void (this.turn = { turnIndex: event.turnIndex, message: false, answered: false });
-      case "message_start":
-        return void (this.turn && (this.turn.message = true));
-      case "message_end":
-        return void (this.turn && (this.turn.answered = true));
-      case "message_reset":
-        // The next attempt begins its calls anew.
-        return this.#forgetCalls();
-      case "tool_execution_end":
-        return void this.results.set(event.callId, event.result);
-    }
-  }
-
   /** A call of the last answer. @param {string} callId */
-  #callOf(callId) {
+  callOf(callId) {
     if (this.callsOf !== this.answer) {
       this.callsOf = this.answer;
       this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
@@ -553,22 +391,16 @@ export class Driver {
     return this.calls.get(callId);
   }
 
-  /** A call starts with the arguments that the model gave it. @param {string} callId */
-  #toolStart(callId) {
-    const { toolName, arguments: args } = this.#callOf(callId);
-    return { type: "tool_execution_start", runId: this.runId, callId, toolName, arguments: args };
-  }
-
   /**
    * Calls start together: each is announced, until somebody posts something that counts before the next one.
    * @param {any[]} calls
    */
-  #announce(calls) {
+  announce(calls) {
     const { core } = this;
     for (const call of calls) {
       if (core.posts !== this.heard) break;
       this.announced++;
-      this.emit(typeof call === "string" ? this.#toolStart(call) : { ...call, runId: this.runId });
+      this.emit(typeof call === "string" ? toolStart(this, call) : { ...call, runId: this.runId });
     }
     this.#tellAnnounced();
   }
@@ -578,11 +410,6 @@ export class Driver {
     const { announced, engine, handle } = this;
     this.announced = 0;
     if (announced > 0 && !engine.dead) engine.glue.run_started(handle, announced);
-  }
-
-  #forgetCalls() {
-    this.streaming.clear();
-    this.arguments.clear();
   }
 
   /** A number is a place in the history. @param {any[]} refs */
@@ -604,18 +431,18 @@ export class Driver {
         held.event.delta.delta += event.delta.delta;
         return true;
       }
-      this.#release();
+      this.release();
       const timer = new AbortController();
       const fresh = (this.held = { event, timer });
-      const due = () => void (this.held === fresh && this.#release());
+      const due = () => void (this.held === fresh && this.release());
       this.core.sleep(ms, timer.signal).then(due, due);
       return true;
     }
-    this.#release();
+    this.release();
     return false;
   }
 
-  #release() {
+  release() {
     const held = this.held;
     if (!held) return;
     this.held = undefined;
@@ -625,7 +452,7 @@ export class Driver {
 
   /** @param {any} event */
   #send(event) {
-    if (event.type === "agent_end") this.endTold = true;
+    if (event === this.end) this.endTold = true;
     this.core.dispatch(event);
     const { queue } = this;
     if (queue === undefined) return;
@@ -685,7 +512,7 @@ export class Driver {
   partialArguments(callId) {
     const kept = this.arguments.get(callId);
     if (!kept) {
-      return this.#callOf(callId)?.arguments;
+      return this.callOf(callId)?.arguments;
     }
     if (!kept.json) {
       kept.json = new PartialJson();
@@ -710,7 +537,7 @@ export class Driver {
    * can be used again.
    * @param {number} slot
    */
-  #cancel(slot) {
+  cancel(slot) {
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.whole) return;
@@ -809,7 +636,7 @@ export class Driver {
   // ---- the end
 
   /** @param {string} output the structured answer, or nothing */
-  #finish(output) {
+  finish(output) {
     const { messages, stopReason, usage, turns, error } = this.end;
     this.#close({
       runId: this.runId, text: output || textOfLast(messages), messages, usage, turns, stopReason,
@@ -867,10 +694,10 @@ export class Driver {
 
   /** @param {any} result */
   #close(result) {
-    this.#release();
+    this.release();
     this.ended = true;
     this.unlisten();
-    for (const slot of [...this.slots.keys()]) this.#cancel(slot);
+    for (const slot of [...this.slots.keys()]) this.cancel(slot);
     this.core.byHandle.delete(this.handle);
     if (this.queue && this.head < this.queue.length) this.core.lagging = this;
     else this.letGo();
@@ -891,9 +718,6 @@ export class Driver {
  * @typedef {{ event?: any, entry?: [number, number, string], strings?: string[] }} Later
  */
 
-/** Entries that concern others than the listeners: they wait until all before them is told. @type {Set<number>} */
-const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
-
 /** A timer that keeps no process alive. @param {() => void} work @param {number} ms */
 function later(work, ms) {
   const timer = setTimeout(work, ms);
@@ -904,11 +728,6 @@ function later(work, ms) {
 /** @param {any} a @param {any} b */
 function sameBlock(a, b) {
   return a.type === b.type && a.contentIndex === b.contentIndex && a.callId === b.callId;
-}
-
-/** @param {any} message */
-function callsOf(message) {
-  return (message?.content ?? []).filter((/** @type {any} */ block) => block.type === "tool_call");
 }
 
 /** The text of the last answer. @param {any[]} messages */
