@@ -21,7 +21,7 @@ const mainThread = () => { try { return Number(readFileSync('/proc/self/schedsta
 function owner({ url, functionName }) {
   if (url.startsWith('wasm:')) return 'wasm';
   if (url.includes('/pkg/')) return 'package';
-  if (url.startsWith('node:')) return 'node';
+  if (url.startsWith('node:')) return url === 'node:inspector' ? undefined : 'node';
   if (url.startsWith('file:')) return 'harness';
   return functionName === '(garbage collector)' ? 'gc' : undefined;
 }

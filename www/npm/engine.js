@@ -88,6 +88,7 @@ export class Engine {
     this.control = control() >>> 2;
     this.words = new Uint32Array(this.memory.buffer);
     this.bytes = new Uint8Array(this.memory.buffer);
+    this.decode = decoder.decode;
     /** How many bytes may be written at `room`. */
     this.size = 0;
     this.room = 0;
@@ -115,7 +116,7 @@ export class Engine {
     const { words, control } = this;
     const at = words[control] >>> 2;
     const length = words[control + 1];
-    this.text = decode(this.bytes, words[control + 2], words[control + 3]);
+    this.text = this.textAt(words[control + 2], words[control + 3]);
     this.kind = words[at];
     this.number = words[at + 1];
     if (length === 3) return;
@@ -123,6 +124,26 @@ export class Engine {
     const table = [];
     for (let i = at; i < at + length; i++) table.push(words[i]);
     return table;
+  }
+
+  /**
+   * Short plain texts are cheaper by hand than through the decoder.
+   * @param {number} at @param {number} length
+   */
+  textAt(at, length) {
+    if (length === 0) return "";
+    const { bytes } = this;
+    if (length <= 12) {
+      let text = "";
+      let i = at;
+      for (; i < at + length; i++) {
+        const byte = bytes[i];
+        if (byte > 127) break;
+        text += String.fromCharCode(byte);
+      }
+      if (i === at + length) return text;
+    }
+    return this.decode.call(decoder, bytes.subarray(at, at + length));
   }
 
   /** Writes bytes of a response where wasm expects them. @param {Uint8Array[]} chunks @param {number} size of all of them */
@@ -138,23 +159,4 @@ export class Engine {
       at += bytes.length;
     }
   }
-}
-
-/**
- * Short plain texts are cheaper by hand than through the decoder.
- * @param {Uint8Array} bytes @param {number} at @param {number} length
- */
-function decode(bytes, at, length) {
-  if (length === 0) return "";
-  if (length <= 12) {
-    let text = "";
-    let i = at;
-    for (; i < at + length; i++) {
-      const byte = bytes[i];
-      if (byte > 127) break;
-      text += String.fromCharCode(byte);
-    }
-    if (i === at + length) return text;
-  }
-  return decoder.decode(bytes.subarray(at, at + length));
 }

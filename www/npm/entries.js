@@ -141,6 +141,7 @@ export const ENTRIES = {
     core.addUsage(end.usage);
     run.release();
     core.runEnds(run);
+    run.endTold = true;
     return run.end;
   },
 

@@ -206,8 +206,10 @@ export class Driver {
         this.again = more === 2;
         size = 0;
         const table = engine.read();
-        if (table) this.#tell(table, engine.text);
-        else this.#tellOne(engine.kind, engine.number, engine.text);
+        if (table) {
+          this.#tell(table, engine.text);
+          this.batch = undefined;
+        } else this.#tellOne(engine.kind, engine.number, engine.text);
         if (this.rest) this.#tellRest();
       } while (this.again && !this.ended);
     } finally {
@@ -280,7 +282,6 @@ export class Driver {
       batch.i += 3;
       this.#tellOne(kind, number, piece);
     }
-    this.batch = undefined;
   }
 
   /** @param {number} kind @param {number} number @param {string} piece */
@@ -452,7 +453,6 @@ export class Driver {
 
   /** @param {any} event */
   #send(event) {
-    if (event === this.end) this.endTold = true;
     this.core.dispatch(event);
     const { queue } = this;
     if (queue === undefined) return;
@@ -655,6 +655,7 @@ export class Driver {
       const messages = this.log.slice(this.begun);
       this.end = { type: "agent_end", runId, messages, stopReason: "error", usage, turns: 0, error: error.info };
       core.runEnds(this);
+      this.endTold = true;
       this.emit(this.end);
     }
     const { messages, turns } = this.end;
