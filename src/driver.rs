@@ -224,6 +224,8 @@ pub struct AgentStream {
     /// How the run begins, until it is polled.
     begin: Option<Input>,
     outputs: VecDeque<Output>,
+    /// How many of them are cancellations: each of many calls that start together asks for its own.
+    cancels: usize,
     tasks: Tasks,
     /// The key of this turn.
     key: KeyOfTurn,
@@ -282,6 +284,7 @@ impl AgentStream {
             config,
             begin: Some(begin),
             outputs: VecDeque::new(),
+            cancels: 0,
             tasks: Tasks::default(),
             key: KeyOfTurn::default(),
             untold: Vec::new(),
@@ -413,7 +416,10 @@ impl AgentStream {
                     return Poll::Ready(Next::Event(event));
                 }
                 Some(Output::Receipt(id, receipt)) => (self.line.receipts)(id, receipt),
-                Some(Output::Cancel(id)) => self.drop_effect(id),
+                Some(Output::Cancel(id)) => {
+                    self.cancels = self.cancels.saturating_sub(1);
+                    self.drop_effect(id);
+                }
                 Some(start) if self.takes_offers && !self.has_news() && self.is_offer(&start) => {
                     self.outputs.push_front(start);
                     return Poll::Ready(Next::Offer);
@@ -669,6 +675,7 @@ impl AgentStream {
         let is_behind = !self.outputs.is_empty();
         let mut out = if is_behind { Vec::new() } else { Vec::from(std::mem::take(&mut self.outputs)) };
         self.state.step(&self.config.rules, self.now, input, &mut out);
+        self.cancels += out.iter().filter(|output| matches!(output, Output::Cancel(_))).count();
         if is_behind {
             self.outputs.extend(out)
         } else {
@@ -744,7 +751,8 @@ impl AgentStream {
 
     /// Whether a cancellation of the effect waits in the list.
     fn is_cancelled(&self, id: EffectId) -> bool {
-        self.outputs.iter().any(|output| matches!(output, Output::Cancel(cancelled) if *cancelled == id))
+        let is_this = |output: &Output| matches!(output, Output::Cancel(cancelled) if *cancelled == id);
+        self.cancels > 0 && self.outputs.iter().any(is_this)
     }
 
     #[inline(never)]

@@ -10,6 +10,7 @@ use crate::approval::{
 use crate::config::{InFlight, SteeringTime, ToolExecutionPolicy};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::id_map::IdMap;
 use crate::isolate::guard;
 use crate::json::{Map, RawJson};
 use crate::message::{
@@ -53,7 +54,7 @@ impl Step<'_> {
     /// Calls that were cut or are no JSON have their result at once; nobody is asked about them.
     fn answer_faults(&mut self, batch: &mut Batch) {
         for (id, fault) in &std::mem::take(&mut batch.answer.faults) {
-            let Some(place) = batch.places.get(id).copied() else { continue };
+            let Some(place) = batch.place_of(id) else { continue };
             match fault {
                 CallFault::Cut => self.settle(batch, place, ToolResultCause::Incomplete, ""),
                 CallFault::Malformed(error) => {
@@ -144,7 +145,7 @@ impl Step<'_> {
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
         for (call, ruled) in seen.iter().zip(&ruled) {
-            let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
+            let Some(place) = batch.place_of(&call.call_id) else { continue };
             if is_asked(ruled) && batch.is_open(place) {
                 self.ask_about(batch, place, call, ruled.1);
             }
@@ -274,7 +275,7 @@ impl Step<'_> {
                 let reason = ApprovalError::AlreadyResolved(call_id.clone()).text();
                 self.emit(AgentEvent::CommandRefused { call_id: Some(call_id.clone()), reason });
             } else if let Some(batch) = &mut batch
-                && let Some(place) = batch.places.get(call_id).copied()
+                && let Some(place) = batch.place_of(call_id)
                 && batch.is_open(place)
             {
                 self.tell_decision(batch, place, DecisionSource::Command);
@@ -325,10 +326,12 @@ impl Step<'_> {
 
     /// Looks up and checks the calls that the gate lets through.
     fn clear_decided(&mut self, batch: &mut Batch) {
+        // Nobody decides meanwhile: where all is decided, the gate need not look at all calls for each of them.
+        let gate = if self.s.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
         while self.may_hand_out(batch)
-            && let Some((call, decision, by)) = self.s.table.hand_out(self.gate())
+            && let Some((call, decision, by)) = self.s.table.hand_out(gate)
         {
-            let Some(place) = batch.places.get(&call.call_id).copied() else { continue };
+            let Some(place) = batch.place_of(&call.call_id) else { continue };
             self.carry_out(batch, place, decision, by == DecisionSource::Rule);
         }
     }
@@ -710,9 +713,9 @@ impl Step<'_> {
         batch.cleared.clear();
         let open =
             self.s.table.close().into_iter().filter(|entry| matches!(entry.state, ApprovalState::Pending));
-        let mut undecided: Table<String, usize> = Table::new();
+        let mut undecided = IdMap::default();
         for entry in open {
-            undecided.insert(entry.call.call_id, 0);
+            undecided.insert(entry.call.call_id, ());
         }
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
@@ -720,7 +723,7 @@ impl Step<'_> {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && undecided.contains_key(call_id.as_str()) {
+            if call.asked && undecided.contains(&call_id) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
@@ -940,6 +943,10 @@ impl Batch {
     }
 
     /// Whether the call has no result yet.
+    fn place_of(&self, call_id: &str) -> Option<usize> {
+        usize::try_from(*self.places.get(call_id)?).ok()
+    }
+
     pub(super) fn is_open(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| !call.status.is_done())
     }
@@ -947,9 +954,9 @@ impl Batch {
 
 pub(super) fn new_batch(answer: Answer) -> Batch {
     let mut calls: Vec<Call> = Vec::new();
-    let mut places = Table::new();
-    for block in answer.message.tool_calls() {
-        places.insert(block.call_id.clone(), calls.len());
+    let mut places = IdMap::default();
+    for (block, place) in answer.message.tool_calls().zip(0..) {
+        places.insert(block.call_id.clone(), place);
         calls.push(Call {
             block: block.clone(),
             arguments: block.arguments.clone(),

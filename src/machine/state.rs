@@ -9,6 +9,7 @@ use crate::call_ids::CallIds;
 use crate::context::{Clean, SameRole, hygiene};
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
+use crate::id_map::IdMap;
 use crate::json::{Map, RawJson};
 use crate::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
@@ -213,7 +214,7 @@ pub(crate) struct Batch {
     pub(crate) answer: Answer,
     pub(crate) calls: Vec<Call>,
     /// Which call has an id.
-    pub(crate) places: Table<String, usize>,
+    pub(crate) places: IdMap<String, u64>,
     /// Which call an effect belongs to.
     pub(crate) effects: Table<EffectId, usize>,
     /// The poll for steering that goes on beside the tools.
