@@ -425,7 +425,7 @@ impl ToJson for ToolDecision {
 
 impl FromJson for ToolDecision {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
+        let action = value.as_str().or_else(|| value.text_at("action"));
         match action {
             Some("approve") => match value.get("arguments") {
                 Some(other) if other.as_object().is_none() && !other.is_null() => {
@@ -440,14 +440,14 @@ impl FromJson for ToolDecision {
 
 /// A decision as it stands, whatever its arguments are: that is judged when its call is.
 pub(crate) fn read_decision(value: &Value) -> Result<ToolDecision, String> {
-    let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
+    let action = value.as_str().or_else(|| value.text_at("action"));
     match action {
         Some("approve") => match value.get("arguments") {
             None | Some(Value::Null) => Ok(ToolDecision::Accept),
             Some(arguments) => Ok(ToolDecision::AcceptWith(arguments.to_raw())),
         },
         Some("reject") => {
-            let reason = value.get("reason").and_then(Value::as_str).map(str::to_owned);
+            let reason = value.owned_at("reason");
             Ok(ToolDecision::Reject { reason })
         }
         Some("result") => result_decision(value),
@@ -460,7 +460,7 @@ pub(crate) fn read_decision(value: &Value) -> Result<ToolDecision, String> {
 }
 
 fn result_decision(value: &Value) -> Result<ToolDecision, String> {
-    let flag = |value: &Value| value.get("isError").and_then(Value::as_bool);
+    let flag = |value: &Value| value.flag_at("isError");
     let output = value.get("content").unwrap_or(&Value::Null);
     let blocks = output.get("content").filter(|content| content.as_array().is_some());
     let content = match (output, blocks) {
@@ -494,7 +494,7 @@ impl ToJson for ApprovalEntry {
 
 impl FromJson for ApprovalEntry {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let word = |key: &str| value.get(key).and_then(Value::as_str);
+        let word = |key: &str| value.text_at(key);
         let state = match word("state") {
             Some("pending") => ApprovalState::Pending,
             Some("dispatched") => ApprovalState::Dispatched,

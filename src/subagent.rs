@@ -9,7 +9,7 @@ use futures::future::LocalBoxFuture;
 use crate::config::AgentLoopConfig;
 use crate::driver::{AgentStream, agent_loop};
 use crate::event::{AgentEvent, RunStopReason};
-use crate::json::{ObjectWriter, RawJson, Value};
+use crate::json::{ObjectWriter, RawJson};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Updates};
@@ -40,7 +40,7 @@ impl AgentTool for SubAgent {
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
         let arguments = context.arguments.to_value();
-        let prompt = arguments.get("prompt").and_then(Value::as_str).unwrap_or_default();
+        let prompt = arguments.text_at("prompt").unwrap_or_default();
         let run_id: Rc<str> = [&context.run_id, "/", &context.call_id].concat().into();
         let child = AgentRunContext { run_id, session_id: context.session_id.clone() };
         let prompts = vec![AgentMessage::user(prompt)];

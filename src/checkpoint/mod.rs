@@ -245,7 +245,7 @@ fn checked_messages(messages: Option<Value>) -> Result<Vec<Value>, String> {
 }
 
 fn check_message(message: &Value) -> Result<(), String> {
-    match message.get("role").and_then(Value::as_str) {
+    match message.text_at("role") {
         Some("system" | "user" | "assistant" | "tool") => {}
         Some(other) => return Err(["unknown role `", other, "`"].concat()),
         None => return Err("it has no `role`".to_owned()),
@@ -261,7 +261,7 @@ fn check_message(message: &Value) -> Result<(), String> {
 }
 
 fn check_part(part: &Value) -> Result<(), String> {
-    let (texts, any): (&[&str], &[&str]) = match part.get("type").and_then(Value::as_str) {
+    let (texts, any): (&[&str], &[&str]) = match part.text_at("type") {
         Some("text") => (&["text"], &[]),
         Some("image") => (&["url"], &[]),
         Some("tool_call") => (&["id", "name"], &["arguments"]),
@@ -269,7 +269,7 @@ fn check_part(part: &Value) -> Result<(), String> {
         Some(other) => return Err(["unknown part `", other, "`"].concat()),
         None => return Err("a part has no `type`".to_owned()),
     };
-    let lacking = texts.iter().find(|key| part.get(key).and_then(Value::as_str).is_none());
+    let lacking = texts.iter().find(|key| part.text_at(key).is_none());
     match lacking.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
         Some(key) => Err(["a part has no `", key, "`"].concat()),
         None => Ok(()),

@@ -153,7 +153,7 @@ pub fn strip_dangling_calls<M: Reducible>(messages: &mut Vec<M>, rule: DanglingC
             DanglingCalls::StripUnanswered => {
                 let mut first = IdMap::default();
                 for (part, id) in &calls {
-                    if !answers.contains(id) || first.insert(id, (at, *part)).is_some() {
+                    if !answers.contains(id) || first.insert(*id, (at, *part)).is_some() {
                         doomed.push((at, *part));
                     }
                 }

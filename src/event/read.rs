@@ -12,13 +12,13 @@ use super::{AgentEvent, CompactionReport, DecisionSource, RunStopReason, TurnEnd
 
 impl FromJson for AgentEvent {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let number = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let text = |key: &str| value.text_at(key).unwrap_or_default().to_owned();
+        let number = |key: &str| value.number_at(key).unwrap_or_default();
         let index = |key: &str| u32::try_from(number(key)).unwrap_or_default();
-        let flag = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or_default();
+        let flag = |key: &str| value.flag_at(key).unwrap_or_default();
         let any = |key: &str| value.get(key).unwrap_or(&Value::Null);
         let raw = |key: &str| -> RawJson { any(key).to_raw() };
-        let optional = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let optional = |key: &str| value.owned_at(key);
         Ok(match text("type").as_str() {
             "agent_start" => AgentEvent::AgentStart,
             "run_resumed" => AgentEvent::RunResumed {
@@ -74,14 +74,14 @@ impl FromJson for AgentEvent {
             }
             "context_compacted" => {
                 let report = any("report");
-                let count = |key: &str| report.get(key).and_then(Value::as_u64).unwrap_or_default();
+                let count = |key: &str| report.number_at(key).unwrap_or_default();
                 AgentEvent::ContextCompacted {
                     report: CompactionReport {
-                        text: report.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                        text: report.text_at("text").unwrap_or_default().to_owned(),
                         dropped_count: count("droppedCount"),
                         tokens_before: count("tokensBefore"),
                         tokens_after: count("tokensAfter"),
-                        overflow: report.get("overflow").and_then(Value::as_bool).unwrap_or_default(),
+                        overflow: report.flag_at("overflow").unwrap_or_default(),
                     },
                 }
             }
@@ -125,7 +125,7 @@ fn maybe<T: FromJson>(value: &Value, key: &str) -> Result<Option<T>, String> {
 
 impl FromJson for Delta {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+        let text = |key: &str| value.text_at(key).unwrap_or_default();
         let kind = match text("type") {
             "text" => DeltaKind::Text,
             "thinking" => DeltaKind::Thinking,
@@ -134,7 +134,7 @@ impl FromJson for Delta {
             }
             other => return Err(["unknown delta `", other, "`"].concat()),
         };
-        let index = value.get("contentIndex").and_then(Value::as_u64);
+        let index = value.number_at("contentIndex");
         let content_index = index.and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
         Ok(Delta { content_index, kind, text: text("delta").to_owned() })
     }

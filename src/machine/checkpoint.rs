@@ -486,7 +486,7 @@ impl Letter {
 impl FromJson for Letter {
     fn from_json(value: &Value) -> Read<Letter> {
         let message = AgentMessage::from_json(value.get("message").unwrap_or(&Value::Null))?;
-        let posted = value.get("posted").and_then(Value::as_bool);
+        let posted = value.flag_at("posted");
         Ok(Letter { message, receipt: if posted == Some(true) { SENDER_GONE } else { 0 } })
     }
 }

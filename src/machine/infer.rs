@@ -6,7 +6,7 @@ use crate::context::{SameRole, estimate_tokens, hygiene, shown};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::AgentEvent;
 use crate::isolate::guard;
-use crate::json::{RawJson, Value};
+use crate::json::RawJson;
 use crate::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
 };
@@ -612,5 +612,5 @@ pub(super) fn command_of(arguments: &RawJson) -> Option<String> {
     if !contains(arguments.as_str(), "command") {
         return None;
     }
-    arguments.to_value().get("command").and_then(Value::as_str).map(str::to_owned)
+    arguments.to_value().owned_at("command")
 }

@@ -139,7 +139,7 @@ impl Step<'_> {
 
 fn is_wrapped(schema: &RawJson) -> bool {
     let schema = schema.to_value();
-    let kind = schema.get("type").and_then(Value::as_str);
+    let kind = schema.text_at("type");
     kind.is_some_and(|kind| kind != "object")
 }
 

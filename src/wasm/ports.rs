@@ -79,7 +79,7 @@ impl AgentTool for JsTool {
 
 /// `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
 fn read_outcome(answer: &Value) -> ToolOutcome {
-    let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| answer.owned_at(key);
     if let Some(text) = text("failed") {
         return ToolOutcome::Failed(text);
     }
@@ -93,11 +93,11 @@ fn read_outcome(answer: &Value) -> ToolOutcome {
         Some(Ok(content)) => ToolOutcome::Completed(AgentToolResult {
             content,
             details: answer.get("details").map(ToJson::to_raw),
-            is_error: answer.get("isError").and_then(Value::as_bool).unwrap_or(false),
+            is_error: answer.flag_at("isError").unwrap_or(false),
             transfer: answer.get("transfer").and_then(|transfer| {
                 Some(Transfer {
                     to: transfer.get("to")?.as_str()?.to_owned(),
-                    reason: transfer.get("reason").and_then(Value::as_str).map(str::to_owned),
+                    reason: transfer.owned_at("reason"),
                 })
             }),
         }),

@@ -152,13 +152,13 @@ pub(super) fn read_transform(answer: &Value) -> Result<Transform, String> {
 }
 
 pub(super) fn read_report(value: &Value) -> CompactionReport {
-    let whole = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let whole = |key: &str| value.number_at(key).unwrap_or(0);
     CompactionReport {
-        text: value.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        text: value.text_at("text").unwrap_or_default().to_owned(),
         dropped_count: whole("droppedCount"),
         tokens_before: whole("tokensBefore"),
         tokens_after: whole("tokensAfter"),
-        overflow: value.get("overflow").and_then(Value::as_bool).unwrap_or(false),
+        overflow: value.flag_at("overflow").unwrap_or(false),
     }
 }
 

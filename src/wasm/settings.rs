@@ -27,10 +27,10 @@ use super::rules::{self, Cached, Host};
 
 /// Makes the configuration. `settings.has` names the functions of the host.
 pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<AgentLoopConfig, AgentError> {
-    let names = list(settings, "has");
+    let names = settings.list_at("has");
     let has = |name: &str| names.iter().any(|known| known.as_str() == Some(name));
     let mut models = Vec::new();
-    for told in list(settings, "models") {
+    for told in settings.list_at("models") {
         models.push(model(told)?);
     }
     let Some(first) = models.first().cloned() else {
@@ -40,7 +40,7 @@ pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<A
         AgentLoopConfig::new(first, Rc::new(JsTimer { host: host.clone(), own_sleep: has("sleep") }));
     config.set_models(models);
     let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
-    for told in list(settings, "tools") {
+    for told in settings.list_at("tools") {
         tools.push(Rc::new(JsTool(tool(told, host)?)));
     }
     // The facade has looked at them.
@@ -86,10 +86,10 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     rules.follow_up = delivery(part("followUp"));
     let timeouts = part("timeouts");
     rules.timeouts = Timeouts {
-        first_chunk: whole(timeouts, "firstChunkMs"),
-        chunk: whole(timeouts, "chunkMs"),
-        tool: whole(timeouts, "toolMs"),
-        total: whole(timeouts, "totalMs"),
+        first_chunk: timeouts.number_at("firstChunkMs"),
+        chunk: timeouts.number_at("chunkMs"),
+        tool: timeouts.number_at("toolMs"),
+        total: timeouts.number_at("totalMs"),
     };
     if let Some(most) = small(settings, "maxRecoveriesPerTurn") {
         rules.max_recoveries_per_turn = most;
@@ -111,8 +111,8 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
 /// `{ ttlMs?, minTokens?, intervals? }`; without them what providers commonly do: five minutes, 1,024 tokens.
 fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
     CacheHints {
-        ttl_ms: whole(told, "ttlMs").unwrap_or(300_000),
-        min_tokens: whole(told, "minTokens").unwrap_or(1_024),
+        ttl_ms: told.number_at("ttlMs").unwrap_or(300_000),
+        min_tokens: told.number_at("minTokens").unwrap_or(1_024),
         intervals: small(told, "intervals").unwrap_or(1),
         prefix: cached.clone(),
     }
@@ -121,7 +121,7 @@ fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
 /// `{ agentName?, chain?, maxDepth? }`
 fn transfers(rules: &mut Rules, told: &Value) {
     rules.agent_name = text(told, "agentName").into();
-    for name in list(told, "chain").iter().filter_map(Value::as_str) {
+    for name in told.list_at("chain").iter().filter_map(Value::as_str) {
         rules.transfer_chain.push(name.to_owned());
     }
     rules.max_transfer_depth = size(told, "maxDepth").unwrap_or(rules.max_transfer_depth);
@@ -136,7 +136,7 @@ fn functions(
     has: &dyn Fn(&str) -> bool,
 ) {
     rules::install(&mut config.rules, host, cached, has);
-    rules::install_pre_dispatch(&mut config.rules, host, whole(settings, "preDispatch").unwrap_or(0));
+    rules::install_pre_dispatch(&mut config.rules, host, settings.number_at("preDispatch").unwrap_or(0));
     config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
     if has("toolExecution") {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
@@ -162,7 +162,7 @@ fn functions(
     if has("approveTool") {
         config.set_approver(Rc::new(JsApprover));
     }
-    let hooks = list(settings, "hooks");
+    let hooks = settings.list_at("hooks");
     let stage = |name: &str| hooks.iter().any(|hook| hook.as_str() == Some(name));
     let stages = HookStages {
         before_inference: stage("beforeInference"),
@@ -185,12 +185,12 @@ fn retry_config(told: &Value) -> RetryConfig {
     let multiplier = small(told, "multiplierThousandths");
     RetryConfig {
         max_attempts: small(told, "maxAttempts").unwrap_or(stock.max_attempts),
-        initial_backoff_ms: whole(told, "initialBackoffMs").unwrap_or(stock.initial_backoff_ms),
-        max_backoff_ms: whole(told, "maxBackoffMs").unwrap_or(stock.max_backoff_ms),
+        initial_backoff_ms: told.number_at("initialBackoffMs").unwrap_or(stock.initial_backoff_ms),
+        max_backoff_ms: told.number_at("maxBackoffMs").unwrap_or(stock.max_backoff_ms),
         multiplier: multiplier.map_or(stock.multiplier, |thousandths| f64::from(thousandths) / 1000.0),
         jitter: flag(told, "jitter", stock.jitter),
         retry_unknown: flag(told, "retryUnknown", stock.retry_unknown),
-        max_retry_delay_ms: whole(told, "maxRetryDelayMs").unwrap_or(stock.max_retry_delay_ms),
+        max_retry_delay_ms: told.number_at("maxRetryDelayMs").unwrap_or(stock.max_retry_delay_ms),
     }
 }
 
@@ -198,12 +198,12 @@ fn retry_config(told: &Value) -> RetryConfig {
 /// without a wire the host streams.
 #[inline(never)]
 fn model(told: &Value) -> Result<Model, AgentError> {
-    let index = whole(told, "index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+    let index = told.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
     let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text(told, "wire").is_empty() {
         (text(told, "provider").into(), Rc::new(JsModel { index }))
     } else {
         let wire = wire(told, text(told, "wire"))?;
-        let key = told.get("apiKey").and_then(Value::as_str).map(Rc::from);
+        let key = told.text_at("apiKey").map(Rc::from);
         let price = told.get("price").and_then(Price::read);
         let name = wire.provider().into();
         (name, Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
@@ -215,10 +215,8 @@ fn model(told: &Value) -> Result<Model, AgentError> {
 #[inline(never)]
 fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
     let mut headers = Vec::new();
-    if let Some(Value::Object(told)) = told.get("headers") {
-        for (name, value) in told.iter() {
-            headers.extend(value.as_str().map(|value| (name.to_owned(), value.to_owned())));
-        }
+    for (name, value) in told.members_at("headers") {
+        headers.extend(value.as_str().map(|value| (name.to_owned(), value.to_owned())));
     }
     let none = &Value::Null;
     let told_limits = told.get("limits").unwrap_or(none);
@@ -250,45 +248,35 @@ fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
         }
         _ => ApprovalNeed::Never,
     };
-    spec.timeout_ms = whole(told, "timeoutMs");
-    spec.max_result_bytes = whole(told, "maxResultBytes");
+    spec.timeout_ms = told.number_at("timeoutMs");
+    spec.max_result_bytes = told.number_at("maxResultBytes");
     spec.idempotent = flag(told, "idempotent", false);
     spec.fatal = flag(told, "fatal", false);
-    let priority = i32::try_from(whole(told, "priority").unwrap_or(0)).unwrap_or(i32::MAX);
+    let priority = i32::try_from(told.number_at("priority").unwrap_or(0)).unwrap_or(i32::MAX);
     spec.priority = if flag(told, "lowPriority", false) { -priority } else { priority };
     Ok(spec)
-}
-
-#[inline(never)]
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
 /// A text; empty where there is none.
 #[inline(never)]
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-#[inline(never)]
-fn whole(value: &Value, key: &str) -> Option<u64> {
-    value.get(key).and_then(Value::as_u64)
+    value.text_at(key).unwrap_or_default()
 }
 
 /// What is too large is as large as it can be.
 #[inline(never)]
 fn small(value: &Value, key: &str) -> Option<u32> {
-    whole(value, key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+    value.number_at(key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 #[inline(never)]
 fn size(value: &Value, key: &str) -> Option<usize> {
-    whole(value, key).and_then(|number| usize::try_from(number).ok())
+    value.number_at(key).and_then(|number| usize::try_from(number).ok())
 }
 
 #[inline(never)]
 fn flag(value: &Value, key: &str, otherwise: bool) -> bool {
-    value.get(key).and_then(Value::as_bool).unwrap_or(otherwise)
+    value.flag_at(key).unwrap_or(otherwise)
 }
 
 fn misuse(text: impl Into<String>) -> AgentError {

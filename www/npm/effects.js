@@ -12,7 +12,7 @@ import { CANCELLED } from "./tools.js";
 /** An effect that is on. Most never look at their signal, so it is made for those that do. */
 export class Slot {
   /** One for good: with the last object V8 would forget the shape of all, and throw away what it compiled for it. */
-  static kept = new Slot();
+  static kept = new this();
 
   constructor() {
     /** @type {AbortController | undefined} */
@@ -172,7 +172,7 @@ const SIGNAL = {
 /** What a tool is told besides its arguments. */
 class ToolContext {
   /** As in `Slot`. */
-  static kept = new ToolContext({ core: {} }, 0, {}, Slot.kept);
+  static kept = new this({ core: {} }, 0, {}, Slot.kept);
 
   /** @param {any} run @param {number} slot @param {any} effect @param {Slot} state */
   constructor(run, slot, { name, callId }, state) {
@@ -203,7 +203,7 @@ class ToolContext {
 /** What `fetch` is given. */
 class RequestInit {
   /** As in `Slot`. */
-  static kept = new RequestInit(undefined, new Uint8Array(), Slot.kept);
+  static kept = new this(undefined, new Uint8Array(), Slot.kept);
 
   /** @param {any} headers @param {Uint8Array} body @param {Slot} state */
   constructor(headers, body, state) {
@@ -311,7 +311,7 @@ const ENOUGH = 1 << 12;
 /** Bytes on their way to the engine: reads that come in one go are one call into it. */
 class Intake {
   /** As in `Slot`. */
-  static kept = new Intake(undefined, 0, {});
+  static kept = new this(undefined, 0, {});
 
   /** @param {any} run @param {number} slot @param {any} reader */
   constructor(run, slot, reader) {

@@ -13,9 +13,9 @@ import * as KIND from "./kind.js";
 export const ENTRIES = {
   // ---- what comes in every turn
 
-  [KIND.TEXT]: (run, contentIndex, delta) => (isHeard(run) ? update(run, { type: "text", contentIndex, delta }) : undefined),
+  [KIND.TEXT]: piece("text"),
 
-  [KIND.THINKING]: (run, contentIndex, delta) => (isHeard(run) ? update(run, { type: "thinking", contentIndex, delta }) : undefined),
+  [KIND.THINKING]: piece("thinking"),
 
   [KIND.ARGUMENTS](run, contentIndex, delta) {
     const { callId, toolName, kept } = run.streaming.get(contentIndex);
@@ -156,6 +156,11 @@ export const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KI
 /** @param {any} run */
 function isHeard(run) {
   return run.queue !== undefined || run.core.listeners.size > 0;
+}
+
+/** More of a block. @param {string} type @returns {(run: any, contentIndex: number, delta: string) => any} */
+function piece(type) {
+  return (run, contentIndex, delta) => (isHeard(run) ? update(run, { type, contentIndex, delta }) : undefined);
 }
 
 /** @param {any} run @param {any} delta */

@@ -108,6 +108,89 @@ fn decoders(c: &mut Criterion) {
     }
 }
 
+/// An answer that asks for so many calls at once.
+fn asking(wire: &str, calls: usize) -> Vec<u8> {
+    let mut body = String::new();
+    let mut say = |text: String| body.extend(["data: ", &text, "\n\n"]);
+    for n in 0..calls {
+        let arguments = format!("{{\\\"i\\\":{n}}}");
+        match wire {
+            "openai_chat" => {
+                say(format!(
+                    r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{n},"id":"call_{n}","type":"function","function":{{"name":"step","arguments":""}}}}]}}}}]}}"#
+                ));
+                say(format!(
+                    r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{n},"function":{{"arguments":"{arguments}"}}}}]}}}}]}}"#
+                ));
+            }
+            "openai_responses" => {
+                say(format!(
+                    r#"{{"type":"response.output_item.added","output_index":{n},"item":{{"type":"function_call","id":"i{n}","call_id":"call_{n}","name":"step","arguments":""}}}}"#
+                ));
+                say(format!(
+                    r#"{{"type":"response.function_call_arguments.delta","output_index":{n},"delta":"{arguments}"}}"#
+                ));
+                say(format!(
+                    r#"{{"type":"response.output_item.done","output_index":{n},"item":{{"type":"function_call","id":"i{n}","call_id":"call_{n}","name":"step","arguments":"{arguments}"}}}}"#
+                ));
+            }
+            "anthropic" => {
+                say(format!(
+                    r#"{{"type":"content_block_start","index":{n},"content_block":{{"type":"tool_use","id":"call_{n}","name":"step","input":{{}}}}}}"#
+                ));
+                say(format!(
+                    r#"{{"type":"content_block_delta","index":{n},"delta":{{"type":"input_json_delta","partial_json":"{arguments}"}}}}"#
+                ));
+                say(format!(r#"{{"type":"content_block_stop","index":{n}}}"#));
+            }
+            _ => say(format!(
+                r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"id":"call_{n}","name":"step","args":{{"i":{n}}}}}}}],"role":"model"}},"index":0}}]}}"#
+            )),
+        }
+    }
+    for end in match wire {
+        "openai_chat" => {
+            &[r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#, "[DONE]"][..]
+        }
+        "openai_responses" => &[r#"{"type":"response.completed","response":{"status":"completed"}}"#],
+        "anthropic" => {
+            &[r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#, r#"{"type":"message_stop"}"#]
+        }
+        _ => &[r#"{"candidates":[{"content":{"parts":[]},"finishReason":"STOP"}]}"#],
+    } {
+        say((*end).to_owned());
+    }
+    body.into_bytes()
+}
+
+/// Calls at once, read and given back with their results: the time per call must not grow with their number.
+fn calls_at_once(c: &mut Criterion) {
+    for (name, _) in wires() {
+        let mut group = c.benchmark_group(format!("calls at once, {name}"));
+        for calls in [100, 1_000, 10_000] {
+            group.throughput(Throughput::Elements(calls as u64));
+            let body = asking(name, calls);
+            let wire = || wires().into_iter().find(|(other, _)| *other == name).unwrap().1;
+            group.bench_function(BenchmarkId::new("decode", calls), |b| {
+                b.iter(|| {
+                    let (mut decoder, mut events) = (wire().decoder(), Vec::new());
+                    for read in body.chunks(READ) {
+                        decoder.feed(read, &mut events);
+                    }
+                    decoder.finish(&mut events);
+                    let begun =
+                        events.iter().filter(|event| matches!(event, Event::ToolCallStart { .. })).count();
+                    assert_eq!(begun, calls);
+                });
+            });
+            let given_back = request(&answered(calls));
+            group.bench_function(BenchmarkId::new("encode", calls), |b| {
+                b.iter_batched_ref(wire, |wire| black_box(wire.encode(&given_back)), BatchSize::SmallInput);
+            });
+        }
+    }
+}
+
 fn call(turn: usize) -> ToolCallBlock {
     ToolCallBlock {
         call_id: format!("call_{turn}"),
@@ -117,32 +200,48 @@ fn call(turn: usize) -> ToolCallBlock {
     }
 }
 
+/// An answer with these calls.
+fn answer_with(calls: std::ops::Range<usize>) -> LlmMessage {
+    let mut content = vec![ContentBlock::text("a few words before it")];
+    content.extend(calls.map(|n| ContentBlock::ToolCall(call(n))));
+    LlmMessage::Assistant(Rc::new(AssistantMessage {
+        content,
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        usage: Usage::default(),
+        stop_reason: MessageStopReason::ToolUse,
+        error: None,
+        timestamp: 0,
+        foreign: None,
+    }))
+}
+
+fn result_of(n: usize) -> LlmMessage {
+    LlmMessage::ToolResult(Rc::new(ToolResultMessage {
+        call_id: format!("call_{n}"),
+        tool_name: "step".to_owned(),
+        content: vec![ContentBlock::text("ok")],
+        details: None,
+        is_error: false,
+        cause: None,
+        timestamp: 0,
+        foreign: None,
+    }))
+}
+
+fn question() -> LlmMessage {
+    AgentMessage::user("Do the work.").as_llm().unwrap()
+}
+
 /// A conversation of so many turns of a tool.
 fn history(turns: usize) -> Vec<LlmMessage> {
-    let mut messages = vec![AgentMessage::user("Do the work.").as_llm().unwrap()];
-    for turn in 0..turns {
-        messages.push(LlmMessage::Assistant(Rc::new(AssistantMessage {
-            content: vec![ContentBlock::text("a few words before it"), ContentBlock::ToolCall(call(turn))],
-            provider: "p".to_owned(),
-            model: "m".to_owned(),
-            usage: Usage::default(),
-            stop_reason: MessageStopReason::ToolUse,
-            error: None,
-            timestamp: 0,
-            foreign: None,
-        })));
-        messages.push(LlmMessage::ToolResult(Rc::new(ToolResultMessage {
-            call_id: format!("call_{turn}"),
-            tool_name: "step".to_owned(),
-            content: vec![ContentBlock::text("ok")],
-            details: None,
-            is_error: false,
-            cause: None,
-            timestamp: 0,
-            foreign: None,
-        })));
-    }
-    messages
+    let turns = (0..turns).flat_map(|turn| [answer_with(turn..turn + 1), result_of(turn)]);
+    std::iter::once(question()).chain(turns).collect()
+}
+
+/// One turn with so many calls at once.
+fn answered(calls: usize) -> Vec<LlmMessage> {
+    [question(), answer_with(0..calls)].into_iter().chain((0..calls).map(result_of)).collect()
 }
 
 fn request(messages: &[LlmMessage]) -> ModelRequest {
@@ -180,9 +279,10 @@ fn encoders(c: &mut Criterion) {
     }
 }
 
-/// Asks for a tool until it was asked so many times.
+/// Asks for a tool in so many turns, so many times in each.
 struct Scripted {
     turns: usize,
+    calls: usize,
 }
 
 impl StreamFn for Scripted {
@@ -192,17 +292,19 @@ impl StreamFn for Scripted {
         _: &AgentRunContext,
         _: CancelToken,
     ) -> LocalBoxStream<'static, Event> {
-        let turn = request.messages.len() / 2;
+        let turn = request.messages.len() / (1 + self.calls);
         let mut events = vec![Event::Start, Event::TextStart { index: 0 }];
         events.extend((0..5).map(|_| Event::TextDelta { index: 0, delta: " word".to_owned() }));
         events.push(Event::TextEnd { index: 0, signature: None });
         let mut stop_reason = MessageStopReason::Stop;
         if turn < self.turns {
-            let ToolCallBlock { call_id, tool_name, arguments, .. } = call(turn);
-            let delta = arguments.as_str().to_owned();
-            events.push(Event::ToolCallStart { index: 1, call_id, tool_name });
-            events.push(Event::ToolCallDelta { index: 1, delta });
-            events.push(Event::ToolCallEnd { index: 1, metadata: None });
+            for (index, number) in (1..).zip(0..self.calls) {
+                let ToolCallBlock { call_id, tool_name, arguments, .. } = call(turn * self.calls + number);
+                let delta = arguments.as_str().to_owned();
+                events.push(Event::ToolCallStart { index, call_id, tool_name });
+                events.push(Event::ToolCallDelta { index, delta });
+                events.push(Event::ToolCallEnd { index, metadata: None });
+            }
             stop_reason = MessageStopReason::ToolUse;
         }
         events.push(Event::Done { stop_reason, usage: None });
@@ -235,27 +337,34 @@ impl Timer for NoClock {
     }
 }
 
-/// Whole runs: the time per turn tells whether it grows.
+/// A whole run.
+fn run(turns: usize, calls: usize) {
+    let model = Model::new("p", "m", Rc::new(Scripted { turns, calls }));
+    let mut config = AgentLoopConfig::new(model, Rc::new(NoClock));
+    let spec = ToolSpec::new("step", "", RawJson::empty_object());
+    config.set_tools(vec![Rc::new(Steps(spec))]).unwrap();
+    config.rules.max_turns = None;
+    let context = AgentRunContext { run_id: "r".into(), session_id: "s".into() };
+    let run = agent_loop(vec![AgentMessage::user("Go.")], config, context, CancelToken::new());
+    let result = block_on(run.finish());
+    assert_eq!(result.turns as usize, turns + 1);
+    assert_eq!(result.messages.len(), 2 + turns * (1 + calls));
+}
+
+/// The time per turn, and per call of many that start at once, tells whether it grows.
 fn runs(c: &mut Criterion) {
-    let mut group = c.benchmark_group("run");
+    runs_of(c, "turns", [50, 400, 2_000], |turns| run(turns, 1));
+    runs_of(c, "calls at once", [100, 1_000, 10_000], |calls| run(1, calls));
+}
+
+fn runs_of(c: &mut Criterion, name: &str, sizes: [usize; 3], run: fn(usize)) {
+    let mut group = c.benchmark_group(name);
     group.sample_size(10);
-    for turns in [50, 400, 2_000] {
-        group.throughput(Throughput::Elements(turns as u64));
-        group.bench_function(BenchmarkId::from_parameter(turns), |b| {
-            b.iter(|| {
-                let model = Model::new("p", "m", Rc::new(Scripted { turns }));
-                let mut config = AgentLoopConfig::new(model, Rc::new(NoClock));
-                let spec = ToolSpec::new("step", "", RawJson::empty_object());
-                config.set_tools(vec![Rc::new(Steps(spec))]).unwrap();
-                config.rules.max_turns = None;
-                let context = AgentRunContext { run_id: "r".into(), session_id: "s".into() };
-                let run = agent_loop(vec![AgentMessage::user("Go.")], config, context, CancelToken::new());
-                let result = block_on(run.finish());
-                assert_eq!(result.turns as usize, turns + 1);
-            });
-        });
+    for size in sizes {
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_function(BenchmarkId::from_parameter(size), |b| b.iter(|| run(size)));
     }
 }
 
-criterion_group!(benches, sse, decoders, encoders, runs);
+criterion_group!(benches, sse, decoders, calls_at_once, encoders, runs);
 criterion_main!(benches);

@@ -26,8 +26,6 @@ struct Answer {
     progress: Progress,
     keeps_details: bool,
     calls: Vec<Call>,
-    /// The highest index of a call.
-    top: Option<u64>,
     /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts.
     details: Vec<Option<Map>>,
     /// The last chunk had a usage and nothing that belongs to a block: servers that send no finish reason end so.
@@ -255,7 +253,6 @@ impl Answer {
                 if !self.progress.count(out) {
                     return;
                 }
-                self.top = self.top.max(piece.index);
                 self.calls.push(Call::new(&piece));
                 self.calls.len() - 1
             }
@@ -274,8 +271,6 @@ impl Answer {
     fn place_of(&self, piece: &CallPiece<'_>, position: usize, count: usize) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let at = match piece.index {
-            // Mostly they count up: then a new one is looked for in none.
-            Some(index) if self.top < Some(index) => return None,
             Some(index) => self.calls.iter().rposition(|call| call.index == Some(index))?,
             None if !piece.id.is_empty() => {
                 let known = self.calls.iter().rposition(|call| call.id == piece.id);
