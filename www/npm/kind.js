@@ -1,6 +1,6 @@
 // @ts-check
-// The entries of the outbox; see `mod kind` in src/wasm/outbox.rs. The bundler puts the numbers where they are used, so that
-// V8 makes a jump of a switch over them.
+// The entries of the outbox; see `mod kind` in src/wasm/outbox.rs. The bundler puts the numbers where they are used:
+// the table of `entries.js` is one of plain numbers.
 
 export const TEXT = 1;
 export const THINKING = 2;
