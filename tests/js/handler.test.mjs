@@ -534,6 +534,7 @@ test("over real HTTP", async (context) => {
 
 test("misuse is told at the call", () => {
   misused(() => agentHandler(/** @type {any} */ ({})), /agentHandler takes an Agent, got an object/);
+  misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ (null)), /the options of agentHandler must be an object, got null/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ ({ core: 1 })), /unknown option `core`; did you mean `cors`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { limits: /** @type {any} */ ({ listener: 1 }) }), /unknown option `limits.listener`; did you mean `listeners`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ ("https://a.example") }), /`cors` must be "\*", a list of origins or a function, got a string; write \["https:\/\/a\.example"\]/);

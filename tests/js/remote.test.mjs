@@ -294,6 +294,9 @@ test("misuse is told at the call", () => {
   const run = busy().prompt("Go");
   for (const lastEventId of ["x", -1, 1.5, NaN]) misused(() => run.toResponse({ lastEventId }), /`lastEventId` must be the number of an event/);
   misused(() => run.toResponse(/** @type {any} */ ("x")), /options of a response must be an object, got a string/);
+  misused(() => run.toResponse(/** @type {any} */ ({ keepAlive: 5 })), /unknown option `keepAlive`; did you mean `keepAliveMs`\?/);
+  misused(() => run.toResponse(/** @type {any} */ ({ onError: () => "" })), /unknown option `onError`/);
+  misused(() => run.toUIMessageStreamResponse(/** @type {any} */ ({ messageID: "a" })), /unknown option `messageID`; did you mean `messageId`\?/);
   misused(() => fromResponse(/** @type {any} */ ("x")), /fromResponse takes a Response, got a string/);
   misused(() => fromResponse(run.toResponse(), { reconnect: /** @type {any} */ ("/again") }), /`reconnect` must be a function/);
   misused(() => fromResponse(run.toResponse(), /** @type {any} */ ({ reconect() {} })), /unknown option `reconect`; did you mean `reconnect`\?/);

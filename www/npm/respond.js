@@ -1,12 +1,18 @@
 // @ts-check
 // A run as a Response. What makes the body is loaded when somebody reads it: an app that never asks for one ships none of it.
 
-import { kindOf, misuse } from "./errors.js";
+import { checkNames, kindOf, misuse } from "./errors.js";
 
 /** @type {Record<"events" | "uiMessages", Record<string, string>>} */
 const HEADERS = {
   events: { "content-type": "text/event-stream", "cache-control": "no-store" },
   uiMessages: { "content-type": "text/event-stream", "cache-control": "no-store", "x-vercel-ai-ui-message-stream": "v1" },
+};
+
+const OPTIONS = ["status", "statusText", "headers", "keepAliveMs", "abortOnLeave"];
+const KNOWN = {
+  events: [...OPTIONS, "lastEventId"],
+  uiMessages: [...OPTIONS, "messageId", "messageMetadata", "onError", "toolOutput", "waitsForApproval"],
 };
 
 /**
@@ -17,6 +23,7 @@ const HEADERS = {
 /** @param {any} driver @param {"events" | "uiMessages"} kind @param {any} [init] */
 export function respond(driver, kind, init = {}) {
   if (typeof init !== "object" || init === null) throw misuse(`the options of a response must be an object, got ${kindOf(init)}`);
+  checkNames("unknown option", init, KNOWN[kind]);
   const after = Number(init.lastEventId ?? 0);
   if (!(Number.isInteger(after) && after >= 0)) throw misuse(`\`lastEventId\` must be the number of an event, got ${JSON.stringify(init.lastEventId)}`);
   const told = (driver.told ??= listen(driver));

@@ -1,7 +1,7 @@
 // @ts-check
 // An agent behind HTTP: the server half of remote.js. The contract between them is docs/remote.md.
 
-import { AgentError, didYouMean, kindOf, misuse } from "./shared.js";
+import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
 import { hostOf } from "./remoterun.js";
 import { body, sse } from "./response.js";
 
@@ -44,8 +44,9 @@ function refuse(error) {
  */
 export function agentHandler(agent, options = {}) {
   if (typeof agent?.prompt !== "function" || typeof agent?.subscribe !== "function") throw misuse(`agentHandler takes an Agent, got ${kindOf(agent)}`);
-  for (const name of Object.keys(options)) if (!OPTIONS.includes(name)) throw misuse(`unknown option \`${name}\`${didYouMean(name, OPTIONS)}`);
-  for (const name of Object.keys(options.limits ?? {})) if (!Object.hasOwn(LIMITS, name)) throw misuse(`unknown option \`limits.${name}\`${didYouMean(name, Object.keys(LIMITS))}`);
+  if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
+  checkNames("unknown option", options, OPTIONS);
+  checkNames("unknown option `limits.", options.limits ?? {}, LIMITS);
   const { cors } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   const desk = new Desk(agent, options);
