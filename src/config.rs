@@ -25,6 +25,8 @@ pub struct Model {
     pub id: Rc<str>,
     /// `false`: tools are not offered.
     pub supports_tools: bool,
+    /// Tokens that it can take. Where that is known, room is made before a request is longer.
+    pub context_window: Option<u64>,
     /// Asks it.
     pub stream_fn: Rc<dyn StreamFn>,
 }
@@ -32,7 +34,13 @@ pub struct Model {
 impl Model {
     /// A model that is offered tools.
     pub fn new(provider: &str, id: &str, stream_fn: Rc<dyn StreamFn>) -> Self {
-        Model { provider: provider.into(), id: id.into(), supports_tools: true, stream_fn }
+        Model {
+            provider: provider.into(),
+            id: id.into(),
+            supports_tools: true,
+            context_window: None,
+            stream_fn,
+        }
     }
 }
 
@@ -202,6 +210,8 @@ pub struct ModelName {
     pub id: Rc<str>,
     /// `false`: tools are not offered.
     pub supports_tools: bool,
+    /// Tokens that it can take.
+    pub context_window: Option<u64>,
     /// See [`StreamFn::native_output`].
     pub native_output: bool,
 }
@@ -212,6 +222,7 @@ impl ModelName {
             provider: model.provider.clone(),
             id: model.id.clone(),
             supports_tools: model.supports_tools,
+            context_window: model.context_window,
             native_output: model.stream_fn.native_output(),
         }
     }

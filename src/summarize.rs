@@ -57,13 +57,23 @@ impl Summarizer {
     /// the model has changed. Nothing where there is no model.
     #[inline(never)]
     pub fn of(config: &AgentLoopConfig) -> Option<Self> {
+        let model = config.ports.models.first()?.clone();
+        let mut rules = SummaryRules::default();
+        let mut longest = SUMMARY_TOKENS;
+        // A small window has to hold the task, a part, and the notes twice: those so far and the new ones.
+        if let Some(window) = model.context_window {
+            longest = longest.min(window / 8);
+            rules.keep_tokens = rules.keep_tokens.min(window / 4);
+            rules.part_bytes = usize::try_from(window)
+                .map_or(rules.part_bytes, |w| rules.part_bytes.min(w.saturating_mul(2)));
+        }
         let mut options = config.rules.stream_options.as_ref().clone();
-        options.max_tokens = Some(options.max_tokens.unwrap_or(SUMMARY_TOKENS).min(SUMMARY_TOKENS));
+        options.max_tokens = Some(options.max_tokens.unwrap_or(longest).min(longest));
         options.tool_choice = None;
         options.parallel_tool_calls = None;
         options.stop.clear();
         let parts = Parts {
-            model: config.ports.models.first()?.clone(),
+            model,
             keys: config.ports.keys.clone(),
             options: Rc::new(options),
             retry: config.rules.retry.clone(),
@@ -71,7 +81,7 @@ impl Summarizer {
             timer: config.ports.timer.clone(),
             timeouts: config.rules.timeouts,
         };
-        Some(Summarizer { rules: SummaryRules::default(), parts: Rc::new(parts) })
+        Some(Summarizer { rules, parts: Rc::new(parts) })
     }
 }
 

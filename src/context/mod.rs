@@ -58,7 +58,7 @@ pub fn context_tokens(messages: &[AgentMessage], count: &dyn Fn(&AgentMessage) -
     messages.iter().skip(from).map(count).fold(tokens, u64::saturating_add)
 }
 
-fn told_tokens(answer: &AssistantMessage) -> Option<u64> {
+pub(crate) fn told_tokens(answer: &AssistantMessage) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write, .. } = answer.usage;
     let prompt = input.saturating_add(cache_read).saturating_add(cache_write);
     // Without prompt tokens only the answer was counted: worth nothing for the whole.

@@ -61,7 +61,8 @@ impl LoopState {
         object.field("overflowSignal", &turn.overflow_signal).optional("overflow", &turn.overflow);
         object
             .optional("dynamicPrompt", &turn.dynamic_prompt)
-            .optional("freshFrom", &turn.fresh_from.map(long));
+            .optional("freshFrom", &turn.fresh_from.map(long))
+            .optional("soughtRoom", &turn.sought_room.then_some(true));
         if let Some(view) = &turn.view {
             write_places(&self.history, view, object.key("view"));
         }
@@ -502,6 +503,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         overflow_signal: turn.flag("overflowSignal"),
         fresh_from: turn.maybe("freshFrom").map(|_| turn.size("freshFrom")),
         asked: turn.size("asked"),
+        sought_room: turn.flag("soughtRoom"),
         overflow: turn.optional("overflow"),
     }
 }

@@ -34,8 +34,10 @@ impl Step<'_> {
     /// Tells whether the provider's cache is to be written or read: what stands in it changes at intervals only.
     fn hint_cache(&mut self) {
         let Some(hints) = &self.rules.cache else { return };
-        let view = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
-        let (tokens, messages) = (view.iter().map(estimate_tokens).sum::<u64>(), view.len());
+        let (tokens, messages) = match &self.s.turn.view {
+            Some(view) => (view.iter().map(estimate_tokens).sum(), view.len()),
+            None => (self.s.history.tokens().0, self.s.history.messages().len()),
+        };
         if tokens < hints.min_tokens {
             return;
         }

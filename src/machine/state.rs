@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
-use crate::context::{Clean, SameRole, hygiene};
+use crate::context::{Clean, SameRole, estimate_tokens, hygiene, told_tokens};
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
 use crate::id_map::IdMap;
@@ -141,6 +141,8 @@ pub(crate) struct Turn {
     pub(crate) fresh_from: Option<usize>,
     /// Which of the models was asked last.
     pub(crate) asked: usize,
+    /// Room was looked for before the call.
+    pub(crate) sought_room: bool,
     /// The error that a recovery is to get around.
     pub(crate) overflow: Option<ErrorInfo>,
 }
@@ -325,10 +327,24 @@ pub(crate) struct History {
     listed: usize,
     list: Rc<Vec<LlmMessage>>,
     clean: Clean,
+    weight: Weight,
     /// Every call id there ever was.
     pub(crate) call_ids: CallIds,
     /// Grows whenever anything but an append happens.
     pub(crate) epoch: u64,
+}
+
+/// How long a history is, in tokens. Each message is looked at once.
+#[derive(Debug, Default)]
+struct Weight {
+    /// So many of the first messages were looked at.
+    messages: usize,
+    /// What they are by estimate.
+    estimated: u64,
+    /// What the provider told of the newest answer, and what was estimated up to it.
+    told: (u64, u64),
+    /// What was told of the first so many messages was told of others beside them, which are gone.
+    stale: usize,
 }
 
 /// What the model is shown of a message.
@@ -355,6 +371,7 @@ impl History {
             *slot = message;
             self.converted = self.converted.min(place);
             self.listed = 0;
+            self.weight = Weight { stale: self.weight.stale, ..Weight::default() };
             self.epoch += 1;
         }
         if let Some(conversion) = self.conversions.get_mut(place) {
@@ -374,11 +391,31 @@ impl History {
             }
         }
         self.call_ids.learn(&messages);
+        self.weight = Weight { stale: messages.len(), ..Weight::default() };
         self.messages = messages;
         self.conversions = conversions;
         self.converted = 0;
         self.listed = 0;
         self.epoch += 1;
+    }
+
+    /// How many tokens it is: by estimate, and by what the provider told of the newest answer, with an estimate for what
+    /// came since.
+    #[inline(never)]
+    pub(crate) fn tokens(&mut self) -> (u64, u64) {
+        let weight = &mut self.weight;
+        for message in self.messages.get(weight.messages..).unwrap_or_default() {
+            weight.estimated = weight.estimated.saturating_add(estimate_tokens(message));
+            weight.messages += 1;
+            if let AgentMessage::Assistant(answer) = message
+                && weight.messages > weight.stale
+                && let Some(told) = told_tokens(answer)
+            {
+                weight.told = (told, weight.estimated);
+            }
+        }
+        let (told, estimated) = weight.told;
+        (weight.estimated, told.saturating_add(weight.estimated - estimated))
     }
 
     /// Where the very same message stands, looked for from `from` on.
@@ -437,6 +474,7 @@ impl LoopState {
     pub fn new(context: AgentRunContext, history: Vec<AgentMessage>, session: SessionState) -> Self {
         let mut kept = History::default();
         kept.replace(history);
+        kept.weight = Weight::default();
         LoopState {
             context,
             phase: Phase::Idle,

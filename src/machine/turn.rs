@@ -149,8 +149,25 @@ impl Step<'_> {
             }
             Ok(reported) if overflow => self.recovered(reported),
             Ok(_) if self.s.turn.message_open => self.ask_again(),
+            Ok(_) if self.is_too_long() => {
+                self.s.turn.sought_room = true;
+                self.prepare(true);
+            }
             Ok(_) => self.pre_turn(),
         }
+    }
+
+    /// Whether the model is known to have no room for the history and an answer. Told once in a turn; whoever shows the
+    /// model a view of their own knows what fits.
+    fn is_too_long(&mut self) -> bool {
+        let Some(window) = self.rules.models.first().and_then(|model| model.context_window) else {
+            return false;
+        };
+        if self.s.turn.sought_room || self.s.turn.view.is_some() {
+            return false;
+        }
+        let answer = self.rules.stream_options.max_tokens.unwrap_or_default().min(window / 2);
+        self.s.history.tokens().1.saturating_add(answer) > window
     }
 
     /// Applies the asynchronous answer, then the synchronous transformers in order. Whether one reported a change.
@@ -187,11 +204,15 @@ impl Step<'_> {
     /// The transformers are done with an overflow. If none shortened anything, the compaction engine is asked.
     fn recovered(&mut self, reported: bool) {
         self.s.turn.overflow_signal = false;
-        if reported {
+        if !self.s.turn.message_open {
+            // Nobody has refused anything yet: what shows less is enough.
+            if reported || self.s.turn.view.is_some() { self.pre_turn() } else { self.compact() }
+        } else if reported {
             self.append_arrived();
-            return self.ask_again();
+            self.ask_again();
+        } else {
+            self.compact();
         }
-        self.compact();
     }
 
     pub(super) fn compact(&mut self) {
@@ -205,7 +226,10 @@ impl Step<'_> {
         let overflow = self.s.turn.overflow.take();
         let overflow =
             overflow.unwrap_or_else(|| ErrorInfo::new(ErrorKind::ContextOverflow, "the context is too long"));
+        let is_refused = self.s.turn.message_open;
         match result {
+            // It was an estimate; the model has the last word.
+            None | Some(Err(_)) if !is_refused => self.pre_turn(),
             None => self.cut_message(MessageStopReason::Error, overflow),
             Some(Err(text)) => {
                 let message = [&overflow.message, "; the compaction engine failed: ", &text].concat();
@@ -215,7 +239,9 @@ impl Step<'_> {
             Some(Ok(Compaction { messages, report, usage })) => {
                 self.s.usage.add(&usage);
                 self.apply(Transform::Replace { messages, report }, true);
-                self.append_arrived();
+                if is_refused {
+                    self.append_arrived();
+                }
                 // What the transformers leave out of requests they leave out of this one too.
                 self.prepare(false);
             }

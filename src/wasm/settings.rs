@@ -209,7 +209,8 @@ fn model(told: &Value) -> Result<Model, AgentError> {
         (name, Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
     };
     let supports_tools = flag(told, "supportsTools", true);
-    Ok(Model { provider, id: text(told, "id").into(), supports_tools, stream_fn })
+    let context_window = told.number_at("contextWindow");
+    Ok(Model { provider, id: text(told, "id").into(), supports_tools, context_window, stream_fn })
 }
 
 #[inline(never)]

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, clock, hear, scripted } from "./kit.mjs";
+import { Agent, clock, custom, hear, scripted } from "./kit.mjs";
 
 const overflow = { error: { code: /** @type {const} */ ("context_overflow"), message: "too long" } };
 
@@ -64,4 +64,27 @@ test("summarize: a conversation that is short all the same cannot be shortened",
   const { result } = await hear(new Agent({ model, compaction: "summarize" }).prompt("x".repeat(50_000)));
   assert.match(result.error?.message ?? "", /nothing to summarise/);
   assert.equal(requests.length, 1);
+});
+
+test("a known window: room is made before the call, by the provider's count and an estimate of what came since", async () => {
+  /** @type {any[]} */
+  const requests = [];
+  const counts = [980, 12, 14];
+  const model = custom("small", async function* (request) {
+    requests.push(request);
+    const n = requests.length;
+    yield { type: "text_start", contentIndex: 0 };
+    yield { type: "text_delta", contentIndex: 0, delta: `answer ${n}` };
+    yield { type: "text_end", contentIndex: 0 };
+    yield { type: "done", stopReason: "stop", usage: { input: counts[n - 1] } };
+  }, { contextWindow: 1_000 });
+  /** @type {number[]} */
+  const compacted = [];
+  const agent = new Agent({ model, compaction: { engine: async (messages) => (compacted.push(messages.length), { messages: messages.slice(-1), report: { text: "the newest" } }) } });
+  await agent.prompt("one");
+  const heard = await hear(agent.prompt("x".repeat(100)));
+  assert.deepEqual(heard.all("context_compacted").map((event) => event.report.overflow), [true]);
+  await agent.prompt("three");
+  assert.deepEqual(compacted, [3]);
+  assert.deepEqual(requests.map((request) => request.messages.length), [1, 1, 3]);
 });

@@ -105,13 +105,14 @@ function wire(provider, kind, id, options, known = COMMON) {
 
 /**
  * A model that you stream yourself: an async generator of events.
- * @param {string} id @param {any} streamFn @param {{ provider?: string, supportsTools?: boolean }} [options]
+ * @param {string} id @param {any} streamFn @param {{ provider?: string, supportsTools?: boolean, contextWindow?: number }} [options]
  */
 export function custom(id, streamFn, options = {}) {
-  checkNames(`model \`${id}\`: unknown option`, options, ["provider", "supportsTools"]);
-  const { provider = "custom", supportsTools } = options;
+  checkNames(`model \`${id}\`: unknown option`, options, ["provider", "supportsTools", "contextWindow"]);
+  const { provider = "custom", supportsTools, contextWindow } = options;
+  checkShape("contextWindow", contextWindow, SERVED.contextWindow, `model \`${id}\`: `);
   if (typeof streamFn !== "function") throw misuse(`custom("${id}") needs a streamFn, got ${kindOf(streamFn)}`);
-  return hide({ provider, id, streamFn }, { supportsTools });
+  return hide({ provider, id, streamFn }, { supportsTools, contextWindow });
 }
 
 /** @param {any} model @param {any} setup */
@@ -187,14 +188,14 @@ export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
-  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, dangerouslyAllowBrowser } = model[SETUP] ?? {};
+  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, contextWindow, dangerouslyAllowBrowser } = model[SETUP] ?? {};
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id ?? model.modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
     provider: model.provider ?? "custom", id: model.id,
     ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }), ...(price && { price }), ...(limits && { limits }),
-    ...(typeof apiKey === "string" && { apiKey }), ...(supportsTools === false && { supportsTools }),
+    ...(typeof apiKey === "string" && { apiKey }), ...(supportsTools === false && { supportsTools }), ...(contextWindow !== undefined && { contextWindow }),
     ...(dangerouslyAllowBrowser === true && { dangerouslyAllowBrowser }),
   };
 }

@@ -49,7 +49,7 @@ const CAUSES = [
 /** The options of a model that somebody serves. @type {{ [name: string]: Shape }} */
 export const SERVED = {
   ...all(["apiKey", "baseUrl", "compat", "price"], "any"),
-  headers: "object", fetch: "function", contextWindow: "number", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
+  headers: "object", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
   limits: all(["line", "calls", "arguments"], "number"),
 };
 

@@ -14,6 +14,11 @@ impl Dice {
         Dice(Rc::new(Cell::new(mixed | 1)))
     }
 
+    /// Other dice that fall by what these show now: what is added to a world by them leaves the rest of it as it was.
+    pub fn aside(&self) -> Self {
+        Dice::new(self.0.get())
+    }
+
     pub fn next(&self) -> u64 {
         let mut x = self.0.get();
         x ^= x << 13;

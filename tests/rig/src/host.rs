@@ -64,6 +64,7 @@ pub fn model(
         provider: format!("provider-of-{id}").into(),
         id: id.into(),
         supports_tools: true,
+        context_window: None,
         stream_fn: Rc::new(FnModel { ask: Box::new(ask), native_output: false }),
     }
 }
@@ -75,7 +76,7 @@ pub fn native_model(id: &str, answers: Vec<Answer>) -> Model {
         stream::iter(answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
     };
     let stream_fn = Rc::new(FnModel { ask: Box::new(ask), native_output: true });
-    Model { provider: "native".into(), id: id.into(), supports_tools: true, stream_fn }
+    Model::new("native", id, stream_fn)
 }
 
 /// A model that gives these answers, one after the other, and then "done" for ever.

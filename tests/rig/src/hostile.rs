@@ -514,7 +514,9 @@ impl World {
 
     fn model(self: &Rc<Self>, id: &str) -> Model {
         let world = self.clone();
-        host::model(id, move |_, _| {
+        let aside = self.dice.aside();
+        let context_window = aside.chance(25).then(|| u64::try_from(aside.below(40)).unwrap_or(0));
+        let model = host::model(id, move |_, _| {
             world.touch("model");
             *world.scripts.borrow_mut() += 1;
             let script = script(&world.dice, *world.scripts.borrow());
@@ -531,7 +533,8 @@ impl World {
                 }
             })
             .boxed_local()
-        })
+        });
+        Model { context_window, ..model }
     }
 
     fn tool(self: &Rc<Self>, name: &str) -> Rc<dyn AgentTool> {

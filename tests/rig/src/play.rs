@@ -300,6 +300,7 @@ fn model(world: &Rc<World>, id: &str, calls: &[scenario::ModelCall]) -> Model {
         provider: "scripted".into(),
         id: id.into(),
         supports_tools: world.scenario.options.model_supports_tools.unwrap_or(true),
+        context_window: None,
         stream_fn: Rc::new(ScriptedModel { world: world.clone(), calls }),
     }
 }

@@ -821,10 +821,13 @@ impl RetryStrategy for Impatient {
 }
 
 fn rules(dice: &Dice) -> Rules {
+    let aside = dice.aside();
+    let window = aside.chance(25).then(|| u64::try_from(aside.below(60)).unwrap_or(0));
     let model = |id: &str, supports_tools| Model {
         provider: "p".into(),
         id: id.into(),
         supports_tools,
+        context_window: window,
         stream_fn: Rc::new(NoModel),
     };
     let mut config = AgentLoopConfig::new(model("m", true), Rc::new(Clock::default()));
