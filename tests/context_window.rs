@@ -160,6 +160,14 @@ fn transformers_are_told_once_a_turn_and_a_shorter_view_is_enough() {
 }
 
 #[test]
+fn no_room_is_made_for_a_call_that_will_not_be() {
+    let answers = vec![told(calls(&[("a", "t", "{}")]), 500)];
+    let played = play(100, Vec::new(), answers, |config| config.rules.max_turns = Some(1));
+    assert_eq!(played.compactions, 0);
+    assert_eq!(played.stage.lines().last().unwrap(), "run ends max_turns");
+}
+
+#[test]
 fn steering_still_waits_for_the_first_turn() {
     let (requests, clock, asked) = (Requests::default(), Clock::default(), Rc::default());
     let mut config = config(&clock, with_window(2_000, &requests, Vec::new()), Vec::new());

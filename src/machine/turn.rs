@@ -163,7 +163,7 @@ impl Step<'_> {
         let Some(window) = self.rules.models.first().and_then(|model| model.context_window) else {
             return false;
         };
-        if self.s.turn.sought_room || self.s.turn.view.is_some() {
+        if self.s.turn.sought_room || self.s.turn.view.is_some() || self.is_out_of_turns() {
             return false;
         }
         let answer = self.rules.stream_options.max_tokens.unwrap_or_default().min(window / 2);
@@ -248,9 +248,13 @@ impl Step<'_> {
         }
     }
 
+    fn is_out_of_turns(&self) -> bool {
+        self.rules.max_turns.is_some_and(|max| self.s.turns >= max)
+    }
+
     #[inline(never)]
     fn pre_turn(&mut self) {
-        if self.rules.max_turns.is_some_and(|max| self.s.turns >= max) {
+        if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
         let mut policies = self.rules.pre_turn.iter();
