@@ -62,7 +62,7 @@ impl Summarizer {
         let mut longest = SUMMARY_TOKENS;
         // A small window has to hold the task, a part, and the notes twice: those so far and the new ones.
         if let Some(window) = model.context_window {
-            longest = longest.min(window / 8);
+            longest = longest.min(window / 8).max(256);
             rules.keep_tokens = rules.keep_tokens.min(window / 4);
             rules.part_bytes = usize::try_from(window)
                 .map_or(rules.part_bytes, |w| rules.part_bytes.min(w.saturating_mul(2)));
