@@ -115,8 +115,9 @@ fn misuse(text: impl Into<String>) -> JsValue {
     thrown(&AgentError::new(ErrorKind::Misuse, text))
 }
 
+/// What comes in holds values that were nested as deep as one may be.
 fn parse(text: &str) -> Result<Value, JsValue> {
-    Value::parse(text).map_err(|error| misuse(error.text()))
+    Value::parse_container(text).map_err(|error| misuse(error.text()))
 }
 
 fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {

@@ -338,3 +338,15 @@ test("a tool that runs again is given what its schema made of the arguments, as 
   const refused = third.messages.find((/** @type {any} */ message) => message.role === "tool_result");
   assert.deepEqual([refused.cause, given.length], ["invalid_arguments", 2]);
 });
+
+test("arguments nested as deep as they may be come back with the run", async () => {
+  /** @type {any} */
+  let deep = 1;
+  for (let i = 0; i < 127; i++) deep = i % 2 ? [deep] : { a: deep };
+  const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "a", toolName: "t", arguments: { deep } }] }, "done"]), tools: [{ name: "t", description: "", parameters: { type: "object" }, execute: (args) => JSON.stringify(args) }] });
+  assert.equal((await agent.prompt("go")).text, "done");
+  assert.equal(/** @type {any} */ (agent.messages[2]).isError, false);
+  const again = Agent.restore(JSON.parse(JSON.stringify(agent.checkpoint())), { model: scripted(["more"]) });
+  assert.deepEqual(again.messages, agent.messages);
+  assert.equal((await again.prompt("on")).text, "more");
+});
