@@ -8,6 +8,7 @@ pub use delay::{
 };
 
 use crate::error::{ErrorInfo, ErrorKind};
+use crate::product;
 
 /// What to do after a failed model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,9 +121,7 @@ impl RetryConfig {
 
 /// A delay times a factor in [0.5, 1.5), taken from a random number over the whole range of `u32`.
 pub fn jittered(delay_ms: u64, random: u32) -> u64 {
-    let half = u128::from(delay_ms) / 2;
-    let share = (u128::from(delay_ms) * u128::from(random)) >> 32;
-    u64::try_from(half + share).unwrap_or(u64::MAX)
+    (delay_ms / 2).saturating_add(product::share(delay_ms, random))
 }
 
 /// `f64` has no `From<u64>`: above 2^53 the low bits go, which no delay notices.

@@ -6,6 +6,7 @@ mod conformance;
 mod demo;
 mod fixtures;
 mod fuzz;
+mod order;
 mod pack;
 mod run;
 mod setup;

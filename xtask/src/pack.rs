@@ -1,6 +1,6 @@
 //! `cargo xtask build`: the npm package in pkg/, made by the steps that wasm-pack.toml describes.
 //!
-//! compile (cargo) → bindgen → glue (esbuild) and wasm-opt → vendor (esbuild) → pkg/ → sizes.
+//! compile (cargo) → bindgen → glue (esbuild), wasm-opt and order → vendor (esbuild) → pkg/ → sizes.
 //! Every step remembers what it was made from and is left out when that has not changed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,8 @@ use serde_json::Value;
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::args::Args;
-use crate::run::{command, feed, read, root, run as run_command};
+use crate::order;
+use crate::run::{command, feed, read, root, run as run_command, target};
 use crate::setup;
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -25,6 +26,9 @@ const MANIFEST: &str = "wasm-pack.toml";
 /// What wasm-bindgen calls its two files.
 const BOUND_JS: &str = "turnwheel.js";
 const BOUND_WASM: &str = "turnwheel_bg.wasm";
+/// What wasm-opt made of it, and what stands in the package.
+const OPTIMISED: &str = "optimised.wasm";
+const ORDERED: &str = "ordered.wasm";
 
 /// `cargo xtask build [--dev | --named]`
 pub fn run(args: &[String]) -> Result<ExitCode> {
@@ -95,8 +99,12 @@ pub fn build(kind: Kind) -> Result<Built> {
         }
         let inputs = (fs::read(&wasm)?, &flags, &lock);
         wasm =
-            workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join("out.wasm")))?;
-        wasm.push("out.wasm");
+            workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join(OPTIMISED)))?;
+        wasm.push(OPTIMISED);
+        wasm = workshop.make("order", (fs::read(&wasm)?, include_str!("order.rs")), |folder| {
+            put_in_order(&wasm, &folder.join(ORDERED))
+        })?;
+        wasm.push(ORDERED);
     }
 
     let mut files = gather(&manifest)?;
@@ -156,6 +164,24 @@ struct Cargo {
 struct Std {
     flags: Vec<String>,
     rustflags: Vec<String>,
+    /// What is different from the target that rustc knows.
+    target: BTreeMap<String, Value>,
+}
+
+impl Std {
+    /// Writes the target as a file and says where it is. Its name is that of the target: flags and folders go by it.
+    fn write_target(&self, folder: &Path) -> Result<PathBuf> {
+        let mut rustc = command("rustc");
+        rustc.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--print", "target-spec-json"]);
+        let known = read(rustc.args(["--target", TARGET]))?;
+        let mut spec: BTreeMap<String, Value> = serde_json::from_str(&known).context("rustc's target")?;
+        spec.extend(self.target.clone());
+        fs::create_dir_all(folder)?;
+        let file = folder.join(format!("{TARGET}.json"));
+        fs::write(&file, serde_json::to_string(&spec)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(file)
+    }
 }
 
 #[derive(Deserialize)]
@@ -205,12 +231,15 @@ fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<PathBuf> {
     let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
     let mut cargo = command("cargo");
     cargo.args(["rustc", "--package", &manifest.package.name, "--lib", "--crate-type", "cdylib"]);
-    cargo.args(["--target", TARGET, "--profile", profile, "--message-format", "json-render-diagnostics"]);
+    cargo.args(["--profile", profile, "--message-format", "json-render-diagnostics", "--target"]);
     let mut flags = without_machine_paths()?;
     if own_std {
         // What these flags mean is bound to the version of rustc, and rust-toolchain.toml names one.
-        cargo.env("RUSTC_BOOTSTRAP", "1").args(&manifest.std.flags);
+        let spec = manifest.std.write_target(&target().join("xtask"))?;
+        cargo.env("RUSTC_BOOTSTRAP", "1").arg(spec).arg("-Zjson-target-spec").args(&manifest.std.flags);
         flags.extend_from_slice(&manifest.std.rustflags);
+    } else {
+        cargo.arg(TARGET);
     }
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);
     cargo.args(["--config", &flags]).args(&manifest.cargo.flags);
@@ -290,6 +319,11 @@ fn check_glue(glue: &str) -> Result<()> {
 fn optimise(wasm: &Path, flags: &[String], out: &Path) -> Result<()> {
     let tool = root().join("node_modules/binaryen/bin/wasm-opt");
     run_command(command("node").arg(tool).arg(wasm).args(flags).arg("-o").arg(out))
+}
+
+fn put_in_order(wasm: &Path, out: &Path) -> Result<()> {
+    fs::write(out, order::like_after_like(&fs::read(wasm)?)?)
+        .with_context(|| format!("cannot write {}", out.display()))
 }
 
 impl Vendor {
