@@ -177,10 +177,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
     carried.open(out);
     fill(r#"{"type":"tool_result","tool_use_id":"$""#, &[&wire_id(&message.call_id)], out);
-    if message.is_error {
-        out.put(",\"is_error\":true");
-    }
-    let mut list = String::new();
+    let (mut list, mut is_marked) = (String::new(), message.is_error);
     for block in &message.content {
         match block {
             ContentBlock::Text(block) if !block.text.trim_ascii().is_empty() => {
@@ -188,6 +185,8 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 write_text(&block.text, &mut list);
             }
             ContentBlock::Image(image) => {
+                // What is marked as an error may hold no picture: a word says it then.
+                is_marked = false;
                 list.put(",");
                 write_image(image, &mut list);
             }
@@ -195,9 +194,12 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
         }
     }
     // An error must say something.
-    if list.is_empty() && message.is_error {
+    if message.is_error && (list.is_empty() || !is_marked) {
         list.put(",");
         write_text("error", &mut list);
+    }
+    if is_marked {
+        out.put(",\"is_error\":true");
     }
     if !list.is_empty() {
         fill(",\"content\":[#]", &[listed(&list)], out);
