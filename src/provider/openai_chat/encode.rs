@@ -108,10 +108,14 @@ impl Encoder {
 
     #[inline(never)]
     fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
-        // DeepSeek refuses to be forced while it thinks.
+        // DeepSeek, Kimi, GLM and Qwen refuse to be forced while they think.
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
-        let is_free = thinks && self.compat.reasoning == ReasoningStyle::DeepSeek;
+        let is_free = thinks
+            && matches!(
+                self.compat.reasoning,
+                ReasoningStyle::DeepSeek | ReasoningStyle::Thinking | ReasoningStyle::EnableThinking
+            );
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
