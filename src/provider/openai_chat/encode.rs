@@ -142,7 +142,21 @@ impl Encoder {
             ReasoningStyle::Effort if self.names_efforts() => {
                 body.text("reasoning_effort", known_effort(word, model));
             }
-            ReasoningStyle::Effort => body.text("reasoning_effort", word),
+            ReasoningStyle::Effort => {
+                let is_groq = self.provider == "groq";
+                let can_stop = contains(model, "qwen") || contains(model, "grok-4.3");
+                let word = match word {
+                    // The others think whatever they are told, or never do, and refuse the word.
+                    "none" if !can_stop && (is_groq || self.provider == "xai") => return,
+                    "none" => word,
+                    // Qwen thinks there or does not.
+                    _ if is_groq && can_stop => "default",
+                    // Most servers know nothing below.
+                    "minimal" => "low",
+                    word => word,
+                };
+                body.text("reasoning_effort", word);
+            }
             ReasoningStyle::OpenRouter => match budget {
                 Some(tokens) => body.fill("reasoning", "{\"max_tokens\":#}", &[&tokens]),
                 None if is_off => body.raw("reasoning", "{\"enabled\":false}"),
