@@ -289,7 +289,10 @@ fn the_word_of_the_server_is_translated() {
         ("eos", "done stop"),
         ("length", "done length"),
         ("model_length", "done length"),
+        ("model_context_window_exceeded", "done length"),
         ("content_filter", "done content_filter"),
+        ("sensitive", "done content_filter"),
+        ("network_error", "error server: the provider ended the answer with `network_error`"),
         ("something_new", "done stop"),
         (
             "insufficient_system_resource",

@@ -254,6 +254,8 @@ fn an_error_in_any_form_ends_the_stream() {
     assert_eq!(gemini(&[overloaded]), ["error overloaded: m"]);
     let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"m"}]}"#;
     assert_eq!(gemini(&[malformed]), ["start", "error server: MALFORMED_FUNCTION_CALL: m"]);
+    let malformed = malformed.replace("FUNCTION_CALL", "RESPONSE");
+    assert_eq!(gemini(&[&malformed]), ["start", "error server: MALFORMED_RESPONSE: m"]);
     let (events, _) = play(
         &Anthropic::new(WireOptions::default()).unwrap(),
         "{\n \"type\": \"error\",\n \"error\": {\"type\": \"overloaded_error\", \"message\": \"m\"}\n}",
