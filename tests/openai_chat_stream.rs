@@ -317,6 +317,8 @@ fn an_error_in_any_form_ends_the_stream() {
         ),
         (r#"data: {"choices":[{"error":{"code":502,"message":"m"},"delta":{}}]}"#, "error server: m"),
         (r#"data: {"message":"m","code":429}"#, "error throttled: m"),
+        (r#"data: {"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
+        (r#"{"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
         ("event: error\ndata: m", "error server: m"),
         ("event: error\ndata: {\"message\":\"m\"}", "error server: m"),
         (r#"error: {"code":400,"message":"m","type":"invalid_request_error"}"#, "error invalid_request: m"),

@@ -396,7 +396,8 @@ fn message_of(object: &Value) -> Option<String> {
         Value::Object(_) => object.get(key).and_then(message_of),
         _ => None,
     };
-    text("message").or_else(|| text("Message")).or_else(|| text("detail")).or_else(|| joined_details(object))
+    let told = ["message", "Message", "detail", "base_resp", "status_msg"].into_iter().find_map(text);
+    told.or_else(|| joined_details(object))
 }
 
 /// `detail: [{loc, msg}]`, as FastAPI has it.
