@@ -109,7 +109,8 @@ impl Scribe<'_> {
         let thinking = if is_own { thinking_of(message) } else { String::new() };
         match self.compat.replay {
             Replay::ThinkingChunk if !thinking.is_empty() => write_thinking_chunk(&thinking, &text, out),
-            _ if text.is_empty() => out.put("null"),
+            // Workers AI insists on a text, others refuse an empty one.
+            _ if text.is_empty() && self.provider != "workers-ai" => out.put("null"),
             _ => write_str(&text, out),
         }
         match self.compat.replay {
