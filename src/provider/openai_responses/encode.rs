@@ -62,8 +62,14 @@ impl Encoder {
             body.raw("store", "false");
         }
         cache_key(request, self.compat.prompt_cache_key, &mut body);
-        // Models that do not think refuse to be asked for it.
-        if is_reasoning_model(&request.model) || options.reasoning.is_some() {
+        let is_checked = matches!(self.provider, "openai" | "azure");
+        let thinks = is_reasoning_model(&request.model);
+        // Models that do not think refuse to be asked for it, and to be told not to.
+        let reasoning = options
+            .reasoning
+            .as_ref()
+            .filter(|reasoning| thinks || !is_checked || !matches!(effort(reasoning), "off" | "none"));
+        if thinks || reasoning.is_some() {
             body.raw("include", "[\"reasoning.encrypted_content\"]");
         }
         if !request.system_prompt.is_empty() {
@@ -76,10 +82,10 @@ impl Encoder {
             openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
         most(options.max_tokens, "max_output_tokens", &mut body);
-        if !(matches!(self.provider, "openai" | "azure") && always_thinks(&request.model, options)) {
+        if !(is_checked && always_thinks(&request.model, options)) {
             sampling(options, "top_p", &mut body);
         }
-        if let Some(reasoning) = &options.reasoning
+        if let Some(reasoning) = reasoning
             && self.compat.reasoning != ReasoningStyle::None
         {
             let word = effort(reasoning);
