@@ -8,7 +8,7 @@ use crate::provider::request::{
     Body, ToolForm, Tools, always_thinks, cache_key, effort, gpt_version, headers, is_reasoning_model,
     join_query as join, known_effort, most, openai_choice, openai_key, sampling, split_query, stop,
 };
-use crate::stream::{ModelRequest, Reasoning, StreamOptions};
+use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use crate::text::{contains, number};
 
 use super::messages::Scribe;
@@ -89,6 +89,10 @@ impl Encoder {
         stop(options, "stop", &mut body);
         match &options.reasoning {
             Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
+            // By default they think.
+            None if self.thinks_freely() && !request.tools.is_empty() && is_forced(options) => {
+                self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
+            }
             // By default they think, and who thinks is refused tools on this wire.
             None if self.names_efforts() && !request.tools.is_empty() => {
                 if matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _))) {
@@ -108,14 +112,9 @@ impl Encoder {
 
     #[inline(never)]
     fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
-        // DeepSeek, Kimi, GLM and Qwen refuse to be forced while they think.
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
-        let is_free = thinks
-            && matches!(
-                self.compat.reasoning,
-                ReasoningStyle::DeepSeek | ReasoningStyle::Thinking | ReasoningStyle::EnableThinking
-            );
+        let is_free = thinks && self.thinks_freely();
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
@@ -199,10 +198,20 @@ impl Encoder {
         }
     }
 
+    /// DeepSeek, Kimi, GLM and Qwen refuse to be forced to a tool while they think.
+    fn thinks_freely(&self) -> bool {
+        use ReasoningStyle as R;
+        matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
+    }
+
     /// Whether the server checks the effort against what the model knows.
     fn names_efforts(&self) -> bool {
         matches!(self.provider, "openai" | "azure")
     }
+}
+
+fn is_forced(options: &StreamOptions) -> bool {
+    matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
 }
 
 fn url(base_url: &str, model: &str) -> String {
