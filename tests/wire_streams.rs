@@ -250,6 +250,16 @@ fn an_error_in_any_form_ends_the_stream() {
     assert_eq!(responses(&[named]), ["error throttled: slow"]);
     let without = r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#;
     assert_eq!(responses(&[without])[1], "error server: the provider ended the answer as `failed`");
+    // What is named an error is one, whatever its form.
+    let named = "event: error\ndata: {\"type\":\"overloaded_error\",\"message\":\"m\"}\n\n";
+    let wires: [Box<dyn Wire>; 2] = [
+        Box::new(Anthropic::new(WireOptions::default()).unwrap()),
+        Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()),
+    ];
+    for wire in wires {
+        let (events, _) = play(&*wire, named);
+        assert!(events[0].starts_with("error ") && events[0].ends_with(": m"), "{events:?}");
+    }
     let overloaded = r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#;
     assert_eq!(gemini(&[overloaded]), ["error overloaded: m"]);
     let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"m"}]}"#;

@@ -85,7 +85,7 @@ impl Frames for Answer {
                 }
             }
             Ok(()) => {
-                if event.kind.is_empty() {
+                if event.kind.is_empty() || frame.event == "error" {
                     event.kind = frame.event.to_owned().into();
                 }
                 self.event(event, data, out);
