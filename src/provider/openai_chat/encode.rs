@@ -90,7 +90,11 @@ impl Encoder {
         match &options.reasoning {
             Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
             // By default they think.
-            None if self.thinks_freely() && !request.tools.is_empty() && is_forced(options) => {
+            None if self.thinks_freely()
+                && !self.is_never_forced()
+                && !request.tools.is_empty()
+                && is_forced(options) =>
+            {
                 self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
             }
             // By default they think, and who thinks is refused tools on this wire.
@@ -114,7 +118,7 @@ impl Encoder {
     fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
-        let is_free = thinks && self.thinks_freely();
+        let is_free = self.is_never_forced() || thinks && self.thinks_freely();
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
@@ -198,7 +202,12 @@ impl Encoder {
         }
     }
 
-    /// DeepSeek, Kimi, GLM and Qwen refuse to be forced to a tool while they think.
+    /// Z.ai refuses to force its models to a tool, whether they think or not.
+    fn is_never_forced(&self) -> bool {
+        self.provider == "zai"
+    }
+
+    /// DeepSeek, Kimi and Qwen refuse to be forced to a tool while they think.
     fn thinks_freely(&self) -> bool {
         use ReasoningStyle as R;
         matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
