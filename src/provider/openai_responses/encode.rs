@@ -9,6 +9,7 @@ use crate::provider::request::{
     known_effort, most, openai_choice, openai_key, sampling, split_query,
 };
 use crate::stream::ModelRequest;
+use crate::text::contains;
 
 use super::items::Scribe;
 
@@ -62,14 +63,17 @@ impl Encoder {
             body.raw("store", "false");
         }
         cache_key(request, self.compat.prompt_cache_key, &mut body);
-        let is_checked = matches!(self.provider, "openai" | "azure");
+        let is_xai = self.provider == "xai";
+        let is_checked = is_xai || matches!(self.provider, "openai" | "azure");
         let thinks = is_reasoning_model(&request.model);
+        let can_stop = thinks || !is_checked || contains(&request.model, "grok-4.3");
         // Models that do not think refuse to be asked for it, and to be told not to.
         let reasoning = options
             .reasoning
             .as_ref()
-            .filter(|reasoning| thinks || !is_checked || !matches!(effort(reasoning), "off" | "none"));
-        if thinks || reasoning.is_some() {
+            .filter(|reasoning| can_stop || !matches!(effort(reasoning), "off" | "none"));
+        // Those of xAI think unasked.
+        if thinks || is_xai || reasoning.is_some() {
             body.raw("include", "[\"reasoning.encrypted_content\"]");
         }
         if !request.system_prompt.is_empty() {
