@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::error::ErrorInfo;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json, truth};
+use crate::list::read_all;
 use crate::price::{Cost, read_cost, write_cost};
 use crate::text;
 
@@ -789,14 +790,7 @@ impl FromJson for LlmMessage {
 
 impl<T: FromJson> FromJson for Vec<T> {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let Some(items) = value.as_array() else {
-            return Err(["a list was expected, got ", value.kind()].concat());
-        };
-        let mut all = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
-            all.push(T::from_json(item).map_err(|e| ["item ", &text::number(at), ": ", &e].concat())?);
-        }
-        Ok(all)
+        read_all(value, T::from_json)
     }
 }
 

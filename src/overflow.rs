@@ -11,7 +11,7 @@ pub fn is_context_overflow(text: &str) -> bool {
     if has(OTHER_LIMITS) {
         return false;
     }
-    has(OVERFLOWS) || (has(SUBJECTS) && has(LIMITS) && !has(OTHER_SUBJECTS))
+    has(OVERFLOWS) || has(LIKELY) || (has(SUBJECTS) && has(LIMITS) && !has(OTHER_SUBJECTS))
 }
 
 /// Of the rate, of the account, of the key.
@@ -21,16 +21,19 @@ const OTHER_LIMITS: &str = "\
     retry after|api key|api_key|api token|access token|auth token|bearer|jwt|unauthorized|authentication|\
     permission|expired";
 
-/// What providers write, in lower case.
-const OVERFLOWS: &str = "\
+/// What providers write of nothing else, in lower case.
+pub(crate) const OVERFLOWS: &str = "\
     context_length_exceeded|context_window_exceeded|exceed_context_size|exceeds the context|\
     exceed the context|exceeds context|exceed context|exceeds the available context|exceeded max context|\
     maximum context length|maximum prompt length|maximum model length|greater than the context length|\
-    context window exceeds|prompt is too long|prompt too long|prompt_too_long|input is too long|\
-    input too long|messages is too long|too many tokens|too_many_tokens|too_many_prompt_tokens|\
-    max tokens allowed|input tokens exceed|input token count|number of input tokens exceeds|\
-    prompt token count|model token limit|reduce the length of the messages|reduce the length of your|\
-    request_too_large|request too large";
+    context window exceeds|prompt is too long|prompt too long|input tokens exceed|model token limit|\
+    reduce the length of the messages";
+
+/// What they also write of other things, which were ruled out by then.
+const LIKELY: &str = "\
+    prompt_too_long|input is too long|input too long|messages is too long|too many tokens|too_many_tokens|\
+    too_many_prompt_tokens|max tokens allowed|input token count|number of input tokens exceeds|\
+    prompt token count|reduce the length of your|request_too_large|request too large";
 
 /// Together with one of the [`LIMITS`], anywhere in the text.
 const SUBJECTS: &str = "context|token";

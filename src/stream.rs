@@ -415,7 +415,7 @@ impl PartialCall {
         let text = self.text.trim();
         let (arguments, fault) = if self.open {
             (RawJson::empty_object(), Some(CallFault::Cut))
-        } else if text.is_empty() || text == "null" || text == "\"null\"" {
+        } else if matches!(text, "" | "null" | "\"null\"" | "{}\"\"") {
             (RawJson::empty_object(), None)
         } else {
             match RawJson::parse(text) {
@@ -634,6 +634,7 @@ mod tests {
         use MessageStopReason::{Length, ToolUse};
         assert_eq!(call("", true, ToolUse), (RawJson::empty_object(), None));
         assert_eq!(call("\"null\"", true, ToolUse), (RawJson::empty_object(), None));
+        assert_eq!(call("{}\"\"", true, ToolUse), (RawJson::empty_object(), None));
         assert_eq!(call("{\"a\":1}", true, Length).1, None);
         assert_eq!(call("{\"a\":1}", false, Length), (RawJson::empty_object(), Some(CallFault::Cut)));
         assert_eq!(call("{\"a\":", true, Length).1, Some(CallFault::Cut));

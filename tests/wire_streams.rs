@@ -246,10 +246,26 @@ fn an_error_in_any_form_ends_the_stream() {
     assert_eq!(responses(&[failed]), ["start", "error server: m"]);
     let flat = r#"{"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}"#;
     assert_eq!(responses(&[flat, failed]), ["error throttled: slow"]);
+    let named = r#"{"type":"response.error","error":{"code":"rate_limit_exceeded","message":"slow"}}"#;
+    assert_eq!(responses(&[named]), ["error throttled: slow"]);
+    let without = r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#;
+    assert_eq!(responses(&[without])[1], "error server: the provider ended the answer as `failed`");
+    // What is named an error is one, whatever its form.
+    let named = "event: error\ndata: {\"type\":\"overloaded_error\",\"message\":\"m\"}\n\n";
+    let wires: [Box<dyn Wire>; 2] = [
+        Box::new(Anthropic::new(WireOptions::default()).unwrap()),
+        Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()),
+    ];
+    for wire in wires {
+        let (events, _) = play(&*wire, named);
+        assert!(events[0].starts_with("error ") && events[0].ends_with(": m"), "{events:?}");
+    }
     let overloaded = r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#;
     assert_eq!(gemini(&[overloaded]), ["error overloaded: m"]);
     let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"m"}]}"#;
     assert_eq!(gemini(&[malformed]), ["start", "error server: MALFORMED_FUNCTION_CALL: m"]);
+    let malformed = malformed.replace("FUNCTION_CALL", "RESPONSE");
+    assert_eq!(gemini(&[&malformed]), ["start", "error server: MALFORMED_RESPONSE: m"]);
     let (events, _) = play(
         &Anthropic::new(WireOptions::default()).unwrap(),
         "{\n \"type\": \"error\",\n \"error\": {\"type\": \"overloaded_error\", \"message\": \"m\"}\n}",
@@ -277,6 +293,43 @@ fn items_are_told_apart_by_their_number_and_their_end_counts() {
         "0 + :1}",
         "0 end",
         "1 end {\"item_id\":\"y\"}",
+        "done tool_use",
+    ];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn items_without_numbers_that_end_with_the_answer_are_told_once() {
+    let events = responses(&[
+        r#"{"type":"response.output_item.added","item":{"type":"reasoning","id":"rs"}}"#,
+        r#"{"type":"response.reasoning_text.delta","item_id":"rs","delta":"hm"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"message","id":"msg"}}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg","delta":"Hi"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"fc_a","call_id":"a","name":"f"}}"#,
+        r#"{"type":"response.function_call_arguments.delta","item_id":"fc_a","delta":"{\"x\""}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"fc_b","call_id":"b","name":"g"}}"#,
+        r#"{"type":"response.function_call_arguments.delta","item_id":"fc_b","delta":"{}"}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"reasoning","id":"rs","encrypted_content":"","content":[{"text":"hm"}]}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"message","id":"msg","content":[{"text":"Hi"}]}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","id":"fc_a","call_id":"a","name":"f","arguments":"{\"x\":1}"}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","id":"fc_b","call_id":"b","name":"g","arguments":"{}"}}"#,
+        r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+    ]);
+    let wanted = [
+        "start",
+        "0 thinking",
+        "0 + hm",
+        "0 end",
+        "1 text",
+        "1 + Hi",
+        "1 end",
+        "2 call f(a)",
+        "2 + {\"x\"",
+        "3 call g(b)",
+        "3 + {}",
+        "2 + :1}",
+        "2 end {\"item_id\":\"fc_a\"}",
+        "3 end {\"item_id\":\"fc_b\"}",
         "done tool_use",
     ];
     assert_eq!(events, wanted);

@@ -225,6 +225,7 @@ fn of(name: &str) -> Compat {
             reasoning: ReasoningStyle::Mistral,
             tool_ids: ToolIds::Mistral,
             replay: Replay::ThinkingChunk,
+            assistant_after_tool: true,
             ..plain
         },
         "deepseek" => {

@@ -5,6 +5,7 @@
 
 use crate::error::{ErrorInfo, ErrorKind, ProviderError};
 use crate::json::{ToJson, Value};
+use crate::overflow::OVERFLOWS;
 use crate::retry::{delay_from_headers, delay_from_rate_limits, delay_in_text};
 use crate::text::{self, Put, contains, has_any};
 
@@ -271,10 +272,9 @@ impl Words {
             // Ids may not be long either.
             || (self.is_any("string_above_max_length") && number_after(text, "maximum length") > Some(999))
             || status == Some(413)
+            || has_any(text, OVERFLOWS)
             || has_any(text, OVERFLOW_TEXTS)
-            || has_all(text, &["input token count", "exceeds the maximum number of tokens"])
-            || has_all(text, &["too large for model with", "context length"])
-            || has_all(text, &["prompt token count", "exceeds the limit of"])
+            || (contains(text, "input token count") && contains(text, "exceeds the maximum number of tokens"))
             || (status != Some(429) && contains(text, "token limit reached"))
             // These words also stand in texts about rates.
             || (is_size && (contains(text, "too many tokens") || exceeds_a_number(text)))
@@ -334,14 +334,11 @@ const OVERFLOW_TAGS: &str = "\
     model_context_window_exceeded|request_too_large|too_many_prompt_tokens|too_many_tokens";
 
 const OVERFLOW_TEXTS: &str = "\
-    prompt is too long|prompt too long|exceed context limit|exceeds the context window|\
-    maximum context length|exceeds the available context size|total length of all messages is too long|\
-    input tokens exceeded|input is too long for requested model|maximum prompt length is|\
-    reduce the length of the messages|greater than the context length|exceeded model token limit|\
-    context window exceeds limit|longer than the maximum model length|context length exceeded|\
-    contextwindowexceeded|context_length_exceeded|context size has been exceeded|context length of only|\
+    total length of all messages is too long|input is too long for requested model|context length exceeded|\
+    contextwindowexceeded|context size has been exceeded|context length of only|\
     than the model's context length|model context window limit|range of input length|\
-    exceed max message tokens|`inputs` tokens + `max_new_tokens`";
+    exceed max message tokens|`inputs` tokens + `max_new_tokens`|prompt token count of|prompt exceeds max|\
+    tokens in request more than max|maximum allowed input length";
 
 const SPENT_TAGS: &str = "\
     arrearage|exceeded_current_quota_error|insufficient_quota|billing_error|billing_not_active|\
@@ -399,7 +396,8 @@ fn message_of(object: &Value) -> Option<String> {
         Value::Object(_) => object.get(key).and_then(message_of),
         _ => None,
     };
-    text("message").or_else(|| text("Message")).or_else(|| text("detail")).or_else(|| joined_details(object))
+    let told = ["message", "Message", "detail", "base_resp", "status_msg"].into_iter().find_map(text);
+    told.or_else(|| joined_details(object))
 }
 
 /// `detail: [{loc, msg}]`, as FastAPI has it.
@@ -456,10 +454,6 @@ fn http_status(word: &str) -> Option<u16> {
 fn first_characters(text: &str, most: usize) -> String {
     let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default().to_owned()
-}
-
-fn has_all(text: &str, needles: &[&str]) -> bool {
-    needles.iter().all(|needle| contains(text, needle))
 }
 
 /// `exceeds the limit of 123`
@@ -546,6 +540,9 @@ mod tests {
             "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
             "Total tokens of image and text exceed max message tokens.",
             "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 10000 `inputs` tokens",
+            "Prompt exceeds max length",
+            "tokens in request more than max tokens allowed",
+            "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
         ];
         for text in texts {
             assert_eq!(answer(400, &openai(text)).code, K::ContextOverflow, "{text}");

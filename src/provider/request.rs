@@ -274,9 +274,10 @@ pub(super) fn always_thinks(model: &str, options: &StreamOptions) -> bool {
 }
 
 /// The word for an effort that a model of OpenAI knows: only the first of the fifth generation know `minimal`, and only
-/// later ones can do without.
+/// later ones can do without. Codex knows neither.
 pub(super) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
     match word {
+        "off" | "none" | "minimal" if contains(model, "codex") => "low",
         "off" | "none" | "minimal" if gpt_version(model) == Some((5, 0)) => "minimal",
         "off" | "none" if !model_name(model).starts_with('o') => "none",
         "off" | "none" | "minimal" => "low",

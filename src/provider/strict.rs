@@ -9,7 +9,7 @@ const KNOWN: &str = "\
     minItems maxItems";
 
 /// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
-/// no unusual keyword.
+/// a type everywhere, nothing beside a reference, no unusual keyword.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let is_object = schema.text_at("type") == Some("object");
     is_object && schema.get("anyOf").is_none() && fits(schema)
@@ -22,7 +22,10 @@ fn fits(schema: &Value) -> bool {
     let all_fit = |key: &str| {
         schema.get(key).and_then(Value::as_object).is_none_or(|members| members.iter().all(|(_, s)| fits(s)))
     };
-    map.iter().all(|(key, _)| KNOWN.split(' ').any(|known| known == key))
+    let has = |key: &str| map.get(key).is_some();
+    let is_typed = if has("$ref") { map.len() == 1 } else { has("type") || has("anyOf") };
+    is_typed
+        && map.iter().all(|(key, _)| KNOWN.split(' ').any(|known| known == key))
         && (!is_object(schema) || is_closed(schema))
         && all_fit("properties")
         && all_fit("$defs")
@@ -64,5 +67,12 @@ mod tests {
         assert!(!strict(&closed.replace("{\"type\":\"string\"}", "{\"type\":\"object\"}")));
         assert!(strict(&closed.replace("{\"type\":\"string\"}", closed)));
         assert!(!strict(r#"{"type":"string"}"#));
+        let with = |member: &str| strict(&closed.replace("{\"type\":\"string\"}", member));
+        assert!(!with("{}") && !with(r#"{"description":"any"}"#) && !with(r#"{"enum":["a"]}"#));
+        assert!(
+            with(r##"{"$ref":"#"}"##)
+                && with(r##"{"anyOf":[{"$ref":"#"},{"type":"null"}],"description":"d"}"##)
+        );
+        assert!(!with(r##"{"$ref":"#","description":"d"}"##));
     }
 }

@@ -79,7 +79,7 @@ impl Frames for Answer {
         let mut event = WireEvent::default();
         match event.read(data) {
             Ok(()) => {
-                if event.kind.is_empty() {
+                if event.kind.is_empty() || frame.event == "error" {
                     event.kind = frame.event.to_owned().into();
                 }
                 self.event(event, data, out);

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 
 use crate::json::{ToJson, Value, fill, listed};
 use crate::message::{
-    AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, MessageStopReason, ToolResultMessage,
+    AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, MessageStopReason, ThinkingBlock,
+    ToolResultMessage,
 };
 use crate::provider::history::Carried;
 use crate::provider::request::{decoded_text, fitting_id, is_plain};
-use crate::text::Put;
+use crate::text::{Put, contains};
 
 /// Writes messages for one model.
 pub(super) struct Scribe<'a> {
@@ -94,8 +95,7 @@ impl Scribe<'_> {
                     }
                 }
                 ContentBlock::Thinking(block) if is_same_model => {
-                    // Without a signature it was cut.
-                    if let Some(signature) = block.signature.as_deref().filter(|text| !text.is_empty()) {
+                    if let Some(signature) = signature_of(block, message) {
                         let (template, values) = if block.redacted {
                             (r#"{"type":"redacted_thinking","data":"$"}"#, [signature, ""])
                         } else {
@@ -129,12 +129,24 @@ impl Scribe<'_> {
     }
 }
 
+/// What thinking is given back with; Claude's without a signature was cut. Other models sign nothing, some of them, and
+/// yet insist on it.
+fn signature_of<'b>(block: &'b ThinkingBlock, message: &AssistantMessage) -> Option<&'b str> {
+    let signature = block.signature.as_deref().unwrap_or_default();
+    let is_lost = block.redacted || block.thinking.is_empty() || message.is_cut();
+    if signature.is_empty() && (is_lost || contains(&message.model, "claude")) {
+        None
+    } else {
+        Some(signature)
+    }
+}
+
 /// Whether an answer begins with thinking that can be given back.
 pub(super) fn begins_with_thinking(message: &AssistantMessage, provider: &str, model: &str) -> bool {
     message.provider == provider
         && message.model == model
         && matches!(message.content.first(), Some(ContentBlock::Thinking(block))
-            if block.signature.as_deref().is_some_and(|text| !text.is_empty()))
+            if signature_of(block, message).is_some())
 }
 
 /// A call that the provider ran itself is given back with its result, or if the provider paused in it.
@@ -177,10 +189,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
     carried.open(out);
     fill(r#"{"type":"tool_result","tool_use_id":"$""#, &[&wire_id(&message.call_id)], out);
-    if message.is_error {
-        out.put(",\"is_error\":true");
-    }
-    let mut list = String::new();
+    let (mut list, mut is_marked) = (String::new(), message.is_error);
     for block in &message.content {
         match block {
             ContentBlock::Text(block) if !block.text.trim_ascii().is_empty() => {
@@ -188,6 +197,8 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 write_text(&block.text, &mut list);
             }
             ContentBlock::Image(image) => {
+                // What is marked as an error may hold no picture: a word says it then.
+                is_marked = false;
                 list.put(",");
                 write_image(image, &mut list);
             }
@@ -195,9 +206,12 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
         }
     }
     // An error must say something.
-    if list.is_empty() && message.is_error {
+    if message.is_error && (list.is_empty() || !is_marked) {
         list.put(",");
         write_text("error", &mut list);
+    }
+    if is_marked {
+        out.put(",\"is_error\":true");
     }
     if !list.is_empty() {
         fill(",\"content\":[#]", &[listed(&list)], out);

@@ -95,10 +95,13 @@ impl Frames for Answer {
             | "IMAGE_PROHIBITED_CONTENT"
             | "IMAGE_RECITATION" => Stop::ContentFilter,
             // The model's own mistake: it may do better the next time.
-            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
+            "MALFORMED_FUNCTION_CALL"
+            | "MALFORMED_RESPONSE"
+            | "MISSING_THOUGHT_SIGNATURE"
+            | "UNEXPECTED_TOOL_CALL"
+            | "TOO_MANY_TOOL_CALLS" => {
                 let details = self.progress.remarks.stop_details.as_ref().map(RawJson::to_value);
-                let details =
-                    details.as_ref().and_then(Value::as_str).unwrap_or("the model called a tool wrongly");
+                let details = details.as_ref().and_then(Value::as_str).unwrap_or("the answer went wrong");
                 let message = [word, ": ", details].concat();
                 return self.progress.fail(ErrorInfo::new(ErrorKind::Server, message), out);
             }

@@ -99,6 +99,12 @@ impl<'a> Chunk<'a> {
                 self.is_error |= !is_nothing;
                 Ok(())
             }
+            // MiniMax tells there how it went, whatever the status.
+            (9, "base_resp") => in_object(reader, |reader, key| {
+                let value = reader.skip()?;
+                self.is_error |= key == "status_code" && value != "0";
+                Ok(())
+            }),
             (7, "message") | (6, "detail") | (6, "errors") => {
                 self.has_message = true;
                 reader.pass_over()

@@ -102,8 +102,8 @@ impl Frames for Answer {
     fn done(&mut self, out: &mut Vec<Event>) {
         self.progress.start(out);
         let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
-        // SGLang and vLLM say `abort` of what they gave up.
-        if matches!(word, "error" | "abort" | "insufficient_system_resource") {
+        // SGLang and vLLM say `abort` of what they gave up, Z.ai `network_error`.
+        if matches!(word, "error" | "abort" | "network_error" | "insufficient_system_resource") {
             let is_busy = word == "insufficient_system_resource";
             let kind = if is_busy { ErrorKind::Overloaded } else { ErrorKind::Server };
             let message = ["the provider ended the answer with `", word, "`"].concat();
@@ -293,8 +293,8 @@ impl Answer {
             return Stop::Refusal;
         }
         match self.progress.remarks.raw_stop_reason.as_deref() {
-            Some("length" | "model_length" | "max_tokens") => Stop::Length,
-            Some("content_filter") => Stop::ContentFilter,
+            Some("length" | "model_length" | "max_tokens" | "model_context_window_exceeded") => Stop::Length,
+            Some("content_filter" | "sensitive") => Stop::ContentFilter,
             Some("tool_calls" | "function_call" | "tool_use") => Stop::ToolUse,
             // Whatever the server's word, calls that are whole ask for their results.
             _ if !self.calls.is_empty() => Stop::ToolUse,

@@ -8,7 +8,7 @@ use crate::provider::request::{
     Body, ToolForm, Tools, always_thinks, cache_key, effort, gpt_version, headers, is_reasoning_model,
     join_query as join, known_effort, most, openai_choice, openai_key, sampling, split_query, stop,
 };
-use crate::stream::{ModelRequest, Reasoning, StreamOptions};
+use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use crate::text::{contains, number};
 
 use super::messages::Scribe;
@@ -89,6 +89,14 @@ impl Encoder {
         stop(options, "stop", &mut body);
         match &options.reasoning {
             Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
+            // By default they think.
+            None if self.thinks_freely()
+                && !self.is_never_forced()
+                && !request.tools.is_empty()
+                && is_forced(options) =>
+            {
+                self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
+            }
             // By default they think, and who thinks is refused tools on this wire.
             None if self.names_efforts() && !request.tools.is_empty() => {
                 if matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _))) {
@@ -108,10 +116,9 @@ impl Encoder {
 
     #[inline(never)]
     fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
-        // DeepSeek refuses to be forced while it thinks.
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
-        let is_free = thinks && self.compat.reasoning == ReasoningStyle::DeepSeek;
+        let is_free = self.is_never_forced() || thinks && self.thinks_freely();
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
@@ -138,7 +145,21 @@ impl Encoder {
             ReasoningStyle::Effort if self.names_efforts() => {
                 body.text("reasoning_effort", known_effort(word, model));
             }
-            ReasoningStyle::Effort => body.text("reasoning_effort", word),
+            ReasoningStyle::Effort => {
+                let is_groq = self.provider == "groq";
+                let can_stop = contains(model, "qwen") || contains(model, "grok-4.3");
+                let word = match word {
+                    // The others think whatever they are told, or never do, and refuse the word.
+                    "none" if !can_stop && (is_groq || self.provider == "xai") => return,
+                    "none" => word,
+                    // Qwen thinks there or does not.
+                    _ if is_groq && can_stop => "default",
+                    // Most servers know nothing below.
+                    "minimal" => "low",
+                    word => word,
+                };
+                body.text("reasoning_effort", word);
+            }
             ReasoningStyle::OpenRouter => match budget {
                 Some(tokens) => body.fill("reasoning", "{\"max_tokens\":#}", &[&tokens]),
                 None if is_off => body.raw("reasoning", "{\"enabled\":false}"),
@@ -181,10 +202,25 @@ impl Encoder {
         }
     }
 
+    /// Z.ai refuses to force its models to a tool, whether they think or not.
+    fn is_never_forced(&self) -> bool {
+        self.provider == "zai"
+    }
+
+    /// DeepSeek, Kimi and Qwen refuse to be forced to a tool while they think.
+    fn thinks_freely(&self) -> bool {
+        use ReasoningStyle as R;
+        matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
+    }
+
     /// Whether the server checks the effort against what the model knows.
     fn names_efforts(&self) -> bool {
         matches!(self.provider, "openai" | "azure")
     }
+}
+
+fn is_forced(options: &StreamOptions) -> bool {
+    matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
 }
 
 fn url(base_url: &str, model: &str) -> String {

@@ -109,7 +109,8 @@ impl Scribe<'_> {
         let thinking = if is_own { thinking_of(message) } else { String::new() };
         match self.compat.replay {
             Replay::ThinkingChunk if !thinking.is_empty() => write_thinking_chunk(&thinking, &text, out),
-            _ if text.is_empty() => out.put("null"),
+            // Workers AI insists on a text, others refuse an empty one.
+            _ if text.is_empty() && self.provider != "workers-ai" => out.put("null"),
             _ => write_str(&text, out),
         }
         match self.compat.replay {
@@ -134,7 +135,7 @@ impl Scribe<'_> {
     }
 
     fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
-        let id = wire_id(&call.call_id, self.compat.tool_ids);
+        let id = wire_id(&call.call_id, self.compat);
         let name = fitting_name(&call.tool_name);
         let template = r#"{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
         fill(template, &[&id, &name, call.arguments.as_str()], out);
@@ -150,7 +151,7 @@ impl Scribe<'_> {
         if text.is_empty() && !pictures.is_empty() {
             text = "(see the attached image)".into();
         }
-        let id = wire_id(&message.call_id, self.compat.tool_ids);
+        let id = wire_id(&message.call_id, self.compat);
         fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
         if self.compat.tool_result_name {
             fill(",\"name\":\"$\"", &[&fitting_name(&message.tool_name)], out);
@@ -288,8 +289,8 @@ fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
 }
 
 /// An id that the server takes, made of ours alone, so that call and result always agree.
-pub(super) fn wire_id(call_id: &str, rule: ToolIds) -> Cow<'_, str> {
-    match rule {
+pub(super) fn wire_id<'i>(call_id: &'i str, compat: &Compat) -> Cow<'i, str> {
+    match compat.tool_ids {
         ToolIds::Any => Cow::Borrowed(call_id),
         ToolIds::Mistral => {
             if call_id.len() == 9 && call_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -300,7 +301,9 @@ pub(super) fn wire_id(call_id: &str, rule: ToolIds) -> Cow<'_, str> {
         }
         ToolIds::Short => {
             let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
-            fitting_id(call_id, 40, is_usual)
+            // OpenRouter's own hold the name of the tool, and its `reasoning_details` hold them.
+            let longest = if compat.replay == Replay::Details { 128 } else { 40 };
+            fitting_id(call_id, longest, is_usual)
         }
     }
 }
@@ -311,13 +314,14 @@ mod tests {
 
     #[test]
     fn ids_are_kept_where_they_fit_and_made_anew_where_not() {
-        assert_eq!(wire_id("call_1", ToolIds::Short), "call_1");
-        assert_eq!(wire_id("llm_version:0", ToolIds::Short), "llm_version:0");
-        assert_eq!(wire_id("gSIMJiOkT", ToolIds::Mistral), "gSIMJiOkT");
+        let made = |id: &str, rule| wire_id(id, &Compat { tool_ids: rule, ..Compat::default() }).into_owned();
+        assert_eq!(made("call_1", ToolIds::Short), "call_1");
+        assert_eq!(made("llm_version:0", ToolIds::Short), "llm_version:0");
+        assert_eq!(made("gSIMJiOkT", ToolIds::Mistral), "gSIMJiOkT");
         let long = "call_".repeat(20);
         for rule in [ToolIds::Short, ToolIds::Mistral] {
             let ids: Vec<String> =
-                [long.as_str(), "t1#2", "t1#3", ""].iter().map(|id| wire_id(id, rule).into_owned()).collect();
+                [long.as_str(), "t1#2", "t1#3", ""].iter().map(|id| made(id, rule)).collect();
             for (at, id) in ids.iter().enumerate() {
                 assert!(!ids[..at].contains(id), "{ids:?}");
                 let most = if rule == ToolIds::Mistral { 9..=9 } else { 0..=40 };

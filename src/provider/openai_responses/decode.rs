@@ -85,7 +85,7 @@ impl Frames for Answer {
                 }
             }
             Ok(()) => {
-                if event.kind.is_empty() {
+                if event.kind.is_empty() || frame.event == "error" {
                     event.kind = frame.event.to_owned().into();
                 }
                 self.event(event, data, out);
@@ -122,7 +122,8 @@ impl Frames for Answer {
 
 impl Answer {
     fn event(&mut self, event: WireEvent<'_>, data: &str, out: &mut Vec<Event>) {
-        if event.kind == "error" || (event.has_error && !event.kind.starts_with("response.")) {
+        // Some gateways say `response.error`.
+        if event.kind.ends_with("error") || (event.has_error && !event.kind.starts_with("response.")) {
             return self.fail_by(data, out);
         }
         let Some(kind) = event.kind.strip_prefix("response.") else {
@@ -290,10 +291,10 @@ impl Answer {
             return;
         };
         let kind = ItemKind::of(value.text_at("type").unwrap_or_default());
-        let known = self
-            .find(index)
-            .filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind && !item.is_done));
-        let Some(at) = known.or_else(|| self.add(index, &value, out)) else {
+        // llama.cpp numbers nothing and ends all items when the answer does, in the order in which they began.
+        let is_it =
+            |item: &Item| item.kind == kind && !item.is_done && (index.is_none() || item.index == index);
+        let Some(at) = self.items.iter().position(is_it).or_else(|| self.add(index, &value, out)) else {
             return;
         };
         if let Some(item) = self.items.get_mut(at) {
@@ -347,9 +348,12 @@ impl Answer {
         let parts = texts(&value, source, "text");
         let whole = parts.join(JOINT);
         let lengths: Vec<u64> = parts.iter().filter_map(|part| u64::try_from(part.len()).ok()).collect();
-        let told = self.items.get(at).map_or(0, |item| item.told);
+        let (told, index) = self.items.get(at).map_or((0, None), |item| (item.told, item.index));
         if told == 0 {
             self.progress.blocks.close(out);
+        } else if index.is_none() && self.progress.blocks.open(Kind::Thinking).is_none() {
+            // Another item began since, and nothing in this one is worth a block behind it.
+            return;
         }
         if let Some(rest) = whole.get(told..).filter(|rest| !rest.is_empty()) {
             self.progress.blocks.text(Kind::Thinking, rest.into(), out);
@@ -397,8 +401,8 @@ impl Answer {
         }
         if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
             self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
-            let document = ["{\"error\":", response.error.unwrap_or("{}"), "}"].concat();
-            let error = error_in(&document).unwrap_or_else(|| {
+            let document = response.error.map(|error| ["{\"error\":", error, "}"].concat());
+            let error = document.and_then(|document| error_in(&document)).unwrap_or_else(|| {
                 let text = ["the provider ended the answer as `", &response.status, "`"].concat();
                 ErrorInfo::new(ErrorKind::Server, text)
             });

@@ -9,6 +9,7 @@ use crate::provider::request::{
     known_effort, most, openai_choice, openai_key, sampling, split_query,
 };
 use crate::stream::ModelRequest;
+use crate::text::contains;
 
 use super::items::Scribe;
 
@@ -62,8 +63,17 @@ impl Encoder {
             body.raw("store", "false");
         }
         cache_key(request, self.compat.prompt_cache_key, &mut body);
-        // Models that do not think refuse to be asked for it.
-        if is_reasoning_model(&request.model) || options.reasoning.is_some() {
+        let is_xai = self.provider == "xai";
+        let is_checked = is_xai || matches!(self.provider, "openai" | "azure");
+        let thinks = is_reasoning_model(&request.model);
+        let can_stop = thinks || !is_checked || contains(&request.model, "grok-4.3");
+        // Models that do not think refuse to be asked for it, and to be told not to.
+        let reasoning = options
+            .reasoning
+            .as_ref()
+            .filter(|reasoning| can_stop || !matches!(effort(reasoning), "off" | "none"));
+        // Those of xAI think unasked.
+        if thinks || is_xai || reasoning.is_some() {
             body.raw("include", "[\"reasoning.encrypted_content\"]");
         }
         if !request.system_prompt.is_empty() {
@@ -76,10 +86,10 @@ impl Encoder {
             openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
         most(options.max_tokens, "max_output_tokens", &mut body);
-        if !(matches!(self.provider, "openai" | "azure") && always_thinks(&request.model, options)) {
+        if !(is_checked && always_thinks(&request.model, options)) {
             sampling(options, "top_p", &mut body);
         }
-        if let Some(reasoning) = &options.reasoning
+        if let Some(reasoning) = reasoning
             && self.compat.reasoning != ReasoningStyle::None
         {
             let word = effort(reasoning);
