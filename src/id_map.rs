@@ -1,93 +1,113 @@
 //! A map from ids that is never walked, so it need not be ordered: constant time for the hundred thousandth id too.
 
-/// See the module.
+/// See the module. The entries stand in the order in which they came.
 #[derive(Clone, Debug)]
 pub(crate) struct IdMap<K, V> {
-    slots: Vec<Option<(K, V)>>,
-    used: usize,
+    index: Index,
+    entries: Vec<(K, V)>,
 }
 
 impl<K, V> Default for IdMap<K, V> {
     fn default() -> Self {
-        IdMap { slots: Vec::new(), used: 0 }
+        IdMap { index: Index::default(), entries: Vec::new() }
     }
 }
 
 impl<K: AsRef<str>, V> IdMap<K, V> {
     /// Gives the value that the id had before.
     pub(crate) fn insert(&mut self, id: K, value: V) -> Option<V> {
-        if (self.used + 1) * 2 > self.slots.len() {
-            self.grow();
-        }
-        let slot = self.slot(id.as_ref());
-        match self.slots.get_mut(slot) {
-            Some(Some((_, known))) => Some(std::mem::replace(known, value)),
-            Some(empty) => {
-                *empty = Some((id, value));
-                self.used += 1;
+        let hash = hash(id.as_ref());
+        match self.place(id.as_ref(), hash).and_then(|place| self.entries.get_mut(place)) {
+            Some((_, known)) => Some(std::mem::replace(known, value)),
+            None => {
+                self.index.add(hash, self.entries.len());
+                self.entries.push((id, value));
                 None
             }
-            None => None,
         }
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&V> {
-        match self.slots.get(self.slot(id)) {
-            Some(Some((_, value))) => Some(value),
-            _ => None,
-        }
+        let place = self.place(id, hash(id))?;
+        self.entries.get(place).map(|(_, value)| value)
     }
 
     #[cfg(any(target_arch = "wasm32", test))]
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
-        let slot = self.slot(id);
-        self.slots.get_mut(slot)?.as_mut().map(|(_, value)| value)
+        let place = self.place(id, hash(id))?;
+        self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// Takes everything out.
     #[cfg(any(target_arch = "wasm32", test))]
     pub(crate) fn clear(&mut self) {
-        let size = self.slots.len().min(64);
-        self.slots.clear();
-        self.resize(size);
-        self.used = 0;
+        self.index.clear();
+        self.entries.clear();
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {
-        self.get(id).is_some()
+        self.place(id, hash(id)).is_some()
     }
 
+    /// Where the entry of an id stands.
     #[inline(never)]
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(4);
-        let smaller = std::mem::take(&mut self.slots);
-        self.resize(size);
-        for entry in smaller {
-            if let Some((id, _)) = &entry {
-                let slot = self.slot(id.as_ref());
-                if let Some(empty) = self.slots.get_mut(slot) {
-                    *empty = entry;
-                }
+    fn place(&self, id: &str, hash: usize) -> Option<usize> {
+        let mut from = hash;
+        loop {
+            let place = self.index.next(hash, &mut from)?;
+            if self.entries.get(place).is_some_and(|(found, _)| found.as_ref() == id) {
+                return Some(place);
+            }
+        }
+    }
+}
+
+/// Where entries stand, by the hashes of their ids: the same code for maps of everything. A place is one more than it
+/// is, 0 where there is none. At least half of them are free.
+#[derive(Clone, Debug, Default)]
+struct Index(Vec<(usize, usize)>);
+
+impl Index {
+    /// The place of the next entry with this hash, beginning at a slot.
+    #[inline(never)]
+    fn next(&self, hash: usize, from: &mut usize) -> Option<usize> {
+        loop {
+            let slot = *from & self.0.len().wrapping_sub(1);
+            *from = slot.wrapping_add(1);
+            let (found, place) = *self.0.get(slot)?;
+            if found == hash || place == 0 {
+                return place.checked_sub(1);
             }
         }
     }
 
-    fn resize(&mut self, size: usize) {
-        self.slots.resize_with(size, || None);
+    /// The entry that is added last stands at the last place.
+    #[inline(never)]
+    fn add(&mut self, hash: usize, last: usize) {
+        if (last + 1) * 2 > self.0.len() {
+            let size = (self.0.len() * 2).max(4);
+            let smaller = std::mem::replace(&mut self.0, vec![(0, 0); size]);
+            smaller.into_iter().filter(|(_, place)| *place != 0).for_each(|entry| self.put(entry));
+        }
+        self.put((hash, last + 1));
     }
 
-    /// Where an id is, or would be.
     #[inline(never)]
-    fn slot(&self, id: &str) -> usize {
-        let mask = self.slots.len().wrapping_sub(1);
-        let mut slot = hash(id) & mask;
-        while let Some(Some((found, _))) = self.slots.get(slot) {
-            if found.as_ref() == id {
-                break;
-            }
+    fn put(&mut self, entry: (usize, usize)) {
+        let mask = self.0.len().wrapping_sub(1);
+        let mut slot = entry.0 & mask;
+        while self.0.get(slot).is_some_and(|(_, place)| *place != 0) {
             slot = (slot + 1) & mask;
         }
-        slot
+        if let Some(free) = self.0.get_mut(slot) {
+            *free = entry;
+        }
+    }
+
+    #[cfg(any(target_arch = "wasm32", test))]
+    fn clear(&mut self) {
+        self.0.truncate(64);
+        self.0.fill((0, 0));
     }
 }
 

@@ -6,8 +6,9 @@ mod conformance;
 mod demo;
 mod fixtures;
 mod fuzz;
-mod order;
+
 mod pack;
+mod rework;
 mod run;
 mod setup;
 mod test;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::args::Args;
-use crate::order;
+use crate::rework;
 use crate::run::{command, feed, read, root, run as run_command, target};
 use crate::setup;
 
@@ -84,8 +84,8 @@ pub fn build(kind: Kind) -> Result<Built> {
 
     // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
-    let bound = workshop.make("bindgen", (fs::read(&compiled)?, kind == Kind::Named), |folder| {
-        bind(&compiled, kind, folder)
+    let bound = workshop.make("bindgen", (fs::read(&compiled)?, include_str!("rework.rs")), |folder| {
+        bind(&compiled, folder)
     })?;
     let loader = fs::read(bound.join(BOUND_JS))?;
     let glue =
@@ -101,7 +101,7 @@ pub fn build(kind: Kind) -> Result<Built> {
         wasm =
             workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join(OPTIMISED)))?;
         wasm.push(OPTIMISED);
-        wasm = workshop.make("order", (fs::read(&wasm)?, include_str!("order.rs")), |folder| {
+        wasm = workshop.make("order", (fs::read(&wasm)?, include_str!("rework.rs")), |folder| {
             put_in_order(&wasm, &folder.join(ORDERED))
         })?;
         wasm.push(ORDERED);
@@ -270,13 +270,16 @@ fn without_machine_paths() -> Result<Vec<String>> {
 }
 
 /// Runs wasm-bindgen on the compiled crate.
-fn bind(compiled: &Path, kind: Kind, folder: &Path) -> Result<()> {
+fn bind(compiled: &Path, folder: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
     // An instance that panicked is thrown away: the facade begins anew with `__wbg_reset_state`.
     bindgen.reset_state_function(true);
-    bindgen.remove_name_section(kind == Kind::Release).remove_producers_section(true);
+    bindgen.remove_producers_section(true);
     bindgen.generate(folder).context("wasm-bindgen failed")?;
+    let bound = folder.join(BOUND_WASM);
+    fs::write(&bound, rework::without_unused_closures(&fs::read(&bound)?)?)
+        .with_context(|| format!("cannot write {}", bound.display()))?;
     // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
     if folder.join("snippets").exists() || folder.join("package.json").exists() {
         bail!(
@@ -322,7 +325,7 @@ fn optimise(wasm: &Path, flags: &[String], out: &Path) -> Result<()> {
 }
 
 fn put_in_order(wasm: &Path, out: &Path) -> Result<()> {
-    fs::write(out, order::like_after_like(&fs::read(wasm)?)?)
+    fs::write(out, rework::like_after_like(&fs::read(wasm)?)?)
         .with_context(|| format!("cannot write {}", out.display()))
 }
 
