@@ -548,6 +548,10 @@ test("misuse is told at the call", () => {
   misused(() => new RemoteAgent({ url: AT }).prompt("Go", { signal: /** @type {any} */ (new AbortController()) }), /`signal` must be an AbortSignal/);
   misused(() => new RemoteAgent({ url: AT }).subscribe(/** @type {any} */ (5)), /a subscriber must be a function/);
   misused(() => new RemoteAgent({ url: AT }).resolveTool("x", /** @type {any} */ ("maybe")), /a decision must be/);
+  const mirror = new RemoteAgent({ url: AT });
+  const big = /** @type {any} */ ({ role: "custom", kind: "k", data: 1n, timestamp: 0 });
+  for (const act of [() => mirror.prompt(big), () => mirror.steer(big), () => mirror.resolveTool("x", { action: "approve", arguments: big })]) misused(act, /the command is no JSON: .*BigInt/);
+  assert.deepEqual([mirror.isRunning, mirror.connection], [false, "idle"]);
 });
 
 test("a run that would be over before anybody listens is heard from its beginning all the same", { timeout: 20_000 }, async () => {

@@ -3,7 +3,7 @@
 
 import { bury, getEngine } from "./engine.js";
 import {
-  AgentError, broken, checkHistory, fromEngine, kindOf, misuse, textOf, toDecision, toMessage, toMessages,
+  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages,
 } from "./shared.js";
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
 import { modelSettings, SETUP } from "./models.js";
@@ -203,9 +203,13 @@ class Core {
       this.engine = engine;
       this.timers = 0;
       const { glue } = engine;
-      const number = this.call(() => glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host()));
+      // Nothing of the host's is looked at inside a call: what throws there ends every run.
+      const settings = this.settings();
+      const history = jsonOf("`messages` are", this.messages);
+      const given = jsonOf("the checkpoint is", this.given);
+      const number = this.call(() => glue.agent_new(settings, history, this.host()));
       try {
-        if (this.given) this.call(() => glue.agent_restore(number, JSON.stringify(this.given)));
+        if (given) this.call(() => glue.agent_restore(number, given));
       } catch (error) {
         if (!engine.dead) glue.agent_drop(number);
         throw error;
@@ -357,10 +361,11 @@ class Core {
   /** @param {any} input @param {boolean} followUp */
   letter(input, followUp) {
     const message = toMessage(input);
+    const text = jsonOf("the message is", message);
     /** @type {any} */
     let settle;
     const receipt = new Promise((resolve) => (settle = resolve));
-    const post = (/** @type {any} */ glue) => this.receipts.set(glue.post_message(this.handle, followUp, JSON.stringify(message)), settle);
+    const post = (/** @type {any} */ glue) => this.receipts.set(glue.post_message(this.handle, followUp, text), settle);
     this.post(post, { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } });
     this.letters.add(settle);
     return receipt;
@@ -384,7 +389,9 @@ class Core {
 
   /** Tells the engine of other settings. A run that is on uses them from its next turn on. */
   configure() {
-    if (this.handle !== 0) this.call(() => this.engine.glue.agent_configure(this.handle, this.settings()));
+    if (this.handle === 0) return;
+    const settings = this.settings();
+    this.call(() => this.engine.glue.agent_configure(this.handle, settings));
   }
 
   reset() {
@@ -600,7 +607,8 @@ export class Agent {
     const core = this.#core;
     const [[callId, decision] = []] = Object.entries(decisions);
     const told = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
-    core.post((glue) => glue.post_decisions(core.handle, JSON.stringify(decisions), all), told);
+    const text = jsonOf("the decision is", decisions);
+    core.post((glue) => glue.post_decisions(core.handle, text, all), told);
   }
 
   checkpoint() {

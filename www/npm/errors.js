@@ -50,6 +50,15 @@ export function fromEngine(thrown) {
   return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : own, thrown);
 }
 
+/** A value as JSON; where it is none, misuse that says why. @param {string} what begins the words: "the message is" @param {any} value @returns {string} */
+export function jsonOf(what, value) {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw misuse(`${what} no JSON: ${textOf(error)}`, error);
+  }
+}
+
 /** The words of whatever was thrown. @param {unknown} thrown @returns {string} */
 export function textOf(thrown) {
   try {

@@ -2,7 +2,7 @@
 // Agents and runs that are elsewhere, in a Worker or on a server, with the surface of those in this process. The other half
 // is server.js; the contract between them is docs/remote.md.
 
-import { AgentError, checkNames, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
+import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
 import { hostOf, Listening } from "./remoterun.js";
 
@@ -218,6 +218,9 @@ export class RemoteAgent {
 
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "onConnection", "onError"];
 
+/** A command as it is sent, and sent again: the server does one with the same id once. @param {string} id @param {any} told */
+const bodyFor = (id, told) => jsonOf("the command is", { id, ...told });
+
 /** The connection to an agent, and the mirror of it. It is open as long as somebody needs it. */
 class Link {
   /** @param {any} options */
@@ -288,6 +291,7 @@ class Link {
     checkSignal(signal);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.isRunning) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
+    const body = bodyFor(runId, { ...told, runId });
     this.starting = runId;
     /** Why it is not sent, once somebody has aborted it before it was. @type {AgentError | undefined} */
     let stopped;
@@ -311,7 +315,7 @@ class Link {
       if (stopped) throw stopped;
       isSent = true;
     };
-    this.post(what, { ...told, runId }, runId, before).catch(fail);
+    this.post(what, body, before).catch(fail);
     if (signal?.aborted) queueMicrotask(() => listening.run.abort(signal.reason));
     else signal?.addEventListener("abort", () => listening.run.abort(signal.reason), { once: true });
     return listening.run;
@@ -321,10 +325,11 @@ class Link {
   letter(what, message) {
     if (this.disposed) throw misuse("the agent was disposed of");
     const id = this.host.id();
+    const body = bodyFor(id, { input: message });
     const receipt = new Promise((resolve) => this.letters.set(id, resolve));
     this.connect();
     // Nor would its receipt be heard.
-    this.post(what, { input: message }, id, () => this.ready()).catch((error) => this.lost(error, id));
+    this.post(what, body, () => this.ready()).catch((error) => this.lost(error, id));
     return receipt;
   }
 
@@ -339,7 +344,7 @@ class Link {
   /** @param {string} what @param {any} told @returns {Promise<void>} */
   command(what, told) {
     if (this.disposed) throw misuse("the agent was disposed of");
-    const done = this.post(what, told, this.host.id());
+    const done = this.post(what, bodyFor(this.host.id(), told));
     // Whoever does not wait for it is told by `onError`.
     done.catch((error) => this.trouble(error));
     return done;
@@ -352,9 +357,9 @@ class Link {
     else if (!this.disposed) console.error("turnwheel:", error);
   }
 
-  /** @param {string} what @param {any} told @param {string} id the server does one with the same id once @param {() => unknown} [before] waited for @returns {Promise<void>} */
-  post(what, told, id, before) {
-    const done = this.posting.then(before).then(() => this.send(what, JSON.stringify({ id, ...told })));
+  /** @param {string} what @param {string} body @param {() => unknown} [before] waited for @returns {Promise<void>} */
+  post(what, body, before) {
+    const done = this.posting.then(before).then(() => this.send(what, body));
     this.posting = done.catch(() => {});
     return done;
   }

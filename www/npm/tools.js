@@ -2,7 +2,7 @@
 // Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
 
 import { adapted } from "./ai-sdk.js";
-import { didYouMean, kindOf, misuse, textOf } from "./shared.js";
+import { didYouMean, jsonOf, kindOf, misuse } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { Validator } from "./validator.js";
 
@@ -156,13 +156,7 @@ function fromJsonSchema(owner, given) {
   if (schema.required !== undefined && !Array.isArray(schema.required)) {
     throw misuse(`${where} are no JSON Schema: \`required\` must be an array, got ${kindOf(schema.required)}`);
   }
-  let text;
-  try {
-    text = JSON.stringify(schema);
-  } catch (error) {
-    throw misuse(`${where} are no JSON: ${textOf(error)}`, error);
-  }
-  const own = JSON.parse(text);
+  const own = JSON.parse(jsonOf(`${where} are`, schema));
   const isFine = quickCheck(own);
   /** @type {Validator | undefined} */
   let validator;
