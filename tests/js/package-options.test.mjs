@@ -255,6 +255,31 @@ test("what is asked for messages may stop the run or steer it itself", async () 
   assert.equal((await hear(steers.prompt("go"))).result.text, "two");
 });
 
+test("an option that is undefined is one that is not there", async () => {
+  const names = ["host", "streamOptions", "tools", "retry", "fallback", "policies", "hooks", "approval", "timeouts", "sessionState", "output", "messages", "systemPrompt", "sessionId"];
+  const agent = new Agent({ model: scripted(["well"]), ...Object.fromEntries(names.map((name) => [name, undefined])) });
+  assert.equal((await agent.prompt("Go")).text, "well");
+});
+
+test("hooks, a host, an engine of a class may have members of their own", async () => {
+  class Log {
+    seen = /** @type {string[]} */ ([]);
+    afterInference(/** @type {any} */ { message }) { this.seen.push(textOf(message)); }
+  }
+  class Clock {
+    time = 5;
+    now() { return this.time; }
+  }
+  class Shortening {
+    rest = 1;
+    async engine(/** @type {any} */ messages) { return { messages: messages.slice(-this.rest) }; }
+  }
+  const log = new Log();
+  const agent = new Agent({ model: scripted([overflow, "well"]), hooks: [log], host: new Clock(), compaction: new Shortening(), messages: [{ role: "user", content: [{ type: "text", text: "old" }], timestamp: 1 }] });
+  const { messages, text } = await agent.prompt("Go");
+  assert.deepEqual([text, log.seen.at(-1), messages.at(-1)?.timestamp], ["well", "well", 5]);
+});
+
 test("sessionId reaches the tools, and is one per agent where none is given", async () => {
   /** @type {string[]} */
   const seen = [];

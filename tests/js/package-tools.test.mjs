@@ -141,6 +141,24 @@ test("zod: checks that answer later are waited for", async () => {
   assert.equal(toolResult.cause, "invalid_arguments");
 });
 
+test("a tool may be an object of a class, in a list, in a record, and when it is given back", async () => {
+  class Counter {
+    description = "counts";
+    parameters = { type: "object" };
+    #count = 0;
+    requiresApproval() { return this.#count > 5; }
+    execute() { return (this.#count += 1); }
+  }
+  const counter = new Counter();
+  const named = Object.assign(new Counter(), { name: "named" });
+  const agent = new Agent({ model: scripted([call("count", "count"), "one", call("other"), "two"]), tools: { count: counter } });
+  const shown = async () => (await agent.prompt("Go")).messages.filter(({ role }) => role === "tool_result").map(textOf);
+  assert.deepEqual(await shown(), ["1", "2"]);
+  agent.tools = /** @type {any} */ ({ other: agent.tools[0], named });
+  assert.deepEqual(await shown(), ["3"]);
+  assert.equal((await once(named)).text, "1");
+});
+
 test("valibot, with its JSON Schema", async () => {
   const parameters = toStandardJsonSchema(v.object({ n: v.pipe(v.number(), v.minValue(3, "too small")) }));
   const count = tool({ name: "count", description: "", parameters, execute: ({ n }) => n + 1 });

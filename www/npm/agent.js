@@ -19,7 +19,7 @@ class Core {
   /** @param {any} options @param {boolean} namesMayRepeat */
   constructor(options, namesMayRepeat) {
     checkOptions(options);
-    this.options = { host: {}, ...options };
+    this.options = { ...options, host: options.host ?? {} };
     /** The agent that it works for. @type {any} */
     this.owner = undefined;
     /** @type {any} */

@@ -143,8 +143,8 @@ async function execute(run, slot, effect, state) {
     core.checked.delete(callId);
     const checked = check instanceof Promise ? await check : check;
     if (checked.error) return { invalid: checked.error };
-    const { definition } = prepared;
-    const output = await definition.execute.call(definition, checked.value, new ToolContext(run, slot, effect, state));
+    const { definition, self } = prepared;
+    const output = await definition.execute.call(self, checked.value, new ToolContext(run, slot, effect, state));
     if (output === CANCELLED) return { cancelled: true };
     return typeof output === "string" ? output : toResult(output);
   } catch (error) {

@@ -109,6 +109,12 @@ function isTransfer(output) {
   return only(output, ["transfer", "content", "details", "isError"]);
 }
 
+/** Whether an object is one of a class, and no plain one. @param {object} value */
+export function isOfClass(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
+}
+
 /**
  * Why a value is no JSON; nothing if it is.
  * @param {unknown} value @param {Set<object>} above @param {string} where
@@ -120,10 +126,7 @@ function flawOf(value, above, where) {
   if (typeof value !== "object") return `${where} is a ${typeof value}`;
   if (above.has(value)) return `${where} contains itself`;
   if (typeof (/** @type {any} */ (value).toJSON) === "function") return;
-  const prototype = Object.getPrototypeOf(value);
-  if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    return `${where} is ${kindOf(value)}`;
-  }
+  if (!Array.isArray(value) && isOfClass(value)) return `${where} is ${kindOf(value)}`;
   above.add(value);
   for (const [key, item] of Object.entries(value)) {
     const flaw = flawOf(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);

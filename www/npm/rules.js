@@ -71,7 +71,11 @@ const RULES = {
 
   toolExecution: (core, calls) => core.options.toolExecution(calls),
 
-  requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
+  requiresApproval(core, { tool, arguments: args }) {
+    const { definition, self } = core.toolOf(tool);
+    // The AI SDK calls it needsApproval.
+    return (definition.requiresApproval ?? definition.needsApproval).call(self, args) !== false;
+  },
 };
 
 /**
@@ -117,9 +121,6 @@ function checkOutput(core, value) {
   if ("error" in answer) return answer.error;
   core.answer = answer.value;
 }
-
-/** The AI SDK calls it needsApproval. @param {any} definition */
-const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
 
 /**
  * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.

@@ -15,7 +15,7 @@ export function tool(definition) {
   return definition;
 }
 
-/** @typedef {{ definition: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared */
+/** `self` is the very object that the host gave. @typedef {{ definition: any, self: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared */
 
 /** What was prepared for a definition. @type {WeakMap<object, Prepared>} */
 const prepared = new WeakMap();
@@ -25,7 +25,7 @@ export function prepare(definition, name) {
   if (typeof definition !== "object" || definition === null) throw misuse(`a tool must be an object, got ${kindOf(definition)}`);
   const known = prepared.get(definition);
   if (known && (name === undefined || known.definition.name === name)) return known;
-  const named = name === undefined ? definition : { ...definition, name };
+  const named = name === undefined ? definition : Object.setPrototypeOf({ ...definition, name }, Object.getPrototypeOf(definition));
   const whole = adapted(named);
   if (typeof whole.name !== "string" || whole.name === "") {
     throw misuse(`a tool needs a \`name\`, got ${kindOf(whole.name)}; those that have none go into a record: { get_weather: … }`);
@@ -35,10 +35,11 @@ export function prepare(definition, name) {
   if (typeof whole.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(whole.execute)}`);
   for (const [key, shape] of Object.entries(TOOL)) checkShape(key, whole[key], shape, `${owner}: `);
   const parameters = whole.parameters ?? { type: "object", properties: {} };
-  const made = { definition: whole, ...prepareSchema(owner, parameters) };
+  const made = { definition: whole, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };
   const { type = "object" } = made.schema;
   if (![type].flat().includes("object")) throw misuse(`the parameters of ${owner} must describe an object, they describe ${[type].flat().join(" or ")}`);
-  prepared.set(definition, made);
+  // Also for who takes it from `agent.tools` and gives it back.
+  prepared.set(definition, made).set(whole, made);
   return made;
 }
 
