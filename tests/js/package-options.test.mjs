@@ -280,6 +280,29 @@ test("hooks, a host, an engine of a class may have members of their own", async 
   assert.deepEqual([text, log.seen.at(-1), messages.at(-1)?.timestamp], ["well", "well", 5]);
 });
 
+test("milliseconds may have a fraction, and Infinity is as long as it takes", async () => {
+  const { host, slept } = clock();
+  const tools = [say("slow", () => new Promise(() => {}), { timeoutMs: 20.5 })];
+  const heard = await hear(new Agent({ model: scripted([call("slow"), "done"]), host, tools }).prompt("Go"));
+  assert.match(textOf(heard.all("turn_end")[0].toolResults[0]), /did not finish within 20 ms/);
+  slept.length = 0;
+  const failing = (/** @type {any} */ error) => scripted([{ error: { code: "network", message: "gone", ...error } }, "well"]);
+  const again = async (/** @type {any} */ retry, /** @type {any} */ error) => (await new Agent({ model: failing(error), host, retry: { jitter: false, ...retry } }).prompt("Go")).text;
+  assert.equal(await again({ initialBackoffMs: 2.5 }), "well");
+  assert.equal(await again({}, { retryAfterMs: 7.5 }), "well");
+  assert.equal(await again({ initialBackoffMs: 100_000, maxBackoffMs: Infinity }), "well");
+  assert.equal(await again({ maxRetryDelayMs: Infinity }, { retryAfterMs: 120_000 }), "well");
+  assert.deepEqual(slept, [2, 7, 100_000, 120_000]);
+});
+
+test("priorities may have a fraction, and Infinity is the highest", async () => {
+  /** @type {string[]} */
+  const order = [];
+  const tools = Object.entries({ a: 0.5, b: 1.5, c: 1, d: Infinity, e: -0.5, f: -Infinity }).map(([name, priority]) => say(name, () => void order.push(name), { priority }));
+  await new Agent({ model: scripted([call("f", "e", "a", "b", "c", "d"), "done"]), tools, toolExecution: "priority" }).prompt("Go");
+  assert.equal(order.join(""), "dbcaef");
+});
+
 test("sessionId reaches the tools, and is one per agent where none is given", async () => {
   /** @type {string[]} */
   const seen = [];

@@ -174,6 +174,8 @@ class Core {
     const hooks = STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function"));
     const plain = (/** @type {any} */ value) => (typeof value === "function" ? undefined : value);
     const { multiplier, ...retry } = plain(options.retry) ?? {};
+    // JSON has no Infinity, and nothing said is the default.
+    for (const name in retry) if (retry[name] === Infinity) retry[name] = 2 ** 53;
     const settings = {
       has, hooks, preDispatch,
       models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
@@ -526,7 +528,8 @@ function toolSettings({ definition, schema }) {
     name, description, parameters: schema,
     requiresApproval: typeof asks === "function" ? "depends" : asks === true,
     timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
-    priority: Math.abs(priority ?? 0), lowPriority: (priority ?? 0) < 0,
+    // The engine has whole ones of 32 bits.
+    priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };
 }
 
