@@ -471,7 +471,7 @@ class Core {
 
   /** @param {unknown} error */
   noteThrown(error) {
-    if (this.thrown.length < 64) this.thrown.push(error);
+    if (this.thrown.push(error) > 64) this.thrown.shift();
   }
 
   /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */

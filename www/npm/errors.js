@@ -66,16 +66,21 @@ export function textOf(thrown) {
     if (typeof thrown !== "object" || thrown === null) return String(thrown);
     return "message" in thrown ? String(thrown.message) : JSON.stringify(thrown);
   } catch {
-    return `${kindOf(thrown)} was thrown`;
+    return "an object was thrown";
   }
 }
 
 /** The plain form of whatever was thrown by a model's streamFn. @param {unknown} thrown */
 export function infoOf(thrown) {
-  if (AgentError.isInstance(thrown)) return thrown.info;
-  const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
-  const known = typeof code === "string" && KINDS.has(code);
-  return { message: textOf(thrown), ...(known && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+  const message = textOf(thrown);
+  try {
+    if (AgentError.isInstance(thrown)) return thrown.info;
+    const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
+    const known = typeof code === "string" && KINDS.has(code);
+    return { message, ...(known && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+  } catch {
+    return { message };
+  }
 }
 
 const KINDS = new Set([
