@@ -141,6 +141,12 @@ test("zod: checks that answer later are waited for", async () => {
   assert.equal(toolResult.cause, "invalid_arguments");
 });
 
+test("a schema that promises in its own way is waited for too", async () => {
+  const validate = (/** @type {any} */ value) => ({ then: (/** @type {any} */ done) => done({ value: { ...value, seen: true } }) });
+  const parameters = { "~standard": { version: 1, vendor: "mine", jsonSchema: { input: () => ({ type: "object" }) }, validate } };
+  assert.equal((await once(say("look", (/** @type {any} */ args) => args, { parameters }), { a: 1 })).text, '{"a":1,"seen":true}');
+});
+
 test("a tool may be an object of a class, in a list, in a record, and when it is given back", async () => {
   class Counter {
     description = "counts";
@@ -157,6 +163,11 @@ test("a tool may be an object of a class, in a list, in a record, and when it is
   agent.tools = /** @type {any} */ ({ other: agent.tools[0], named });
   assert.deepEqual(await shown(), ["3"]);
   assert.equal((await once(named)).text, "1");
+});
+
+test("tools in any list: a Set does", () => {
+  const tools = /** @type {any} */ (new Set([say("a", () => ""), say("b", () => "")]));
+  assert.deepEqual(new Agent({ model: scripted([]), tools }).tools.map(({ name }) => name), ["a", "b"]);
 });
 
 test("valibot, with its JSON Schema", async () => {

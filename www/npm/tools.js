@@ -81,7 +81,7 @@ function fromStandard(owner, schema) {
     schema: shown,
     check(/** @type {any} */ args) {
       const answer = standard.validate(args);
-      return answer instanceof Promise ? answer.then(judge) : judge(answer);
+      return typeof answer.then === "function" ? Promise.resolve(answer).then(judge) : judge(answer);
     },
   };
 }
@@ -179,7 +179,7 @@ function fromJsonSchema(owner, given) {
 export function toTools(tools, namesMayRepeat) {
   if (tools === undefined || tools === null) return [];
   if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);
-  const list = Array.isArray(tools) ? tools.map((t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
+  const list = Symbol.iterator in tools ? Array.from(/** @type {any} */ (tools), (t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
   const names = new Set();
   for (const { definition } of list) {
     if (names.has(definition.name) && !namesMayRepeat) throw misuse(`two tools are named \`${definition.name}\`; names must be unique`);
