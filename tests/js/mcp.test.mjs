@@ -192,6 +192,12 @@ test("a list in pages; two tools of one name; a list that cannot be taken over l
   await misusedLater(() => mcpTools(client), /not connected/);
 });
 
+test("an empty cursor is the end of the list", async () => {
+  let asked = 0;
+  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(asked += 1)}`)], nextCursor: asked < 3 ? "more" : "" }) };
+  assert.deepEqual((await mcpTools(client)).tools.map(({ name }) => name), ["t1", "t2", "t3"]);
+});
+
 test("sounds, pictures as resources, answers without blocks, old and unknown ones", async () => {
   /** @type {Record<string, any>} */
   const answers = {

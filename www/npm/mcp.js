@@ -160,7 +160,8 @@ class McpServer {
       });
       listed.push(...page.tools);
       cursor = page.nextCursor;
-    } while (cursor !== undefined);
+      // Some servers say with an empty one that there is no more.
+    } while (cursor);
     return listed;
   }
 
