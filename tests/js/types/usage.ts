@@ -177,6 +177,10 @@ const config: AgentLoopConfig = {
   host: { now: () => 0, sleep: async (ms, signal) => void [ms, signal], random: () => 0.5, id: () => "id" },
 };
 const options: AgentOptions = { ...config, systemPrompt: "Be brief.", messages: [] };
+export const going = (before: Agent) => [
+  new Agent({ ...config, messages: before.messages }), agentLoopContinue(before.messages, config),
+  new Agent({ ...config, transformContext: (messages, overflow) => (overflow ? messages.slice(-3) : messages), compaction: { engine: async (messages) => ({ messages }) } }),
+];
 // @ts-expect-error a model is needed
 new Agent({});
 // @ts-expect-error an option is misspelt
