@@ -532,11 +532,26 @@ test("over real HTTP", async (context) => {
   same(agent, mirror);
 });
 
+test("a limit that is undefined is the usual one", async () => {
+  const undefinedLimits = /** @type {any} */ ({ bodyBytes: undefined, listeners: undefined });
+  const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });
+  const body = JSON.stringify({ input: "x".repeat(1_000_001) });
+  assert.equal((await handler(new Request(`${AT}/prompt`, { method: "POST", headers: { "content-type": "application/json" }, body }))).status, 413);
+  let asked = 0;
+  const fetch = async () => { asked += 1; throw new TypeError("nobody is there"); };
+  const gone = new RemoteAgent({ url: AT, host, fetch: /** @type {any} */ (fetch), reconnects: /** @type {any} */ ({ maxAttempts: undefined, initialMs: undefined, maxMs: 100 }), onError: () => {} });
+  await assert.rejects(gone.ready(), /nobody is there/);
+  assert.equal(asked, 11);
+});
+
 test("misuse is told at the call", () => {
   misused(() => agentHandler(/** @type {any} */ ({})), /agentHandler takes an Agent, got an object/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ (null)), /the options of agentHandler must be an object, got null/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ ({ core: 1 })), /unknown option `core`; did you mean `cors`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { limits: /** @type {any} */ ({ listener: 1 }) }), /unknown option `limits.listener`; did you mean `listeners`/);
+  misused(() => agentHandler(new Agent({ model: scripted([]) }), { limits: { bodyBytes: NaN } }), /`limits.bodyBytes` must be a number from 0 on, got NaN/);
+  misused(() => new RemoteAgent({ url: AT, reconnects: /** @type {any} */ ({ maxAttempts: "3" }) }), /`reconnects.maxAttempts` must be a number from 0 on, got "3"/);
+  misused(() => new RemoteAgent({ url: AT, reconnects: /** @type {any} */ ({ maxAttempt: 3 }) }), /unknown option `reconnects.maxAttempt`; did you mean `maxAttempts`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ ("https://a.example") }), /`cors` must be "\*", a list of origins or a function, got a string; write \["https:\/\/a\.example"\]/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }))(/** @type {any} */ ({ url: "/", headers: {} })), /takes a Request, got an object \(Object\); docs\/remote\.md/);
   misused(() => new RemoteAgent(/** @type {any} */ ("http://x")), /RemoteAgent takes \{ url \}, got a string/);

@@ -121,7 +121,8 @@ class Core {
     const { sleep } = this.options.host;
     if (sleep) return sleep(ms, signal);
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      // One for longer rings at once.
+      const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
       signal.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
     });
   }

@@ -4,7 +4,7 @@
 
 import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
-import { hostOf, Listening } from "./remoterun.js";
+import { hostOf, Listening, numbersOf } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 const RECONNECT = { maxAttempts: 10, initialMs: 250, maxMs: 15_000 };
@@ -71,7 +71,7 @@ export function fromResponse(response, options = {}) {
   checkNames("unknown option", options, ["reconnect", "reconnects", "abort", "signal", "stallMs", "host"]);
   checkSignal(signal);
   const host = hostOf(options.host);
-  const limits = { ...RECONNECT, ...options.reconnects };
+  const limits = numbersOf("reconnects", options.reconnects, RECONNECT);
   const stopped = new AbortController();
   let last = 0;
   /** @type {any} */
@@ -233,7 +233,7 @@ class Link {
     this.options = options;
     this.url = String(url).replace(/\/+$/, "");
     this.host = hostOf(options.host);
-    this.limits = { ...RECONNECT, ...options.reconnects };
+    this.limits = numbersOf("reconnects", options.reconnects, RECONNECT);
     this.connection = "idle";
     /** @type {readonly any[]} */
     this.messages = [];

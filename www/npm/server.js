@@ -2,7 +2,7 @@
 // An agent behind HTTP: the server half of remote.js. The contract between them is docs/remote.md.
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
-import { hostOf } from "./remoterun.js";
+import { hostOf, numbersOf } from "./remoterun.js";
 import { body, sse } from "./response.js";
 
 export { fromUIMessages } from "./fromuimessages.js";
@@ -46,7 +46,6 @@ export function agentHandler(agent, options = {}) {
   if (typeof agent?.prompt !== "function" || typeof agent?.subscribe !== "function") throw misuse(`agentHandler takes an Agent, got ${kindOf(agent)}`);
   if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
   checkNames("unknown option", options, OPTIONS);
-  checkNames("unknown option `limits.", options.limits ?? {}, LIMITS);
   const { cors } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   const desk = new Desk(agent, options);
@@ -65,7 +64,7 @@ class Desk {
   constructor(agent, options) {
     this.agent = agent;
     this.options = options;
-    this.limits = { ...LIMITS, ...options.limits };
+    this.limits = numbersOf("limits", options.limits, LIMITS);
     this.host = hostOf(options.host);
     this.log = options.events ?? memoryEvents({ start: this.host.now() * 1000 });
     /** What of the history was told: the list, and how much of it; nothing where another instance told it. @type {{ list: readonly any[], length: number } | undefined} */
