@@ -255,6 +255,20 @@ test("what is asked for messages may stop the run or steer it itself", async () 
   assert.equal((await hear(steers.prompt("go"))).result.text, "two");
 });
 
+test("a key that is none and ids that are no texts end nobody else's run", async () => {
+  const done = later();
+  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [say("wait", () => done.promise)] }).prompt("Go");
+  const fetch = async () => new Response(JSON.stringify({ error: { message: "no key" } }), { status: 401 });
+  const key = async () => "sk";
+  const keyless = await new Agent({ model: openai("m", { fetch }), getApiKey: /** @type {any} */ (() => key) }).prompt("Go");
+  assert.equal(keyless.error?.code, "auth");
+  let n = 0;
+  const counted = await new Agent({ model: scripted(["well"]), host: { id: /** @type {any} */ (() => (n += 1)) } }).prompt("Go");
+  assert.deepEqual([counted.text, counted.runId], ["well", "2"]);
+  done.resolve("waited");
+  assert.equal((await other).text, "well");
+});
+
 test("an option that is undefined is one that is not there", async () => {
   const names = ["host", "streamOptions", "tools", "retry", "fallback", "policies", "hooks", "approval", "timeouts", "sessionState", "output", "messages", "systemPrompt", "sessionId"];
   const agent = new Agent({ model: scripted(["well"]), ...Object.fromEntries(names.map((name) => [name, undefined])) });

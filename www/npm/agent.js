@@ -109,7 +109,7 @@ class Core {
   }
 
   newId() {
-    return this.options.host.id?.() ?? uuid();
+    return String(this.options.host.id?.() ?? uuid());
   }
 
   now() {

@@ -553,7 +553,7 @@ export class Driver {
     if (!this.slots.has(slot)) return;
     // Most tools answer with a text.
     const isText = typeof answer === "string";
-    const text = isText ? answer : JSON.stringify(answer ?? null);
+    const text = isText ? answer : (JSON.stringify(answer) ?? "null");
     this.slots.delete(slot);
     this.#leave((glue) => glue.resolve(this.handle, slot, text, isText), wakes);
   }
