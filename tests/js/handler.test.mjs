@@ -532,6 +532,14 @@ test("over real HTTP", async (context) => {
   same(agent, mirror);
 });
 
+test("a page that came over plain HTTP, where there is no randomUUID, reaches an agent too", async (context) => {
+  context.mock.method(crypto, "randomUUID");
+  Object.defineProperty(crypto, "randomUUID", { value: undefined, configurable: true });
+  context.after(() => delete (/** @type {any} */ (crypto).randomUUID));
+  const { mirror } = pair({ model: scripted(["hello"]) });
+  assert.equal((await mirror.prompt("Go")).text, "hello");
+});
+
 test("a limit that is undefined is the usual one", async () => {
   const undefinedLimits = /** @type {any} */ ({ bodyBytes: undefined, listeners: undefined });
   const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });

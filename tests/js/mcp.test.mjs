@@ -192,6 +192,12 @@ test("a list in pages; two tools of one name; a list that cannot be taken over l
   await misusedLater(() => mcpTools(client), /not connected/);
 });
 
+test("a server may be waited for as long as it takes", async () => {
+  const { client } = await small(() => [bare("slow")], async () => (await new Promise((resolve) => setTimeout(resolve, 20)), { content: [{ type: "text", text: "at last" }] }));
+  const [slow] = await results((await mcpTools(client, { timeoutMs: Infinity, totalTimeoutMs: Infinity })).tools, "slow");
+  assert.equal(slow.content[0].text, "at last");
+});
+
 test("an empty cursor is the end of the list", async () => {
   let asked = 0;
   const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(asked += 1)}`)], nextCursor: asked < 3 ? "more" : "" }) };

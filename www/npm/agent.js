@@ -3,7 +3,7 @@
 
 import { bury, getEngine } from "./engine.js";
 import {
-  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages,
+  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages, uuid,
 } from "./shared.js";
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
 import { modelSettings, SETUP } from "./models.js";
@@ -496,16 +496,6 @@ class Core {
     // A run that was stopped still has its end to tell.
     if (!this.driver) this.leave();
   }
-}
-
-/** A random UUID. Pages that came over plain HTTP have no `randomUUID`. */
-function uuid() {
-  if (crypto.randomUUID) return crypto.randomUUID();
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6] & 15) | 64;
-  bytes[8] = (bytes[8] & 63) | 128;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** Agents for which a timer of the engine's runs: it holds no JavaScript object that would keep them. @type {Set<Core>} */

@@ -96,6 +96,12 @@ export function kindOf(value) {
   return kind === "undefined" ? "nothing" : kind === "object" ? `an object (${value?.constructor?.name ?? "no prototype"})` : `a ${kind}`;
 }
 
+/** Whether an object is one of a class, and no plain one. @param {object} value */
+export function isOfClass(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
+}
+
 /**
  * The nearest of some names, if one is near: by its letters, or because the word is a part of it. Of a path the last name
  * counts.

@@ -225,7 +225,8 @@ class McpServer {
     const { timeoutMs = TIMEOUT_MS, totalTimeoutMs } = this.#options;
     const params = { name: tool.name, arguments: args };
     const options = {
-      signal, timeout: timeoutMs, resetTimeoutOnProgress: true,
+      // A timer for longer than it can be rings at once.
+      signal, timeout: Math.min(timeoutMs, 2 ** 31 - 1), resetTimeoutOnProgress: true,
       ...(totalTimeoutMs !== undefined && { maxTotalTimeout: totalTimeoutMs }),
       onprogress: (/** @type {any} */ progress) => update(updateOf(progress)),
     };

@@ -1,7 +1,7 @@
 // @ts-check
 // What goes in: inputs become messages, tool outputs become blocks. Bad shapes get an error that names what was got.
 
-import { kindOf, misuse } from "./errors.js";
+import { isOfClass, kindOf, misuse } from "./errors.js";
 import { emptyList } from "./list.js";
 
 /** @typedef {import("./index.js").AgentMessage} AgentMessage */
@@ -107,12 +107,6 @@ function isTransfer(output) {
   const transfer = output?.transfer;
   if (typeof transfer?.to !== "string" || !only(transfer, ["to", "reason"])) return false;
   return only(output, ["transfer", "content", "details", "isError"]);
-}
-
-/** Whether an object is one of a class, and no plain one. @param {object} value */
-export function isOfClass(value) {
-  const prototype = Object.getPrototypeOf(value);
-  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
 }
 
 /**

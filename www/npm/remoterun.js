@@ -1,7 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, from its events: the same surface as a run in this process.
 
-import { AgentError, checkNames, misuse, PartialJson, respond, shownOf } from "./shared.js";
+import { AgentError, checkNames, misuse, PartialJson, respond, shownOf, uuid } from "./shared.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
@@ -17,7 +17,7 @@ const LONGEST = 2 ** 31 - 1;
 export const hostOf = (host = {}) => ({
   now: () => host.now?.() ?? Date.now(),
   random: () => host.random?.() ?? Math.random(),
-  id: () => host.id?.() ?? crypto.randomUUID(),
+  id: () => host.id?.() ?? uuid(),
   /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
   sleep: (ms, signal) => {
     if (host.sleep) return host.sleep(ms, signal ?? new AbortController().signal);
