@@ -60,6 +60,8 @@ test("tsc agrees: tools of the AI SDK are taken as they are", () => compiles("ty
 
 test("tsc agrees: what a page has is enough", () => compiles("types/tsconfig.web.json"));
 
+test("tsc agrees: what a server has is enough", () => compiles("types/tsconfig.server.json"));
+
 /** @param {string} project */
 async function compiles(project) {
   const said = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here(project)]).catch((error) => error);
