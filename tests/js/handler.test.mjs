@@ -540,6 +540,26 @@ test("a page that came over plain HTTP, where there is no randomUUID, reaches an
   assert.equal((await mirror.prompt("Go")).text, "hello");
 });
 
+test("listeners and callbacks that throw or reject end nothing, here as little as there", async (context) => {
+  const said = context.mock.method(console, "error", () => {});
+  const fails = [() => { throw new Error("no"); }, async () => { throw new Error("no"); }];
+  for (const fail of fails) {
+    const { mirror } = pair({ model: scripted(["hello"]) }, {}, { onConnection: fail, onError: fail });
+    /** @type {string[]} */
+    const heard = [];
+    mirror.subscribe(fail);
+    mirror.subscribe(({ type }) => void heard.push(type));
+    assert.equal((await mirror.prompt("Go")).text, "hello");
+    assert.deepEqual([heard[0], heard.at(-1)], ["agent_start", "agent_end"]);
+    const gone = new RemoteAgent({ url: AT, host, fetch: async () => new Response("no", { status: 400 }), onError: fail });
+    await assert.rejects(gone.abort(), /the server answered 400/);
+    await settle();
+  }
+  const words = said.mock.calls.map(({ arguments: [text] }) => text);
+  assert.ok(words.some((text) => /a subscriber threw and was removed/.test(text)));
+  assert.ok(words.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
+});
+
 test("a limit that is undefined is the usual one", async () => {
   const undefinedLimits = /** @type {any} */ ({ bodyBytes: undefined, listeners: undefined });
   const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });

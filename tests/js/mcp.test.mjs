@@ -11,7 +11,7 @@ import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { mcpTools } from "../../pkg/mcp.js";
-import { Agent, call, hear, later, misused, scripted } from "./kit.mjs";
+import { Agent, call, hear, later, misused, scripted, settle } from "./kit.mjs";
 
 const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
 /** @type {(() => unknown)[]} */
@@ -181,14 +181,16 @@ test("a list in pages; two tools of one name; a list that cannot be taken over l
   assert.deepEqual([heard, handle.tools.length], [["two tools of small would be named `a_b`: `a.b` and `a b`; give other names with `name`, or leave one out with `only`"], 5]);
   tools = [bare("z")];
   told = later();
+  handle.onChange(async () => { throw new Error("a listener"); });
   handle.onChange(() => told.resolve());
   await made.sendToolListChanged();
   await told.promise;
   assert.deepEqual(handle.tools.map(({ name }) => name), ["z"]);
   await handle.dispose();
-  assert.equal(heard.length, 1);
+  await settle();
+  assert.equal(heard[1], "a listener");
   await client.close();
-  assert.equal(heard[1], "closed", "the client's own handler is as it was");
+  assert.equal(heard[2], "closed", "the client's own handler is as it was");
   await misusedLater(() => mcpTools(client), /not connected/);
 });
 

@@ -187,11 +187,8 @@ class McpServer {
     if (isSame) return;
     this.tools = tools;
     for (const listener of [...this.#listeners]) {
-      try {
-        listener(tools);
-      } catch (error) {
-        (onError ?? report)(error);
-      }
+      // It may be an async function.
+      (async () => listener(tools))().catch(onError ?? report);
     }
   }
 

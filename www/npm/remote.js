@@ -216,6 +216,19 @@ export class RemoteAgent {
   }
 }
 
+/** Calls a function of the host's: nobody waits for it, and that it fails must end nothing. @param {() => any} call @param {(error: unknown) => void} failed */
+function guarded(call, failed) {
+  try {
+    const answer = call();
+    if (typeof answer?.then === "function") answer.then(undefined, failed);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** @param {unknown} error */
+const report = (error) => console.error("turnwheel: a callback of RemoteAgent's options failed", error);
+
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "onConnection", "onError"];
 
 /** A command as it is sent, and sent again: the server does one with the same id once. @param {string} id @param {any} told */
@@ -353,7 +366,7 @@ class Link {
   /** @param {unknown} error */
   trouble(error) {
     const { onError } = this.options;
-    if (onError) onError(error);
+    if (onError) guarded(() => onError(error), report);
     else if (!this.disposed) console.error("turnwheel:", error);
   }
 
@@ -462,7 +475,7 @@ class Link {
   told(connection) {
     if (this.connection === connection) return;
     this.connection = connection;
-    this.options.onConnection?.(connection);
+    guarded(() => this.options.onConnection?.(connection), report);
   }
 
   /** Listens until nobody needs it any more. Gives false when nobody can be reached. @param {AbortController} open */
@@ -606,12 +619,10 @@ class Link {
   /** @param {any} event */
   emit(event) {
     for (const listener of [...this.listeners]) {
-      try {
-        listener(event);
-      } catch (error) {
+      guarded(() => listener(event), (error) => {
         this.listeners.delete(listener);
         console.error("turnwheel: a subscriber threw and was removed", error);
-      }
+      });
     }
   }
 
