@@ -560,6 +560,29 @@ test("listeners and callbacks that throw or reject end nothing, here as little a
   assert.ok(words.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
 });
 
+test("a log that fails once, at any event, costs that event and nothing else", async (context) => {
+  const said = context.mock.method(console, "error", () => {});
+  for (let failing = 1; ; failing++) {
+    const log = memoryEvents();
+    let n = 0;
+    const events = /** @type {any} */ ({
+      get first() { return log.first; }, get last() { return log.last; }, read: log.read, trim: log.trim,
+      append(/** @type {any} */ entry) {
+        if (++n === failing) throw new Error("the disk is full");
+        log.append(entry);
+      },
+    });
+    const { agent, mirror } = pair({ model: scripted([{ text: "I look.", ...call("look", "look") }, "one", "two"]), tools: [say("look", async () => (await settle(), "seen"))] }, { events, keepAliveMs: 5 });
+    const { text, stopReason } = await mirror.prompt("Go");
+    assert.deepEqual([text, stopReason], ["one", "completed"], `the ${failing}. fails`);
+    assert.equal((await mirror.prompt("On")).text, "two");
+    same(agent, mirror);
+    if (n < failing) break;
+  }
+  assert.ok(said.mock.calls.length > 20);
+  assert.match(said.mock.calls[0]?.arguments[0], /an event could not be kept/);
+});
+
 test("a limit that is undefined is the usual one", async () => {
   const undefinedLimits = /** @type {any} */ ({ bodyBytes: undefined, listeners: undefined });
   const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });

@@ -88,6 +88,8 @@ class Desk {
     /** When each listener was last seen to read. Some hosts drop one without a word. @type {Map<object, number>} */
     this.listeners = new Map();
     this.closed = false;
+    /** Whether something could not be kept, so that listeners are to be told all. */
+    this.missed = false;
     this.tokens = this.limits.commandsPerMinute;
     this.refilled = this.host.now();
     this.bytes = 0;
@@ -124,6 +126,7 @@ class Desk {
 
   /** @param {any} event */
   hear(event) {
+    this.catchUp();
     const { type, runId } = event;
     const { log, told, agent } = this;
     const at = log.last;
@@ -156,8 +159,26 @@ class Desk {
 
   /** @param {string} type @param {any} value @param {any} [history] */
   append(type, value, history) {
-    this.log.append({ id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) });
+    try {
+      this.log.append({ id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) });
+    } catch (error) {
+      this.missed = true;
+      return console.error("turnwheel: an event could not be kept", error);
+    }
     this.wake();
+  }
+
+  /** In place of what could not be kept listeners are told how the agent stands. */
+  catchUp() {
+    if (!this.missed) return;
+    this.missed = false;
+    const { agent, run, ended } = this;
+    const { messages, pendingApprovals, usage } = agent;
+    const isOn = run.runId !== "" && ended?.runId !== run.runId;
+    // Their list is this one now, and refers to nothing that was told before.
+    this.told = { list: messages, length: messages.length };
+    this.known = { answer: undefined, results: new Map() };
+    this.append("state", { messages, pendingApprovals, usage, openLetters: [...this.letters.keys()], ended, ...(isOn && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
   /** What happened to the history since the last event. What the events tell themselves is not told twice. */
@@ -238,6 +259,7 @@ class Desk {
       sleep: this.host.sleep, keepAliveMs, leave,
       take: async () => {
         isSeen();
+        this.catchUp();
         let text = begun ? "" : begin();
         // It fell behind what is kept.
         if (after < log.first) text = begin();
