@@ -583,6 +583,22 @@ test("a log that fails once, at any event, costs that event and nothing else", a
   assert.match(said.mock.calls[0]?.arguments[0], /an event could not be kept/);
 });
 
+test("a command that was done and could not be stored is not done again", async (context) => {
+  context.mock.method(console, "error", () => {});
+  let n = 0;
+  const commit = async () => { if (n++ === 0) throw new Error("the disk is full"); };
+  const { agent, mirror, asked } = pair({ model: scripted(["one", "two"]) }, { commit });
+  const receipt = mirror.followUp("And now?");
+  assert.equal((await mirror.prompt("Go")).text, "two");
+  assert.equal((await receipt).delivered, true);
+  assert.equal(agent.messages.filter(({ role }) => role === "user").length, 2);
+  assert.deepEqual(asked.filter(({ method }) => method === "POST").map(({ path }) => path), ["follow-up", "follow-up", "prompt"]);
+  n = 0;
+  const slow = pair({ model: scripted([call("wait"), "waited"]), tools: [say("wait", async () => { for (let i = 0; i < 20; i++) await settle(); })] }, { commit });
+  assert.equal((await slow.mirror.prompt("Go")).text, "waited");
+  assert.deepEqual(slow.asked.filter(({ path }) => path === "prompt").length, 2);
+});
+
 test("a limit that is undefined is the usual one", async () => {
   const undefinedLimits = /** @type {any} */ ({ bodyBytes: undefined, listeners: undefined });
   const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });

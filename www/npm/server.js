@@ -81,6 +81,8 @@ class Desk {
     this.known = { answer: undefined, results: new Map() };
     /** Answers to commands by their ids. @type {Map<string, Promise<any>>} */
     this.seen = new Map();
+    /** Answers to commands that were done and could not be stored, by their ids. @type {Map<string, any>} */
+    this.unstored = new Map();
     /** Letters that were posted and not read yet: their text where it is another instance that posted them. @type {Map<string, string | undefined>} */
     this.letters = new Map();
     /** Who waits for the next event. @type {(() => void)[]} */
@@ -351,10 +353,13 @@ class Desk {
     if (known) return json(await known, 202);
     this.throttle();
     const doing = (async () => {
-      const said = COMMANDS[what](this, told);
+      // What was done and could not be stored is only stored when it is asked for again.
+      const said = this.unstored.get(told.id) ?? COMMANDS[what](this, told) ?? {};
+      if (told.id) this.unstored.set(told.id, said);
       await this.options.commit?.(what);
       await this.log.sync?.();
-      return said ?? {};
+      this.unstored.delete(told.id);
+      return said;
     })();
     if (!told.id) return json(await doing, 202);
     seen.set(told.id, doing);
