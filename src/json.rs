@@ -82,8 +82,13 @@ impl Number {
 
 /// A whole number that is not negative (`12`, `12.0`).
 fn whole_number(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let (whole, fraction) = parts(text);
     text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
+}
+
+/// What stands before the point, and behind it.
+fn parts(text: &str) -> (&str, &str) {
+    text.split_once('.').unwrap_or((text, "0"))
 }
 
 impl From<u64> for Number {
@@ -220,10 +225,12 @@ impl Value {
         self.text_at(key).map(str::to_owned)
     }
 
-    /// The whole number at a key of an object.
+    /// The number at a key of an object, down to a whole one: milliseconds may come with a fraction.
     #[inline(never)]
     pub(crate) fn number_at(&self, key: &str) -> Option<u64> {
-        self.get(key)?.as_u64()
+        let Value::Number(Number(text)) = self.get(key)? else { return None };
+        let (whole, fraction) = parts(text);
+        text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
     /// `true` or `false` at a key of an object.

@@ -76,6 +76,8 @@ test("needsApproval asks, for a call or for all", async () => {
   const pay = (/** @type {any} */ needsApproval) => aiTool({ inputSchema: z.object({ sum: z.number() }), needsApproval, execute: async () => "paid" });
   for (const needsApproval of [true, false, (/** @type {any} */ { sum }) => sum > 10]) for (const sum of [5, 50]) await once(pay(needsApproval), { sum }, { approveTool });
   assert.deepEqual(asked, [5, 50, 50]);
+  await once(pay(async () => false), { sum: 7 }, { approveTool });
+  assert.equal(asked.pop(), 7, "a promise counts as yes");
 });
 
 test("one that throws, one that nobody runs here, one with a name of ours", async () => {

@@ -532,11 +532,93 @@ test("over real HTTP", async (context) => {
   same(agent, mirror);
 });
 
+test("a page that came over plain HTTP, where there is no randomUUID, reaches an agent too", async (context) => {
+  context.mock.method(crypto, "randomUUID");
+  Object.defineProperty(crypto, "randomUUID", { value: undefined, configurable: true });
+  context.after(() => delete (/** @type {any} */ (crypto).randomUUID));
+  const { mirror } = pair({ model: scripted(["hello"]) });
+  assert.equal((await mirror.prompt("Go")).text, "hello");
+});
+
+test("listeners and callbacks that throw or reject end nothing, here as little as there", async (context) => {
+  const said = context.mock.method(console, "error", () => {});
+  const fails = [() => { throw new Error("no"); }, async () => { throw new Error("no"); }];
+  for (const fail of fails) {
+    const { mirror } = pair({ model: scripted(["hello"]) }, {}, { onConnection: fail, onError: fail });
+    /** @type {string[]} */
+    const heard = [];
+    mirror.subscribe(fail);
+    mirror.subscribe(({ type }) => void heard.push(type));
+    assert.equal((await mirror.prompt("Go")).text, "hello");
+    assert.deepEqual([heard[0], heard.at(-1)], ["agent_start", "agent_end"]);
+    const gone = new RemoteAgent({ url: AT, host, fetch: async () => new Response("no", { status: 400 }), onError: fail });
+    await assert.rejects(gone.abort(), /the server answered 400/);
+    await settle();
+  }
+  const words = said.mock.calls.map(({ arguments: [text] }) => text);
+  assert.ok(words.some((text) => /a subscriber threw and was removed/.test(text)));
+  assert.ok(words.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
+});
+
+test("a log that fails once, at any event, costs that event and nothing else", async (context) => {
+  const said = context.mock.method(console, "error", () => {});
+  for (let failing = 1; ; failing++) {
+    const log = memoryEvents();
+    let n = 0;
+    const events = /** @type {any} */ ({
+      get first() { return log.first; }, get last() { return log.last; }, read: log.read, trim: log.trim,
+      append(/** @type {any} */ entry) {
+        if (++n === failing) throw new Error("the disk is full");
+        log.append(entry);
+      },
+    });
+    const { agent, mirror } = pair({ model: scripted([{ text: "I look.", ...call("look", "look") }, "one", "two"]), tools: [say("look", async () => (await settle(), "seen"))] }, { events, keepAliveMs: 5 });
+    const { text, stopReason } = await mirror.prompt("Go");
+    assert.deepEqual([text, stopReason], ["one", "completed"], `the ${failing}. fails`);
+    assert.equal((await mirror.prompt("On")).text, "two");
+    same(agent, mirror);
+    if (n < failing) break;
+  }
+  assert.ok(said.mock.calls.length > 20);
+  assert.match(said.mock.calls[0]?.arguments[0], /an event could not be kept/);
+});
+
+test("a command that was done and could not be stored is not done again", async (context) => {
+  context.mock.method(console, "error", () => {});
+  let n = 0;
+  const commit = async () => { if (n++ === 0) throw new Error("the disk is full"); };
+  const { agent, mirror, asked } = pair({ model: scripted(["one", "two"]) }, { commit });
+  const receipt = mirror.followUp("And now?");
+  assert.equal((await mirror.prompt("Go")).text, "two");
+  assert.equal((await receipt).delivered, true);
+  assert.equal(agent.messages.filter(({ role }) => role === "user").length, 2);
+  assert.deepEqual(asked.filter(({ method }) => method === "POST").map(({ path }) => path), ["follow-up", "follow-up", "prompt"]);
+  n = 0;
+  const slow = pair({ model: scripted([call("wait"), "waited"]), tools: [say("wait", async () => { for (let i = 0; i < 20; i++) await settle(); })] }, { commit });
+  assert.equal((await slow.mirror.prompt("Go")).text, "waited");
+  assert.deepEqual(slow.asked.filter(({ path }) => path === "prompt").length, 2);
+});
+
+test("a limit that is undefined is the usual one", async () => {
+  const undefinedLimits = /** @type {any} */ ({ bodyBytes: undefined, listeners: undefined });
+  const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });
+  const body = JSON.stringify({ input: "x".repeat(1_000_001) });
+  assert.equal((await handler(new Request(`${AT}/prompt`, { method: "POST", headers: { "content-type": "application/json" }, body }))).status, 413);
+  let asked = 0;
+  const fetch = async () => { asked += 1; throw new TypeError("nobody is there"); };
+  const gone = new RemoteAgent({ url: AT, host, fetch: /** @type {any} */ (fetch), reconnects: /** @type {any} */ ({ maxAttempts: undefined, initialMs: undefined, maxMs: 100 }), onError: () => {} });
+  await assert.rejects(gone.ready(), /nobody is there/);
+  assert.equal(asked, 11);
+});
+
 test("misuse is told at the call", () => {
   misused(() => agentHandler(/** @type {any} */ ({})), /agentHandler takes an Agent, got an object/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ (null)), /the options of agentHandler must be an object, got null/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ ({ core: 1 })), /unknown option `core`; did you mean `cors`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { limits: /** @type {any} */ ({ listener: 1 }) }), /unknown option `limits.listener`; did you mean `listeners`/);
+  misused(() => agentHandler(new Agent({ model: scripted([]) }), { limits: { bodyBytes: NaN } }), /`limits.bodyBytes` must be a number from 0 on, got NaN/);
+  misused(() => new RemoteAgent({ url: AT, reconnects: /** @type {any} */ ({ maxAttempts: "3" }) }), /`reconnects.maxAttempts` must be a number from 0 on, got "3"/);
+  misused(() => new RemoteAgent({ url: AT, reconnects: /** @type {any} */ ({ maxAttempt: 3 }) }), /unknown option `reconnects.maxAttempt`; did you mean `maxAttempts`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ ("https://a.example") }), /`cors` must be "\*", a list of origins or a function, got a string; write \["https:\/\/a\.example"\]/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }))(/** @type {any} */ ({ url: "/", headers: {} })), /takes a Request, got an object \(Object\); docs\/remote\.md/);
   misused(() => new RemoteAgent(/** @type {any} */ ("http://x")), /RemoteAgent takes \{ url \}, got a string/);
@@ -548,6 +630,10 @@ test("misuse is told at the call", () => {
   misused(() => new RemoteAgent({ url: AT }).prompt("Go", { signal: /** @type {any} */ (new AbortController()) }), /`signal` must be an AbortSignal/);
   misused(() => new RemoteAgent({ url: AT }).subscribe(/** @type {any} */ (5)), /a subscriber must be a function/);
   misused(() => new RemoteAgent({ url: AT }).resolveTool("x", /** @type {any} */ ("maybe")), /a decision must be/);
+  const mirror = new RemoteAgent({ url: AT });
+  const big = /** @type {any} */ ({ role: "custom", kind: "k", data: 1n, timestamp: 0 });
+  for (const act of [() => mirror.prompt(big), () => mirror.steer(big), () => mirror.resolveTool("x", { action: "approve", arguments: big })]) misused(act, /the command is no JSON: .*BigInt/);
+  assert.deepEqual([mirror.isRunning, mirror.connection], [false, "idle"]);
 });
 
 test("a run that would be over before anybody listens is heard from its beginning all the same", { timeout: 20_000 }, async () => {

@@ -11,7 +11,7 @@ import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { mcpTools } from "../../pkg/mcp.js";
-import { Agent, call, hear, later, misused, scripted } from "./kit.mjs";
+import { Agent, call, hear, later, misused, scripted, settle } from "./kit.mjs";
 
 const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
 /** @type {(() => unknown)[]} */
@@ -181,15 +181,29 @@ test("a list in pages; two tools of one name; a list that cannot be taken over l
   assert.deepEqual([heard, handle.tools.length], [["two tools of small would be named `a_b`: `a.b` and `a b`; give other names with `name`, or leave one out with `only`"], 5]);
   tools = [bare("z")];
   told = later();
+  handle.onChange(async () => { throw new Error("a listener"); });
   handle.onChange(() => told.resolve());
   await made.sendToolListChanged();
   await told.promise;
   assert.deepEqual(handle.tools.map(({ name }) => name), ["z"]);
   await handle.dispose();
-  assert.equal(heard.length, 1);
+  await settle();
+  assert.equal(heard[1], "a listener");
   await client.close();
-  assert.equal(heard[1], "closed", "the client's own handler is as it was");
+  assert.equal(heard[2], "closed", "the client's own handler is as it was");
   await misusedLater(() => mcpTools(client), /not connected/);
+});
+
+test("a server may be waited for as long as it takes", async () => {
+  const { client } = await small(() => [bare("slow")], async () => (await new Promise((resolve) => setTimeout(resolve, 20)), { content: [{ type: "text", text: "at last" }] }));
+  const [slow] = await results((await mcpTools(client, { timeoutMs: Infinity, totalTimeoutMs: Infinity })).tools, "slow");
+  assert.equal(slow.content[0].text, "at last");
+});
+
+test("an empty cursor is the end of the list", async () => {
+  let asked = 0;
+  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(asked += 1)}`)], nextCursor: asked < 3 ? "more" : "" }) };
+  assert.deepEqual((await mcpTools(client)).tools.map(({ name }) => name), ["t1", "t2", "t3"]);
 });
 
 test("sounds, pictures as resources, answers without blocks, old and unknown ones", async () => {

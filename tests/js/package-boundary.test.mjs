@@ -106,6 +106,15 @@ test("a policy that skips a call leaves what others injected; what a policy chan
   assert.deepEqual(agent.messages.filter(({ role }) => role === "user").map(textOf), ["Go", "Mind the gap", "Mind the gap"]);
 });
 
+test("a policy that sees a call may put words into the model's mouth; what it injects and is no message counts for nothing", async (t) => {
+  const said = t.mock.method(console, "error", () => {});
+  const answer = { role: "assistant", content: [{ type: "text", text: "I must be careful." }], provider: "", model: "", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, stopReason: "stop", timestamp: 1 };
+  const preDispatch = [() => ({ inject: [/** @type {any} */ (answer)] }), () => ({ inject: [/** @type {any} */ ({ role: "system" })] })];
+  const { result } = await hear(new Agent({ model: scripted([call("go"), "done"]), tools: [say("go", () => "went")], policies: { preDispatch } }).prompt("Go"));
+  assert.deepEqual(result.messages.map((/** @type {any} */ message) => textOf(message)), ["Go", "", "went", "I must be careful.", "done"]);
+  assert.match(String(said.mock.calls[0]?.arguments[1]), /a message with role `system` cannot be an input/);
+});
+
 test("a queue of the host's that answers at once is heard before the next tool; one that promises is waited for beside the tools", async () => {
   for (const [answers, begun] of /** @type {const} */ ([["at once", ["a"]], ["later", ["a", "b"]]])) {
     const started = /** @type {string[]} */ ([]);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, CANCELLED, agentLoop, agentLoopContinue, call, clock, hear, isOpen, later, misused, say, scripted, settle, textOf, told } from "./kit.mjs";
+import { Agent, CANCELLED, agentLoop, agentLoopContinue, call, clock, custom, hear, isOpen, later, misused, say, scripted, settle, textOf, told } from "./kit.mjs";
 
 const user = (/** @type {string} */ text) => ({ role: "user", content: [{ type: "text", text }], timestamp: 1 });
 
@@ -249,6 +249,16 @@ test("a fatal tool ends the run with what it threw", async () => {
   assert.equal(heard.result.stopReason, "error");
   assert.equal(heard.result.error.code, "tool");
   assert.equal(heard.result.error.cause, thrown);
+});
+
+test("the cause of an error is what was thrown for it, however much was thrown before", async () => {
+  const grumble = say("grumble", () => { throw new Error("no"); });
+  const refused = await new Agent({ model: scripted([call("grumble"), { error: { code: "auth", message: "no such key" } }]), tools: [grumble] }).prompt("Go");
+  assert.deepEqual([refused.error?.message, refused.error?.cause], ["no such key", undefined]);
+  let tries = 0;
+  const model = custom("m", async function* () { throw Object.assign(new Error(`number ${++tries}.`), { code: tries < 100 ? "network" : "auth" }); });
+  const { error } = await new Agent({ model, retry: ({ code }) => code === "network" && 0 }).prompt("Go");
+  assert.deepEqual([error?.code, /** @type {any} */ (error?.cause).message], ["auth", "number 100."]);
 });
 
 test("CANCELLED ends the run as by abort", async () => {

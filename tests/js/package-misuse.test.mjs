@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { RemoteAgent } from "../../pkg/remote.js";
-import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, gemini, hear, misused, openai, openaiCompatible, openaiResponses, say, scripted, subagent, tool } from "./kit.mjs";
+import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, gemini, hear, later, misused, openai, openaiCompatible, openaiResponses, say, scripted, subagent, tool } from "./kit.mjs";
 
 const model = scripted([]);
 
@@ -159,6 +159,7 @@ const INPUTS = [
   ["a block of another kind", [{ type: "tool_call" }], /must be a block of type text, image, file, got `tool_call`/],
   ["a custom message without a kind", { role: "custom", data: 1 }, /custom message needs a `kind`/],
   ["a list with a hole", ["a", null], /input\[1\] must be .*got null/],
+  ["what is no JSON", { role: "custom", kind: "k", data: 1n }, /is no JSON: .*BigInt/],
 ];
 for (const [name, input, words] of INPUTS) {
   test(`an input that is none is told at the call: ${name}`, () => {
@@ -184,11 +185,35 @@ test("other misuse of an agent", async () => {
   const agent = new Agent({ model: scripted(["ok", "ok"]) });
   misused(() => agent.subscribe(/** @type {any} */ ("all")), /a subscriber must be a function, got a string/);
   misused(() => agent.resolveTool("c1", /** @type {any} */ ("yes")), /a decision must be "approve", "reject" or/);
+  misused(() => agent.resolveTool("c1", { action: "approve", arguments: { n: /** @type {any} */ (1n) } }), /the decision is no JSON: .*BigInt/);
   misused(() => { agent.model = /** @type {any} */ (undefined); }, /there is no model/);
   misused(() => { agent.systemPrompt = /** @type {any} */ (7); }, /`systemPrompt` must be a text/);
   misused(() => { agent.tools = [say("a", () => ""), say("a", () => "")]; }, /two tools are named `a`/);
   await agent.prompt("Go");
   assert.equal((await agent.prompt("Still works")).text, "ok");
+});
+
+test("what is no JSON is nobody else's end: other runs go on", async () => {
+  const done = later();
+  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [say("wait", () => done.promise)] }).prompt("Go");
+  const asking = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "pay" }] }, "paid"]), tools: [say("pay", () => "", { requiresApproval: true })] });
+  const bad = { role: "custom", kind: "k", data: 1n, timestamp: 0 };
+  const early = new Agent({ model: scripted(["one", "two"]) });
+  misused(() => early.steer(/** @type {any} */ (bad)), /no JSON/);
+  const receipt = early.steer("a good one");
+  asking.subscribe((event) => {
+    if (event.type !== "tool_approval_requested") return;
+    misused(() => asking.steer(/** @type {any} */ (bad)), /the message is no JSON: .*BigInt/);
+    misused(() => asking.resolveTools({ c: { action: "approve", arguments: /** @type {any} */ (bad) } }), /the decision is no JSON/);
+    asking.resolveTool("c", "approve");
+  });
+  assert.equal((await asking.prompt("Go")).text, "paid");
+  assert.equal((await early.prompt("Go")).text, "two");
+  assert.equal((await receipt).delivered, true);
+  const { error } = await new Agent({ model: scripted(["never"]), messages: /** @type {any} */ ([bad]) }).prompt("Go");
+  assert.deepEqual([error?.code, error?.message.replace(/:.*/, "")], ["misuse", "`messages` are no JSON"]);
+  done.resolve("waited");
+  assert.equal((await other).text, "well");
 });
 
 test("an AgentError is known across copies of the package", async () => {

@@ -255,6 +255,68 @@ test("what is asked for messages may stop the run or steer it itself", async () 
   assert.equal((await hear(steers.prompt("go"))).result.text, "two");
 });
 
+test("a key that is none and ids that are no texts end nobody else's run", async () => {
+  const done = later();
+  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [say("wait", () => done.promise)] }).prompt("Go");
+  const fetch = async () => new Response(JSON.stringify({ error: { message: "no key" } }), { status: 401 });
+  const key = async () => "sk";
+  const keyless = await new Agent({ model: openai("m", { fetch }), getApiKey: /** @type {any} */ (() => key) }).prompt("Go");
+  assert.equal(keyless.error?.code, "auth");
+  let n = 0;
+  const counted = await new Agent({ model: scripted(["well"]), host: { id: /** @type {any} */ (() => (n += 1)) } }).prompt("Go");
+  assert.deepEqual([counted.text, counted.runId], ["well", "2"]);
+  done.resolve("waited");
+  assert.equal((await other).text, "well");
+});
+
+test("an option that is undefined is one that is not there", async () => {
+  const names = ["host", "streamOptions", "tools", "retry", "fallback", "policies", "hooks", "approval", "timeouts", "sessionState", "output", "messages", "systemPrompt", "sessionId"];
+  const agent = new Agent({ model: scripted(["well"]), ...Object.fromEntries(names.map((name) => [name, undefined])) });
+  assert.equal((await agent.prompt("Go")).text, "well");
+});
+
+test("hooks, a host, an engine of a class may have members of their own", async () => {
+  class Log {
+    seen = /** @type {string[]} */ ([]);
+    afterInference(/** @type {any} */ { message }) { this.seen.push(textOf(message)); }
+  }
+  class Clock {
+    time = 5;
+    now() { return this.time; }
+  }
+  class Shortening {
+    rest = 1;
+    async engine(/** @type {any} */ messages) { return { messages: messages.slice(-this.rest) }; }
+  }
+  const log = new Log();
+  const agent = new Agent({ model: scripted([overflow, "well"]), hooks: [log], host: new Clock(), compaction: new Shortening(), messages: [{ role: "user", content: [{ type: "text", text: "old" }], timestamp: 1 }] });
+  const { messages, text } = await agent.prompt("Go");
+  assert.deepEqual([text, log.seen.at(-1), messages.at(-1)?.timestamp], ["well", "well", 5]);
+});
+
+test("milliseconds may have a fraction, and Infinity is as long as it takes", async () => {
+  const { host, slept } = clock();
+  const tools = [say("slow", () => new Promise(() => {}), { timeoutMs: 20.5 })];
+  const heard = await hear(new Agent({ model: scripted([call("slow"), "done"]), host, tools }).prompt("Go"));
+  assert.match(textOf(heard.all("turn_end")[0].toolResults[0]), /did not finish within 20 ms/);
+  slept.length = 0;
+  const failing = (/** @type {any} */ error) => scripted([{ error: { code: "network", message: "gone", ...error } }, "well"]);
+  const again = async (/** @type {any} */ retry, /** @type {any} */ error) => (await new Agent({ model: failing(error), host, retry: { jitter: false, ...retry } }).prompt("Go")).text;
+  assert.equal(await again({ initialBackoffMs: 2.5 }), "well");
+  assert.equal(await again({}, { retryAfterMs: 7.5 }), "well");
+  assert.equal(await again({ initialBackoffMs: 100_000, maxBackoffMs: Infinity }), "well");
+  assert.equal(await again({ maxRetryDelayMs: Infinity }, { retryAfterMs: 120_000 }), "well");
+  assert.deepEqual(slept, [2, 7, 100_000, 120_000]);
+});
+
+test("priorities may have a fraction, and Infinity is the highest", async () => {
+  /** @type {string[]} */
+  const order = [];
+  const tools = Object.entries({ a: 0.5, b: 1.5, c: 1, d: Infinity, e: -0.5, f: -Infinity }).map(([name, priority]) => say(name, () => void order.push(name), { priority }));
+  await new Agent({ model: scripted([call("f", "e", "a", "b", "c", "d"), "done"]), tools, toolExecution: "priority" }).prompt("Go");
+  assert.equal(order.join(""), "dbcaef");
+});
+
 test("sessionId reaches the tools, and is one per agent where none is given", async () => {
   /** @type {string[]} */
   const seen = [];

@@ -141,6 +141,35 @@ test("zod: checks that answer later are waited for", async () => {
   assert.equal(toolResult.cause, "invalid_arguments");
 });
 
+test("a schema that promises in its own way is waited for too", async () => {
+  const validate = (/** @type {any} */ value) => ({ then: (/** @type {any} */ done) => done({ value: { ...value, seen: true } }) });
+  const parameters = { "~standard": { version: 1, vendor: "mine", jsonSchema: { input: () => ({ type: "object" }) }, validate } };
+  assert.equal((await once(say("look", (/** @type {any} */ args) => args, { parameters }), { a: 1 })).text, '{"a":1,"seen":true}');
+});
+
+test("a tool may be an object of a class, in a list, in a record, and when it is given back", async () => {
+  class Counter {
+    description = "counts";
+    parameters = { type: "object" };
+    #count = 0;
+    requiresApproval() { return this.#count > 5; }
+    execute() { return (this.#count += 1); }
+  }
+  const counter = new Counter();
+  const named = Object.assign(new Counter(), { name: "named" });
+  const agent = new Agent({ model: scripted([call("count", "count"), "one", call("other"), "two"]), tools: { count: counter } });
+  const shown = async () => (await agent.prompt("Go")).messages.filter(({ role }) => role === "tool_result").map(textOf);
+  assert.deepEqual(await shown(), ["1", "2"]);
+  agent.tools = /** @type {any} */ ({ other: agent.tools[0], named });
+  assert.deepEqual(await shown(), ["3"]);
+  assert.equal((await once(named)).text, "1");
+});
+
+test("tools in any list: a Set does", () => {
+  const tools = /** @type {any} */ (new Set([say("a", () => ""), say("b", () => "")]));
+  assert.deepEqual(new Agent({ model: scripted([]), tools }).tools.map(({ name }) => name), ["a", "b"]);
+});
+
 test("valibot, with its JSON Schema", async () => {
   const parameters = toStandardJsonSchema(v.object({ n: v.pipe(v.number(), v.minValue(3, "too small")) }));
   const count = tool({ name: "count", description: "", parameters, execute: ({ n }) => n + 1 });

@@ -60,6 +60,8 @@ test("tsc agrees: tools of the AI SDK are taken as they are", () => compiles("ty
 
 test("tsc agrees: what a page has is enough", () => compiles("types/tsconfig.web.json"));
 
+test("tsc agrees: what a server has is enough", () => compiles("types/tsconfig.server.json"));
+
 /** @param {string} project */
 async function compiles(project) {
   const said = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here(project)]).catch((error) => error);
@@ -91,6 +93,8 @@ const ADDED = [
   ["what only its provider understands", /(interface AssistantMessage .*)\| ToolCallBlock\)\[\]/, "$1| ToolCallBlock | RawBlock)[]"],
   ["a tool hands over", /^(export type ToolOutput = .*);$/m, "$1 | Transfer;"],
   ["how much is cached", /overflowSignal: boolean(, signal: AbortSignal)?\) => (Promise<)?TransformResult/g, "overflowSignal: boolean$1, info: TransformInfo) => $2TransformResult"],
+  ["what a transformer or an engine gives may be readonly, as what it got", /(type TransformResult = void \| )(AgentMessage\[\] \| \{ messages: )(AgentMessage)/, "$1readonly $2readonly $3"],
+  ["so may the history of a compaction", /(Promise<\{ messages: )(AgentMessage\[\]; report)/, "$1readonly $2"],
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];
 

@@ -243,6 +243,26 @@ test("events: so many, the newest, pieces of one block joined; none where none a
   assert.deepEqual(none.view().events, []);
 });
 
+test("who comes while tools run sees them", async () => {
+  const slow = later();
+  const agent = new Agent({
+    model: scripted([call("before"), call("slow", "quick", "bad", "ask"), "done"]),
+    tools: [say("before", () => ""), say("slow", () => slow.promise), say("quick", () => "q"), say("bad", () => { throw new Error("no"); }), say("ask", () => "", { requiresApproval: true })],
+    gate: "prefix",
+  });
+  const early = watch(agent);
+  const run = agent.prompt("Go");
+  for (let i = 0; i < 5; i++) await settle();
+  early.frame();
+  const { view } = watch(agent);
+  const shown = () => [view().status, view().calls.map((/** @type {any} */ { toolName, state, result }) => [toolName, state, result?.content[0].text])];
+  assert.deepEqual(shown(), ["tools", [["slow", "running", undefined], ["quick", "done", "q"], ["bad", "error", view().calls[2].result.content[0].text], ["ask", "approval", undefined]]]);
+  assert.deepEqual(view().calls, early.view().calls);
+  slow.resolve("s");
+  agent.resolveTool("c4", "reject");
+  await run;
+});
+
 test("who comes in the middle of an answer sees what was said of it", async () => {
   const { model, give } = speaker();
   const agent = new Agent({ model });

@@ -120,6 +120,14 @@ test("silence is broken by life signs, by the host's clock", async () => {
   assert.deepEqual(new Set(slept), new Set([7]));
 });
 
+test("a time that no timer can wait for is a long one", async () => {
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => new Promise((resolve) => setTimeout(resolve, 50, "ok")))] });
+  const run = fromResponse(agent.prompt("Go").toResponse({ keepAliveMs: 2 ** 32 }), { stallMs: 2 ** 32 });
+  assert.equal((await run).text, "done");
+  const told = await new Agent({ model: scripted([call("wait"), "done"]), tools: agent.tools }).prompt("Go").toResponse({ keepAliveMs: 2 ** 32 }).text();
+  assert.doesNotMatch(told, /^: $/m);
+});
+
 test("the run that is made of a response is as the run itself", async () => {
   const agent = busy();
   const run = agent.prompt("Go");

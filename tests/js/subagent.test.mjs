@@ -45,6 +45,11 @@ test("stopping the parent stops the sub-agent in the middle of its answer", asyn
   await stopped.promise;
 });
 
+test("parameters that are undefined are those of a sub-agent", () => {
+  const helper = subagent({ name: "helper", description: "helps", parameters: undefined, agent: () => new Agent({ model: scripted([]) }) });
+  assert.deepEqual(helper.parameters.required, ["prompt"]);
+});
+
 function deferred() {
   let resolve;
   const promise = new Promise((settle) => (resolve = settle));

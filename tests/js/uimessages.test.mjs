@@ -167,5 +167,9 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   assert.equal((await agent.prompt(/** @type {any} */ (next))).text, "6");
   misused(() => fromUIMessages(/** @type {any} */ ("x")), /takes the messages that useChat posts, got a string/);
   misused(() => fromUIMessages([{ role: "user", content: "x" }]), /messages\[0\] has no parts/);
+  for (const part of [null, "x", {}, { type: 5 }]) for (const role of ["user", "assistant"]) misused(() => fromUIMessages([{ role, parts: [part] }]), /messages\[0\] has a part without a type/);
+  const silent = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded" }] }]);
+  assert.deepEqual(silent.decisions, { c: { action: "reject" } });
+  assert.deepEqual(fromUIMessages([{ role: "user", parts: [{ type: "file", url: "data:;base64,AA" }] }]).prompt?.content[0]?.type, "file");
   misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url: "https://x.example/a.png" }] }]), /must come as a data: address/);
 });

@@ -3,7 +3,7 @@
 
 import { bury, getEngine } from "./engine.js";
 import {
-  AgentError, broken, checkHistory, fromEngine, kindOf, misuse, textOf, toDecision, toMessage, toMessages,
+  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages, uuid,
 } from "./shared.js";
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
 import { modelSettings, SETUP } from "./models.js";
@@ -19,7 +19,7 @@ class Core {
   /** @param {any} options @param {boolean} namesMayRepeat */
   constructor(options, namesMayRepeat) {
     checkOptions(options);
-    this.options = { host: {}, ...options };
+    this.options = { ...options, host: options.host ?? {} };
     /** The agent that it works for. @type {any} */
     this.owner = undefined;
     /** @type {any} */
@@ -109,7 +109,7 @@ class Core {
   }
 
   newId() {
-    return this.options.host.id?.() ?? uuid();
+    return String(this.options.host.id?.() ?? uuid());
   }
 
   now() {
@@ -121,7 +121,8 @@ class Core {
     const { sleep } = this.options.host;
     if (sleep) return sleep(ms, signal);
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      // One for longer rings at once.
+      const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
       signal.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
     });
   }
@@ -174,6 +175,8 @@ class Core {
     const hooks = STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function"));
     const plain = (/** @type {any} */ value) => (typeof value === "function" ? undefined : value);
     const { multiplier, ...retry } = plain(options.retry) ?? {};
+    // JSON has no Infinity, and nothing said is the default.
+    for (const name in retry) if (retry[name] === Infinity) retry[name] = 2 ** 53;
     const settings = {
       has, hooks, preDispatch,
       models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
@@ -203,9 +206,13 @@ class Core {
       this.engine = engine;
       this.timers = 0;
       const { glue } = engine;
-      const number = this.call(() => glue.agent_new(this.settings(), JSON.stringify(this.messages), this.host()));
+      // Nothing of the host's is looked at inside a call: what throws there ends every run.
+      const settings = this.settings();
+      const history = jsonOf("`messages` are", this.messages);
+      const given = jsonOf("the checkpoint is", this.given);
+      const number = this.call(() => glue.agent_new(settings, history, this.host()));
       try {
-        if (this.given) this.call(() => glue.agent_restore(number, JSON.stringify(this.given)));
+        if (given) this.call(() => glue.agent_restore(number, given));
       } catch (error) {
         if (!engine.dead) glue.agent_drop(number);
         throw error;
@@ -357,10 +364,11 @@ class Core {
   /** @param {any} input @param {boolean} followUp */
   letter(input, followUp) {
     const message = toMessage(input);
+    const text = jsonOf("the message is", message);
     /** @type {any} */
     let settle;
     const receipt = new Promise((resolve) => (settle = resolve));
-    const post = (/** @type {any} */ glue) => this.receipts.set(glue.post_message(this.handle, followUp, JSON.stringify(message)), settle);
+    const post = (/** @type {any} */ glue) => this.receipts.set(glue.post_message(this.handle, followUp, text), settle);
     this.post(post, { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } });
     this.letters.add(settle);
     return receipt;
@@ -384,7 +392,9 @@ class Core {
 
   /** Tells the engine of other settings. A run that is on uses them from its next turn on. */
   configure() {
-    if (this.handle !== 0) this.call(() => this.engine.glue.agent_configure(this.handle, this.settings()));
+    if (this.handle === 0) return;
+    const settings = this.settings();
+    this.call(() => this.engine.glue.agent_configure(this.handle, settings));
   }
 
   reset() {
@@ -462,7 +472,7 @@ class Core {
 
   /** @param {unknown} error */
   noteThrown(error) {
-    if (this.thrown.length < 64) this.thrown.push(error);
+    if (this.thrown.push(error) > 64) this.thrown.shift();
   }
 
   /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */
@@ -488,16 +498,6 @@ class Core {
   }
 }
 
-/** A random UUID. Pages that came over plain HTTP have no `randomUUID`. */
-function uuid() {
-  if (crypto.randomUUID) return crypto.randomUUID();
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6] & 15) | 64;
-  bytes[8] = (bytes[8] & 63) | 128;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-}
-
 /** Agents for which a timer of the engine's runs: it holds no JavaScript object that would keep them. @type {Set<Core>} */
 const timed = new Set();
 
@@ -519,7 +519,8 @@ function toolSettings({ definition, schema }) {
     name, description, parameters: schema,
     requiresApproval: typeof asks === "function" ? "depends" : asks === true,
     timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
-    priority: Math.abs(priority ?? 0), lowPriority: (priority ?? 0) < 0,
+    // The engine has whole ones of 32 bits.
+    priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };
 }
 
@@ -600,7 +601,8 @@ export class Agent {
     const core = this.#core;
     const [[callId, decision] = []] = Object.entries(decisions);
     const told = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
-    core.post((glue) => glue.post_decisions(core.handle, JSON.stringify(decisions), all), told);
+    const text = jsonOf("the decision is", decisions);
+    core.post((glue) => glue.post_decisions(core.handle, text, all), told);
   }
 
   checkpoint() {

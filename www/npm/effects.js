@@ -143,12 +143,13 @@ async function execute(run, slot, effect, state) {
     core.checked.delete(callId);
     const checked = check instanceof Promise ? await check : check;
     if (checked.error) return { invalid: checked.error };
-    const { definition } = prepared;
-    const output = await definition.execute.call(definition, checked.value, new ToolContext(run, slot, effect, state));
+    const { definition, self } = prepared;
+    const output = await definition.execute.call(self, checked.value, new ToolContext(run, slot, effect, state));
     if (output === CANCELLED) return { cancelled: true };
     return typeof output === "string" ? output : toResult(output);
   } catch (error) {
-    core.noteThrown(error);
+    // Of any other tool it is no error of the run.
+    if (prepared?.definition.fatal) core.noteThrown(error);
     return { failed: textOf(error) };
   }
 }
@@ -225,7 +226,7 @@ async function iterate(run, slot, effect, signal) {
   const request = { ...effect.request, messages: run.resolveRefs(effect.request.messages) };
   const context = { signal, runId: run.runId, sleep: (/** @type {number} */ ms) => core.sleep(ms, signal) };
   const events = await model.streamFn(request, context);
-  const iterator = events[Symbol.asyncIterator]?.() ?? events[Symbol.iterator]?.();
+  const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model.id}\` must give an async iterable of events`);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
   for (;;) {

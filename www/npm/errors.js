@@ -50,6 +50,15 @@ export function fromEngine(thrown) {
   return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : own, thrown);
 }
 
+/** A value as JSON; where it is none, misuse that says why. @param {string} what begins the words: "the message is" @param {any} value @returns {string} */
+export function jsonOf(what, value) {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw misuse(`${what} no JSON: ${textOf(error)}`, error);
+  }
+}
+
 /** The words of whatever was thrown. @param {unknown} thrown @returns {string} */
 export function textOf(thrown) {
   try {
@@ -57,16 +66,21 @@ export function textOf(thrown) {
     if (typeof thrown !== "object" || thrown === null) return String(thrown);
     return "message" in thrown ? String(thrown.message) : JSON.stringify(thrown);
   } catch {
-    return `${kindOf(thrown)} was thrown`;
+    return "an object was thrown";
   }
 }
 
 /** The plain form of whatever was thrown by a model's streamFn. @param {unknown} thrown */
 export function infoOf(thrown) {
-  if (AgentError.isInstance(thrown)) return thrown.info;
-  const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
-  const known = typeof code === "string" && KINDS.has(code);
-  return { message: textOf(thrown), ...(known && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+  const message = textOf(thrown);
+  try {
+    if (AgentError.isInstance(thrown)) return thrown.info;
+    const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
+    const known = typeof code === "string" && KINDS.has(code);
+    return { message, ...(known && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+  } catch {
+    return { message };
+  }
 }
 
 const KINDS = new Set([
@@ -80,6 +94,12 @@ export function kindOf(value) {
   if (Array.isArray(value)) return "an array";
   const kind = typeof value;
   return kind === "undefined" ? "nothing" : kind === "object" ? `an object (${value?.constructor?.name ?? "no prototype"})` : `a ${kind}`;
+}
+
+/** Whether an object is one of a class, and no plain one. @param {object} value */
+export function isOfClass(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
 }
 
 /**

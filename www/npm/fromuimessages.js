@@ -13,6 +13,7 @@ export function fromUIMessages(messages) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
   messages.forEach((message, i) => {
     if (!Array.isArray(message?.parts)) throw misuse(`messages[${i}] has no parts: it is no message of useChat`);
+    if (message.parts.some((/** @type {any} */ part) => typeof part?.type !== "string")) throw misuse(`messages[${i}] has a part without a type: it is no message of useChat`);
   });
   const last = messages.at(-1);
   const isNew = last?.role === "user";
@@ -32,7 +33,8 @@ function decisionsOf(message) {
   const decisions = {};
   for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
     if (state !== "approval-responded") continue;
-    const { approved, reason } = approval;
+    // Who says nothing has not said yes.
+    const { approved, reason } = approval ?? {};
     decisions[toolCallId] = approved ? "approve" : { action: "reject", ...(reason && { reason }) };
   }
   return decisions;
@@ -49,7 +51,7 @@ function userBlock({ type, text, url, mediaType, filename }) {
   if (type !== "file") return [];
   const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? [];
   if (data === undefined) throw misuse("a file must come as a data: address in base64; files elsewhere are not fetched");
-  if (mediaType.startsWith("image/")) return [{ type: "image", mimeType: mediaType, data }];
+  if (String(mediaType).startsWith("image/")) return [{ type: "image", mimeType: mediaType, data }];
   return [{ type: "file", mimeType: mediaType, data, ...(filename && { name: filename }) }];
 }
 

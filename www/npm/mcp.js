@@ -160,7 +160,8 @@ class McpServer {
       });
       listed.push(...page.tools);
       cursor = page.nextCursor;
-    } while (cursor !== undefined);
+      // Some servers say with an empty one that there is no more.
+    } while (cursor);
     return listed;
   }
 
@@ -186,11 +187,8 @@ class McpServer {
     if (isSame) return;
     this.tools = tools;
     for (const listener of [...this.#listeners]) {
-      try {
-        listener(tools);
-      } catch (error) {
-        (onError ?? report)(error);
-      }
+      // It may be an async function.
+      (async () => listener(tools))().catch(onError ?? report);
     }
   }
 
@@ -224,7 +222,8 @@ class McpServer {
     const { timeoutMs = TIMEOUT_MS, totalTimeoutMs } = this.#options;
     const params = { name: tool.name, arguments: args };
     const options = {
-      signal, timeout: timeoutMs, resetTimeoutOnProgress: true,
+      // A timer for longer than it can be rings at once.
+      signal, timeout: Math.min(timeoutMs, 2 ** 31 - 1), resetTimeoutOnProgress: true,
       ...(totalTimeoutMs !== undefined && { maxTotalTimeout: totalTimeoutMs }),
       onprogress: (/** @type {any} */ progress) => update(updateOf(progress)),
     };

@@ -1,7 +1,7 @@
 // @ts-check
 // What goes in: inputs become messages, tool outputs become blocks. Bad shapes get an error that names what was got.
 
-import { kindOf, misuse } from "./errors.js";
+import { isOfClass, kindOf, misuse } from "./errors.js";
 import { emptyList } from "./list.js";
 
 /** @typedef {import("./index.js").AgentMessage} AgentMessage */
@@ -120,10 +120,7 @@ function flawOf(value, above, where) {
   if (typeof value !== "object") return `${where} is a ${typeof value}`;
   if (above.has(value)) return `${where} contains itself`;
   if (typeof (/** @type {any} */ (value).toJSON) === "function") return;
-  const prototype = Object.getPrototypeOf(value);
-  if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    return `${where} is ${kindOf(value)}`;
-  }
+  if (!Array.isArray(value) && isOfClass(value)) return `${where} is ${kindOf(value)}`;
   above.add(value);
   for (const [key, item] of Object.entries(value)) {
     const flaw = flawOf(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);

@@ -1,7 +1,7 @@
 // @ts-check
 // What options may be. A wrong name or a wrong shape is told at the call, with the name that was meant.
 
-import { checkNames, kindOf, misuse, shownOf } from "./shared.js";
+import { checkNames, isOfClass, kindOf, misuse, shownOf } from "./shared.js";
 
 export const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
@@ -134,7 +134,8 @@ export function checkShape(path, value, shape, owner = "") {
   }
   if (typeof one === "string" || Array.isArray(one)) return;
   const members = /** @type {{ [name: string]: Shape }} */ (one);
-  checkNames(`${owner}unknown option \`${path}.`, value, members);
+  // An object of a class may have members of its own.
+  if (!isOfClass(value)) checkNames(`${owner}unknown option \`${path}.`, value, members);
   for (const name of Object.keys(members)) checkShape(`${path}.${name}`, value[name], members[name], owner);
 }
 

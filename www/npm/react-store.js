@@ -97,8 +97,13 @@ export class AgentStore {
     this.streaming = undefined;
     this.#setCalls(NONE);
     if (!agent.isRunning) return;
-    const content = agent.checkpoint?.().metadata.turnwheel?.run?.phase?.content;
+    const { content, calls = [], place } = agent.checkpoint?.().metadata.turnwheel?.run?.phase ?? {};
     if (content) this.streaming = Streaming.from({ content });
+    if (calls.length > 0) this.#setCalls(callsOf(agent.messages[place]));
+    for (const { callId, status, result } of calls) {
+      if (result) this.#setCall(result, { state: result.isError ? "error" : "done", result });
+      else if (status === "running") this.#setCall({ callId, toolName: "" }, { state: status });
+    }
     for (const call of agent.pendingApprovals) this.#setCall(call, { state: "approval", arguments: call.arguments });
   }
 
@@ -168,7 +173,7 @@ export class AgentStore {
       }
       case "message_end":
         this.streaming = undefined;
-        return this.#setCalls(event.message.content.filter((/** @type {any} */ block) => block.type === "tool_call"));
+        return this.#setCalls(callsOf(event.message));
       case "tool_approval_requested":
         return this.#setCall(event, { state: "approval", arguments: event.arguments });
       case "tool_approval_resolved":
@@ -307,6 +312,9 @@ export class AgentStore {
     return this.history.copy;
   }
 }
+
+/** @param {any} message @returns {any[]} */
+const callsOf = (message) => message?.content.filter((/** @type {any} */ block) => block.type === "tool_call") ?? [];
 
 /** A message while it comes. */
 class Streaming {

@@ -68,7 +68,7 @@ export interface RemoteAgentOptions {
   url: string | URL;
   fetch?: typeof fetch;
   /** Sent with every request; a function is asked each time. */
-  headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>);
+  headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>);
   reconnects?: Reconnects;
   /** A connection on which nothing came for so long, not even a comment, is broken. Default 45,000. */
   stallMs?: number;
@@ -78,6 +78,9 @@ export interface RemoteAgentOptions {
   onError?(error: unknown): void;
   host?: RemoteHost;
 }
+
+/** What fetch takes. `HeadersInit` is a name of pages alone. */
+type HeadersLike = NonNullable<RequestInit["headers"]>;
 
 /**
  * An agent that is elsewhere, with the surface of `Agent`. `messages`, `pendingApprovals`, `isRunning` and `usage` are a
@@ -121,3 +124,5 @@ export class RemoteAgent implements Disposable {
   /** Hangs up. The agent itself goes on. */
   [Symbol.dispose](): void;
 }
+
+export {};

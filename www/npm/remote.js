@@ -2,9 +2,9 @@
 // Agents and runs that are elsewhere, in a Worker or on a server, with the surface of those in this process. The other half
 // is server.js; the contract between them is docs/remote.md.
 
-import { AgentError, checkNames, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
+import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
-import { hostOf, Listening } from "./remoterun.js";
+import { hostOf, Listening, numbersOf } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 const RECONNECT = { maxAttempts: 10, initialMs: 250, maxMs: 15_000 };
@@ -71,7 +71,7 @@ export function fromResponse(response, options = {}) {
   checkNames("unknown option", options, ["reconnect", "reconnects", "abort", "signal", "stallMs", "host"]);
   checkSignal(signal);
   const host = hostOf(options.host);
-  const limits = { ...RECONNECT, ...options.reconnects };
+  const limits = numbersOf("reconnects", options.reconnects, RECONNECT);
   const stopped = new AbortController();
   let last = 0;
   /** @type {any} */
@@ -216,7 +216,23 @@ export class RemoteAgent {
   }
 }
 
+/** Calls a function of the host's: nobody waits for it, and that it fails must end nothing. @param {() => any} call @param {(error: unknown) => void} failed */
+function guarded(call, failed) {
+  try {
+    const answer = call();
+    if (typeof answer?.then === "function") answer.then(undefined, failed);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** @param {unknown} error */
+const report = (error) => console.error("turnwheel: a callback of RemoteAgent's options failed", error);
+
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "onConnection", "onError"];
+
+/** A command as it is sent, and sent again: the server does one with the same id once. @param {string} id @param {any} told */
+const bodyFor = (id, told) => jsonOf("the command is", { id, ...told });
 
 /** The connection to an agent, and the mirror of it. It is open as long as somebody needs it. */
 class Link {
@@ -230,7 +246,7 @@ class Link {
     this.options = options;
     this.url = String(url).replace(/\/+$/, "");
     this.host = hostOf(options.host);
-    this.limits = { ...RECONNECT, ...options.reconnects };
+    this.limits = numbersOf("reconnects", options.reconnects, RECONNECT);
     this.connection = "idle";
     /** @type {readonly any[]} */
     this.messages = [];
@@ -288,6 +304,7 @@ class Link {
     checkSignal(signal);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.isRunning) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
+    const body = bodyFor(runId, { ...told, runId });
     this.starting = runId;
     /** Why it is not sent, once somebody has aborted it before it was. @type {AgentError | undefined} */
     let stopped;
@@ -311,7 +328,7 @@ class Link {
       if (stopped) throw stopped;
       isSent = true;
     };
-    this.post(what, { ...told, runId }, runId, before).catch(fail);
+    this.post(what, body, before).catch(fail);
     if (signal?.aborted) queueMicrotask(() => listening.run.abort(signal.reason));
     else signal?.addEventListener("abort", () => listening.run.abort(signal.reason), { once: true });
     return listening.run;
@@ -321,10 +338,11 @@ class Link {
   letter(what, message) {
     if (this.disposed) throw misuse("the agent was disposed of");
     const id = this.host.id();
+    const body = bodyFor(id, { input: message });
     const receipt = new Promise((resolve) => this.letters.set(id, resolve));
     this.connect();
     // Nor would its receipt be heard.
-    this.post(what, { input: message }, id, () => this.ready()).catch((error) => this.lost(error, id));
+    this.post(what, body, () => this.ready()).catch((error) => this.lost(error, id));
     return receipt;
   }
 
@@ -339,7 +357,7 @@ class Link {
   /** @param {string} what @param {any} told @returns {Promise<void>} */
   command(what, told) {
     if (this.disposed) throw misuse("the agent was disposed of");
-    const done = this.post(what, told, this.host.id());
+    const done = this.post(what, bodyFor(this.host.id(), told));
     // Whoever does not wait for it is told by `onError`.
     done.catch((error) => this.trouble(error));
     return done;
@@ -348,13 +366,13 @@ class Link {
   /** @param {unknown} error */
   trouble(error) {
     const { onError } = this.options;
-    if (onError) onError(error);
+    if (onError) guarded(() => onError(error), report);
     else if (!this.disposed) console.error("turnwheel:", error);
   }
 
-  /** @param {string} what @param {any} told @param {string} id the server does one with the same id once @param {() => unknown} [before] waited for @returns {Promise<void>} */
-  post(what, told, id, before) {
-    const done = this.posting.then(before).then(() => this.send(what, JSON.stringify({ id, ...told })));
+  /** @param {string} what @param {string} body @param {() => unknown} [before] waited for @returns {Promise<void>} */
+  post(what, body, before) {
+    const done = this.posting.then(before).then(() => this.send(what, body));
     this.posting = done.catch(() => {});
     return done;
   }
@@ -457,7 +475,7 @@ class Link {
   told(connection) {
     if (this.connection === connection) return;
     this.connection = connection;
-    this.options.onConnection?.(connection);
+    guarded(() => this.options.onConnection?.(connection), report);
   }
 
   /** Listens until nobody needs it any more. Gives false when nobody can be reached. @param {AbortController} open */
@@ -601,12 +619,10 @@ class Link {
   /** @param {any} event */
   emit(event) {
     for (const listener of [...this.listeners]) {
-      try {
-        listener(event);
-      } catch (error) {
+      guarded(() => listener(event), (error) => {
         this.listeners.delete(listener);
         console.error("turnwheel: a subscriber threw and was removed", error);
-      }
+      });
     }
   }
 

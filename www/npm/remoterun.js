@@ -1,7 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, from its events: the same surface as a run in this process.
 
-import { AgentError, misuse, PartialJson, respond } from "./shared.js";
+import { AgentError, checkNames, misuse, PartialJson, respond, shownOf, uuid } from "./shared.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
@@ -10,11 +10,14 @@ const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 
 /** @param {any} message @returns {any[]} */
 const callsOf = (message) => (message?.content ?? []).filter((/** @type {any} */ { type }) => type === "tool_call");
 
+/** A timer for longer than this rings at once. */
+const LONGEST = 2 ** 31 - 1;
+
 /** Timers where the host gives none. @param {any} [host] */
 export const hostOf = (host = {}) => ({
   now: () => host.now?.() ?? Date.now(),
   random: () => host.random?.() ?? Math.random(),
-  id: () => host.id?.() ?? crypto.randomUUID(),
+  id: () => host.id?.() ?? uuid(),
   /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
   sleep: (ms, signal) => {
     if (host.sleep) return host.sleep(ms, signal ?? new AbortController().signal);
@@ -24,11 +27,26 @@ export const hostOf = (host = {}) => ({
         signal?.removeEventListener("abort", end);
         resolve();
       };
-      const timer = setTimeout(end, ms);
+      const timer = setTimeout(end, Math.min(ms, LONGEST));
       signal?.addEventListener("abort", end);
     });
   },
 });
+
+/**
+ * Numbers as they are given, and the usual ones for what is not.
+ * @template {Record<string, number>} T @param {string} where @param {any} given @param {T} usual @returns {T}
+ */
+export function numbersOf(where, given, usual) {
+  const all = { ...usual };
+  checkNames(`unknown option \`${where}.`, given ?? {}, usual);
+  for (const [name, value] of Object.entries(given ?? {})) {
+    if (value === undefined) continue;
+    if (typeof value !== "number" || !(value >= 0)) throw misuse(`\`${where}.${name}\` must be a number from 0 on, got ${shownOf(value)}`);
+    /** @type {any} */ (all)[name] = value;
+  }
+  return all;
+}
 
 /** What is known of a run from its events, and who listens to it. */
 export class Listening {

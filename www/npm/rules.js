@@ -46,11 +46,10 @@ const RULES = {
   },
 
   preDispatch(core, { policy, ...call }) {
-    const verdict = quietly(core, () => atOnce(core.options.policies.preDispatch[policy](call)));
-    const { stop, skip, inject, arguments: args } = typeof verdict === "object" ? verdict ?? {} : {};
+    const { stop, skip, inject, arguments: args } = quietly(core, () => decided(core.options.policies.preDispatch[policy](call))) ?? {};
     if (stop !== undefined) return { stop: String(stop) };
     if (skip !== undefined) return { skip: String(skip) };
-    return { ...(args && { arguments: args }), ...(inject && { inject: inject.map((/** @type {any} */ m) => toMessage(m, "inject")) }) };
+    return { ...(args && { arguments: args }), inject };
   },
 
   steering: (core) => polled(core, core.options.getSteeringMessages()),
@@ -71,7 +70,11 @@ const RULES = {
 
   toolExecution: (core, calls) => core.options.toolExecution(calls),
 
-  requiresApproval: (core, { tool, arguments: args }) => needsApproval(core.toolOf(tool).definition)(args) !== false,
+  requiresApproval(core, { tool, arguments: args }) {
+    const { definition, self } = core.toolOf(tool);
+    // The AI SDK calls it needsApproval.
+    return (definition.requiresApproval ?? definition.needsApproval).call(self, args) !== false;
+  },
 };
 
 /**
@@ -118,9 +121,6 @@ function checkOutput(core, value) {
   core.answer = answer.value;
 }
 
-/** The AI SDK calls it needsApproval. @param {any} definition */
-const needsApproval = (definition) => definition.requiresApproval ?? definition.needsApproval;
-
 /**
  * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.
  * @param {any} core @param {any} answer
@@ -142,11 +142,7 @@ function polled(core, answer) {
 function verdicts(core, policies, context) {
   const inject = [];
   for (const policy of policies) {
-    const verdict = quietly(core, () => {
-      const { stop, inject: messages } = atOnce(policy(context)) ?? {};
-      // What is no message is an error of this policy alone.
-      return { stop, inject: messages?.map((/** @type {any} */ m) => (m?.role === "assistant" ? m : toMessage(m, "inject"))) };
-    });
+    const verdict = quietly(core, () => decided(policy(context)));
     if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
     inject.push(...(verdict?.inject ?? []));
   }
@@ -158,11 +154,15 @@ function written({ callId, toolName, arguments: args }) {
   return JSON.stringify([callId, toolName, args]);
 }
 
-/** A policy that promises a verdict has none: better told than a stop that nobody obeys. @param {any} verdict */
-function atOnce(verdict) {
-  if (typeof verdict?.then !== "function") return verdict;
-  verdict.then(undefined, () => {});
-  throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
+/** What a policy decided; what it injects and is no message is an error of this policy alone. @param {any} verdict */
+function decided(verdict) {
+  if (typeof verdict?.then === "function") {
+    verdict.then(undefined, () => {});
+    // Better told than a stop that nobody obeys.
+    throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
+  }
+  const { stop, skip, inject, arguments: args } = verdict ?? {};
+  return { stop, skip, arguments: args, inject: inject?.map((/** @type {any} */ m) => (m?.role === "assistant" ? m : toMessage(m, "inject"))) };
 }
 
 /** @param {any} core @param {() => any} call */

@@ -3,7 +3,7 @@
 
 import { buryKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
-import { AgentError, fromEngine, misuse, PartialJson, respond, textOf } from "./shared.js";
+import { AgentError, fromEngine, jsonOf, misuse, PartialJson, respond, textOf } from "./shared.js";
 import { emptyList } from "./list.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
@@ -86,6 +86,7 @@ export class Driver {
     this.core = core;
     this.ref = new WeakRef(this);
     this.prompts = prompts;
+    const text = prompts === null ? undefined : jsonOf("the prompt is", prompts);
     /** The run that a checkpoint tells of, until it goes on. */
     this.restored = core.restored;
     this.runId = runId ?? this.restored?.runId ?? core.newId();
@@ -159,19 +160,18 @@ export class Driver {
     this.heard = 0;
     /** So many calls were announced that the engine does not know of yet. */
     this.announced = 0;
-    queueMicrotask(() => this.#start());
+    queueMicrotask(() => this.#start(text));
   }
 
-  async #start() {
-    const { prompts } = this;
+  /** @param {string | undefined} prompts */
+  async #start(prompts) {
     try {
       buryKilled();
       const ready = this.core.ready();
       const engine = ready instanceof Promise ? await ready : ready;
       this.engine = engine;
       const { handle, sessionId } = this.core;
-      const text = prompts === null ? undefined : JSON.stringify(prompts);
-      this.handle = this.core.call(() => engine.glue.run_new(handle, text, this.runId, sessionId, this.now()));
+      this.handle = this.core.call(() => engine.glue.run_new(handle, prompts, this.runId, sessionId, this.now()));
       this.core.restored = undefined;
       this.core.byHandle.set(this.handle, this);
       if (this.restored?.run) this.#knowTurn();
@@ -553,7 +553,7 @@ export class Driver {
     if (!this.slots.has(slot)) return;
     // Most tools answer with a text.
     const isText = typeof answer === "string";
-    const text = isText ? answer : JSON.stringify(answer ?? null);
+    const text = isText ? answer : (JSON.stringify(answer) ?? "null");
     this.slots.delete(slot);
     this.#leave((glue) => glue.resolve(this.handle, slot, text, isText), wakes);
   }

@@ -2,7 +2,7 @@
 // An agent behind HTTP: the server half of remote.js. The contract between them is docs/remote.md.
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
-import { hostOf } from "./remoterun.js";
+import { hostOf, numbersOf } from "./remoterun.js";
 import { body, sse } from "./response.js";
 
 export { fromUIMessages } from "./fromuimessages.js";
@@ -46,7 +46,6 @@ export function agentHandler(agent, options = {}) {
   if (typeof agent?.prompt !== "function" || typeof agent?.subscribe !== "function") throw misuse(`agentHandler takes an Agent, got ${kindOf(agent)}`);
   if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
   checkNames("unknown option", options, OPTIONS);
-  checkNames("unknown option `limits.", options.limits ?? {}, LIMITS);
   const { cors } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   const desk = new Desk(agent, options);
@@ -65,7 +64,7 @@ class Desk {
   constructor(agent, options) {
     this.agent = agent;
     this.options = options;
-    this.limits = { ...LIMITS, ...options.limits };
+    this.limits = numbersOf("limits", options.limits, LIMITS);
     this.host = hostOf(options.host);
     this.log = options.events ?? memoryEvents({ start: this.host.now() * 1000 });
     /** What of the history was told: the list, and how much of it; nothing where another instance told it. @type {{ list: readonly any[], length: number } | undefined} */
@@ -82,6 +81,8 @@ class Desk {
     this.known = { answer: undefined, results: new Map() };
     /** Answers to commands by their ids. @type {Map<string, Promise<any>>} */
     this.seen = new Map();
+    /** Answers to commands that were done and could not be stored, by their ids. @type {Map<string, any>} */
+    this.unstored = new Map();
     /** Letters that were posted and not read yet: their text where it is another instance that posted them. @type {Map<string, string | undefined>} */
     this.letters = new Map();
     /** Who waits for the next event. @type {(() => void)[]} */
@@ -89,6 +90,8 @@ class Desk {
     /** When each listener was last seen to read. Some hosts drop one without a word. @type {Map<object, number>} */
     this.listeners = new Map();
     this.closed = false;
+    /** Whether something could not be kept, so that listeners are to be told all. */
+    this.missed = false;
     this.tokens = this.limits.commandsPerMinute;
     this.refilled = this.host.now();
     this.bytes = 0;
@@ -125,6 +128,7 @@ class Desk {
 
   /** @param {any} event */
   hear(event) {
+    this.catchUp();
     const { type, runId } = event;
     const { log, told, agent } = this;
     const at = log.last;
@@ -157,8 +161,26 @@ class Desk {
 
   /** @param {string} type @param {any} value @param {any} [history] */
   append(type, value, history) {
-    this.log.append({ id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) });
+    try {
+      this.log.append({ id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) });
+    } catch (error) {
+      this.missed = true;
+      return console.error("turnwheel: an event could not be kept", error);
+    }
     this.wake();
+  }
+
+  /** In place of what could not be kept listeners are told how the agent stands. */
+  catchUp() {
+    if (!this.missed) return;
+    this.missed = false;
+    const { agent, run, ended } = this;
+    const { messages, pendingApprovals, usage } = agent;
+    const isOn = run.runId !== "" && ended?.runId !== run.runId;
+    // Their list is this one now, and refers to nothing that was told before.
+    this.told = { list: messages, length: messages.length };
+    this.known = { answer: undefined, results: new Map() };
+    this.append("state", { messages, pendingApprovals, usage, openLetters: [...this.letters.keys()], ended, ...(isOn && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
   /** What happened to the history since the last event. What the events tell themselves is not told twice. */
@@ -239,6 +261,7 @@ class Desk {
       sleep: this.host.sleep, keepAliveMs, leave,
       take: async () => {
         isSeen();
+        this.catchUp();
         let text = begun ? "" : begin();
         // It fell behind what is kept.
         if (after < log.first) text = begin();
@@ -330,10 +353,13 @@ class Desk {
     if (known) return json(await known, 202);
     this.throttle();
     const doing = (async () => {
-      const said = COMMANDS[what](this, told);
+      // What was done and could not be stored is only stored when it is asked for again.
+      const said = this.unstored.get(told.id) ?? COMMANDS[what](this, told) ?? {};
+      if (told.id) this.unstored.set(told.id, said);
       await this.options.commit?.(what);
       await this.log.sync?.();
-      return said ?? {};
+      this.unstored.delete(told.id);
+      return said;
     })();
     if (!told.id) return json(await doing, 202);
     seen.set(told.id, doing);

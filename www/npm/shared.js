@@ -6,3 +6,4 @@ export * from "./errors.js";
 export * from "./messages.js";
 export * from "./partial.js";
 export * from "./respond.js";
+export * from "./uuid.js";

@@ -8,4 +8,7 @@ export * from "./index.js";
  * import { Agent, use } from "turnwheel/slim";
  * use(() => fetch("/assets/turnwheel.wasm").then((response) => response.arrayBuffer()));
  */
-export function use(load: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
+export function use(load: () => WasmSource | Promise<WasmSource>): void;
+/** Not every host's types have a name for a compiled module. */
+type WasmSource = ArrayBuffer | ArrayBufferView | (typeof globalThis extends { WebAssembly: { Module: abstract new (...args: any) => infer Module } } ? Module : object);
+export {};

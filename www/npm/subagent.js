@@ -18,11 +18,11 @@ const PARAMETERS = {
  * @param {any} definition
  */
 export function subagent(definition) {
-  const { agent, toPrompt = (/** @type {any} */ args) => args.prompt, ...rest } = definition ?? {};
+  const { agent, parameters = PARAMETERS, toPrompt = (/** @type {any} */ args) => args.prompt, ...rest } = definition ?? {};
   if (typeof agent !== "function") throw misuse(`subagent needs a function \`agent\` that gives a new Agent, got ${kindOf(agent)}`);
   return tool({
-    parameters: PARAMETERS,
     ...rest,
+    parameters,
     /** @param {any} args @param {any} context */
     async execute(args, context) {
       const child = await agent(args, context);

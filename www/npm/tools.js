@@ -2,7 +2,7 @@
 // Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
 
 import { adapted } from "./ai-sdk.js";
-import { didYouMean, kindOf, misuse, textOf } from "./shared.js";
+import { didYouMean, jsonOf, kindOf, misuse } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { Validator } from "./validator.js";
 
@@ -15,7 +15,7 @@ export function tool(definition) {
   return definition;
 }
 
-/** @typedef {{ definition: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared */
+/** `self` is the very object that the host gave. @typedef {{ definition: any, self: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared */
 
 /** What was prepared for a definition. @type {WeakMap<object, Prepared>} */
 const prepared = new WeakMap();
@@ -25,7 +25,7 @@ export function prepare(definition, name) {
   if (typeof definition !== "object" || definition === null) throw misuse(`a tool must be an object, got ${kindOf(definition)}`);
   const known = prepared.get(definition);
   if (known && (name === undefined || known.definition.name === name)) return known;
-  const named = name === undefined ? definition : { ...definition, name };
+  const named = name === undefined ? definition : Object.setPrototypeOf({ ...definition, name }, Object.getPrototypeOf(definition));
   const whole = adapted(named);
   if (typeof whole.name !== "string" || whole.name === "") {
     throw misuse(`a tool needs a \`name\`, got ${kindOf(whole.name)}; those that have none go into a record: { get_weather: … }`);
@@ -35,10 +35,11 @@ export function prepare(definition, name) {
   if (typeof whole.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(whole.execute)}`);
   for (const [key, shape] of Object.entries(TOOL)) checkShape(key, whole[key], shape, `${owner}: `);
   const parameters = whole.parameters ?? { type: "object", properties: {} };
-  const made = { definition: whole, ...prepareSchema(owner, parameters) };
+  const made = { definition: whole, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };
   const { type = "object" } = made.schema;
   if (![type].flat().includes("object")) throw misuse(`the parameters of ${owner} must describe an object, they describe ${[type].flat().join(" or ")}`);
-  prepared.set(definition, made);
+  // Also for who takes it from `agent.tools` and gives it back.
+  prepared.set(definition, made).set(whole, made);
   return made;
 }
 
@@ -80,7 +81,7 @@ function fromStandard(owner, schema) {
     schema: shown,
     check(/** @type {any} */ args) {
       const answer = standard.validate(args);
-      return answer instanceof Promise ? answer.then(judge) : judge(answer);
+      return typeof answer.then === "function" ? Promise.resolve(answer).then(judge) : judge(answer);
     },
   };
 }
@@ -156,13 +157,7 @@ function fromJsonSchema(owner, given) {
   if (schema.required !== undefined && !Array.isArray(schema.required)) {
     throw misuse(`${where} are no JSON Schema: \`required\` must be an array, got ${kindOf(schema.required)}`);
   }
-  let text;
-  try {
-    text = JSON.stringify(schema);
-  } catch (error) {
-    throw misuse(`${where} are no JSON: ${textOf(error)}`, error);
-  }
-  const own = JSON.parse(text);
+  const own = JSON.parse(jsonOf(`${where} are`, schema));
   const isFine = quickCheck(own);
   /** @type {Validator | undefined} */
   let validator;
@@ -184,7 +179,7 @@ function fromJsonSchema(owner, given) {
 export function toTools(tools, namesMayRepeat) {
   if (tools === undefined || tools === null) return [];
   if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);
-  const list = Array.isArray(tools) ? tools.map((t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
+  const list = Symbol.iterator in tools ? Array.from(/** @type {any} */ (tools), (t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
   const names = new Set();
   for (const { definition } of list) {
     if (names.has(definition.name) && !namesMayRepeat) throw misuse(`two tools are named \`${definition.name}\`; names must be unique`);

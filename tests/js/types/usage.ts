@@ -106,6 +106,14 @@ const research = subagent({ name: "research", description: "", agent: () => new 
 const literalDeep = subagent({ name: "deep", description: "", parameters: { type: "object", properties: { topic: { type: "string" } }, required: ["topic"] }, agent: ({ topic }) => new Agent({ model: models[0]!, systemPrompt: topic }), toPrompt: ({ topic }) => topic });
 is<ToolDefinition<{ topic: string }>>(literalDeep);
 const deep = subagent({ name: "deep", description: "", parameters: z.object({ topic: z.string() }), agent: async ({ topic }, { signal }) => new Agent({ model: models[0]!, systemPrompt: `${topic} ${signal.aborted}` }), toPrompt: ({ topic }) => topic });
+tool({ name: "quit", description: "", parameters: {}, execute: () => CANCELLED });
+tool({ name: "quit", description: "", parameters: {}, execute: async () => CANCELLED });
+tool({ name: "quit", description: "", parameters: zodCity, execute: async ({ city }) => (city ? city : CANCELLED) });
+is<ToolDefinition>({ name: "quit", description: "", parameters: {}, execute: async () => CANCELLED });
+// @ts-expect-error another symbol is no output
+tool({ name: "bad", description: "", parameters: {}, execute: () => Symbol("quit") });
+// @ts-expect-error nor is one that is promised
+tool({ name: "bad", description: "", parameters: {}, execute: async () => Symbol("quit") });
 // @ts-expect-error a Map is no output
 tool({ name: "bad", description: "", parameters: {}, execute: () => new Map() });
 // @ts-expect-error a tool needs to do something
@@ -169,6 +177,10 @@ const config: AgentLoopConfig = {
   host: { now: () => 0, sleep: async (ms, signal) => void [ms, signal], random: () => 0.5, id: () => "id" },
 };
 const options: AgentOptions = { ...config, systemPrompt: "Be brief.", messages: [] };
+export const going = (before: Agent) => [
+  new Agent({ ...config, messages: before.messages }), agentLoopContinue(before.messages, config),
+  new Agent({ ...config, transformContext: (messages, overflow) => (overflow ? messages.slice(-3) : messages), compaction: { engine: async (messages) => ({ messages }) } }),
+];
 // @ts-expect-error a model is needed
 new Agent({});
 // @ts-expect-error an option is misspelt
