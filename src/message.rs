@@ -7,7 +7,6 @@ use crate::error::ErrorInfo;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json, truth};
 use crate::list::read_all;
 use crate::price::{Cost, read_cost, write_cost};
-use crate::text;
 
 /// Tokens. `input` leaves out what was read from or written to a cache; `output` includes reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
