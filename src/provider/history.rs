@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::message::LlmMessage;
+use crate::message::{AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock};
+use crate::text::Put;
 
 /// One standing text of all encoded messages. A request keeps what it has in common with the one before, cuts the
 /// rest off and appends what is new.
@@ -23,7 +24,8 @@ struct Entry {
     carried: Carried,
 }
 
-/// What a wire carries from one message to the next. It is kept for each message, so that the text can be cut anywhere.
+/// What a wire carries from one message to the next. It is kept for each message, so that the text can be cut anywhere:
+/// what grows with a batch of calls is shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
     /// What the last message began may be continued by the next one: a list of results, of blocks.
@@ -31,11 +33,38 @@ pub(super) struct Carried {
     /// The open list has a block.
     pub(super) has_block: bool,
     /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma before it.
-    pub(super) pictures: String,
-    /// Calls of the last answer that the provider knows in its own way, and its ids of them where it has any.
-    pub(super) calls: Vec<(String, String)>,
+    pub(super) pictures: Vec<Rc<str>>,
+    /// The last answer, where what the provider noted of its calls matters for their results.
+    pub(super) answer: Option<Rc<AssistantMessage>>,
+    /// The block behind the call of the last result.
+    pub(super) next: usize,
     /// Where the last blocks of the last two user messages end, before their closing brace: places for a mark.
     pub(super) marks: [Option<usize>; 2],
+}
+
+impl Carried {
+    /// The pictures that have waited, as one text.
+    #[inline(never)]
+    pub(super) fn take_pictures(&mut self) -> String {
+        let mut all = String::new();
+        std::mem::take(&mut self.pictures).iter().for_each(|parts| all.put(parts));
+        all
+    }
+
+    /// The call of the last answer that a result belongs to. Results come as their calls did, so it is looked for
+    /// from the one before on.
+    #[inline(never)]
+    pub(super) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
+        let blocks = &self.answer.as_ref()?.content;
+        let (before, behind) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
+        let found = behind.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
+            ContentBlock::ToolCall(call) if call.call_id == call_id => Some((steps, call)),
+            _ => None,
+        });
+        let (steps, call) = found?;
+        self.next = (self.next + steps + 1) % blocks.len();
+        Some(call)
+    }
 }
 
 impl History {
@@ -87,6 +116,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::{FromJson, RawJson, Value};
     use crate::message::{AgentMessage, text_of};
 
     fn user(text: &str) -> LlmMessage {
@@ -102,8 +132,8 @@ mod tests {
         history.update(&model.into(), messages, &mut |message, carried, out| {
             let LlmMessage::User(message) = message else { return };
             let text = text_of(&message.content);
-            out.push_str(&format!("{text}<{} ", carried.pictures));
-            carried.pictures = text;
+            out.push_str(&format!("{text}<{} ", carried.pictures.concat()));
+            carried.pictures = vec![text.into()];
         })
     }
 
@@ -116,9 +146,9 @@ mod tests {
         assert_eq!(history.text(), "a< b<a c<b ");
         assert_eq!(update(&mut history, &[a.clone(), b.clone(), c.clone()]), 0);
         assert_eq!(update(&mut history, &[a.clone(), c.clone()]), 1);
-        assert_eq!((history.text(), history.carried().pictures.as_str()), ("a< c<a ", "c"));
+        assert_eq!((history.text(), history.carried().pictures.concat().as_str()), ("a< c<a ", "c"));
         assert_eq!(update(&mut history, std::slice::from_ref(&a)), 0);
-        assert_eq!((history.text(), history.carried().pictures.as_str()), ("a< ", "a"));
+        assert_eq!((history.text(), history.carried().pictures.concat().as_str()), ("a< ", "a"));
     }
 
     #[test]
@@ -127,6 +157,40 @@ mod tests {
         update(&mut history, &[user("a")]);
         assert_eq!(update(&mut history, &[user("a")]), 1);
     }
+    #[test]
+    fn pictures_that_wait_are_there_once_however_many_results_wait_with_them() {
+        let mut history = History::default();
+        let messages = [user("a"), user("b"), user("c")];
+        history.update(&"m".into(), &messages, &mut |_, carried, _| carried.pictures.push("picture".into()));
+        let [first, .., last] = history.entries.as_slice() else { panic!("there are three") };
+        assert_eq!(last.carried.pictures.len(), 3);
+        assert!(Rc::ptr_eq(&first.carried.pictures[0], &last.carried.pictures[0]));
+    }
+
+    #[test]
+    fn a_result_finds_its_call_in_whatever_order() {
+        let call = |id: &str| {
+            ContentBlock::ToolCall(ToolCallBlock {
+                call_id: id.to_owned(),
+                tool_name: String::new(),
+                arguments: RawJson::empty_object(),
+                metadata: None,
+            })
+        };
+        let answer = |content| {
+            let json = Value::parse(r#"{"role":"assistant","content":[]}"#).unwrap();
+            Some(Rc::new(AssistantMessage { content, ..AssistantMessage::from_json(&json).unwrap() }))
+        };
+        let blocks = vec![ContentBlock::text("now"), call("a"), call("b"), call("c")];
+        let mut carried = Carried { answer: answer(blocks), ..Carried::default() };
+        for id in ["a", "b", "c", "c", "a", "c", "b", "a"] {
+            assert_eq!(carried.call(id).map(|call| call.call_id.as_str()), Some(id));
+            assert!(carried.call("d").is_none());
+        }
+        carried.answer = answer(Vec::new());
+        assert!(carried.call("a").is_none());
+    }
+
     #[test]
     fn for_another_model_everything_is_encoded_anew() {
         let (a, b) = (user("a"), user("b"));

@@ -1,6 +1,8 @@
 //! Messages as this wire writes them: contents with parts. What is signed goes back on the very part, to the model
 //! that signed it.
 
+use std::rc::Rc;
+
 use crate::json::{RawJson, fill, listed};
 use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
@@ -18,8 +20,7 @@ pub(super) struct Scribe<'a> {
 }
 
 // In `Carried`, `is_open` says that the last message is a tool result, and the content with all results of the turn is
-// still open; `pictures` are those of the results, for models that take none inside; `calls` are the calls of the last
-// answer that have ids of the provider, and those.
+// still open; `pictures` are those of the results, for models that take none inside.
 
 /// What the provider takes in place of a signature that was never made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -35,7 +36,7 @@ pub(super) fn write_all(mut carried: Carried, contents: &str, out: &mut String) 
 fn close(carried: &mut Carried, out: &mut String) {
     if carried.is_open {
         carried.is_open = false;
-        out.put(&std::mem::take(&mut carried.pictures));
+        out.put(&carried.take_pictures());
         out.put("]}");
     }
 }
@@ -56,9 +57,10 @@ impl Scribe<'_> {
         }
     }
 
-    fn write_model(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        carried.calls.clear();
-        let is_same_model = message.provider == self.provider && message.model == self.model;
+    fn write_model(&self, message: &Rc<AssistantMessage>, carried: &mut Carried, out: &mut String) {
+        let is_own = message.provider == self.provider;
+        carried.answer = if is_own { Some(message.clone()) } else { None };
+        let is_same_model = is_own && message.model == self.model;
         let mut parts = String::new();
         let mut is_first_call = true;
         for block in &message.content {
@@ -77,14 +79,11 @@ impl Scribe<'_> {
                     write_text(&block.thinking, block.signature.as_deref(), true, &mut parts);
                 }
                 ContentBlock::ToolCall(call) => {
-                    let metadata = call.metadata.as_ref().filter(|_| message.provider == self.provider);
+                    let metadata = call.metadata.as_ref().filter(|_| is_own);
                     let metadata = metadata.map(RawJson::to_value).unwrap_or_default();
                     let word = |key: &str| metadata.text_at(key);
                     let signature = word("thoughtSignature").filter(|_| is_same_model);
                     let sentinel = if is_first_call && self.is_third { Some(NO_SIGNATURE) } else { None };
-                    if let Some(id) = word("id") {
-                        carried.calls.push((call.call_id.clone(), id.to_owned()));
-                    }
                     write_call(call, word("id"), signature.or(sentinel), &mut parts);
                     is_first_call = false;
                 }
@@ -101,7 +100,8 @@ impl Scribe<'_> {
         out.put(if carried.is_open { "," } else { ",{\"role\":\"user\",\"parts\":[" });
         carried.is_open = true;
         out.put("{\"functionResponse\":{");
-        if let Some((_, id)) = carried.calls.iter().find(|(call_id, _)| *call_id == message.call_id) {
+        let metadata = carried.call(&message.call_id).and_then(|call| call.metadata.as_ref());
+        if let Some(id) = metadata.map(RawJson::to_value).unwrap_or_default().text_at("id") {
             fill("\"id\":\"$\",", &[id], out);
         }
         let name = fitting_id(&message.tool_name, 64, is_usual);
@@ -117,8 +117,10 @@ impl Scribe<'_> {
         out.put("}}");
         if !self.is_third && !parts.is_empty() {
             let words = ["Image from the result of `", &message.tool_name, "`:"].concat();
-            write_text(&words, None, false, &mut carried.pictures);
-            carried.pictures.put(&parts);
+            let mut later = String::new();
+            write_text(&words, None, false, &mut later);
+            later.put(&parts);
+            carried.pictures.push(later.into());
         }
     }
 }

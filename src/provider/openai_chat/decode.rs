@@ -26,6 +26,8 @@ struct Answer {
     progress: Progress,
     keeps_details: bool,
     calls: Vec<Call>,
+    /// The highest index of a call: what lies above it need not be looked for.
+    top: Option<u64>,
     /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts.
     details: Vec<Option<Map>>,
     /// The last chunk had a usage and nothing that belongs to a block: servers that send no finish reason end so.
@@ -253,6 +255,7 @@ impl Answer {
                 if !self.progress.count(out) {
                     return;
                 }
+                self.top = self.top.max(piece.index);
                 self.calls.push(Call::new(&piece));
                 self.calls.len() - 1
             }
@@ -271,6 +274,7 @@ impl Answer {
     fn place_of(&self, piece: &CallPiece<'_>, position: usize, count: usize) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let at = match piece.index {
+            Some(index) if Some(index) > self.top => return None,
             Some(index) => self.calls.iter().rposition(|call| call.index == Some(index))?,
             None if !piece.id.is_empty() => {
                 let known = self.calls.iter().rposition(|call| call.id == piece.id);

@@ -73,19 +73,17 @@ impl Scribe<'_> {
     }
 
     fn write_user(&self, message: &UserMessage, carried: &mut Carried, out: &mut String) {
-        let Carried { pictures, is_open, .. } = std::mem::take(carried);
-        if message.content.is_empty() && pictures.is_empty() {
-            carried.is_open = is_open;
+        if message.content.is_empty() && carried.pictures.is_empty() {
             return;
         }
-        self.separate(is_open, out);
+        let mut parts = carried.take_pictures();
+        self.separate(std::mem::take(&mut carried.is_open), out);
         match message.content.as_slice() {
             // Servers of text models know no lists.
-            [ContentBlock::Text(block)] if pictures.is_empty() => {
+            [ContentBlock::Text(block)] if parts.is_empty() => {
                 fill(r#",{"role":"user","content":"$"}"#, &[&block.text], out);
             }
             blocks => {
-                let mut parts = pictures;
                 for block in blocks {
                     parts.put(",");
                     write_part(block, &mut parts);
@@ -161,12 +159,13 @@ impl Scribe<'_> {
         // Kept for the user message behind the results.
         if !pictures.is_empty() {
             let words = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
-            carried.pictures.put(",");
-            write_text_part(&words.concat(), &mut carried.pictures);
-        }
-        for picture in pictures {
-            carried.pictures.put(",");
-            write_image_part(picture, &mut carried.pictures);
+            let mut parts = String::from(",");
+            write_text_part(&words.concat(), &mut parts);
+            for picture in pictures {
+                parts.put(",");
+                write_image_part(picture, &mut parts);
+            }
+            carried.pictures.push(parts.into());
         }
     }
 
@@ -174,8 +173,8 @@ impl Scribe<'_> {
         if carried.pictures.is_empty() {
             return;
         }
-        let Carried { pictures, is_open, .. } = std::mem::take(carried);
-        self.separate(is_open, out);
+        let pictures = carried.take_pictures();
+        self.separate(std::mem::take(&mut carried.is_open), out);
         fill(USER, &[listed(&pictures)], out);
     }
 

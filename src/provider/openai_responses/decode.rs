@@ -291,10 +291,13 @@ impl Answer {
             return;
         };
         let kind = ItemKind::of(value.text_at("type").unwrap_or_default());
-        // llama.cpp numbers nothing and ends all items when the answer does, in the order in which they began.
-        let is_it =
-            |item: &Item| item.kind == kind && !item.is_done && (index.is_none() || item.index == index);
-        let Some(at) = self.items.iter().position(is_it).or_else(|| self.add(index, &value, out)) else {
+        let is_it = |item: &Item| item.kind == kind && !item.is_done;
+        let known = match index {
+            // llama.cpp numbers nothing and ends all items when the answer does, in the order in which they began.
+            None => self.items.iter().position(is_it),
+            Some(_) => self.find(index).filter(|at| self.items.get(*at).is_some_and(is_it)),
+        };
+        let Some(at) = known.or_else(|| self.add(index, &value, out)) else {
             return;
         };
         if let Some(item) = self.items.get_mut(at) {

@@ -2,8 +2,9 @@
 //! back encrypted, to the model that thought it, in front of what came of it.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
-use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
+use crate::json::{ToJson, Value, fill, listed, write_str};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
     ToolResultMessage, UserMessage,
@@ -32,9 +33,9 @@ impl Scribe<'_> {
         }
     }
 
-    fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        carried.calls.clear();
+    fn write_assistant(&self, message: &Rc<AssistantMessage>, carried: &mut Carried, out: &mut String) {
         let is_own = message.provider == self.provider;
+        carried.answer = if is_own { Some(message.clone()) } else { None };
         let is_same_model = is_own && message.model == self.model && !message.is_cut();
         // Thinking that nothing came of is refused: it waits for what follows it.
         let mut waiting = String::new();
@@ -49,12 +50,7 @@ impl Scribe<'_> {
                 }
                 ContentBlock::ToolCall(call) => {
                     out.put(&std::mem::take(&mut waiting));
-                    let metadata = call.metadata.as_ref().filter(|_| is_own).map(RawJson::to_value);
-                    let is_custom = metadata.is_some_and(|metadata| metadata.get("custom").is_some());
-                    if is_custom {
-                        carried.calls.push((call.call_id.clone(), String::new()));
-                    }
-                    write_call(call, is_custom, out);
+                    write_call(call, is_own && is_custom(call), out);
                 }
                 ContentBlock::Raw(data) if is_same_model => {
                     out.put(&std::mem::take(&mut waiting));
@@ -147,9 +143,14 @@ fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
     fill(template, &[&wire_id(&call.call_id), &name, input], out);
 }
 
-fn write_result(message: &ToolResultMessage, carried: &Carried, out: &mut String) {
+/// Whether the provider knows a call as one whose input is a plain text.
+fn is_custom(call: &ToolCallBlock) -> bool {
+    call.metadata.as_ref().is_some_and(|metadata| metadata.to_value().get("custom").is_some())
+}
+
+fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
     let (text, pictures) = told_result(message);
-    let is_custom = carried.calls.iter().any(|(call_id, _)| *call_id == message.call_id);
+    let is_custom = carried.call(&message.call_id).is_some_and(is_custom);
     let mut output = String::new();
     if pictures.is_empty() {
         write_str(&text, &mut output);

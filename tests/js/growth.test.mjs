@@ -1,0 +1,139 @@
+// @ts-check
+// What a turn, a call or a piece costs in the engine may not grow with their number. Time is no test of that; binaryen can make a module
+// say each function that it enters and each round of each loop, and their number is the same in every run.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import { Agent, anthropic, gemini, openaiCompatible, openaiResponses, use } from "../../pkg/slim.js";
+
+const root = new URL("../../", import.meta.url);
+const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
+
+let marks = 0;
+
+before(() => {
+  const folder = mkdtempSync(join(tmpdir(), "growth-"));
+  const out = join(folder, "counting.wasm");
+  const tool = new URL("node_modules/binaryen/bin/wasm-opt", root).pathname;
+  execFileSync(process.execPath, [tool, new URL("pkg/turnwheel.wasm", root).pathname, ...FEATURES.map((name) => `--enable-${name}`), "--log-execution", "-o", out]);
+  const bytes = readFileSync(out);
+  rmSync(folder, { recursive: true });
+  const { Instance } = WebAssembly;
+  WebAssembly.Instance = /** @type {any} */ (function (/** @type {WebAssembly.Module} */ module, /** @type {any} */ imports) {
+    for (const names of Object.values(imports)) names.log_execution = () => void marks++;
+    return new Instance(module, imports);
+  });
+  use(() => bytes);
+});
+
+const encoder = new TextEncoder();
+
+/** A model that gives each of these answers in turn, event by event. @param {any[][]} answers @param {boolean} named whether each event says its type ahead */
+const server = (answers, named) => {
+  let at = 0;
+  return async () => {
+    const events = answers[at++] ?? [];
+    const text = events.map((event) => `${named ? `event: ${event.type}\n` : ""}data: ${JSON.stringify(event)}\n\n`).join("");
+    return new Response(encoder.encode(text), { headers: { "content-type": "text/event-stream" } });
+  };
+};
+
+const options = (/** @type {any} */ fetch) => ({ baseUrl: "http://localhost/v1", apiKey: "k", fetch });
+
+/** An answer that calls `add` with these ids, and one that only speaks, as each wire has them. @type {Record<string, { model(fetch: any): any, named: boolean, calls(ids: string[]): any[], words: any[] }>} */
+const WIRES = {
+  chat: {
+    model: (fetch) => openaiCompatible("m", options(fetch)), named: false,
+    calls: (ids) => [...ids.map((id, index) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index, id, function: { name: "add", arguments: '{"n":1}' } }] } }] })), { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] }],
+    words: [{ choices: [{ index: 0, delta: { content: "done" }, finish_reason: "stop" }] }],
+  },
+  responses: {
+    model: (fetch) => openaiResponses("m", options(fetch)), named: true,
+    calls: (ids) => [
+      ...ids.flatMap((id, output_index) => {
+        const item = { type: "function_call", id: `fc_${id}`, call_id: id, name: "add" };
+        return [
+          { type: "response.output_item.added", output_index, item: { ...item, arguments: "" } },
+          { type: "response.function_call_arguments.delta", output_index, delta: '{"n":1}' },
+          { type: "response.output_item.done", output_index, item: { ...item, arguments: '{"n":1}' } },
+        ];
+      }),
+      { type: "response.completed", response: { status: "completed" } },
+    ],
+    words: [{ type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "done" }, { type: "response.completed", response: { status: "completed" } }],
+  },
+  anthropic: {
+    model: (fetch) => anthropic("claude-x", options(fetch)), named: true,
+    calls: (ids) => [
+      { type: "message_start", message: { usage: {} } },
+      ...ids.flatMap((id, index) => [
+        { type: "content_block_start", index, content_block: { type: "tool_use", id, name: "add", input: {} } },
+        { type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json: '{"n":1}' } },
+        { type: "content_block_stop", index },
+      ]),
+      { type: "message_delta", delta: { stop_reason: "tool_use" } }, { type: "message_stop" },
+    ],
+    words: [
+      { type: "message_start", message: { usage: {} } }, { type: "content_block_start", index: 0, content_block: { type: "text", text: "done" } },
+      { type: "content_block_stop", index: 0 }, { type: "message_delta", delta: { stop_reason: "end_turn" } }, { type: "message_stop" },
+    ],
+  },
+  gemini: {
+    model: (fetch) => gemini("m", options(fetch)), named: false,
+    calls: (ids) => [...ids.map((id) => ({ candidates: [{ content: { parts: [{ functionCall: { id, name: "add", args: { n: 1 } } }] } }] })), { candidates: [{ finishReason: "STOP" }] }],
+    words: [{ candidates: [{ content: { parts: [{ text: "done" }] }, finishReason: "STOP" }] }],
+  },
+};
+
+const add = { name: "add", description: "adds", parameters: { type: "object", properties: { n: { type: "number" } }, required: ["n"] }, execute: () => "added" };
+const upTo = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i);
+
+/** The marks of one run. @param {any} wire @param {any[][]} answers @param {number} calls that it makes */
+async function cost(wire, answers, calls) {
+  const agent = new Agent({ model: wire.model(server(answers, wire.named)), tools: [add], maxTurns: answers.length });
+  marks = 0;
+  const result = await agent.prompt("Go").result;
+  const spent = marks;
+  assert.equal(result.stopReason, "completed", result.error?.message);
+  assert.equal(result.messages.filter((message) => message.role === "tool_result" && !message.isError).length, calls);
+  agent[Symbol.dispose]();
+  return spent;
+}
+
+/** What one more of something costs: the first hundred are left out, with all that is paid once. @param {(count: number) => Promise<number>} spent */
+async function growth(spent) {
+  const [some, more, most] = [await spent(100), await spent(200), await spent(800)];
+  return { early: (more - some) / 100, late: (most - more) / 600 };
+}
+
+for (const [name, wire] of Object.entries(WIRES)) {
+  test(`${name}: a turn costs the same however long the history is`, async () => {
+    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count);
+    const { early, late } = await growth(turns);
+    // But for one look at each message: whether it is the one that was encoded. In the mean it is turn 150 against turn 500, with two messages each.
+    const looks = 2 * (500 - 150);
+    assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
+  });
+
+  test(`${name}: a call costs the same however many there are at once`, async () => {
+    const calls = (/** @type {number} */ count) => cost(wire, [wire.calls(upTo(count).map((call) => `call_${call}`)), wire.words], count);
+    const { early, late } = await growth(calls);
+    // A sorted list of what runs makes a logarithm.
+    assert.ok(late < early * 1.02, `${early.toFixed()} marks for a call after 100, ${late.toFixed()} after 200`);
+  });
+}
+
+test("a piece of text and one of arguments cost the same however many there are", async () => {
+  const delta = (/** @type {any} */ delta) => ({ choices: [{ index: 0, delta }] });
+  const text = (/** @type {number} */ count) => cost(WIRES.chat, [[...upTo(count).map((n) => delta({ content: `word ${n % 10}, ` })), ...WIRES.chat.words]], 0);
+  const part = (/** @type {string} */ json) => delta({ tool_calls: [{ index: 0, function: { arguments: json } }] });
+  const pieces = (/** @type {number} */ count) => cost(WIRES.chat, [[delta({ tool_calls: [{ index: 0, id: "c", function: { name: "add", arguments: '{"n":1' } }] }), ...upTo(count).map((n) => part(`,"k${n % 10}":[1,2]`)), part("}"), ...WIRES.chat.calls([])], WIRES.chat.words], 1);
+  for (const spent of [text, pieces]) {
+    const { early, late } = await growth(spent);
+    assert.ok(late < early * 1.02, `${early.toFixed()} marks for a piece after 100, ${late.toFixed()} after 200`);
+  }
+});
