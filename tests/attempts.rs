@@ -177,6 +177,25 @@ fn the_watchdog_sees_a_pause_between_two_chunks() {
 }
 
 #[test]
+fn who_spoke_early_may_not_be_silent_for_as_long_as_one_who_has_not_spoken() {
+    let clock = Clock::default();
+    let stuck = model("m", |_, _| stream::iter([E::Start]).chain(stream::pending()).boxed_local());
+    for (model, silence) in [(stuck, 500), (model("m", |_, _| stream::pending().boxed_local()), 60_000)] {
+        let clock = clock.clone();
+        let before = clock.elapsed();
+        let mut config = config(&clock, model, Vec::new());
+        config.rules.timeouts =
+            Timeouts { first_chunk: Some(60_000), chunk: Some(500), ..Timeouts::default() };
+        config.rules.retry = Rc::new(RetryConfig { max_attempts: 1, ..RetryConfig::default() });
+        let mut stage = Stage::new(clock, config);
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.clock.elapsed() - before, silence);
+        let end = format!("run ends error: the model was silent for {silence} ms");
+        assert_eq!(stage.lines().last(), Some(&end));
+    }
+}
+
+#[test]
 fn many_signs_of_life_cost_one_timer() {
     let clock = Clock::default();
     let mut config = config(&clock, dripping(&clock, 1, |_| E::Ping, 50), Vec::new());

@@ -233,7 +233,9 @@ impl Step<'_> {
             turn_index: self.s.turn_index,
             request: ask.request.clone(),
         });
-        let watch = self.rules.timeouts.first_chunk.or(self.rules.timeouts.chunk);
+        let limits = &self.rules.timeouts;
+        // Whoever speaks early must not be silent for as long as one who has not spoken yet.
+        let watch = limits.first_chunk.into_iter().chain(limits.chunk).min();
         let watchdog = watch.map(|ms| self.start(Effect::Sleep { ms }));
         ask.step = AskStep::Streaming(Streaming {
             effect,
