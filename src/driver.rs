@@ -220,6 +220,8 @@ pub struct AgentStream {
     context: AgentRunContext,
     state: LoopState,
     /// The configuration of this turn.
+    /// Wakes the run when it is cancelled.
+    _watcher: Rc<dyn Fn()>,
     config: Rc<AgentLoopConfig>,
     /// How the run begins, until it is polled.
     begin: Option<Input>,
@@ -280,8 +282,12 @@ impl AgentStream {
         let mut stream = AgentStream {
             line,
             context,
+        let inbox = line.inbox.clone();
+        let watcher: Rc<dyn Fn()> = Rc::new(move || inbox.wake());
+        line.cancel.watch(&watcher);
             state,
             config,
+            _watcher: watcher,
             begin: Some(begin),
             outputs: VecDeque::new(),
             cancels: 0,
@@ -574,7 +580,6 @@ impl AgentStream {
             return Poll::Ready(true);
         }
         self.round_over = true;
-        let _ = self.line.cancel.poll_cancelled(cx);
         if self.hear() {
             return Poll::Ready(true);
         }
