@@ -957,10 +957,15 @@ impl Drop for AgentStream {
         if self.result.is_some() {
             return;
         }
-        if self.begin.is_some() {
-            // It never began: there is nothing to tell.
-            self.hand_over();
-            return (self.line.ended)();
+        match self.begin.take() {
+            None => {}
+            // It began before its checkpoint.
+            Some(begin @ Input::Resume) => self.begin(begin),
+            Some(_) => {
+                // It never began: there is nothing to tell.
+                self.hand_over();
+                return (self.line.ended)();
+            }
         }
         // The second time only the error hooks can be left; nobody waits for them.
         for _ in 0..2 {
