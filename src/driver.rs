@@ -22,8 +22,8 @@ use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::list::ListWriter;
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, tell_first,
-    unsaid,
+    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, is_something,
+    tell_first, unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::policy::Transform;
@@ -106,7 +106,10 @@ impl Inbox {
 
     pub(crate) fn has_messages(&self) -> bool {
         let mail = self.0.mail.borrow();
-        mail.iter().any(|command| matches!(command, AgentCommand::Steer(_) | AgentCommand::FollowUp(_)))
+        mail.iter().any(|command| match command {
+            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => is_something(&letter.message),
+            _ => false,
+        })
     }
 
     fn wake_by(&self, waker: &Waker) {
@@ -217,11 +220,11 @@ pub fn agent_loop_continue(
 /// A run: a stream of its events. It runs while it is polled; dropping it stops the run, and the history stays whole.
 pub struct AgentStream {
     line: Line,
+    /// Wakes the run when it is cancelled.
+    _watcher: Rc<dyn Fn()>,
     context: AgentRunContext,
     state: LoopState,
     /// The configuration of this turn.
-    /// Wakes the run when it is cancelled.
-    _watcher: Rc<dyn Fn()>,
     config: Rc<AgentLoopConfig>,
     /// How the run begins, until it is polled.
     begin: Option<Input>,
@@ -279,15 +282,15 @@ impl AgentStream {
 
     pub(crate) fn new(line: Line, state: LoopState, begin: Input, context: AgentRunContext) -> Self {
         let config = line.config.borrow().clone();
-        let mut stream = AgentStream {
-            line,
-            context,
         let inbox = line.inbox.clone();
         let watcher: Rc<dyn Fn()> = Rc::new(move || inbox.wake());
         line.cancel.watch(&watcher);
+        let mut stream = AgentStream {
+            line,
+            _watcher: watcher,
+            context,
             state,
             config,
-            _watcher: watcher,
             begin: Some(begin),
             outputs: VecDeque::new(),
             cancels: 0,

@@ -390,6 +390,8 @@ fn continue_is_refused_where_there_is_nothing_to_answer() {
     stage.prompt("hi").finish();
     let tail = "cannot continue when the last message is an assistant message";
     assert_eq!(refused(&stage).as_deref(), Some(tail));
+    drop(stage.agent.steer(" ".into()));
+    assert_eq!(refused(&stage).as_deref(), Some(tail), "an empty text is no message");
     drop(stage.agent.follow_up("and then".into()));
     drop(stage.agent.steer("first this".into()));
     stage.resume().finish().check();

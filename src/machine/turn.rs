@@ -725,7 +725,7 @@ fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
 }
 
 /// Empty texts are no messages.
-fn is_something(message: &AgentMessage) -> bool {
+pub(crate) fn is_something(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();
     content.iter().any(|block| !matches!(block, ContentBlock::Text(text) if text.text.trim().is_empty()))
