@@ -365,6 +365,24 @@ fn a_tool_that_takes_too_long_is_an_error_result_and_is_dropped() {
             "c: s is done"
         ]
     );
+#[test]
+fn ids_of_calls_that_a_prompt_shows_are_taken_too() {
+    let again = || calls(&[("t1", "asks", "{}")]);
+    let mut stage = stage(vec![again(), text("done"), again()], vec![asking("asks")], |_| {});
+    stage.agent.resolve_tool("t1", ToolDecision::Accept);
+    stage.prompt("an example").finish().check();
+    let mut example = stage.agent.messages();
+    example.push(AgentMessage::user("now you"));
+    stage.agent.reset();
+    let run = stage.agent.prompt(example, rig::host::context(), stage.cancel.clone());
+    stage.stream = Some(run.unwrap());
+    stage.settle();
+    assert_eq!(stage.agent.pending_approvals()[0].call_id, "t1#2");
+    stage.agent.resolve_tool("t1#2", ToolDecision::Accept);
+    stage.finish();
+    assert_eq!(stage.history()[5..], ["assistant: [t1#2]", "t1#2: ran with {}", "assistant: done"]);
+}
+
     assert_eq!((stage.clock.elapsed(), stage.clock.alarms()), (60, 0));
 }
 

@@ -362,6 +362,8 @@ impl History {
     }
 
     pub(crate) fn push(&mut self, message: AgentMessage) {
+        // Who prompts may show the model calls of another conversation.
+        self.call_ids.learn(std::slice::from_ref(&message));
         self.messages.push(message);
         self.conversions.push(Conversion::Unasked);
     }
