@@ -227,6 +227,25 @@ fn a_repeated_a_contradicting_and_a_late_decision_are_refused_and_end_nothing() 
 }
 
 #[test]
+fn a_decision_about_a_call_that_is_done_without_anybody_is_refused() {
+    let mut stage = stage(vec![three("asks")], vec![asking("asks")], |config| {
+        config.rules.pre_dispatch = vec![Rc::new(|call: &mut DispatchCall<'_>| {
+            Ok(if call.call_id == "b" {
+                DispatchVerdict::Skip("not b".to_owned())
+            } else {
+                DispatchVerdict::Continue
+            })
+        })];
+    });
+    stage.prompt("go").settle();
+    stage.agent.resolve_tool("b", ToolDecision::Accept);
+    stage.settle();
+    assert_eq!(stage.lines().pop().unwrap(), "refused: tool_call_id b is already resolved");
+    stage.cancel.cancel("enough");
+    stage.finish().check();
+}
+
+#[test]
 fn several_decisions_are_taken_all_or_none() {
     let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
     stage.prompt("go").settle();
@@ -347,6 +366,24 @@ fn ids_are_made_unique_in_the_whole_history_and_every_event_shows_the_same() {
 }
 
 #[test]
+fn ids_of_calls_that_a_prompt_shows_are_taken_too() {
+    let again = || calls(&[("t1", "asks", "{}")]);
+    let mut stage = stage(vec![again(), text("done"), again()], vec![asking("asks")], |_| {});
+    stage.agent.resolve_tool("t1", ToolDecision::Accept);
+    stage.prompt("an example").finish().check();
+    let mut example = stage.agent.messages();
+    example.push(AgentMessage::user("now you"));
+    stage.agent.reset();
+    let run = stage.agent.prompt(example, rig::host::context(), stage.cancel.clone());
+    stage.stream = Some(run.unwrap());
+    stage.settle();
+    assert_eq!(stage.agent.pending_approvals()[0].call_id, "t1#2");
+    stage.agent.resolve_tool("t1#2", ToolDecision::Accept);
+    stage.finish();
+    assert_eq!(stage.history()[5..], ["assistant: [t1#2]", "t1#2: ran with {}", "assistant: done"]);
+}
+
+#[test]
 fn a_tool_that_takes_too_long_is_an_error_result_and_is_dropped() {
     let mut limited = spec("limited");
     limited.timeout_ms = Some(40);
@@ -365,24 +402,6 @@ fn a_tool_that_takes_too_long_is_an_error_result_and_is_dropped() {
             "c: s is done"
         ]
     );
-#[test]
-fn ids_of_calls_that_a_prompt_shows_are_taken_too() {
-    let again = || calls(&[("t1", "asks", "{}")]);
-    let mut stage = stage(vec![again(), text("done"), again()], vec![asking("asks")], |_| {});
-    stage.agent.resolve_tool("t1", ToolDecision::Accept);
-    stage.prompt("an example").finish().check();
-    let mut example = stage.agent.messages();
-    example.push(AgentMessage::user("now you"));
-    stage.agent.reset();
-    let run = stage.agent.prompt(example, rig::host::context(), stage.cancel.clone());
-    stage.stream = Some(run.unwrap());
-    stage.settle();
-    assert_eq!(stage.agent.pending_approvals()[0].call_id, "t1#2");
-    stage.agent.resolve_tool("t1#2", ToolDecision::Accept);
-    stage.finish();
-    assert_eq!(stage.history()[5..], ["assistant: [t1#2]", "t1#2: ran with {}", "assistant: done"]);
-}
-
     assert_eq!((stage.clock.elapsed(), stage.clock.alarms()), (60, 0));
 }
 

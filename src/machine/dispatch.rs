@@ -264,6 +264,12 @@ impl Step<'_> {
 
     /// Whether a call of this run was answered, so that nothing is left to decide about it.
     fn has_result(&self, id: &str) -> bool {
+        if let Phase::Dispatching(batch) = &self.s.phase
+            && batch.places.contains(id)
+            && self.s.table.entry(id).is_none()
+        {
+            return true;
+        }
         let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
         self.s.new_messages.iter().rev().any(is_its)
     }
