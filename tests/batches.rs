@@ -10,7 +10,8 @@ use rig::clock::Clock;
 use rig::host::{
     Answer, Port, Stage, StagedHook, answers, calls, config, deaf, quick, slow, spec, stage, text, tool,
 };
-use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
+use turnwheel::agent::Agent;
+use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalAction, ToolApprovalPolicy, ToolDecision};
 use turnwheel::config::{AgentLoopConfig, Delivery, InFlight, SteeringTime, ToolExecutionPolicy};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;

@@ -613,7 +613,9 @@ pub(super) fn with_arguments(call: &ToolCallBlock, arguments: &RawJson) -> ToolC
 
 /// The text argument named `command`, for rules about shells.
 pub(super) fn command_of(arguments: &RawJson) -> Option<String> {
-    if !contains(arguments.as_str(), "command") {
+    let written = arguments.as_str();
+    // A key may be written with escapes: `"\u0063ommand"`.
+    if !contains(written, "command") && !contains(written, "\\u") {
         return None;
     }
     arguments.to_value().owned_at("command")
