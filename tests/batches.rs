@@ -256,6 +256,11 @@ fn several_decisions_are_taken_all_or_none() {
     stage.settle();
     assert_eq!(stage.lines().pop().unwrap(), "refused: tool_call_id a is already resolved");
     assert_eq!(stage.agent.pending_approvals().len(), 2);
+    let twice = [("b", ToolDecision::Reject { reason: None }), ("b", ToolDecision::Accept)];
+    stage.agent.resolve_tools(twice.map(|(id, decision)| (id.to_owned(), decision)).to_vec());
+    stage.settle();
+    assert_eq!(stage.lines().pop().unwrap(), "refused: invalid approval command for state machine");
+    assert_eq!(stage.agent.pending_approvals().len(), 2);
     stage.cancel.cancel("enough");
     stage.finish().check();
 }
