@@ -266,6 +266,44 @@ fn several_decisions_are_taken_all_or_none() {
 }
 
 #[test]
+fn who_is_restored_with_an_approver_waits_for_no_command() {
+    let mut before = stage(vec![three("asks")], vec![asking("asks")], |_| {});
+    before.prompt("go").settle();
+    before.agent.resolve_tool("b", ToolDecision::Reject { reason: None });
+    before.settle();
+    let checkpoint = before.stream.as_mut().unwrap().checkpoint();
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let heard = asked.clone();
+    let mut config = config(&before.clock, answers(Vec::new()), vec![asking("asks")]);
+    config.set_approver(Rc::new(Port(move |request: ApprovalRequest| {
+        heard.borrow_mut().push(request.call_id);
+        ready(Ok(ToolDecision::Accept))
+    })));
+    before.stream = None;
+    before.agent = Agent::restore(config, &checkpoint).unwrap();
+    before.resume().finish();
+    assert_eq!(*asked.borrow(), ["a", "c"]);
+    assert_eq!(before.result().text, "done");
+}
+
+#[test]
+fn a_command_is_seen_however_its_key_is_written() {
+    for key in ["command", "c\\u006fmmand", "\\u0063\\u006F\\u006d\\u006D\\u0061\\u006E\\u0064"] {
+        let arguments = format!("{{\"{key}\":\"sh -c 'rm -rf .'\"}}");
+        let given = vec![calls(&[("a", "run_command", &arguments)])];
+        let mut stage = stage(given, vec![quick("run_command")], |config| {
+            let approved = ToolApprovalPolicy::Custom {
+                rules: turnwheel::table::Table::new(),
+                default: ToolApprovalAction::Approve,
+            };
+            config.rules.approval = approved.into();
+        });
+        stage.prompt("go").settle();
+        assert_eq!(stage.agent.pending_approvals().len(), 1, "{arguments}");
+    }
+}
+
+#[test]
 fn a_custom_result_stands_in_for_the_tool() {
     let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
     let content = vec![ContentBlock::text("I did it myself")];
