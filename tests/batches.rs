@@ -659,6 +659,35 @@ fn what_a_provider_says_after_the_batch_was_interrupted_another_way_is_not_lost(
 }
 
 #[test]
+fn what_a_provider_says_late_does_not_wait_for_what_it_is_asked_next() {
+    let clock = Clock::default();
+    let given = vec![calls(&[("a", "quick", "{}"), ("b", "deaf", "{}")])];
+    let mut config = config(&clock, answers(given), vec![quick("quick"), deaf("deaf")]);
+    config.rules.steering.when = SteeringTime::Immediate;
+    let (polls, at) = (Cell::new(0), clock.clone());
+    config.set_message_provider(Rc::new(Port(move |_: bool| {
+        polls.set(polls.get() + 1);
+        let (wait, poll) = (at.pause(100), polls.get());
+        async move {
+            match poll {
+                1 => wait.await,
+                2 => pending().await,
+                _ => {}
+            }
+            if poll == 1 { vec![AgentMessage::user("from afar")] } else { Vec::new() }
+        }
+    })));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").until("tool_execution_end");
+    drop(stage.agent.steer("at once".into()));
+    stage.finish().check();
+    assert_eq!(
+        stage.history()[4..],
+        ["user: at once", "assistant: done", "user: from afar", "assistant: done"]
+    );
+}
+
+#[test]
 fn a_tool_that_never_rests_starves_nobody() {
     let restless = tool(spec("t"), |context: ToolContext| {
         std::future::poll_fn(move |cx| {
