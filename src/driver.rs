@@ -375,9 +375,9 @@ impl AgentStream {
             Some(Input::Continue) => out.key("prompts").push_str("null"),
             _ if end_told => {}
             _ => {
-                let now = self.config.ports.timer.now();
+                self.look_at_the_clock();
                 let (unannounced, waiting) = unsaid(&self.outputs);
-                self.state.write_checkpoint(now, &unannounced, out.key("run"));
+                self.state.write_checkpoint(self.now, &unannounced, out.key("run"));
                 let mut untold = ListWriter::new(out.key("untold"));
                 self.untold.iter().for_each(|event| event.write_json(untold.item()));
                 waiting.iter().for_each(|event| event.write_json(untold.item()));

@@ -409,7 +409,9 @@ fn a_clock_that_panics_stands_still() {
         turnwheel::config::AgentLoopConfig::new(answers(vec![text("hi")]), Rc::new(Broken(Cell::new(false))));
     config.rules.timeouts = Timeouts { total: Some(5), chunk: Some(5), ..Timeouts::default() };
     let mut stage = Stage::new(Clock::default(), config);
-    stage.prompt("go").finish().check();
+    stage.prompt("go").until("turn_start");
+    assert!(stage.stream.as_mut().unwrap().checkpoint().own_state().is_some());
+    stage.finish().check();
     assert_eq!(stage.lines().last().unwrap(), "run ends completed");
 }
 
