@@ -386,12 +386,16 @@ impl AgentStream {
         }
     }
 
-    /// Takes the answers of tools that are done: what a tool has done must not be forgotten.
+    /// Takes the answers of tools that are done, and what else came and only waits until the mail that came with it was
+    /// told: what a tool has done and a person has said must not be forgotten.
     fn hear_finished(&mut self) {
         if self.begin.is_none() && !self.state.is_ended() {
             self.hear_tools();
             self.tasks.begin_round();
             self.hear_tools();
+            if let Some((id, polled)) = self.held.take_if(|held| matches!(held.1, Polled::Last(_))) {
+                self.take_polled(id, polled);
+            }
         }
     }
 

@@ -308,6 +308,34 @@ fn a_custom_result_stands_in_for_the_tool() {
     let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
     let content = vec![ContentBlock::text("I did it myself")];
     stage.agent.resolve_tool("a", ToolDecision::Result { content, is_error: false });
+#[test]
+fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
+    let given = vec![calls(&[("a", "quick", "{}")]), calls(&[("b", "asks", "{}")])];
+    let asked = Rc::new(Cell::new(0));
+    let tools = || vec![quick("quick"), asking("asks")];
+    let mut stage = stage(given, tools(), |_| {});
+    let (agent, asks) = (stage.agent.clone(), asked.clone());
+    let approver = Rc::new(Port(move |_: ApprovalRequest| {
+        asks.set(asks.get() + 1);
+        let agent = agent.clone();
+        async move {
+            // It is done already: that is told before the decision counts.
+            agent.resolve_tool("a", ToolDecision::Accept);
+            Ok(ToolDecision::Accept)
+        }
+    }));
+    stage.agent.configure(|config| config.set_approver(approver.clone()));
+    stage.prompt("go").until("command_refused");
+    let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+    let mut config = config(&stage.clock, answers(Vec::new()), tools());
+    config.set_approver(approver);
+    stage.finish().check();
+    stage.agent = Agent::restore(config, &checkpoint).unwrap();
+    stage.resume().finish();
+    assert_eq!(stage.result().text, "done");
+    assert_eq!(asked.get(), 1);
+}
+
     stage.prompt("go").finish().check();
     assert_eq!(batch(&stage), ["a asked about", "a approved by command", "a: I did it myself"]);
 }
