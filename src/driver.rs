@@ -713,7 +713,11 @@ impl AgentStream {
         }
         published.usage = *self.state.usage();
         if self.state.has_open_approvals() || !published.pending_approvals.is_empty() {
-            published.pending_approvals = self.state.pending_approvals();
+            // They are asked about together and decided one by one: what is still open is not copied anew each time.
+            let mut open = self.state.open_approvals().peekable();
+            let known = &mut published.pending_approvals;
+            known.retain(|call| open.next_if(|left| left.call_id == call.call_id).is_some());
+            known.extend(open.cloned());
         }
     }
 

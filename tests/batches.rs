@@ -247,6 +247,28 @@ fn a_decision_about_a_call_that_is_done_without_anybody_is_refused() {
 }
 
 #[test]
+fn a_decision_copies_nothing_of_the_calls_that_are_still_open() {
+    let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    let open = |stage: &Stage| -> Vec<(String, *const u8)> {
+        let published = stage.agent.published();
+        let published = published.borrow();
+        let calls = published.pending_approvals.iter();
+        calls.map(|call| (call.call_id.clone(), call.call_id.as_ptr())).collect()
+    };
+    let before = open(&stage);
+    stage.agent.resolve_tool("b", ToolDecision::Accept);
+    stage.settle();
+    assert_eq!(open(&stage), [before[0].clone(), before[2].clone()]);
+    stage.agent.resolve_tool("a", ToolDecision::Accept);
+    stage.settle();
+    assert_eq!(open(&stage), before[2..]);
+    stage.agent.resolve_tool("c", ToolDecision::Accept);
+    stage.finish().check();
+    assert!(open(&stage).is_empty());
+}
+
+#[test]
 fn several_decisions_are_taken_all_or_none() {
     let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
     stage.prompt("go").settle();
@@ -287,28 +309,6 @@ fn who_is_restored_with_an_approver_waits_for_no_command() {
 }
 
 #[test]
-fn a_command_is_seen_however_its_key_is_written() {
-    for key in ["command", "c\\u006fmmand", "\\u0063\\u006F\\u006d\\u006D\\u0061\\u006E\\u0064"] {
-        let arguments = format!("{{\"{key}\":\"sh -c 'rm -rf .'\"}}");
-        let given = vec![calls(&[("a", "run_command", &arguments)])];
-        let mut stage = stage(given, vec![quick("run_command")], |config| {
-            let approved = ToolApprovalPolicy::Custom {
-                rules: turnwheel::table::Table::new(),
-                default: ToolApprovalAction::Approve,
-            };
-            config.rules.approval = approved.into();
-        });
-        stage.prompt("go").settle();
-        assert_eq!(stage.agent.pending_approvals().len(), 1, "{arguments}");
-    }
-}
-
-#[test]
-fn a_custom_result_stands_in_for_the_tool() {
-    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
-    let content = vec![ContentBlock::text("I did it myself")];
-    stage.agent.resolve_tool("a", ToolDecision::Result { content, is_error: false });
-#[test]
 fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
     let given = vec![calls(&[("a", "quick", "{}")]), calls(&[("b", "asks", "{}")])];
     let asked = Rc::new(Cell::new(0));
@@ -336,6 +336,28 @@ fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
     assert_eq!(asked.get(), 1);
 }
 
+#[test]
+fn a_command_is_seen_however_its_key_is_written() {
+    for key in ["command", "c\\u006fmmand", "\\u0063\\u006F\\u006d\\u006D\\u0061\\u006E\\u0064"] {
+        let arguments = format!("{{\"{key}\":\"sh -c 'rm -rf .'\"}}");
+        let given = vec![calls(&[("a", "run_command", &arguments)])];
+        let mut stage = stage(given, vec![quick("run_command")], |config| {
+            let approved = ToolApprovalPolicy::Custom {
+                rules: turnwheel::table::Table::new(),
+                default: ToolApprovalAction::Approve,
+            };
+            config.rules.approval = approved.into();
+        });
+        stage.prompt("go").settle();
+        assert_eq!(stage.agent.pending_approvals().len(), 1, "{arguments}");
+    }
+}
+
+#[test]
+fn a_custom_result_stands_in_for_the_tool() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
+    let content = vec![ContentBlock::text("I did it myself")];
+    stage.agent.resolve_tool("a", ToolDecision::Result { content, is_error: false });
     stage.prompt("go").finish().check();
     assert_eq!(batch(&stage), ["a asked about", "a approved by command", "a: I did it myself"]);
 }

@@ -559,7 +559,12 @@ impl LoopState {
 
     /// The calls that wait for somebody's decision.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
-        self.table.pending().cloned().collect()
+        self.open_approvals().cloned().collect()
+    }
+
+    /// The same, to be looked at.
+    pub(crate) fn open_approvals(&self) -> impl Iterator<Item = &ToolCallBlock> {
+        self.table.pending()
     }
 
     /// Whether some call waits for somebody's decision.
