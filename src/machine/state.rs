@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
-use crate::context::{Clean, SameRole, estimate_tokens, hygiene, told_tokens};
+use crate::context::{Clean, SameRole, estimate_tokens, hygiene, is_void, told_tokens};
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
 use crate::id_map::IdMap;
@@ -452,7 +452,8 @@ impl History {
             self.clean = Clean::default();
         }
         let fresh = self.conversions.get(self.listed..).unwrap_or_default();
-        let fresh = fresh.iter().filter_map(Conversion::shown).cloned();
+        // One that failed long ago must not cost every later turn a look at all messages.
+        let fresh = fresh.iter().filter_map(Conversion::shown).filter(|message| !is_void(message)).cloned();
         Rc::make_mut(&mut self.list).extend(fresh);
         self.listed = self.conversions.len();
         if self.clean.has(&self.list) {
@@ -596,6 +597,7 @@ impl LoopState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::MessageStopReason;
 
     #[test]
     fn a_request_shares_a_list_that_grows_in_place() {
@@ -614,5 +616,35 @@ mod tests {
         }
         history.amend(3, AgentMessage::user("else"));
         assert!(history.unconverted().is_some());
+    }
+
+    #[test]
+    fn a_list_grows_in_place_also_behind_what_is_never_shown() {
+        let mut history = History::default();
+        let mut list = Rc::default();
+        for turn in 0..20 {
+            let stop_reason = if turn == 3 { MessageStopReason::Error } else { MessageStopReason::Stop };
+            let said = if turn == 5 { "" } else { "so it is" };
+            history.push(AgentMessage::user("on"));
+            history.push(AgentMessage::Assistant(Rc::new(AssistantMessage {
+                content: vec![ContentBlock::text(said)],
+                provider: String::new(),
+                model: String::new(),
+                usage: Usage::default(),
+                stop_reason,
+                error: None,
+                timestamp: 0,
+                foreign: None,
+            })));
+            let before = Rc::as_ptr(&list);
+            drop(std::mem::take(&mut list));
+            while let Some(message) = history.unconverted() {
+                history.keep_conversion(message.as_llm());
+            }
+            list = history.all_shown();
+            let void = [3, 5].iter().filter(|at| **at <= turn).count();
+            assert_eq!(list.len(), 2 * (turn + 1) - void);
+            assert!(turn == 0 || Rc::as_ptr(&list) == before);
+        }
     }
 }
