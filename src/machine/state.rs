@@ -372,8 +372,13 @@ impl History {
         if let Some(slot) = self.messages.get_mut(place) {
             *slot = message;
             self.converted = self.converted.min(place);
-            self.listed = 0;
-            self.weight = Weight { stale: self.weight.stale, ..Weight::default() };
+            // Mostly it is the newest answer, which was not looked at yet.
+            if place < self.listed {
+                self.listed = 0;
+            }
+            if place < self.weight.messages {
+                self.weight = Weight { stale: self.weight.stale, ..Weight::default() };
+            }
             self.epoch += 1;
         }
         if let Some(conversion) = self.conversions.get_mut(place) {
@@ -607,6 +612,8 @@ mod tests {
             let before = Rc::as_ptr(&list);
             drop(std::mem::take(&mut list));
             history.push(AgentMessage::user("on"));
+            // As a policy does that has a look at every answer.
+            history.amend(turn, AgentMessage::user("go on"));
             while let Some(message) = history.unconverted() {
                 history.keep_conversion(message.as_llm());
             }
