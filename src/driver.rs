@@ -773,7 +773,9 @@ impl AgentStream {
 
     #[inline(never)]
     fn start(&mut self, id: EffectId, effect: Effect) {
-        if let Effect::Prepare { overflow: false } = effect {
+        if let Effect::Prepare { overflow: false } = effect
+            && self.state.is_turn_new()
+        {
             // What the host changed holds from the next turn on, as a whole.
             self.config = self.line.config.borrow().clone();
         }

@@ -535,6 +535,39 @@ fn another_configuration_holds_from_the_next_turn_on() {
 }
 
 #[test]
+fn another_configuration_waits_for_the_next_turn_also_where_room_is_made() {
+    for asked_first in [true, false] {
+        let notes = Notes::default();
+        let given = match asked_first {
+            true => vec![failure(ErrorKind::ContextOverflow), calls(&[("a", "t", "{}")])],
+            false => vec![calls(&[("a", "t", "{}")])],
+        };
+        let mut first = noting("m", &notes, given);
+        first.context_window = (!asked_first).then_some(5);
+        let clock = Clock::default();
+        let mut config = config(&clock, first, vec![quick("t")]);
+        let (changes, asks) = (Rc::new(RefCell::new(None::<Agent>)), notes.clone());
+        let agent = changes.clone();
+        config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
+            if let Some(agent) = agent.borrow_mut().take() {
+                let other = noting("other", &asks, Vec::new());
+                agent.configure(move |config| config.set_models(vec![other]));
+            }
+            let messages = messages.to_vec();
+            ready(Ok(Compaction { messages, ..Compaction::default() }))
+        })));
+        let mut stage = Stage::new(clock, config);
+        *changes.borrow_mut() = Some(stage.agent.clone());
+        stage.prompt(&"go ".repeat(20)).finish().check();
+        let asked: Vec<String> =
+            notes.borrow().iter().filter_map(|note| Some(note.split_once(':')?.0.to_owned())).collect();
+        let expected: &[&str] = if asked_first { &["m", "m", "other"] } else { &["m", "other"] };
+        assert_eq!(asked, expected);
+        assert_eq!(stage.count("model_switched"), 1);
+    }
+}
+
+#[test]
 fn every_error_end_is_announced_and_told_to_the_error_hook() {
     type Change = fn(&mut turnwheel::config::AgentLoopConfig);
     let broken: [(&str, Change); 5] = [

@@ -593,6 +593,11 @@ impl LoopState {
         matches!(self.phase, Phase::Ended)
     }
 
+    /// Whether nobody has looked for room in this turn, neither before the model's answer nor after it.
+    pub(crate) fn is_turn_new(&self) -> bool {
+        !self.turn.sought_room && self.turn.recoveries == 0
+    }
+
     pub(crate) fn new_effect(&mut self) -> EffectId {
         self.next_effect += 1;
         self.next_effect
