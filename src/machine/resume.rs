@@ -119,14 +119,16 @@ impl Step<'_> {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let block = with_arguments(&call.block, &call.arguments);
         let status = call.status;
-        let is_undecided = self.s.table.pending().any(|pending| pending.call_id == block.call_id);
         let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *block.tool_name);
         if let Some(tool) = tool {
             call.tool = tool;
         }
         match status {
             // Whoever was asked before, now there is an approver.
-            CallStatus::Asked(_) | CallStatus::Waiting if is_undecided && self.rules.has_approver => {
+            CallStatus::Asked(_) | CallStatus::Waiting
+                if self.rules.has_approver
+                    && self.s.table.pending().any(|pending| pending.call_id == block.call_id) =>
+            {
                 let need = self.requires_approval(&block);
                 self.ask_approver(batch, place, &block, need);
             }
