@@ -404,7 +404,10 @@ impl Agent {
 
     /// Stops the run, if there is one.
     pub fn abort(&self, reason: &str) {
-        self.0.cancel.borrow().cancel(reason);
+        // The token of a run that is over may be that of others too.
+        if self.is_running() {
+            self.0.cancel.borrow().cancel(reason);
+        }
     }
 
     /// Ready when no run is on.

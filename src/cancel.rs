@@ -2,8 +2,10 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
+
+use crate::isolate::guard;
 
 /// A flag that is set once. Cloning it shares the flag.
 #[derive(Clone, Default)]
@@ -20,6 +22,7 @@ struct State {
 struct Waiting {
     wakers: Vec<Waker>,
     listeners: Vec<Box<dyn FnOnce()>>,
+    watchers: Vec<Weak<dyn Fn()>>,
 }
 
 impl CancelToken {
@@ -34,9 +37,23 @@ impl CancelToken {
             return;
         }
         let _ = self.0.reason.set(reason.into());
-        let Waiting { wakers, listeners } = self.0.waiting.take();
+        let Waiting { wakers, listeners, watchers } = self.0.waiting.take();
         wakers.into_iter().for_each(Waker::wake);
-        listeners.into_iter().for_each(|listener| listener());
+        watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher());
+        for listener in listeners {
+            // Who cancels is often the loop itself: a listener that panics must not end it.
+            let _ = guard(|| {
+                listener();
+                Ok(())
+            });
+        }
+    }
+
+    /// Calls `watcher` when the flag is set, as long as somebody holds it: a flag may outlive many runs.
+    pub(crate) fn watch(&self, watcher: &Rc<dyn Fn()>) {
+        let watchers = &mut self.0.waiting.borrow_mut().watchers;
+        watchers.retain(|known| known.strong_count() > 0);
+        watchers.push(Rc::downgrade(watcher));
     }
 
     /// As `cancel`, by who lets go of it: nothing is done where nobody else could notice.
@@ -99,5 +116,20 @@ mod tests {
         ours.on_cancel(move || heard.set(true));
         ours.let_go("gone");
         assert!(theirs.get());
+    }
+
+    #[test]
+    fn a_flag_forgets_watchers_that_are_gone() {
+        let (flag, heard) = (CancelToken::new(), Rc::new(Cell::new(0)));
+        let watcher = || -> Rc<dyn Fn()> {
+            let heard = heard.clone();
+            Rc::new(move || heard.set(heard.get() + 1))
+        };
+        (0..100).for_each(|_| flag.watch(&watcher()));
+        let last = watcher();
+        flag.watch(&last);
+        assert_eq!(flag.0.waiting.borrow().watchers.len(), 1);
+        flag.cancel("now");
+        assert_eq!(heard.get(), 1);
     }
 }

@@ -22,8 +22,8 @@ use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::list::ListWriter;
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, tell_first,
-    unsaid,
+    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, is_something,
+    tell_first, unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::policy::Transform;
@@ -106,7 +106,10 @@ impl Inbox {
 
     pub(crate) fn has_messages(&self) -> bool {
         let mail = self.0.mail.borrow();
-        mail.iter().any(|command| matches!(command, AgentCommand::Steer(_) | AgentCommand::FollowUp(_)))
+        mail.iter().any(|command| match command {
+            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => is_something(&letter.message),
+            _ => false,
+        })
     }
 
     fn wake_by(&self, waker: &Waker) {
@@ -217,6 +220,8 @@ pub fn agent_loop_continue(
 /// A run: a stream of its events. It runs while it is polled; dropping it stops the run, and the history stays whole.
 pub struct AgentStream {
     line: Line,
+    /// Wakes the run when it is cancelled.
+    _watcher: Rc<dyn Fn()>,
     context: AgentRunContext,
     state: LoopState,
     /// The configuration of this turn.
@@ -277,8 +282,12 @@ impl AgentStream {
 
     pub(crate) fn new(line: Line, state: LoopState, begin: Input, context: AgentRunContext) -> Self {
         let config = line.config.borrow().clone();
+        let inbox = line.inbox.clone();
+        let watcher: Rc<dyn Fn()> = Rc::new(move || inbox.wake());
+        line.cancel.watch(&watcher);
         let mut stream = AgentStream {
             line,
+            _watcher: watcher,
             context,
             state,
             config,
@@ -366,9 +375,9 @@ impl AgentStream {
             Some(Input::Continue) => out.key("prompts").push_str("null"),
             _ if end_told => {}
             _ => {
-                let now = self.config.ports.timer.now();
+                self.look_at_the_clock();
                 let (unannounced, waiting) = unsaid(&self.outputs);
-                self.state.write_checkpoint(now, &unannounced, out.key("run"));
+                self.state.write_checkpoint(self.now, &unannounced, out.key("run"));
                 let mut untold = ListWriter::new(out.key("untold"));
                 self.untold.iter().for_each(|event| event.write_json(untold.item()));
                 waiting.iter().for_each(|event| event.write_json(untold.item()));
@@ -377,12 +386,16 @@ impl AgentStream {
         }
     }
 
-    /// Takes the answers of tools that are done: what a tool has done must not be forgotten.
+    /// Takes the answers of tools that are done, and what else came and only waits until the mail that came with it was
+    /// told: what a tool has done and a person has said must not be forgotten.
     fn hear_finished(&mut self) {
         if self.begin.is_none() && !self.state.is_ended() {
             self.hear_tools();
             self.tasks.begin_round();
             self.hear_tools();
+            if let Some((id, polled)) = self.held.take_if(|held| matches!(held.1, Polled::Last(_))) {
+                self.take_polled(id, polled);
+            }
         }
     }
 
@@ -574,7 +587,6 @@ impl AgentStream {
             return Poll::Ready(true);
         }
         self.round_over = true;
-        let _ = self.line.cancel.poll_cancelled(cx);
         if self.hear() {
             return Poll::Ready(true);
         }
@@ -701,7 +713,11 @@ impl AgentStream {
         }
         published.usage = *self.state.usage();
         if self.state.has_open_approvals() || !published.pending_approvals.is_empty() {
-            published.pending_approvals = self.state.pending_approvals();
+            // They are asked about together and decided one by one: what is still open is not copied anew each time.
+            let mut open = self.state.open_approvals().peekable();
+            let known = &mut published.pending_approvals;
+            known.retain(|call| open.next_if(|left| left.call_id == call.call_id).is_some());
+            known.extend(open.cloned());
         }
     }
 
@@ -757,7 +773,9 @@ impl AgentStream {
 
     #[inline(never)]
     fn start(&mut self, id: EffectId, effect: Effect) {
-        if let Effect::Prepare { overflow: false } = effect {
+        if let Effect::Prepare { overflow: false } = effect
+            && self.state.is_turn_new()
+        {
             // What the host changed holds from the next turn on, as a whole.
             self.config = self.line.config.borrow().clone();
         }
@@ -952,10 +970,15 @@ impl Drop for AgentStream {
         if self.result.is_some() {
             return;
         }
-        if self.begin.is_some() {
-            // It never began: there is nothing to tell.
-            self.hand_over();
-            return (self.line.ended)();
+        match self.begin.take() {
+            None => {}
+            // It began before its checkpoint.
+            Some(begin @ Input::Resume) => self.begin(begin),
+            Some(_) => {
+                // It never began: there is nothing to tell.
+                self.hand_over();
+                return (self.line.ended)();
+            }
         }
         // The second time only the error hooks can be left; nobody waits for them.
         for _ in 0..2 {

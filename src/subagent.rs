@@ -45,6 +45,8 @@ impl AgentTool for SubAgent {
         let child = AgentRunContext { run_id, session_id: context.session_id.clone() };
         let prompts = vec![AgentMessage::user(prompt)];
         let stream = agent_loop(prompts, (self.configure)(), child, context.cancel.clone());
+        // Nobody but its own approver can decide about its calls.
+        stream.inbox().close();
         Box::pin(run(stream, context.updates))
     }
 }

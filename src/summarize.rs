@@ -10,7 +10,7 @@ use crate::config::{AgentLoopConfig, Model, Timeouts};
 use crate::context::{SummaryRules, estimate_tokens};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::CompactionReport;
-use crate::message::{LlmMessage, Usage, UserMessage};
+use crate::message::{LlmMessage, MessageStopReason as S, Usage, UserMessage};
 use crate::overflow::is_context_overflow;
 use crate::ports::{AgentRunContext, Compaction, CompactionCall, CompactionEngine, KeySource, Timer};
 use crate::retry::{RetryStrategy, RetryVerdict};
@@ -200,11 +200,13 @@ impl Work {
             match event {
                 Some(E::Start) => said.clear(),
                 Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
-                Some(E::Done { usage, .. }) => {
+                Some(E::Done { usage, stop_reason }) => {
                     self.usage.add(&usage.unwrap_or_default().totalled());
+                    // What stands in the place of the conversation from now on must be no refusal.
+                    let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
                     return match said.trim() {
-                        "" => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
-                        text => Ok(text.to_owned()),
+                        text if is_whole && !text.is_empty() => Ok(text.to_owned()),
+                        _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
                     };
                 }
                 Some(E::Error(error)) => return Err(error),

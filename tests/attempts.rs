@@ -177,6 +177,25 @@ fn the_watchdog_sees_a_pause_between_two_chunks() {
 }
 
 #[test]
+fn who_spoke_early_may_not_be_silent_for_as_long_as_one_who_has_not_spoken() {
+    let clock = Clock::default();
+    let stuck = model("m", |_, _| stream::iter([E::Start]).chain(stream::pending()).boxed_local());
+    for (model, silence) in [(stuck, 500), (model("m", |_, _| stream::pending().boxed_local()), 60_000)] {
+        let clock = clock.clone();
+        let before = clock.elapsed();
+        let mut config = config(&clock, model, Vec::new());
+        config.rules.timeouts =
+            Timeouts { first_chunk: Some(60_000), chunk: Some(500), ..Timeouts::default() };
+        config.rules.retry = Rc::new(RetryConfig { max_attempts: 1, ..RetryConfig::default() });
+        let mut stage = Stage::new(clock, config);
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.clock.elapsed() - before, silence);
+        let end = format!("run ends error: the model was silent for {silence} ms");
+        assert_eq!(stage.lines().last(), Some(&end));
+    }
+}
+
+#[test]
 fn many_signs_of_life_cost_one_timer() {
     let clock = Clock::default();
     let mut config = config(&clock, dripping(&clock, 1, |_| E::Ping, 50), Vec::new());
@@ -390,7 +409,9 @@ fn a_clock_that_panics_stands_still() {
         turnwheel::config::AgentLoopConfig::new(answers(vec![text("hi")]), Rc::new(Broken(Cell::new(false))));
     config.rules.timeouts = Timeouts { total: Some(5), chunk: Some(5), ..Timeouts::default() };
     let mut stage = Stage::new(Clock::default(), config);
-    stage.prompt("go").finish().check();
+    stage.prompt("go").until("turn_start");
+    assert!(stage.stream.as_mut().unwrap().checkpoint().own_state().is_some());
+    stage.finish().check();
     assert_eq!(stage.lines().last().unwrap(), "run ends completed");
 }
 
@@ -511,6 +532,39 @@ fn another_configuration_holds_from_the_next_turn_on() {
             "switched from m to other"
         ]
     );
+}
+
+#[test]
+fn another_configuration_waits_for_the_next_turn_also_where_room_is_made() {
+    for asked_first in [true, false] {
+        let notes = Notes::default();
+        let given = match asked_first {
+            true => vec![failure(ErrorKind::ContextOverflow), calls(&[("a", "t", "{}")])],
+            false => vec![calls(&[("a", "t", "{}")])],
+        };
+        let mut first = noting("m", &notes, given);
+        first.context_window = (!asked_first).then_some(5);
+        let clock = Clock::default();
+        let mut config = config(&clock, first, vec![quick("t")]);
+        let (changes, asks) = (Rc::new(RefCell::new(None::<Agent>)), notes.clone());
+        let agent = changes.clone();
+        config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
+            if let Some(agent) = agent.borrow_mut().take() {
+                let other = noting("other", &asks, Vec::new());
+                agent.configure(move |config| config.set_models(vec![other]));
+            }
+            let messages = messages.to_vec();
+            ready(Ok(Compaction { messages, ..Compaction::default() }))
+        })));
+        let mut stage = Stage::new(clock, config);
+        *changes.borrow_mut() = Some(stage.agent.clone());
+        stage.prompt(&"go ".repeat(20)).finish().check();
+        let asked: Vec<String> =
+            notes.borrow().iter().filter_map(|note| Some(note.split_once(':')?.0.to_owned())).collect();
+        let expected: &[&str] = if asked_first { &["m", "m", "other"] } else { &["m", "other"] };
+        assert_eq!(asked, expected);
+        assert_eq!(stage.count("model_switched"), 1);
+    }
 }
 
 #[test]

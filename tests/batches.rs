@@ -10,7 +10,8 @@ use rig::clock::Clock;
 use rig::host::{
     Answer, Port, Stage, StagedHook, answers, calls, config, deaf, quick, slow, spec, stage, text, tool,
 };
-use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
+use turnwheel::agent::Agent;
+use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalAction, ToolApprovalPolicy, ToolDecision};
 use turnwheel::config::{AgentLoopConfig, Delivery, InFlight, SteeringTime, ToolExecutionPolicy};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;
@@ -227,6 +228,47 @@ fn a_repeated_a_contradicting_and_a_late_decision_are_refused_and_end_nothing() 
 }
 
 #[test]
+fn a_decision_about_a_call_that_is_done_without_anybody_is_refused() {
+    let mut stage = stage(vec![three("asks")], vec![asking("asks")], |config| {
+        config.rules.pre_dispatch = vec![Rc::new(|call: &mut DispatchCall<'_>| {
+            Ok(if call.call_id == "b" {
+                DispatchVerdict::Skip("not b".to_owned())
+            } else {
+                DispatchVerdict::Continue
+            })
+        })];
+    });
+    stage.prompt("go").settle();
+    stage.agent.resolve_tool("b", ToolDecision::Accept);
+    stage.settle();
+    assert_eq!(stage.lines().pop().unwrap(), "refused: tool_call_id b is already resolved");
+    stage.cancel.cancel("enough");
+    stage.finish().check();
+}
+
+#[test]
+fn a_decision_copies_nothing_of_the_calls_that_are_still_open() {
+    let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    let open = |stage: &Stage| -> Vec<(String, *const u8)> {
+        let published = stage.agent.published();
+        let published = published.borrow();
+        let calls = published.pending_approvals.iter();
+        calls.map(|call| (call.call_id.clone(), call.call_id.as_ptr())).collect()
+    };
+    let before = open(&stage);
+    stage.agent.resolve_tool("b", ToolDecision::Accept);
+    stage.settle();
+    assert_eq!(open(&stage), [before[0].clone(), before[2].clone()]);
+    stage.agent.resolve_tool("a", ToolDecision::Accept);
+    stage.settle();
+    assert_eq!(open(&stage), before[2..]);
+    stage.agent.resolve_tool("c", ToolDecision::Accept);
+    stage.finish().check();
+    assert!(open(&stage).is_empty());
+}
+
+#[test]
 fn several_decisions_are_taken_all_or_none() {
     let mut stage = stage(vec![three("asks")], vec![asking("asks")], |_| {});
     stage.prompt("go").settle();
@@ -236,8 +278,79 @@ fn several_decisions_are_taken_all_or_none() {
     stage.settle();
     assert_eq!(stage.lines().pop().unwrap(), "refused: tool_call_id a is already resolved");
     assert_eq!(stage.agent.pending_approvals().len(), 2);
+    let twice = [("b", ToolDecision::Reject { reason: None }), ("b", ToolDecision::Accept)];
+    stage.agent.resolve_tools(twice.map(|(id, decision)| (id.to_owned(), decision)).to_vec());
+    stage.settle();
+    assert_eq!(stage.lines().pop().unwrap(), "refused: invalid approval command for state machine");
+    assert_eq!(stage.agent.pending_approvals().len(), 2);
     stage.cancel.cancel("enough");
     stage.finish().check();
+}
+
+#[test]
+fn who_is_restored_with_an_approver_waits_for_no_command() {
+    let mut before = stage(vec![three("asks")], vec![asking("asks")], |_| {});
+    before.prompt("go").settle();
+    before.agent.resolve_tool("b", ToolDecision::Reject { reason: None });
+    before.settle();
+    let checkpoint = before.stream.as_mut().unwrap().checkpoint();
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let heard = asked.clone();
+    let mut config = config(&before.clock, answers(Vec::new()), vec![asking("asks")]);
+    config.set_approver(Rc::new(Port(move |request: ApprovalRequest| {
+        heard.borrow_mut().push(request.call_id);
+        ready(Ok(ToolDecision::Accept))
+    })));
+    before.stream = None;
+    before.agent = Agent::restore(config, &checkpoint).unwrap();
+    before.resume().finish();
+    assert_eq!(*asked.borrow(), ["a", "c"]);
+    assert_eq!(before.result().text, "done");
+}
+
+#[test]
+fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
+    let given = vec![calls(&[("a", "quick", "{}")]), calls(&[("b", "asks", "{}")])];
+    let asked = Rc::new(Cell::new(0));
+    let tools = || vec![quick("quick"), asking("asks")];
+    let mut stage = stage(given, tools(), |_| {});
+    let (agent, asks) = (stage.agent.clone(), asked.clone());
+    let approver = Rc::new(Port(move |_: ApprovalRequest| {
+        asks.set(asks.get() + 1);
+        let agent = agent.clone();
+        async move {
+            // It is done already: that is told before the decision counts.
+            agent.resolve_tool("a", ToolDecision::Accept);
+            Ok(ToolDecision::Accept)
+        }
+    }));
+    stage.agent.configure(|config| config.set_approver(approver.clone()));
+    stage.prompt("go").until("command_refused");
+    let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+    let mut config = config(&stage.clock, answers(Vec::new()), tools());
+    config.set_approver(approver);
+    stage.finish().check();
+    stage.agent = Agent::restore(config, &checkpoint).unwrap();
+    stage.resume().finish();
+    assert_eq!(stage.result().text, "done");
+    assert_eq!(asked.get(), 1);
+}
+
+#[test]
+fn a_command_is_seen_however_its_key_is_written() {
+    for key in ["command", "c\\u006fmmand", "\\u0063\\u006F\\u006d\\u006D\\u0061\\u006E\\u0064"] {
+        let arguments = format!("{{\"{key}\":\"sh -c 'rm -rf .'\"}}");
+        let given = vec![calls(&[("a", "run_command", &arguments)])];
+        let mut stage = stage(given, vec![quick("run_command")], |config| {
+            let approved = ToolApprovalPolicy::Custom {
+                rules: turnwheel::table::Table::new(),
+                default: ToolApprovalAction::Approve,
+            };
+            config.rules.approval = approved.into();
+        });
+        stage.prompt("go").settle();
+        assert_eq!(stage.agent.pending_approvals().len(), 1, "{arguments}");
+    }
 }
 
 #[test]
@@ -344,6 +457,24 @@ fn ids_are_made_unique_in_the_whole_history_and_every_event_shows_the_same() {
         })
         .collect();
     assert_eq!(deltas, ids);
+}
+
+#[test]
+fn ids_of_calls_that_a_prompt_shows_are_taken_too() {
+    let again = || calls(&[("t1", "asks", "{}")]);
+    let mut stage = stage(vec![again(), text("done"), again()], vec![asking("asks")], |_| {});
+    stage.agent.resolve_tool("t1", ToolDecision::Accept);
+    stage.prompt("an example").finish().check();
+    let mut example = stage.agent.messages();
+    example.push(AgentMessage::user("now you"));
+    stage.agent.reset();
+    let run = stage.agent.prompt(example, rig::host::context(), stage.cancel.clone());
+    stage.stream = Some(run.unwrap());
+    stage.settle();
+    assert_eq!(stage.agent.pending_approvals()[0].call_id, "t1#2");
+    stage.agent.resolve_tool("t1#2", ToolDecision::Accept);
+    stage.finish();
+    assert_eq!(stage.history()[5..], ["assistant: [t1#2]", "t1#2: ran with {}", "assistant: done"]);
 }
 
 #[test]
@@ -569,6 +700,35 @@ fn what_a_provider_says_after_the_batch_was_interrupted_another_way_is_not_lost(
     let mut stage = Stage::new(clock, config);
     stage.prompt("go").until("tool_execution_end");
     stage.settle();
+    drop(stage.agent.steer("at once".into()));
+    stage.finish().check();
+    assert_eq!(
+        stage.history()[4..],
+        ["user: at once", "assistant: done", "user: from afar", "assistant: done"]
+    );
+}
+
+#[test]
+fn what_a_provider_says_late_does_not_wait_for_what_it_is_asked_next() {
+    let clock = Clock::default();
+    let given = vec![calls(&[("a", "quick", "{}"), ("b", "deaf", "{}")])];
+    let mut config = config(&clock, answers(given), vec![quick("quick"), deaf("deaf")]);
+    config.rules.steering.when = SteeringTime::Immediate;
+    let (polls, at) = (Cell::new(0), clock.clone());
+    config.set_message_provider(Rc::new(Port(move |_: bool| {
+        polls.set(polls.get() + 1);
+        let (wait, poll) = (at.pause(100), polls.get());
+        async move {
+            match poll {
+                1 => wait.await,
+                2 => pending().await,
+                _ => {}
+            }
+            if poll == 1 { vec![AgentMessage::user("from afar")] } else { Vec::new() }
+        }
+    })));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").until("tool_execution_end");
     drop(stage.agent.steer("at once".into()));
     stage.finish().check();
     assert_eq!(

@@ -18,7 +18,8 @@ use rig::clock::Clock;
 use rig::host::{
     Answer, Port, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text, tool,
 };
-use turnwheel::agent::Delivery;
+use turnwheel::agent::{Agent, Delivery};
+use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, SteeringTime};
 use turnwheel::error::ErrorKind;
 use turnwheel::event::{AgentEvent, RunStopReason};
@@ -204,6 +205,51 @@ fn a_run_that_is_dropped_leaves_a_whole_history_and_tells_its_end() {
         let faults = rig::grammar::faults_of_history(&stage.agent.messages());
         assert!(faults.is_empty(), "{place}: {faults:?}");
         assert_eq!(stage.clock.alarms(), 0, "{place}: a timer is left");
+    }
+}
+
+#[test]
+fn a_run_from_a_checkpoint_that_is_dropped_before_it_went_on_leaves_a_whole_history_too() {
+    for (place, _) in PLACES {
+        let mut stage = stuck(place, |_| {});
+        let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+        let agent = Agent::restore(setup(place, &stage.clock), &checkpoint).unwrap();
+        let heard = Rc::new(RefCell::new(Vec::new()));
+        let listener = heard.clone();
+        agent.subscribe(move |event| listener.borrow_mut().push(event.name()));
+        drop(agent.continue_run(agent.resumable().unwrap(), CancelToken::new()).unwrap());
+        assert!(!agent.is_running() && agent.pending_approvals().is_empty(), "{place}");
+        assert_eq!(heard.borrow().first(), Some(&"run_resumed"), "{place}");
+        assert_eq!(heard.borrow().last(), Some(&"agent_end"), "{place}");
+        let faults = rig::grammar::faults_of_history(&agent.messages());
+        assert!(faults.is_empty(), "{place}: {faults:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_panics_when_it_is_told_to_end_ends_nothing_else() {
+    struct Falls(bool);
+    impl Drop for Falls {
+        fn drop(&mut self) {
+            assert!(!self.0, "it fell");
+        }
+    }
+    for falls in [false, true] {
+        let clock = Clock::default();
+        let waits = tool(spec("waits"), move |context| {
+            context.cancel.on_cancel(move || assert!(falls, "it does not want to hear of it"));
+            let held = Falls(falls);
+            async move {
+                let _held = held;
+                pending().await
+            }
+        });
+        let model = answers(vec![calls(&[("a", "waits", "{}"), ("b", "quick", "{}")])]);
+        let mut stage = Stage::new(clock.clone(), config(&clock, model, vec![waits, quick("quick")]));
+        stage.prompt("go").until("tool_execution_end");
+        drop(stage.agent.steer("stop".into()));
+        stage.finish().check();
+        assert_eq!(stage.result().text, "done");
     }
 }
 

@@ -14,10 +14,12 @@ use turnwheel::config::{AgentLoopConfig, Model};
 use turnwheel::driver::{AgentLoopResult, agent_loop};
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::{AgentEvent, RunStopReason};
+use turnwheel::json::RawJson;
 use turnwheel::message::{LlmMessage, MessageStopReason};
 use turnwheel::ports::{AgentRunContext, StreamFn, Timer};
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
 use turnwheel::subagent::SubAgent;
+use turnwheel::tool::{ApprovalNeed, ToolSpec, tool};
 
 struct Script(fn(&ModelRequest) -> Vec<E>);
 
@@ -70,9 +72,9 @@ fn parent(request: &ModelRequest) -> Vec<E> {
     ]
 }
 
-fn play(child: fn(&ModelRequest) -> Vec<E>) -> (Vec<AgentEvent>, AgentLoopResult) {
+fn play(child: impl Fn() -> AgentLoopConfig + 'static) -> (Vec<AgentEvent>, AgentLoopResult) {
     let mut config = config(parent);
-    let helper = SubAgent::new("helper", "helps", move || self::config(child));
+    let helper = SubAgent::new("helper", "helps", child);
     config.set_tools(vec![Rc::new(helper)]).unwrap();
     let context = AgentRunContext { run_id: "r".into(), session_id: "s".into() };
     let mut run = pin!(agent_loop(vec!["Go.".into()], config, context, CancelToken::new()));
@@ -90,7 +92,7 @@ fn play(child: fn(&ModelRequest) -> Vec<E>) -> (Vec<AgentEvent>, AgentLoopResult
 
 #[test]
 fn the_events_of_a_sub_agent_reach_the_parent_inside_its_call() {
-    let (events, result) = play(|_| says("three"));
+    let (events, result) = play(|| config(|_| says("three")));
     assert_eq!(result.text, "three");
     let names: Vec<String> = events
         .iter()
@@ -111,8 +113,30 @@ fn the_events_of_a_sub_agent_reach_the_parent_inside_its_call() {
 }
 
 #[test]
+fn a_sub_agent_does_not_wait_for_a_decision_that_nobody_can_give_it() {
+    fn child() -> AgentLoopConfig {
+        let asks = |_: &ModelRequest| {
+            vec![
+                E::ToolCallStart { index: 0, call_id: "d".into(), tool_name: "delete".into() },
+                E::ToolCallEnd { index: 0, metadata: None },
+                E::Done { stop_reason: MessageStopReason::ToolUse, usage: None },
+            ]
+        };
+        let mut config = config(asks);
+        let mut delete = ToolSpec::new("delete", "", RawJson::empty_object());
+        delete.requires_approval = ApprovalNeed::Always;
+        let never = tool(delete, async |_| panic!("nobody allowed it"));
+        config.set_tools(vec![never]).unwrap();
+        config
+    }
+    let (_, result) = play(child);
+    assert_eq!(result.stop_reason, RunStopReason::Completed);
+    assert_eq!(result.text, "Sub-agent cancelled.");
+}
+
+#[test]
 fn a_sub_agent_that_fails_is_an_error_result_and_the_parent_goes_on() {
-    let (_, result) = play(|_| vec![E::Error(ErrorInfo::new(ErrorKind::Auth, "no key"))]);
+    let (_, result) = play(|| config(|_| vec![E::Error(ErrorInfo::new(ErrorKind::Auth, "no key"))]));
     assert_eq!(result.stop_reason, RunStopReason::Completed);
     assert_eq!(result.text, "Sub-agent error: no key");
 }

@@ -351,6 +351,16 @@ fn letters_outlive_an_abort_and_an_error() {
 }
 
 #[test]
+fn an_abort_between_runs_stops_nothing_that_has_the_same_token() {
+    let mut stage = plain();
+    stage.prompt("hi").finish();
+    stage.agent.abort("too late");
+    assert!(!stage.cancel.is_cancelled());
+    stage.agent.reset();
+    assert!(!stage.cancel.is_cancelled());
+}
+
+#[test]
 fn usage_is_summed_over_runs_and_starts_anew_after_a_reset() {
     let clock = Clock::default();
     let mut answer = text("hi");
@@ -380,6 +390,8 @@ fn continue_is_refused_where_there_is_nothing_to_answer() {
     stage.prompt("hi").finish();
     let tail = "cannot continue when the last message is an assistant message";
     assert_eq!(refused(&stage).as_deref(), Some(tail));
+    drop(stage.agent.steer(" ".into()));
+    assert_eq!(refused(&stage).as_deref(), Some(tail), "an empty text is no message");
     drop(stage.agent.follow_up("and then".into()));
     drop(stage.agent.steer("first this".into()));
     stage.resume().finish().check();

@@ -129,6 +129,20 @@ fn a_failed_call_is_retried_and_one_that_fails_for_good_ends_the_turn() {
 }
 
 #[test]
+fn a_refusal_is_no_summary() {
+    use MessageStopReason as S;
+    for stop_reason in [S::Refusal, S::ContentFilter, S::Error, S::Aborted] {
+        let mut refused = notes("I cannot help with that.", 3);
+        refused.pop();
+        refused.push(E::Done { stop_reason, usage: None });
+        let (mut stage, _) = stage_of(history(), vec![too_long(), refused], |_| {});
+        stage.prompt("go on").finish().check();
+        assert!(stage.lines().last().unwrap().ends_with("the model gave no summary"));
+        assert_eq!(stage.history()[..20].len() + 2, stage.history().len(), "nothing of the history is gone");
+    }
+}
+
+#[test]
 fn what_does_not_fit_into_one_call_goes_into_several_and_a_smaller_one_is_tried() {
     let answers = vec![too_long(), too_long(), notes("first", 1), notes("second", 1), notes("third", 1)];
     let (mut stage, requests) = stage_of(history(), answers, |_| {});

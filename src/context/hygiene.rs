@@ -129,6 +129,18 @@ fn next_call<'a>(blocks: &mut &'a [ContentBlock]) -> Option<&'a str> {
     None
 }
 
+/// Whether a message is left out of every request, and nothing else with it.
+pub(crate) fn is_void(message: &LlmMessage) -> bool {
+    match message {
+        LlmMessage::User(message) => says_nothing(&message.content),
+        LlmMessage::Assistant(answer) => {
+            says_nothing(&answer.content)
+                || (has_failed(message) && next_call(&mut answer.content.as_slice()).is_none())
+        }
+        LlmMessage::ToolResult(_) => false,
+    }
+}
+
 fn has_failed(message: &LlmMessage) -> bool {
     matches!(message, LlmMessage::Assistant(message) if message.stop_reason == MessageStopReason::Error)
 }

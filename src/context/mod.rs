@@ -22,7 +22,7 @@ pub use budget::{
     BOUNDARY_KEY, BudgetTrim, PartSize, TokenBudget, TrimMemory, boundary_in, set_boundary, tool_tokens,
     trim_to_budget, weight_of_parts, weight_of_text, with_margin,
 };
-pub(crate) use hygiene::{Clean, shown};
+pub(crate) use hygiene::{Clean, is_void, shown};
 pub use hygiene::{KeepLast, SameRole, hygiene};
 pub use passes::{
     DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,

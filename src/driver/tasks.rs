@@ -145,10 +145,16 @@ impl Tasks {
     /// Drops an effect. Who works for it is told first.
     pub(super) fn remove(&mut self, id: EffectId) {
         if let Some(task) = self.tasks.remove(&id) {
-            if let Work::Tool(tool) = &task.work {
+            let Task { work, cancel, .. } = *task;
+            if let Work::Tool(tool) = &work {
                 tool.updates.close();
             }
-            task.cancel.let_go("not wanted any more");
+            cancel.let_go("not wanted any more");
+            // What the host does about its end is its own.
+            let _ = guard(|| {
+                drop(work);
+                Ok(())
+            });
         }
     }
 

@@ -249,8 +249,12 @@ impl Step<'_> {
     pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
         let first = decisions.first().map(|(id, _)| id.clone());
         let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();
+        let count = decisions.len();
+        let decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
         let resolved = match answered {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
+            // Two about one call.
+            None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
             None => self.s.table.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
@@ -264,6 +268,12 @@ impl Step<'_> {
 
     /// Whether a call of this run was answered, so that nothing is left to decide about it.
     fn has_result(&self, id: &str) -> bool {
+        if let Phase::Dispatching(batch) = &self.s.phase
+            && batch.places.contains(id)
+            && self.s.table.entry(id).is_none()
+        {
+            return true;
+        }
         let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
         self.s.new_messages.iter().rev().any(is_its)
     }

@@ -233,7 +233,9 @@ impl Step<'_> {
             turn_index: self.s.turn_index,
             request: ask.request.clone(),
         });
-        let watch = self.rules.timeouts.first_chunk.or(self.rules.timeouts.chunk);
+        let limits = &self.rules.timeouts;
+        // Whoever speaks early must not be silent for as long as one who has not spoken yet.
+        let watch = limits.first_chunk.into_iter().chain(limits.chunk).min();
         let watchdog = watch.map(|ms| self.start(Effect::Sleep { ms }));
         ask.step = AskStep::Streaming(Streaming {
             effect,
@@ -611,7 +613,9 @@ pub(super) fn with_arguments(call: &ToolCallBlock, arguments: &RawJson) -> ToolC
 
 /// The text argument named `command`, for rules about shells.
 pub(super) fn command_of(arguments: &RawJson) -> Option<String> {
-    if !contains(arguments.as_str(), "command") {
+    let written = arguments.as_str();
+    // A key may be written with escapes: `"\u0063ommand"`.
+    if !contains(written, "command") && !contains(written, "\\u") {
         return None;
     }
     arguments.to_value().owned_at("command")

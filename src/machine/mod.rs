@@ -54,6 +54,7 @@ pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;
 pub use resume::tell_first;
 pub use state::{Letter, LoopState};
+pub(crate) use turn::is_something;
 
 /// Names an effect. Never used twice in a run.
 pub type EffectId = u64;

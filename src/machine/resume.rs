@@ -124,7 +124,11 @@ impl Step<'_> {
             call.tool = tool;
         }
         match status {
-            CallStatus::Asked(_) if self.rules.has_approver => {
+            // Whoever was asked before, now there is an approver.
+            CallStatus::Asked(_) | CallStatus::Waiting
+                if self.rules.has_approver
+                    && self.s.table.pending().any(|pending| pending.call_id == block.call_id) =>
+            {
                 let need = self.requires_approval(&block);
                 self.ask_approver(batch, place, &block, need);
             }

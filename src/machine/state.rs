@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
-use crate::context::{Clean, SameRole, estimate_tokens, hygiene, told_tokens};
+use crate::context::{Clean, SameRole, estimate_tokens, hygiene, is_void, told_tokens};
 use crate::error::ErrorInfo;
 use crate::event::RunStopReason;
 use crate::id_map::IdMap;
@@ -362,6 +362,8 @@ impl History {
     }
 
     pub(crate) fn push(&mut self, message: AgentMessage) {
+        // Who prompts may show the model calls of another conversation.
+        self.call_ids.learn(std::slice::from_ref(&message));
         self.messages.push(message);
         self.conversions.push(Conversion::Unasked);
     }
@@ -370,8 +372,13 @@ impl History {
         if let Some(slot) = self.messages.get_mut(place) {
             *slot = message;
             self.converted = self.converted.min(place);
-            self.listed = 0;
-            self.weight = Weight { stale: self.weight.stale, ..Weight::default() };
+            // Mostly it is the newest answer, which was not looked at yet.
+            if place < self.listed {
+                self.listed = 0;
+            }
+            if place < self.weight.messages {
+                self.weight = Weight { stale: self.weight.stale, ..Weight::default() };
+            }
             self.epoch += 1;
         }
         if let Some(conversion) = self.conversions.get_mut(place) {
@@ -450,7 +457,8 @@ impl History {
             self.clean = Clean::default();
         }
         let fresh = self.conversions.get(self.listed..).unwrap_or_default();
-        let fresh = fresh.iter().filter_map(Conversion::shown).cloned();
+        // One that failed long ago must not cost every later turn a look at all messages.
+        let fresh = fresh.iter().filter_map(Conversion::shown).filter(|message| !is_void(message)).cloned();
         Rc::make_mut(&mut self.list).extend(fresh);
         self.listed = self.conversions.len();
         if self.clean.has(&self.list) {
@@ -557,7 +565,12 @@ impl LoopState {
 
     /// The calls that wait for somebody's decision.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
-        self.table.pending().cloned().collect()
+        self.open_approvals().cloned().collect()
+    }
+
+    /// The same, to be looked at.
+    pub(crate) fn open_approvals(&self) -> impl Iterator<Item = &ToolCallBlock> {
+        self.table.pending()
     }
 
     /// Whether some call waits for somebody's decision.
@@ -580,6 +593,11 @@ impl LoopState {
         matches!(self.phase, Phase::Ended)
     }
 
+    /// Whether nobody has looked for room in this turn, neither before the model's answer nor after it.
+    pub(crate) fn is_turn_new(&self) -> bool {
+        !self.turn.sought_room && self.turn.recoveries == 0
+    }
+
     pub(crate) fn new_effect(&mut self) -> EffectId {
         self.next_effect += 1;
         self.next_effect
@@ -589,6 +607,7 @@ impl LoopState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::MessageStopReason;
 
     #[test]
     fn a_request_shares_a_list_that_grows_in_place() {
@@ -598,6 +617,8 @@ mod tests {
             let before = Rc::as_ptr(&list);
             drop(std::mem::take(&mut list));
             history.push(AgentMessage::user("on"));
+            // As a policy does that has a look at every answer.
+            history.amend(turn, AgentMessage::user("go on"));
             while let Some(message) = history.unconverted() {
                 history.keep_conversion(message.as_llm());
             }
@@ -607,5 +628,35 @@ mod tests {
         }
         history.amend(3, AgentMessage::user("else"));
         assert!(history.unconverted().is_some());
+    }
+
+    #[test]
+    fn a_list_grows_in_place_also_behind_what_is_never_shown() {
+        let mut history = History::default();
+        let mut list = Rc::default();
+        for turn in 0..20 {
+            let stop_reason = if turn == 3 { MessageStopReason::Error } else { MessageStopReason::Stop };
+            let said = if turn == 5 { "" } else { "so it is" };
+            history.push(AgentMessage::user("on"));
+            history.push(AgentMessage::Assistant(Rc::new(AssistantMessage {
+                content: vec![ContentBlock::text(said)],
+                provider: String::new(),
+                model: String::new(),
+                usage: Usage::default(),
+                stop_reason,
+                error: None,
+                timestamp: 0,
+                foreign: None,
+            })));
+            let before = Rc::as_ptr(&list);
+            drop(std::mem::take(&mut list));
+            while let Some(message) = history.unconverted() {
+                history.keep_conversion(message.as_llm());
+            }
+            list = history.all_shown();
+            let void = [3, 5].iter().filter(|at| **at <= turn).count();
+            assert_eq!(list.len(), 2 * (turn + 1) - void);
+            assert!(turn == 0 || Rc::as_ptr(&list) == before);
+        }
     }
 }

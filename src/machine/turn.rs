@@ -616,20 +616,25 @@ impl Step<'_> {
 
     /// A poll that nobody waits for is answered: its messages are mail like any other.
     fn polled_beside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
-        self.receive(queue, messages);
+        let came = self.receive(queue, messages);
         if let Phase::Dispatching(_) = self.s.phase {
             self.steer_batch();
+        } else if came {
+            self.hurry_poll(queue);
         }
     }
 
-    pub(super) fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
+    /// Whether there was any.
+    fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) -> bool {
         let queue = match queue {
             Queue::Steering => &mut self.s.steering,
             Queue::FollowUp => &mut self.s.follow_up,
         };
+        let before = queue.len();
         for message in messages.into_iter().filter(is_something) {
             queue.push(Letter { message, receipt: 0 });
         }
+        queue.len() > before
     }
 
     #[inline(never)]
@@ -725,7 +730,7 @@ fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
 }
 
 /// Empty texts are no messages.
-fn is_something(message: &AgentMessage) -> bool {
+pub(crate) fn is_something(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();
     content.iter().any(|block| !matches!(block, ContentBlock::Text(text) if text.text.trim().is_empty()))
