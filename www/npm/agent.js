@@ -314,16 +314,16 @@ class Core {
     this.others = others;
     if (!state) return;
     this.given = state;
-    if (state.run || state.prompts !== undefined) this.restored = { runId, ...state };
+    if (state.run || state.prompts !== undefined) this.restored = { ...state, runId };
     this.sessionId = state.sessionId ?? this.sessionId;
     this.usage = { ...NO_USAGE, ...state.usage };
     this.state = new Map(Object.entries(structuredClone(state.session ?? {})));
-    for (const { state: how, call } of state.run?.table?.entries ?? []) {
-      if (how === "pending") this.asked.set(call.callId, call);
-    }
     // Where the engine is at hand, what is wrong is told at once.
     const ready = this.ready();
     if (ready instanceof Promise) ready.catch(() => {});
+    for (const entry of [state.run?.table?.entries ?? []].flat()) {
+      if (entry?.state === "pending" && entry.call) this.asked.set(entry.call.callId, entry.call);
+    }
   }
 
   /** What a checkpoint keeps while the engine does not know the agent. */
