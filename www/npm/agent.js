@@ -113,7 +113,20 @@ class Core {
   }
 
   now() {
-    return this.options.host.now?.() ?? Date.now();
+    return this.numberOf("now", Date.now);
+  }
+
+  /**
+   * A number of the host's. Nothing may be thrown inside a call of the engine's, nor anything else be given: it would end every run.
+   * @param {"now" | "random"} name @param {() => number} own where the host has none, or fails
+   */
+  numberOf(name, own) {
+    try {
+      return Number(this.options.host[name]?.() ?? own());
+    } catch (error) {
+      console.error(`turnwheel: host.${name} failed`, error);
+      return own();
+    }
   }
 
   /** @param {number} ms @param {AbortSignal} signal */
@@ -240,7 +253,7 @@ class Core {
       wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.wake(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       validate: (/** @type {[string, string, string]} */ ...call) => validate(ref.deref(), ...call),
-      random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
+      random: () => ref.deref()?.numberOf("random", Math.random) ?? 0,
       timing: (/** @type {boolean} */ isOn) => ref.deref()?.time(isOn ? 1 : -1),
     };
   }
@@ -593,6 +606,7 @@ export class Agent {
 
   /** @param {{ [callId: string]: any }} decisions */
   resolveTools(decisions) {
+    if (typeof decisions !== "object" || decisions === null) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
     this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])), true);
   }
 
@@ -682,7 +696,8 @@ export class Agent {
   }
 
   get tools() {
-    return this.#core.offered.map((made) => made.definition);
+    // What is put into this list would be nobody's tool.
+    return Object.freeze(this.#core.offered.map((made) => made.definition));
   }
 
   set tools(tools) {

@@ -137,7 +137,7 @@ export function scripted(items) {
           const error = { code: "invalid_request", message: `the script is exhausted: it has ${items.length} items` };
           return yield { type: "error", error };
         }
-        yield* play(typeof item === "function" ? checkItem(item(request), `scripted: what item ${next - 1} gives`) : item, context);
+        yield* play(typeof item === "function" ? checkItem(await item(request), `scripted: what item ${next - 1} gives`) : item, context);
       },
     },
     {},
