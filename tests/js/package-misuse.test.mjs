@@ -262,3 +262,9 @@ test("null in the place of options is named, not stumbled over", async () => {
   }
   await assert.rejects(mcpTools({ callTool() {} }, nothing), /the options of mcpTools must be an object, got null/);
 });
+
+test("an address that is none is refused at the call: nothing would come of it", () => {
+  for (const baseUrl of ["http://", "http://exa mple/v1", "http://localhost:99999/v1", "https://[::x]/v1"]) {
+    misused(() => openaiCompatible("llama", { baseUrl }), /model `llama`: `baseUrl` must be an address, got "http/);
+  }
+});
