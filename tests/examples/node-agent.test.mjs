@@ -133,3 +133,18 @@ test("the key in the environment chooses the provider; its refusal is told", { t
     assert.equal(await agent.leave(), 0);
   }
 });
+
+test("two calls that ask at once are asked about one after the other", { timeout: 60_000 }, async (t) => {
+  const server = await serve(t, [calls(["write_file", '{"path":"yes.txt","text":"1"}'], ["write_file", '{"path":"no.txt","text":"2"}']), says("One of two.")]);
+  const agent = start(t, server.baseUrl, { CHAT: "fourth.json" });
+  await agent.until(/> $/);
+  agent.type("Write both");
+  assert.doesNotMatch(await agent.until(/yes\.txt.*\[y\/N\] $/), /no\.txt/);
+  agent.type("y");
+  await agent.until(/no\.txt.*\[y\/N\] $/);
+  agent.type("n");
+  assert.match(await agent.until(/tokens\]\n> $/), /One of two\./);
+  assert.equal(await readFile(join(folder, "yes.txt"), "utf8"), "1");
+  await assert.rejects(readFile(join(folder, "no.txt")));
+  assert.equal(await agent.leave(), 0);
+});

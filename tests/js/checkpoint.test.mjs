@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Agent, approve, options, world } from "./checkpoint/world.mjs";
 import { checkTrace } from "./grammar.mjs";
-import { call, scripted, settle } from "./kit.mjs";
+import { call, misused, say, scripted, settle } from "./kit.mjs";
 
 /** A history without what tells of time. @param {readonly any[]} messages */
 const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
@@ -349,4 +349,46 @@ test("arguments nested as deep as they may be come back with the run", async () 
   const again = Agent.restore(JSON.parse(JSON.stringify(agent.checkpoint())), { model: scripted(["more"]) });
   assert.deepEqual(again.messages, agent.messages);
   assert.equal((await again.prompt("on")).text, "more");
+});
+
+test("a checkpoint that somebody wrote into is refused in words, or taken, and ends nobody else's run", async () => {
+  const ask = { ...say("ask", () => ""), requiresApproval: true };
+  const options = () => ({ model: scripted([call("ask"), "done"]), tools: [ask] });
+  const agent = new Agent(options());
+  const run = agent.prompt("Go");
+  await settle();
+  const saved = agent.checkpoint();
+  const other = new Agent({ ...options(), model: scripted([call("ask"), "other"]) });
+  const others = other.prompt("Go");
+  const changed = (/** @type {(checkpoint: any, own: any) => void} */ change) => {
+    const checkpoint = structuredClone(saved);
+    change(checkpoint, checkpoint.metadata.turnwheel);
+    return () => Agent.restore(checkpoint, options());
+  };
+  misused(changed((_, own) => (own.sessionId = 5)), /`sessionId` must be a text/);
+  misused(changed((_, own) => (own.untold = 5)), /`untold` must be a list of events/);
+  misused(changed((_, own) => (own.untold = [null])), /`untold` must be a list of events/);
+  misused(changed((_, own) => (own.run.table.entries = 5)), /a list was expected, got a number/);
+  misused(changed((_, own) => (own.run.table.entries = [null])), /the `state` of a call/);
+  misused(changed((checkpoint) => (checkpoint.messages[0].provider_options.turnwheel.blocks = [null])), /message 0: /);
+  const begun = changed((_, own) => (delete own.run, Object.assign(own, { prompts: [{ role: "user", content: [], timestamp: 0 }], runId: 5 })))();
+  assert.equal(typeof begun.continue().runId, "string");
+  begun.abort();
+  await begun.waitForIdle();
+  other.resolveTool("c1", "reject");
+  assert.equal((await others).text, "other");
+  agent.abort();
+  await run;
+});
+
+test("a history that was written elsewhere can be put to sleep as well", async () => {
+  const history = /** @type {any[]} */ ([
+    { role: "custom", kind: "note", content: "mine", timestamp: 1 },
+    { role: "assistant", content: [{ type: "tool_call", callId: "a", toolName: "look" }], usage: null, timestamp: 1 },
+    { role: "tool_result", callId: "a", toolName: "look", content: [], timestamp: 1 },
+  ]);
+  const agent = Agent.restore(new Agent({ model: scripted([]), messages: history }).checkpoint(), { model: scripted(["on"]) });
+  assert.deepEqual(agent.messages[0], history[0]);
+  assert.deepEqual(agent.messages[1].content, [{ type: "tool_call", callId: "a", toolName: "look", arguments: {} }]);
+  assert.equal((await agent.continue()).text, "on");
 });

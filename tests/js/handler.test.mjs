@@ -3,10 +3,11 @@
 // that may not be is told.
 
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { RemoteAgent } from "../../pkg/remote.js";
+import { fromResponse, RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler, memoryEvents } from "../../pkg/server.js";
 import { dice } from "./dice.mjs";
 import { checkTrace } from "./grammar.mjs";
@@ -696,5 +697,32 @@ test("a server that begins anew in the middle of a run: who only listens hears a
   await ended.promise;
   checkTrace(heard);
   assert.deepEqual([heard.at(-1).stopReason, heard.at(-1).error.message, mirror.isRunning], ["error", "the run went on unheard, and its events are gone", false]);
+  mirror[Symbol.dispose]();
+});
+
+test("a waitUntil that throws is told of, and the run goes on as who asked for it hears", async () => {
+  const report = console.error;
+  /** @type {any[]} */
+  const told = [];
+  console.error = (...words) => told.push(words.join(" "));
+  try {
+    const { agent, mirror } = pair({ model: scripted(["done"]) }, { waitUntil() {
+      throw new TypeError("Illegal invocation");
+    } });
+    assert.equal((await mirror.prompt("Go")).text, "done");
+    assert.equal(agent.messages.length, 2);
+    assert.deepEqual(told, ["turnwheel: waitUntil threw TypeError: Illegal invocation"]);
+  } finally {
+    console.error = report;
+  }
+});
+
+test("a signal that outlives its runs is left by each of them", async () => {
+  const { mirror } = pair({ model: scripted(["one", "two", "three"]) });
+  const { signal } = new AbortController();
+  assert.equal((await mirror.prompt("Go", { signal })).text, "one");
+  const run = new Agent({ model: scripted(["two"]) }).prompt("Go", { signal });
+  assert.equal((await fromResponse(run.toResponse(), { signal })).text, "two");
+  assert.equal(getEventListeners(signal, "abort").length, 0);
   mirror[Symbol.dispose]();
 });

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, call, clock, custom, hear, textOf } from "./kit.mjs";
+import { Agent, call, clock, custom, hear, later, say, scripted, textOf } from "./kit.mjs";
 
 /** What begins something, so that none of it may come after an abort. Hooks that hear of what is in the history begin nothing. */
 const BEGINNINGS = ["model", "key", "approver", "async transformer", "compaction", "steering poll", "follow-up poll", "before inference", "before tool", "sleep"];
@@ -147,6 +147,32 @@ test("a throw inside any call of the host leaves a whole run and an agent that c
       },
       ({ result }) => assert.ok(["completed", "error"].includes(result.stopReason), result.stopReason),
     );
+  } finally {
+    console.error = report;
+  }
+});
+
+test("a clock and a die that fail, or give what is no number, end nobody's run", async () => {
+  const report = console.error;
+  console.error = () => {};
+  try {
+    const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
+    const gate = later();
+    const others = other.prompt("Go");
+    const fail = () => {
+      throw new Error("it stopped");
+    };
+    for (const odd of [() => 5n, () => Symbol("five"), () => Object.create(null), () => "five", () => NaN, fail]) {
+      const failing = scripted([{ error: { code: "network", message: "gone" } }, "done"]);
+      for (const host of [{ now: odd }, { random: odd }]) {
+        const agent = new Agent({ model: failing, retry: { initialBackoffMs: 1 }, host: /** @type {any} */ (host) });
+        const run = agent.prompt("Go");
+        agent.checkpoint();
+        assert.notEqual((await run).error?.code, "internal");
+      }
+    }
+    gate.resolve("");
+    assert.equal((await others).text, "other");
   } finally {
     console.error = report;
   }

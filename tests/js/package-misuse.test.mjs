@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { RemoteAgent } from "../../pkg/remote.js";
+import { mcpTools } from "../../pkg/mcp.js";
+import { fromResponse, RemoteAgent } from "../../pkg/remote.js";
 import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, gemini, hear, later, misused, openai, openaiCompatible, openaiResponses, say, scripted, subagent, tool } from "./kit.mjs";
 
 const model = scripted([]);
@@ -250,4 +251,20 @@ test("an AgentError says in which phase of the run it happened", async () => {
 test("classes have their names in the bundle too, and errors are printed with theirs", () => {
   assert.deepEqual([Agent, AgentError, RemoteAgent].map(({ name }) => name), ["Agent", "AgentError", "RemoteAgent"]);
   assert.match(inspect(new AgentError({ code: "auth", message: "no key", retryable: false })), /^AgentError: no key\n/);
+});
+
+test("null in the place of options is named, not stumbled over", async () => {
+  const agent = new Agent({ model });
+  const nothing = /** @type {any} */ (null);
+  const cases = [() => agent.resolveTools(nothing), () => custom("mine", async function* () {}, nothing), () => scripted([{ toolCalls: [nothing] }]), () => fromResponse(new Response(""), nothing)];
+  for (const act of cases) {
+    assert.throws(act, (/** @type {any} */ error) => AgentError.isInstance(error) && error.code === "misuse" && /must be an object, got null/.test(error.message), String(act));
+  }
+  await assert.rejects(mcpTools({ callTool() {} }, nothing), /the options of mcpTools must be an object, got null/);
+});
+
+test("an address that is none is refused at the call: nothing would come of it", () => {
+  for (const baseUrl of ["http://", "http://exa mple/v1", "http://localhost:99999/v1", "https://[::x]/v1"]) {
+    misused(() => openaiCompatible("llama", { baseUrl }), /model `llama`: `baseUrl` must be an address, got "http/);
+  }
 });

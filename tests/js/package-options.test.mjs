@@ -338,3 +338,19 @@ test("a receipt says why a letter was not delivered", async () => {
   agent[Symbol.dispose]();
   assert.deepEqual(await dropped, { delivered: false, reason: "disposed" });
 });
+
+test("a script may take its time over an item", async () => {
+  const agent = new Agent({ model: scripted([async ({ messages }) => `heard ${messages.length}`]) });
+  assert.equal((await agent.prompt("Go")).text, "heard 1");
+});
+
+test("the arguments that stream have every character, the one of no width too", async () => {
+  const text = "\u0000 \ud83d\ude00 \u001f";
+  const args = JSON.stringify({ text }).replaceAll("\ud83d", "\\ud83d").replaceAll("\ude00", "\\ude00");
+  const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "quick", chunks: [...args] }] }, "done"]), tools: [quick] });
+  const run = agent.prompt("Go");
+  /** @type {any} */
+  let partial;
+  for await (const event of run) if (event.type === "message_update" && event.delta.type === "tool_call") partial = run.partialArguments("c");
+  assert.deepEqual(partial, { text });
+});

@@ -295,3 +295,25 @@ test("schemas that are strange further down are the validator's, and nothing thr
     assert.equal(heard.result.text, "done", JSON.stringify(odd));
   }
 });
+
+test("an empty `content` beside other members is a value like any other", async () => {
+  const texts = async (/** @type {any} */ value) => {
+    const { messages } = await new Agent({ model: scripted([call("list"), "done"]), tools: [say("list", () => value)] }).prompt("Go");
+    return messages.find(({ role }) => role === "tool_result")?.content.map((/** @type {any} */ { text }) => text);
+  };
+  assert.deepEqual(await texts({ content: [], total: 7 }), ['{"content":[],"total":7}']);
+  assert.deepEqual(await texts({ content: [], details: 7 }), []);
+  assert.deepEqual(await texts({ content: [] }), []);
+  assert.deepEqual(await texts({ content: [{ type: "text", text: "seen" }], total: 7 }), ["seen"]);
+});
+
+test("the list of an agent's tools is not the place to put one: it says so", () => {
+  const agent = new Agent({ model: scripted([]), tools: [say("one", () => "")] });
+  assert.throws(() => agent.tools.push(say("two", () => "")), TypeError);
+  agent.tools = [...agent.tools, say("two", () => "")];
+  assert.deepEqual(agent.tools.map(({ name }) => name), ["one", "two"]);
+});
+
+test("a schema that has no JSON Schema is refused with the tool's name", () => {
+  misused(() => tool({ name: "book", description: "", parameters: z.object({ day: z.date() }), execute: () => "" }), /the schema of tool `book` \(zod\) cannot give its JSON Schema.*Date cannot be represented/);
+});

@@ -322,3 +322,32 @@ test("a run that fails before it begins is told as well", async () => {
   assert.equal(heard.end.stopReason, "error");
   assert.equal(heard.result.error?.message, (await run).error?.message);
 });
+
+test("server-sent events are read as a browser reads them, whoever wrote them", async () => {
+  const event = (/** @type {any} */ more) => JSON.stringify({ runId: "r", ...more });
+  const start = event({ type: "agent_start" });
+  const end = event({ type: "agent_end", messages: [], stopReason: "completed", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, turns: 0 });
+  const init = { headers: { "content-type": "text/event-stream" } };
+  /** @type {string[]} */
+  const asked = [];
+  const reconnect = async (/** @type {string} */ after) => {
+    asked.push(after);
+    return new Response(`id: 2\ndata: ${end}\n\n`, init);
+  };
+  for (const [written, after] of [
+    [`id: 1\revent:\rdata: ${start}\r\r`, "1"], [`id: 1\r\nid: x\0y\r\ndata: ${start}\r\n\r\n`, "1"], [`event:\nid: 1\ndata: ${start}\n\r`, "1"],
+  ]) {
+    for (const size of [1, 2, 3, written.length]) {
+      const bytes = new TextEncoder().encode(written);
+      const body = new ReadableStream({
+        start(controller) {
+          for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
+          controller.close();
+        },
+      });
+      const types = [];
+      for await (const { type } of fromResponse(new Response(body, init), { reconnect, host })) types.push(type);
+      assert.deepEqual([types, asked.pop()], [["agent_start", "agent_end"], after], JSON.stringify([written, size]));
+    }
+  }
+});

@@ -89,7 +89,7 @@ class App {
     box.addEventListener("input", () => this.#typed());
     document.addEventListener("keydown", (event) => {
       // A dialog takes Escape for itself.
-      if (event.key === "Escape" && this.run && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
+      if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
     });
     byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
     this.inFlight.addEventListener("change", () => this.#renew());
@@ -102,7 +102,13 @@ class App {
     byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
       h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
     this.#chosen(this.chooser.choice);
-    await this.#recall();
+    try {
+      await this.#recall();
+    } catch {
+      // What a page of another version left, or somebody wrote into it, must not keep this one from beginning.
+      this.replayed = undefined;
+      await this.#reset();
+    }
     this.#mode();
     this.#frame();
     if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
@@ -296,11 +302,9 @@ class App {
   /** @param {string} callId @param {boolean} isAllowed */
   #decide(callId, isAllowed) {
     if (this.waits) this.#goOn();
-    try {
-      void this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
-    } catch (error) {
-      this.#failed(error);
-    }
+    // A Worker says later that it cannot.
+    const tell = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
+    tell().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
   }
 

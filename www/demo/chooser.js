@@ -21,6 +21,8 @@ export class Chooser {
     this.fields = { baseUrl: byId("base-url", HTMLInputElement), model: byId("model-id", HTMLInputElement), apiKey: byId("api-key", HTMLInputElement) };
     this.remember = byId("remember", HTMLInputElement);
     this.found = byId("found", HTMLElement);
+    /** What was asked for its models last. @type {Choice | undefined} */
+    this.asked = undefined;
     this.remember.checked = stored() !== undefined;
     this.rows.append(...ROWS.map((row) => h("label", { class: "row" },
       h("input", { type: "radio", name: "row", value: row.id, testid: `row-${row.id}`, onchange: () => this.#pick(row.id) }),
@@ -57,6 +59,7 @@ export class Chooser {
     byId("key-need", HTMLElement).textContent = row.key === "optional" ? "(if it wants one)" : "";
     byId("model-ids", HTMLDataListElement).replaceChildren();
     this.found.replaceChildren();
+    this.asked = undefined;
     this.#problems({});
   }
 
@@ -80,12 +83,14 @@ export class Chooser {
   }
 
   async #find() {
-    const choice = this.#read();
+    const choice = (this.asked = this.#read());
     const missing = missingIn({ ...choice, model: "any" });
     this.#problems(missing);
     if (Object.keys(missing).length > 0) return;
     this.found.replaceChildren("Asking…");
     const answer = await listModels(choice, AbortSignal.timeout(8000));
+    // Who has gone on to another row, or asks again, did not ask for this.
+    if (this.asked !== choice) return;
     if ("error" in answer) {
       const { title, advice } = explain(answer.error, whereOf(choice, location.origin));
       this.found.replaceChildren(h("strong", {}, title), h("ul", {}, ...advice.map((line) => h("li", {}, ...withCode(line)))));

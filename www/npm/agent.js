@@ -113,7 +113,20 @@ class Core {
   }
 
   now() {
-    return this.options.host.now?.() ?? Date.now();
+    return this.numberOf("now", Date.now);
+  }
+
+  /**
+   * A number of the host's. Nothing may be thrown inside a call of the engine's, nor anything else be given: it would end every run.
+   * @param {"now" | "random"} name @param {() => number} own where the host has none, or fails
+   */
+  numberOf(name, own) {
+    try {
+      return Number(this.options.host[name]?.() ?? own());
+    } catch (error) {
+      console.error(`turnwheel: host.${name} failed`, error);
+      return own();
+    }
   }
 
   /** @param {number} ms @param {AbortSignal} signal */
@@ -240,7 +253,7 @@ class Core {
       wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.wake(),
       rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
       validate: (/** @type {[string, string, string]} */ ...call) => validate(ref.deref(), ...call),
-      random: () => ref.deref()?.options.host.random?.() ?? Math.random(),
+      random: () => ref.deref()?.numberOf("random", Math.random) ?? 0,
       timing: (/** @type {boolean} */ isOn) => ref.deref()?.time(isOn ? 1 : -1),
     };
   }
@@ -314,16 +327,16 @@ class Core {
     this.others = others;
     if (!state) return;
     this.given = state;
-    if (state.run || state.prompts !== undefined) this.restored = { runId, ...state };
+    if (state.run || state.prompts !== undefined) this.restored = { ...state, runId };
     this.sessionId = state.sessionId ?? this.sessionId;
     this.usage = { ...NO_USAGE, ...state.usage };
     this.state = new Map(Object.entries(structuredClone(state.session ?? {})));
-    for (const { state: how, call } of state.run?.table?.entries ?? []) {
-      if (how === "pending") this.asked.set(call.callId, call);
-    }
     // Where the engine is at hand, what is wrong is told at once.
     const ready = this.ready();
     if (ready instanceof Promise) ready.catch(() => {});
+    for (const entry of [state.run?.table?.entries ?? []].flat()) {
+      if (entry?.state === "pending" && entry.call) this.asked.set(entry.call.callId, entry.call);
+    }
   }
 
   /** What a checkpoint keeps while the engine does not know the agent. */
@@ -593,6 +606,7 @@ export class Agent {
 
   /** @param {{ [callId: string]: any }} decisions */
   resolveTools(decisions) {
+    if (typeof decisions !== "object" || decisions === null) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
     this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])), true);
   }
 
@@ -682,7 +696,8 @@ export class Agent {
   }
 
   get tools() {
-    return this.#core.offered.map((made) => made.definition);
+    // What is put into this list would be nobody's tool.
+    return Object.freeze(this.#core.offered.map((made) => made.definition));
   }
 
   set tools(tools) {

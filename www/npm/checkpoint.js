@@ -2,7 +2,7 @@
 // Checkpoints: CheckpointEnvelopeV1, whose messages any reader of the format can read, and back. The native half is
 // src/checkpoint/: what one writes, the other reads.
 
-import { kindOf, misuse } from "./shared.js";
+import { kindOf, misuse, textOf } from "./shared.js";
 
 const FORMAT = "stakai_message_v1";
 /** The version of the engine's own state, `metadata.turnwheel`. */
@@ -57,6 +57,8 @@ export function fromCheckpoint(given) {
   if (turnwheel !== undefined && turnwheel?.version !== STATE_VERSION) {
     throw invalid(`metadata.turnwheel is of version ${JSON.stringify(turnwheel?.version) ?? "none"}, this turnwheel reads ${STATE_VERSION}; install the newer one`);
   }
+  if (typeof (turnwheel?.sessionId ?? "") !== "string") throw invalid("`sessionId` must be a text");
+  if (![turnwheel?.untold ?? []].flat().every((event) => typeof event?.type === "string")) throw invalid("`untold` must be a list of events");
   return {
     runId: turnwheel?.run?.runId ?? uuidOf(run_id),
     messages: readAll(messages), state: structuredClone(turnwheel), others: { ...fields, metadata: known },
@@ -88,7 +90,9 @@ function written(message) {
   if (role === "custom" && message.kind === FOREIGN && typeof message.data?.role === "string") return message.data;
   /** @type {any[]} */
   let parts = [];
-  if (role === "tool_result") {
+  // Whatever else the host keeps in a message of its own.
+  if (role === "custom") own.content = message.content;
+  else if (role === "tool_result") {
     const [first] = content;
     const isText = content.length === 1 && isPlainText(first);
     if (!isText) own.parts = true;
@@ -127,6 +131,8 @@ function partOf({ ...rest }, at, kept) {
       if (rest[ours] !== undefined) part[theirs] = rest[ours];
       delete rest[ours];
     }
+    // Whoever wrote the history may have left them out.
+    if (type === "tool_call") part.arguments ??= {};
     delete rest.type;
   } else if (type === "image" && !rest.mimeType.includes(BASE64)) {
     part.url = `data:${rest.mimeType}${BASE64}${rest.data}`;
@@ -145,7 +151,7 @@ const isPlainText = (block) => block.type === "text" && Object.entries(block).ev
 /** Whether a reader supposes the same where nothing is said. @param {string} key @param {any} value @returns {boolean} */
 function isSupposed(key, value) {
   if (value === undefined) return true;
-  if (key === "usage") return Object.entries(value).every(([part, n]) => isSupposed(part, n));
+  if (key === "usage") return Object.entries(value ?? {}).every(([part, n]) => isSupposed(part, n));
   return /^(?:timestamp|input|output|cacheRead|cacheWrite|total)$/.test(key) ? value === 0 : /^(?:provider|model)$/.test(key) ? value === "" : key === "isError" && value === false;
 }
 
@@ -158,7 +164,11 @@ function readAll(messages) {
   return messages.flatMap((message, at) => {
     const flaw = flawOf(message);
     if (flaw) throw invalid(`message ${at}: ${flaw}`);
-    return read(message, tools);
+    try {
+      return read(message, tools);
+    } catch (error) {
+      throw invalid(`message ${at}: ${textOf(error)}`);
+    }
   });
 }
 

@@ -131,6 +131,7 @@ export function shownOf(value) {
  * @param {Iterable<string>} [likely] names that may be meant
  */
 export function checkNames(where, given, known, likely = Array.isArray(known) ? known : Object.keys(known)) {
+  if (typeof given !== "object" || given === null) throw misuse(`what may have ${[...likely].join(", ")} must be an object, got ${kindOf(given)}`);
   for (const name of Object.keys(given)) {
     if (!(Array.isArray(known) ? known.includes(name) : Object.hasOwn(known, name))) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely)}`);
   }

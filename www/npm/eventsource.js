@@ -15,6 +15,7 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
   signal?.addEventListener("abort", leave);
   const decoder = new TextDecoder();
   let rest = "";
+  let isReturned = false;
   /** @type {{ id?: string, type: string, data?: string }} */
   let event = { type: "message" };
   try {
@@ -23,11 +24,12 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
       // What no empty line has ended is no event.
       if (done) return;
       heard?.();
-      rest += decoder.decode(value, { stream: true });
+      const text = decoder.decode(value, { stream: true });
+      if (text === "") continue;
       // A line may end with \r\n, and its halves may come apart.
-      const held = rest.endsWith("\r") ? 1 : 0;
-      const lines = rest.slice(0, rest.length - held).split(/\r\n|\n|\r/);
-      rest = lines.pop() + rest.slice(rest.length - held);
+      const lines = (rest + (isReturned && text[0] === "\n" ? text.slice(1) : text)).split(/\r\n|\n|\r/);
+      isReturned = text.endsWith("\r");
+      rest = /** @type {string} */ (lines.pop());
       for (const line of lines) {
         if (line === "") {
           if (event.data !== undefined) yield /** @type {any} */ (event);
@@ -36,8 +38,8 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
         }
         const [, field, text = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
         if (field === "data") event.data = event.data === undefined ? text : `${event.data}\n${text}`;
-        else if (field === "id") event.id = text;
-        else if (field === "event") event.type = text;
+        else if (field === "id" && !text.includes("\0")) event.id = text;
+        else if (field === "event") event.type = text || "message";
       }
     }
   } finally {

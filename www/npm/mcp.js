@@ -42,6 +42,7 @@ export const jsonSchemaValidator = {
  * @param {any} source a connected Client of the SDK, a transport, or an address @param {Options} [options]
  */
 export async function mcpTools(source, options = {}) {
+  if (typeof options !== "object" || options === null) throw misuse(`the options of mcpTools must be an object, got ${kindOf(options)}`);
   for (const name of Object.keys(options)) if (!OPTIONS.includes(name)) throw misuse(`unknown option \`${name}\` of mcpTools; there are ${OPTIONS.join(", ")}`);
   const { approval = "destructive" } = options;
   if (typeof approval !== "function" && !Object.hasOwn(APPROVAL, approval)) throw misuse(`\`approval\` must be ${Object.keys(APPROVAL).map((word) => JSON.stringify(word)).join(", ")} or a function, got ${JSON.stringify(approval)}`);

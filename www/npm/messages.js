@@ -94,7 +94,9 @@ export function toResult(output) {
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
   const { content, details, isError, transfer: told } = /** @type {any} */ (output) ?? {};
   const transfer = isTransfer(output) ? told : undefined;
-  if (Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
+  // An empty list beside others is a member like them.
+  const isResult = content?.length !== 0 || hasOnly(output, RESULT);
+  if (isResult && Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
     return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
   }
   if (transfer) return { content: [], transfer };
@@ -103,10 +105,15 @@ export function toResult(output) {
 
 /** `{ transfer: { to, reason? } }` and nothing else hands the conversation over: other values only have such a member. @param {any} output */
 function isTransfer(output) {
-  const only = (/** @type {any} */ value, /** @type {string[]} */ names) => Object.keys(value).every((name) => names.includes(name));
   const transfer = output?.transfer;
-  if (typeof transfer?.to !== "string" || !only(transfer, ["to", "reason"])) return false;
-  return only(output, ["transfer", "content", "details", "isError"]);
+  return typeof transfer?.to === "string" && hasOnly(transfer, ["to", "reason"]) && hasOnly(output, RESULT);
+}
+
+const RESULT = ["transfer", "content", "details", "isError"];
+
+/** @param {any} value @param {string[]} names */
+function hasOnly(value, names) {
+  return Object.keys(value).every((name) => names.includes(name));
 }
 
 /**

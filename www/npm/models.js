@@ -93,6 +93,11 @@ function wire(provider, kind, id, options, known = COMMON) {
   if (baseUrl !== undefined && !/^https?:\/\//.test(baseUrl)) {
     throw misuse(`model \`${id}\`: \`baseUrl\` must begin with http:// or https://, got ${shownOf(baseUrl)}`);
   }
+  try {
+    if (baseUrl !== undefined) new URL(baseUrl);
+  } catch {
+    throw misuse(`model \`${id}\`: \`baseUrl\` must be an address, got ${shownOf(baseUrl)}`);
+  }
   if (price !== undefined) {
     const parts = typeof price === "object" && price !== null ? [price.input, price.output, price.cacheRead ?? 0, price.cacheWrite ?? 0] : [];
     // Enough for any price, and little enough for sums in whole numbers.
@@ -137,7 +142,7 @@ export function scripted(items) {
           const error = { code: "invalid_request", message: `the script is exhausted: it has ${items.length} items` };
           return yield { type: "error", error };
         }
-        yield* play(typeof item === "function" ? checkItem(item(request), `scripted: what item ${next - 1} gives`) : item, context);
+        yield* play(typeof item === "function" ? checkItem(await item(request), `scripted: what item ${next - 1} gives`) : item, context);
       },
     },
     {},

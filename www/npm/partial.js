@@ -39,7 +39,7 @@ export class PartialJson {
     this.escape += text[i];
     const kind = this.escape[1];
     if (kind === "u" && this.escape.length < 6) return i + 1;
-    this.token += kind === "u" ? String.fromCharCode(parseInt(this.escape.slice(2), 16) || 0xfffd) : (ESCAPES[kind] ?? kind);
+    this.token += kind === "u" ? String.fromCharCode(parseInt(this.escape.slice(2), 16)) : (ESCAPES[kind] ?? kind);
     this.escape = "";
     return i + 1;
   }

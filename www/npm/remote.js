@@ -63,12 +63,12 @@ const backOff = (attempt, error, { initialMs, maxMs }, host, signal) => host.sle
  * @param {any} [options]
  */
 export function fromResponse(response, options = {}) {
+  checkNames("unknown option", options, ["reconnect", "reconnects", "abort", "signal", "stallMs", "host"]);
   const { reconnect, abort: abortThere, signal, stallMs = STALL } = options;
   if (typeof (/** @type {any} */ (response)?.then) !== "function" && typeof (/** @type {any} */ (response)?.headers?.get) !== "function") {
     throw misuse(`fromResponse takes a Response, got ${kindOf(response)}`);
   }
   if (reconnect !== undefined && typeof reconnect !== "function") throw misuse(`\`reconnect\` must be a function that gives a Response, got ${kindOf(reconnect)}`);
-  checkNames("unknown option", options, ["reconnect", "reconnects", "abort", "signal", "stallMs", "host"]);
   checkSignal(signal);
   const host = hostOf(options.host);
   const limits = numbersOf("reconnects", options.reconnects, RECONNECT);
@@ -115,10 +115,21 @@ export function fromResponse(response, options = {}) {
       await backOff(attempt, failure, limits, host, stopped.signal);
     }
   };
-  if (signal?.aborted) queueMicrotask(() => abort(signal.reason));
-  else signal?.addEventListener("abort", () => abort(signal.reason), { once: true });
+  abortWith(signal, listening.result, abort);
   queueMicrotask(listen);
   return listening.run;
+}
+
+/**
+ * A signal aborts a run until it is over; one that lives longer keeps nothing of it.
+ * @param {AbortSignal | undefined} signal @param {Promise<any>} result @param {(reason: unknown) => void} abort
+ */
+function abortWith(signal, result, abort) {
+  if (!signal) return;
+  const listener = () => abort(signal.reason);
+  if (signal.aborted) return queueMicrotask(listener);
+  signal.addEventListener("abort", listener, { once: true });
+  result.then(() => signal.removeEventListener("abort", listener));
 }
 
 /** An agent that is elsewhere. */
@@ -329,8 +340,7 @@ class Link {
       isSent = true;
     };
     this.post(what, body, before).catch(fail);
-    if (signal?.aborted) queueMicrotask(() => listening.run.abort(signal.reason));
-    else signal?.addEventListener("abort", () => listening.run.abort(signal.reason), { once: true });
+    abortWith(signal, listening.result, (reason) => listening.run.abort(reason));
     return listening.run;
   }
 

@@ -373,7 +373,12 @@ class Desk {
   started(run, id) {
     this.current = run.runId;
     if (id) this.append("command", { id });
-    this.options.waitUntil?.(run.result);
+    try {
+      this.options.waitUntil?.(run.result);
+    } catch (error) {
+      // The run is on all the same, and who asked for it hears so.
+      console.error("turnwheel: waitUntil threw", error);
+    }
     return { runId: run.runId };
   }
 

@@ -40,8 +40,18 @@ export function indexedDBStore(options = {}) {
 
   /** @param {IDBTransactionMode} mode @param {(table: IDBObjectStore) => IDBRequest} work */
   const within = async (mode, work) => {
-    const database = await (opened ??= open());
-    const transaction = database.transaction(TABLE, mode);
+    const connection = (opened ??= open());
+    let database = await connection;
+    const begin = () => database.transaction(TABLE, mode);
+    let transaction;
+    try {
+      transaction = begin();
+    } catch {
+      // It was lost and nobody said so, as Safari does it to pages that were in the background.
+      if (opened === connection) forget();
+      database = await (opened ??= open());
+      transaction = begin();
+    }
     const done = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
       transaction.onabort = () => reject(transaction.error ?? new Error("the transaction was aborted"));
@@ -51,12 +61,13 @@ export function indexedDBStore(options = {}) {
     return request.result;
   };
 
-  return store({
+  const { overtake, ...methods } = store({
     place: `IndexedDB \`${name}\``,
     write: (id, checkpoint) => within("readwrite", (table) => table.put(checkpoint, id)),
     read: (id) => within("readonly", (table) => table.get(id)),
     remove: (id) => within("readwrite", (table) => table.delete(id)),
   });
+  return methods;
 }
 
 const TABLE = "checkpoints";
@@ -84,17 +95,17 @@ export function durableObjectStore(storage) {
   const remove = (/** @type {string} */ id) => sql("DELETE FROM turnwheel_checkpoints WHERE id = ?", id);
 
   /** @param {string} id @param {any} checkpoint */
-  const saveNow = (id, checkpoint) => {
+  const write = (id, checkpoint) => {
     const json = JSON.stringify(checkpoint);
     storage.transactionSync(() => {
       remove(id);
       partsOf(json).forEach((part, at) => sql("INSERT INTO turnwheel_checkpoints VALUES (?, ?, ?)", id, at, part));
     });
   };
-  const lanes = store({
+  const { overtake, ...lanes } = store({
     place: "the Durable Object's SQLite",
     write(id, checkpoint) {
-      saveNow(id, checkpoint);
+      write(id, checkpoint);
       return storage.sync?.();
     },
     read(id) {
@@ -106,7 +117,15 @@ export function durableObjectStore(storage) {
       return storage.sync?.();
     },
   });
-  return { ...lanes, saveNow };
+  return {
+    ...lanes,
+    /** @param {string} id @param {any} checkpoint */
+    saveNow(id, checkpoint) {
+      checkSave("saveNow", id, checkpoint);
+      write(id, checkpoint);
+      overtake(id, () => storage.sync?.());
+    },
+  };
 }
 
 /** No part ends within a character. @param {string} json */
@@ -168,16 +187,15 @@ function store({ place, write, read, remove }) {
     return done;
   };
 
-  /** @param {string} id */
-  const check = (id) => {
-    if (typeof id !== "string" || id === "") throw misuse(`the id of a checkpoint must be a text, got ${id === "" ? "an empty one" : kindOf(id)}`);
-  };
-
   return {
+    /** What waits for an id is older than what was written meanwhile. @param {string} id @param {() => unknown} work what is left to do */
+    overtake(id, work) {
+      const lane = lanes.get(id);
+      if (lane?.waits) lane.waits.work = async () => void (await attempt("saved in", id, work));
+    },
     /** @param {string} id @param {any} checkpoint */
     async save(id, checkpoint) {
-      check(id);
-      if (!Array.isArray(checkpoint?.messages)) throw misuse(`save(\`${id}\`, …) takes what checkpoint() gives, got ${kindOf(checkpoint)}`);
+      checkSave("save", id, checkpoint);
       return put("saved in", id, () => write(id, checkpoint));
     },
     /** @param {string} id */
@@ -193,4 +211,15 @@ function store({ place, write, read, remove }) {
       return put("deleted from", id, () => remove(id));
     },
   };
+}
+
+/** @param {string} id */
+function check(id) {
+  if (typeof id !== "string" || id === "") throw misuse(`the id of a checkpoint must be a text, got ${id === "" ? "an empty one" : kindOf(id)}`);
+}
+
+/** @param {string} how @param {string} id @param {any} checkpoint */
+function checkSave(how, id, checkpoint) {
+  check(id);
+  if (!Array.isArray(checkpoint?.messages)) throw misuse(`${how}(\`${id}\`, …) takes what checkpoint() gives, got ${kindOf(checkpoint)}`);
 }

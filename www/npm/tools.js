@@ -2,7 +2,7 @@
 // Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
 
 import { adapted } from "./ai-sdk.js";
-import { didYouMean, jsonOf, kindOf, misuse } from "./shared.js";
+import { didYouMean, jsonOf, kindOf, misuse, textOf } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { Validator } from "./validator.js";
 
@@ -69,13 +69,14 @@ function standardOf(schema) {
 /** @param {string} owner @param {any} schema */
 function fromStandard(owner, schema) {
   const standard = schema["~standard"];
-  const shown = jsonSchemaOf(schema, standard);
-  if (!shown) {
-    throw misuse(
-      `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ` +
-        "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema",
-    );
+  let shown;
+  let why = "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema";
+  try {
+    shown = jsonSchemaOf(schema, standard);
+  } catch (error) {
+    why = textOf(error);
   }
+  if (!shown) throw misuse(`the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${why}`);
   const judge = (/** @type {any} */ answer) => (answer.issues ? { error: answer.issues.map(issueText).join("\n") } : { value: answer.value });
   return {
     schema: shown,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::args::{Args, Misuse};
+use crate::args::{self, Args, Misuse};
 use crate::run::command;
 
 /// Ten minutes for each target, unless it is told otherwise. The same seed plays the same inputs, as far as it gets.
@@ -13,6 +13,11 @@ use crate::run::command;
 /// Misuse, or no cargo.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--minutes", "--seconds", "--seed"])?;
+    // Before anything is built, which takes minutes.
+    let known = targets();
+    if let Some(name) = args.words.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Misuse(args::unknown("target", name, &known)).into());
+    }
     let number = |name: &str| -> Result<Option<u64>> {
         let told = args.value(name).map(str::parse).transpose();
         Ok(told.map_err(|_| Misuse(format!("`{name}` wants a whole number")))?)
@@ -28,4 +33,22 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
         .status()
         .context("cannot start cargo")?;
     Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// The targets there are, by their own list.
+fn targets() -> Vec<&'static str> {
+    let named = |line: &'static str| line.trim().strip_prefix("Target { name: \"")?.split('"').next();
+    include_str!("../../tests/fuzz/targets.rs").lines().filter_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_is_none_is_named_before_anything_is_built() {
+        assert!(targets().contains(&"sse"), "{:?}", targets());
+        let error = run(&["jsom".to_owned()]).unwrap_err();
+        assert!(error.to_string().contains("no target `jsom`; did you mean `json`?"), "{error}");
+    }
 }

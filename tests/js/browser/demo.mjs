@@ -789,6 +789,64 @@ await checkPage("a choice that lacks something is not taken, and says what it la
   assert.equal(await page.textContent(by("model-name")), "Rehearsal");
 });
 
+await checkPage("what another version of the page has left does not keep it from beginning", async (page) => {
+  for (const change of ["who", "shown"]) {
+    await say(page, "What is 2+2?");
+    await idle(page);
+    await stored(page, "agent_end");
+    await page.evaluate((change) => new Promise((resolve) => {
+      const opened = indexedDB.open("turnwheel-demo");
+      opened.onsuccess = () => {
+        const table = opened.result.transaction("checkpoints", "readwrite").objectStore("checkpoints");
+        const found = table.getAll();
+        found.onsuccess = () => {
+          const all = found.result;
+          all[0].shown.pop();
+          if (change === "who") delete all[0].who;
+          else all[0].shown.push({ at: 0, event: { type: "agent_end" } });
+          table.put(all[0], "conversation").onsuccess = () => (opened.result.close(), resolve(undefined));
+        };
+      };
+    }), change);
+    await page.goto(/** @type {string} */ (baseUrl));
+    await page.waitForSelector("html[data-ready]");
+    assert.ok(await page.isVisible(by("welcome")));
+  }
+});
+
+await checkPage("Escape that ends a word of an input method stops no run", async (page) => {
+  await say(page, SLOW);
+  await page.waitForSelector('[data-testid="composer"][data-mode="running"]');
+  await page.evaluate(() => document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", isComposing: true, bubbles: true })));
+  assert.doesNotMatch(await page.innerText(by("live")), /Stopped/);
+  await drawn(page);
+  assert.equal(await page.getAttribute(by("composer"), "data-mode"), "running");
+  await page.keyboard.press("Escape");
+  await idle(page);
+});
+
+await checkPage("the models of an address that one has left are not put down for another", async (page) => {
+  /** @type {() => void} */
+  let answer = () => {};
+  const answered = new Promise((resolve) => (answer = () => resolve(undefined)));
+  await page.route("**/v1/models", async (route) => {
+    await answered;
+    await route.fulfill({ json: { data: [{ id: "of-the-first" }] }, headers: { "access-control-allow-origin": "*" } });
+  });
+  await page.click(by("choose-model"));
+  await page.check(by("row-own"));
+  await page.fill(by("base-url"), "https://first.example/v1");
+  await page.click(by("find-models"));
+  await page.check(by("row-openai"));
+  const before = await page.inputValue(by("model-id"));
+  const done = page.waitForResponse("**/v1/models");
+  answer();
+  await done;
+  await drawn(page);
+  assert.equal(await page.inputValue(by("model-id")), before);
+  assert.equal(await page.innerText(by("found")), "");
+});
+
 await checkPage("without its package the page says what to do", async (page, complaints) => {
   await page.route("**/pkg/**", (route) => route.abort());
   await page.reload();

@@ -53,12 +53,16 @@ const tools = [
 const terminal = createInterface({ input: stdin, output: stdout });
 /** Whoever waits for an answer from the keyboard. */
 let answering;
-const ask = (question, signal) =>
+const answer = (question, signal) =>
   new Promise((resolve) => {
+    if (signal.aborted) return resolve("");
     stdout.write(question);
     answering = resolve;
     signal.addEventListener("abort", () => resolve(""), { once: true });
   }).finally(() => (answering = undefined));
+/** Several calls may ask at once: one question after the other. */
+let last = Promise.resolve("");
+const ask = (question, signal) => (last = last.then(() => answer(question, signal)));
 
 const options = {
   model: chooseModel(),

@@ -1,0 +1,75 @@
+// @ts-check
+// Stores whose places fail: what is stored is the newest, or somebody hears that it is not. The places themselves are in
+// browser/stores.test.mjs and in workerd.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { durableObjectStore, indexedDBStore } from "../../pkg/stores.js";
+import { later, misused } from "./kit.mjs";
+
+const checkpoint = (/** @type {number} */ n) => /** @type {any} */ ({ version: 1, messages: [n] });
+
+/** The storage of a Durable Object, as far as the store asks for it. @param {() => any} sync */
+function storageOf(sync) {
+  /** @type {Map<string, any[]>} */
+  const rows = new Map();
+  return {
+    sync,
+    transactionSync: (/** @type {() => any} */ work) => work(),
+    sql: {
+      exec(/** @type {string} */ statement, /** @type {any[]} */ ...[id, , json]) {
+        if (statement.startsWith("DELETE")) rows.delete(id);
+        if (statement.startsWith("INSERT")) rows.set(id, [...(rows.get(id) ?? []), { json }]);
+        return { toArray: () => (statement.startsWith("SELECT") ? (rows.get(id) ?? []) : []) };
+      },
+    },
+  };
+}
+
+test("what is saved now is not overwritten by what waited", async () => {
+  const gate = later();
+  const store = durableObjectStore(/** @type {any} */ (storageOf(() => gate.promise)));
+  const saved = [store.save("a", checkpoint(1)), store.save("a", checkpoint(2))];
+  const deleted = [store.save("b", checkpoint(1)), store.delete("b")];
+  store.saveNow("a", checkpoint(3));
+  store.saveNow("b", checkpoint(3));
+  gate.resolve();
+  await Promise.all([...saved, ...deleted]);
+  assert.deepEqual([await store.load("a"), await store.load("b")], [checkpoint(3), checkpoint(3)]);
+});
+
+test("saveNow takes what save takes", () => {
+  const store = durableObjectStore(/** @type {any} */ (storageOf(() => {})));
+  misused(() => store.saveNow(/** @type {any} */ (5), checkpoint(1)), /the id of a checkpoint must be a text, got a number/);
+  misused(() => store.saveNow("a", /** @type {any} */ (undefined)), /saveNow\(`a`, …\) takes what checkpoint\(\) gives, got nothing/);
+});
+
+test("a connection that was lost is made anew", async () => {
+  let opened = 0;
+  const transaction = () => {
+    /** @type {any} */
+    const made = { objectStore: () => ({ put: () => (setImmediate(() => made.oncomplete()), { result: undefined }) }) };
+    return made;
+  };
+  const host = /** @type {any} */ (globalThis);
+  host.indexedDB = {
+    open() {
+      const number = ++opened;
+      /** @type {any} */
+      const asked = { result: { transaction: () => {
+        if (number === 1) throw new DOMException("the database connection is closing", "InvalidStateError");
+        return transaction();
+      } } };
+      setImmediate(() => asked.onsuccess());
+      return asked;
+    },
+  };
+  try {
+    const store = indexedDBStore();
+    await Promise.all([store.save("a", checkpoint(1)), store.save("b", checkpoint(1))]);
+    await store.save("a", checkpoint(2));
+    assert.equal(opened, 2);
+  } finally {
+    delete host.indexedDB;
+  }
+});
