@@ -222,6 +222,12 @@ test("behind the proxy of the examples every wire works, and the page has no key
   }
 });
 
+test("behind the proxy a page hears that the provider cannot be reached", async () => {
+  const asked = (/** @type {any} */ forward) => proxy(new Request("https://proxy.example/anthropic/v1/messages", { method: "POST", headers: { origin: ORIGIN }, body: "{}" }), ENV, forward);
+  const given = await asked(async () => { throw new TypeError("fetch failed: key sk-1"); });
+  assert.deepEqual([given.status, given.headers.get("access-control-allow-origin"), await given.text()], [502, ORIGIN, "anthropic cannot be reached"]);
+});
+
 test("the proxy refuses other pages, other paths and other methods", async () => {
   const ask = (/** @type {string} */ path, /** @type {any} */ init, origin = ORIGIN) => proxy(new Request(`https://proxy.example${path}`, { method: "POST", headers: { origin }, ...init }), ENV, async () => assert.fail("it was forwarded"));
   assert.equal((await ask("/openai/chat/completions", {}, "https://evil.example")).status, 403);

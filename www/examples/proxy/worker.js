@@ -32,7 +32,15 @@ export async function proxy(request, env, forward = fetch) {
   if (!url || !key || !header || request.method !== "POST" || !allowed?.test(path)) return new Response("there is nothing here", { status: 404, headers: cors });
   const headers = new Headers({ [header]: prefix + env[key] });
   for (const sent of SENT) if (request.headers.has(sent)) headers.set(sent, request.headers.get(sent) ?? "");
-  const answer = await forward(url + path + search, { method: "POST", headers, body: await request.arrayBuffer(), signal: request.signal });
+  const body = await request.arrayBuffer();
+  /** @type {Response} */
+  let answer;
+  try {
+    answer = await forward(url + path + search, { method: "POST", headers, body, signal: request.signal });
+  } catch {
+    // Without the headers the page would not hear of it, and take it for its own network.
+    return new Response(`${name} cannot be reached`, { status: 502, headers: cors });
+  }
   const given = new Headers(cors);
   for (const kept of ["content-type", "retry-after", "retry-after-ms", "x-should-retry"]) if (answer.headers.has(kept)) given.set(kept, answer.headers.get(kept) ?? "");
   return new Response(answer.body, { status: answer.status, headers: given });
