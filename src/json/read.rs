@@ -1,0 +1,462 @@
+//! The pull reader.
+
+use crate::text::Put;
+
+use super::value::{Map, Number, Value, whole_number};
+use super::write::{hex, plain_length};
+use super::{JsonError, MAX_DEPTH};
+/// Reads JSON from left to right without building a tree. Every method leaves the reader behind what it read; after
+/// an error the reader is of no use.
+pub struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+    deepest: u32,
+    /// A lone surrogate was met and replaced.
+    pub mended: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of the text.
+    pub fn new(text: &'a str) -> Self {
+        Reader { text, at: 0, depth: 0, deepest: MAX_DEPTH, mended: false }
+    }
+
+    /// As `new`, of what holds values that may be nested as deep as any.
+    pub(super) fn of_container(text: &'a str) -> Self {
+        Reader { deepest: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
+    }
+
+    /// The first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`); `None` at the end.
+    #[allow(clippy::inline_always, reason = "what is left of it is a comparison")]
+    #[inline(always)]
+    pub fn peek(&mut self) -> Option<u8> {
+        // A plain number comes back in a register, an option would not.
+        match self.look() {
+            0 => None,
+            byte => Some(byte),
+        }
+    }
+
+    /// As `peek`, 0 at the end.
+    #[inline(never)]
+    fn look(&mut self) -> u8 {
+        self.ahead().unwrap_or(0)
+    }
+
+    // Inlined whatever the level of optimisation: most of a chunk is read by calls of this that find no blank.
+    #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
+    #[inline(always)]
+    fn ahead(&mut self) -> Option<u8> {
+        match self.byte() {
+            Some(byte) if byte > b' ' => Some(byte),
+            _ => self.peek_behind_blanks(),
+        }
+    }
+
+    #[cold]
+    fn peek_behind_blanks(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
+            self.at += 1;
+        }
+        self.byte()
+    }
+
+    /// How many bytes were read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The text that was read since a [`Reader::position`].
+    pub fn since(&self, position: usize) -> &'a str {
+        self.text.get(position..self.at).unwrap_or_default()
+    }
+
+    /// Nothing but blanks may be left.
+    ///
+    /// # Errors
+    /// Where something is.
+    pub fn end(&mut self) -> Result<(), JsonError> {
+        self.peek_behind_blanks();
+        match self.byte() {
+            None => Ok(()),
+            Some(_) => Err(self.error("more text after the JSON value")),
+        }
+    }
+
+    /// Reads an object: `member` is called with each key and must read exactly one value.
+    ///
+    /// # Errors
+    /// Where there is no object, it is broken, or `member` fails.
+    pub fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        let mut is_first = true;
+        let mut spare = String::new();
+        while let Some(key) = self.next_key(is_first, &mut spare)? {
+            is_first = false;
+            member(self, key)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a list: `item` is called before each item with its index and must read exactly one value.
+    ///
+    /// # Errors
+    /// Where there is no list, it is broken, or `item` fails.
+    pub fn array(
+        &mut self,
+        mut item: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        let mut index = 0;
+        while self.next_item(index == 0)? {
+            item(self, index)?;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// The key of the next member, its colon read too, and before the first one the bracket; `None` behind the last one.
+    /// A key with an escape is put into `spare`.
+    /// One function for all objects: the code of `object` stands in the wasm file once for each use.
+    #[inline(never)]
+    fn next_key<'k>(&mut self, is_first: bool, spare: &'k mut String) -> Result<Option<&'k str>, JsonError>
+    where
+        'a: 'k,
+    {
+        if is_first {
+            self.open(b'{', "an object was expected")?;
+        }
+        match self.ahead() {
+            Some(b'}') => return self.close().map(|()| None),
+            Some(b',') if !is_first => self.at += 1,
+            _ if is_first => {}
+            _ => return Err(self.error("a comma or `}` was expected")),
+        }
+        let key = match self.plain_string() {
+            Some(key) => key,
+            None => {
+                *spare = self.key()?;
+                spare
+            }
+        };
+        if self.ahead() != Some(b':') {
+            return Err(self.error("a colon was expected"));
+        }
+        self.at += 1;
+        Ok(Some(key))
+    }
+
+    /// Whether another item follows. Before the first one the bracket is read.
+    #[inline(never)]
+    fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
+        if is_first {
+            self.open(b'[', "a list was expected")?;
+        }
+        match self.ahead() {
+            Some(b']') => return self.close().map(|()| false),
+            Some(b',') if !is_first => self.at += 1,
+            _ if is_first => {}
+            _ => return Err(self.error("a comma or `]` was expected")),
+        }
+        Ok(true)
+    }
+
+    /// Reads a string. It is borrowed from the text unless it holds an escape; then it is appended to `spare` and
+    /// `None` comes back.
+    ///
+    /// # Errors
+    /// Where there is no string or it does not end.
+    pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
+        if self.ahead() != Some(b'"') {
+            return Err(self.error("a string was expected"));
+        }
+        self.at += 1;
+        let mut is_whole = true;
+        loop {
+            let from = self.at;
+            self.at = self.plain_end(from);
+            let plain = self.since(from);
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    if is_whole {
+                        return Ok(Some(plain));
+                    }
+                    spare.push_str(plain);
+                    return Ok(None);
+                }
+                Some(b'\\') => {
+                    is_whole = false;
+                    spare.push_str(plain);
+                    self.escape(spare)?;
+                }
+                Some(_) => return Err(self.error("a raw control character in a string")),
+                None => return Err(self.error("the text ends inside a string")),
+            }
+        }
+    }
+
+    /// Reads a string into a new `String`.
+    ///
+    /// # Errors
+    /// As [`Reader::text_into`].
+    pub fn string(&mut self) -> Result<String, JsonError> {
+        let mut spare = String::new();
+        Ok(match self.text_into(&mut spare)? {
+            Some(plain) => plain.to_owned(),
+            None => spare,
+        })
+    }
+
+    /// Reads a string; anything else is skipped and gives `None`.
+    ///
+    /// # Errors
+    /// Where the value is broken.
+    pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
+        if self.ahead() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|_| None) }
+    }
+
+    /// Reads a whole number that is not negative; anything else is skipped and gives `None`.
+    ///
+    /// # Errors
+    /// Where the value is broken.
+    pub fn optional_u64(&mut self) -> Result<Option<u64>, JsonError> {
+        self.skip().map(whole_number)
+    }
+
+    /// Skips one value and gives its text.
+    ///
+    /// # Errors
+    /// Where the value is broken.
+    pub fn skip(&mut self) -> Result<&'a str, JsonError> {
+        self.ahead();
+        let start = self.at;
+        self.pass_over()?;
+        Ok(self.since(start))
+    }
+
+    /// Skips one value.
+    ///
+    /// # Errors
+    /// Where the value is broken.
+    pub fn pass_over(&mut self) -> Result<(), JsonError> {
+        match self.ahead() {
+            Some(b'{') => self.object(|reader, _| reader.pass_over()),
+            Some(b'[') => self.array(|reader, _| reader.pass_over()),
+            Some(b'"') => self.skip_string(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(_) => Err(self.error("a JSON value was expected")),
+            None => Err(self.error("the text ends where a JSON value was expected")),
+        }
+    }
+
+    /// Reads one value as a tree.
+    ///
+    /// # Errors
+    /// Where the value is broken.
+    pub fn value(&mut self) -> Result<Value, JsonError> {
+        match self.ahead() {
+            Some(b'{') => {
+                let mut map = Map::new();
+                self.object(|reader, key| {
+                    let key = key.to_owned();
+                    let value = reader.value()?;
+                    map.0.push((key, value));
+                    Ok(())
+                })?;
+                map.deduplicate();
+                Ok(Value::Object(map))
+            }
+            Some(b'[') => {
+                let mut items = Vec::new();
+                self.array(|reader, _| {
+                    items.push(reader.value()?);
+                    Ok(())
+                })?;
+                Ok(Value::Array(items))
+            }
+            Some(b'"') => self.string().map(Value::String),
+            Some(b't') => self.word("true").map(|()| Value::Bool(true)),
+            Some(b'f') => self.word("false").map(|()| Value::Bool(false)),
+            Some(b'n') => self.word("null").map(|()| Value::Null),
+            _ => self.skip().map(|raw| Value::Number(Number(raw.into()))),
+        }
+    }
+
+    #[inline(never)]
+    fn open(&mut self, bracket: u8, otherwise: &'static str) -> Result<(), JsonError> {
+        if self.ahead() != Some(bracket) {
+            return Err(self.error(otherwise));
+        }
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > self.deepest {
+            return Err(self.error("nested too deep"));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), JsonError> {
+        self.at += 1;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    #[allow(clippy::inline_always, reason = "one load and one comparison")]
+    #[inline(always)]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Reads a string without escapes; anything else is left where it is.
+    fn plain_string(&mut self) -> Option<&'a str> {
+        if self.ahead() != Some(b'"') {
+            return None;
+        }
+        let start = self.at + 1;
+        let end = self.plain_end(start);
+        if self.byte_at(end) != Some(b'"') {
+            return None;
+        }
+        self.at = end + 1;
+        self.text.get(start..end)
+    }
+
+    /// Reads a key that is no plain string.
+    #[cold]
+    fn key(&mut self) -> Result<String, JsonError> {
+        if self.ahead() == Some(b'"') {
+            self.string()
+        } else {
+            Err(self.error("a key in quotes was expected"))
+        }
+    }
+
+    fn byte_at(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    #[allow(
+        clippy::inline_always,
+        reason = "it stands in two places, and every key and text goes through it"
+    )]
+    #[inline(always)]
+    fn plain_end(&self, start: usize) -> usize {
+        start + plain_length(self.text.as_bytes().get(start..).unwrap_or_default())
+    }
+
+    fn skip_string(&mut self) -> Result<(), JsonError> {
+        let end = self.plain_end(self.at + 1);
+        if self.byte_at(end) == Some(b'"') {
+            self.at = end + 1;
+            return Ok(());
+        }
+        let mut spare = String::new();
+        self.text_into(&mut spare).map(|_| ())
+    }
+
+    fn escape(&mut self, out: &mut String) -> Result<(), JsonError> {
+        self.at += 1;
+        let plain = match self.byte() {
+            Some(b'n') => '\n',
+            Some(b't') => '\t',
+            Some(b'r') => '\r',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
+            Some(b'u') => return self.unicode_escape(out),
+            Some(_) => return Err(self.error("an unknown escape in a string")),
+            None => return Err(self.error("the text ends inside a string")),
+        };
+        self.at += 1;
+        out.put_char(plain);
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self, out: &mut String) -> Result<(), JsonError> {
+        let first = self.four_digits()?;
+        if let Some(plain) = char::from_u32(first) {
+            out.put_char(plain);
+            return Ok(());
+        }
+        let follows = self.byte() == Some(b'\\') && self.byte_at(self.at + 1) == Some(b'u');
+        if first < 0xdc00 && follows {
+            let before = self.at;
+            self.at += 1;
+            let second = self.four_digits()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                out.put_char(char::from_u32(code).unwrap_or('\u{fffd}'));
+                return Ok(());
+            }
+            self.at = before;
+        }
+        self.mended = true;
+        out.put_char('\u{fffd}');
+        Ok(())
+    }
+
+    /// The four hex digits after the `u` that the reader stands on.
+    fn four_digits(&mut self) -> Result<u32, JsonError> {
+        let digits = self.text.as_bytes().get(self.at + 1..self.at + 5).unwrap_or_default();
+        match hex(digits) {
+            Some(code) if digits.len() == 4 => {
+                self.at += 5;
+                Ok(code)
+            }
+            _ => Err(self.error("four hex digits were expected")),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), JsonError> {
+        let found = self.text.as_bytes().get(self.at..self.at + word.len());
+        if found != Some(word.as_bytes()) {
+            return Err(self.error("a JSON value was expected"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), JsonError> {
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.byte() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        if !self.byte().is_some_and(|b| b.is_ascii_digit()) {
+            return Err(self.error("a digit was expected"));
+        }
+        while self.byte().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn error(&self, message: &'static str) -> JsonError {
+        JsonError(Box::new((message, self.at)))
+    }
+}

@@ -1,0 +1,276 @@
+//! Values as JSON text, appended to a string.
+
+use std::rc::Rc;
+
+use crate::text::Put;
+
+use super::value::{Map, RawJson};
+/// What can be written as JSON text.
+pub trait ToJson {
+    /// Appends the JSON text of `self`.
+    fn write_json(&self, out: &mut String);
+
+    /// The JSON text of `self`.
+    fn to_json(&self) -> String {
+        let mut out = String::new();
+        self.write_json(&mut out);
+        out
+    }
+
+    /// The JSON text of `self`, to be handed on unread.
+    fn to_raw(&self) -> RawJson {
+        RawJson(self.to_json().into())
+    }
+}
+
+impl ToJson for str {
+    fn write_json(&self, out: &mut String) {
+        write_str(self, out);
+    }
+}
+
+impl ToJson for String {
+    fn write_json(&self, out: &mut String) {
+        write_str(self, out);
+    }
+}
+
+impl ToJson for bool {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(truth(*self));
+    }
+}
+
+impl ToJson for u64 {
+    fn write_json(&self, out: &mut String) {
+        write_u64(*self, out);
+    }
+}
+
+impl ToJson for u32 {
+    fn write_json(&self, out: &mut String) {
+        write_u64(u64::from(*self), out);
+    }
+}
+
+impl<T: ToJson + ?Sized> ToJson for Rc<T> {
+    fn write_json(&self, out: &mut String) {
+        (**self).write_json(out);
+    }
+}
+
+impl ToJson for Map {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in self.iter() {
+            object.field(key, value);
+        }
+        object.end();
+    }
+}
+
+impl<T: ToJson> ToJson for [T] {
+    fn write_json(&self, out: &mut String) {
+        write_list(self, out);
+    }
+}
+
+impl<T: ToJson> ToJson for Vec<T> {
+    fn write_json(&self, out: &mut String) {
+        write_list(self, out);
+    }
+}
+
+impl<T: ToJson> ToJson for Option<T> {
+    fn write_json(&self, out: &mut String) {
+        match self {
+            Some(value) => value.write_json(out),
+            None => out.push_str("null"),
+        }
+    }
+}
+
+/// Writes one object, member by member.
+pub struct ObjectWriter<'a> {
+    out: &'a mut String,
+    empty: bool,
+}
+
+impl<'a> ObjectWriter<'a> {
+    /// Opens the object.
+    pub fn new(out: &'a mut String) -> Self {
+        ObjectWriter { out, empty: true }
+    }
+
+    /// Writes the key; the caller appends exactly one value to what it gets.
+    pub fn key(&mut self, key: &str) -> &mut String {
+        self.out.push_str(if self.empty { "{\"" } else { ",\"" });
+        self.empty = false;
+        write_plain(key, self.out);
+        self.out.push_str("\":");
+        self.out
+    }
+
+    /// A member.
+    pub fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
+        value.write_json(self.key(key));
+        self
+    }
+
+    /// Members by a template, see [`fill`].
+    #[inline(never)]
+    pub(crate) fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
+        self.out.push_str(if self.empty { "{" } else { "," });
+        self.empty = false;
+        fill(template, values, self.out);
+        self
+    }
+
+    /// A member that is left out when there is no value.
+    pub fn optional<T: ToJson>(&mut self, key: &str, value: &Option<T>) -> &mut Self {
+        if let Some(value) = value {
+            self.field(key, value);
+        }
+        self
+    }
+
+    /// Closes the object.
+    #[inline(never)]
+    pub fn end(self) {
+        self.out.push_str(if self.empty { "{}" } else { "}" });
+    }
+}
+
+/// Appends JSON by a template: each `$` in it, which stands in quotes, becomes the next value as a
+/// JSON string has it, each `#` the next value as it is.
+#[inline(never)]
+pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
+    let mut from = 0;
+    for value in values {
+        let mut at = from;
+        let mark = loop {
+            match template.as_bytes().get(at) {
+                Some(b'$') => break true,
+                Some(b'#') => break false,
+                Some(_) => at += 1,
+                None => return out.push_str(template.get(from..).unwrap_or_default()),
+            }
+        };
+        out.push_str(template.get(from..at).unwrap_or_default());
+        if mark {
+            write_plain(value, out);
+        } else {
+            out.push_str(value);
+        }
+        from = at + 1;
+    }
+    out.push_str(template.get(from..).unwrap_or_default());
+}
+
+/// Items that were written with a comma before each, as they stand in a list.
+pub(crate) fn listed(items: &str) -> &str {
+    items.strip_prefix(',').unwrap_or(items)
+}
+
+/// `true` or `false`
+pub(crate) fn truth(flag: bool) -> &'static str {
+    if flag { "true" } else { "false" }
+}
+
+/// Appends a list.
+pub fn write_list<T: ToJson>(items: &[T], out: &mut String) {
+    let mut mark = "[";
+    for item in items {
+        out.push_str(mark);
+        item.write_json(out);
+        mark = ",";
+    }
+    out.push_str(if items.is_empty() { "[]" } else { "]" });
+}
+
+/// The number that a few hex digits are.
+#[inline(never)]
+pub(crate) fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
+}
+
+/// Appends a whole number.
+pub fn write_u64(mut n: u64, out: &mut String) {
+    let mut digits = [b'0'; 20];
+    let mut from = digits.len();
+    for (at, digit) in digits.iter_mut().enumerate().rev() {
+        *digit += u8::try_from(n % 10).unwrap_or(0);
+        from = at;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.push_str(digits.get(from..).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default());
+}
+
+/// Appends a JSON string: quotes, backslashes and control characters escaped, everything else as it is.
+pub fn write_str(text: &str, out: &mut String) {
+    out.push_str("\"");
+    write_plain(text, out);
+    out.push_str("\"");
+}
+
+/// As [`write_str`], without the quotes.
+#[inline(never)]
+fn write_plain(text: &str, out: &mut String) {
+    let mut rest = text;
+    loop {
+        let plain = plain_length(rest.as_bytes());
+        let Some(special) = rest.as_bytes().get(plain) else { break };
+        out.push_str(rest.get(..plain).unwrap_or_default());
+        let escaped = match special {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            control => {
+                let digit = |code: u8| char::from_digit(code.into(), 16).unwrap_or('0');
+                out.push_str("\\u00");
+                out.put_char(digit(control >> 4));
+                out.put_char(digit(control & 15));
+                ""
+            }
+        };
+        out.push_str(escaped);
+        rest = rest.get(plain + 1..).unwrap_or_default();
+    }
+    out.push_str(rest);
+}
+
+/// How many plain characters a text begins with: those before a quote, a backslash, a control character or the end of
+/// the text. Eight bytes at a time; all of them are ASCII, so the place is a character boundary.
+#[allow(clippy::inline_always, reason = "see `Reader::plain_end`")]
+#[inline(always)]
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (words, tail) = bytes.as_chunks::<8>();
+    let mut at = 0;
+    for word in words {
+        let w = u64::from_le_bytes(*word);
+        let quote = w ^ (ONES * u64::from(b'"'));
+        let slash = w ^ (ONES * u64::from(b'\\'));
+        let hit = (w.wrapping_sub(ONES * 0x20) & !w)
+            | (quote.wrapping_sub(ONES) & !quote)
+            | (slash.wrapping_sub(ONES) & !slash);
+        if hit & HIGH != 0 {
+            // A borrow makes false hits above a true one only: the lowest is true.
+            return at + (hit & HIGH).trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    for byte in tail {
+        if *byte < 0x20 || *byte == b'"' || *byte == b'\\' {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
