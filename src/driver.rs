@@ -22,7 +22,7 @@ use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::list::ListWriter;
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, is_something,
+    AgentCommand, Conversion, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, is_something,
     tell_first, unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
@@ -134,6 +134,8 @@ pub struct Published {
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
+    /// What the model is shown of each message; set when the run is over.
+    pub(crate) conversions: Vec<Conversion>,
     /// Whether the run is over.
     pub ended: bool,
 }
@@ -735,6 +737,7 @@ impl AgentStream {
         let mut published = self.line.published.borrow_mut();
         published.ended = true;
         (published.steering, published.follow_up) = self.state.take_queues();
+        published.conversions = self.state.take_conversions();
     }
 
     fn note_end(&mut self, event: &AgentEvent) {

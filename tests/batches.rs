@@ -309,6 +309,26 @@ fn who_is_restored_with_an_approver_waits_for_no_command() {
 }
 
 #[test]
+fn queues_that_are_cleared_before_a_restored_run_goes_on_are_empty() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    drop(stage.agent.follow_up("and then".into()));
+    stage.settle();
+    let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+    stage.stream = None;
+    for is_cleared in [true, false] {
+        let config = config(&stage.clock, answers(Vec::new()), vec![asking("asks")]);
+        stage.agent = Agent::restore(config, &checkpoint).unwrap();
+        if is_cleared {
+            stage.agent.clear_queues();
+        }
+        stage.agent.resolve_tool("a", ToolDecision::Accept);
+        stage.resume().finish();
+        assert_eq!(stage.history().contains(&"user: and then".to_owned()), !is_cleared);
+    }
+}
+
+#[test]
 fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
     let given = vec![calls(&[("a", "quick", "{}")]), calls(&[("b", "asks", "{}")])];
     let asked = Rc::new(Cell::new(0));
@@ -948,6 +968,23 @@ fn immediate_steering_from_before_the_batch_starts_nothing() {
     stage.finish().check();
     assert_eq!(stage.count("tool_execution_start"), 0);
     assert!(stage.lines().contains(&"turn ends steering_interrupt".to_owned()));
+}
+
+#[test]
+fn what_policies_injected_about_a_call_goes_with_it_when_a_later_one_skips_it() {
+    let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
+        let policies = &mut config.rules.pre_dispatch;
+        policies.push(Rc::new(|call: &mut DispatchCall<'_>| {
+            Ok(DispatchVerdict::Inject(vec![format!("about {}", call.call_id).as_str().into()]))
+        }));
+        policies.push(Rc::new(|call: &mut DispatchCall<'_>| {
+            let skip = call.call_id == "b";
+            Ok(if skip { DispatchVerdict::Skip("no".to_owned()) } else { DispatchVerdict::Continue })
+        }));
+    });
+    stage.prompt("go").finish().check();
+    let told = ["a: t is done", "b!: no", "c: t is done", "user: about a", "user: about c"];
+    assert_eq!(stage.history()[2..7], told);
 }
 
 #[test]

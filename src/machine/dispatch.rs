@@ -107,17 +107,20 @@ impl Step<'_> {
             arguments: call.arguments.clone(),
             state,
         };
+        let mut injected = Vec::new();
         for policy in &self.rules.pre_dispatch {
             let before = seen.arguments.clone();
             match guard(|| policy.evaluate(&mut seen)) {
                 Ok(DispatchVerdict::Continue) => {}
                 Err(_) => seen.arguments = before,
-                Ok(DispatchVerdict::Inject(mut messages)) => batch.injected.append(&mut messages),
+                Ok(DispatchVerdict::Inject(mut messages)) => injected.append(&mut messages),
                 Ok(DispatchVerdict::Skip(text)) => return Some(Cleared::Skip(text)),
                 Ok(DispatchVerdict::Stop(reason)) => return Some(Cleared::Stop(reason)),
             }
         }
-        Some(Cleared::Yes(seen.arguments))
+        let arguments = seen.arguments;
+        batch.injected.append(&mut injected);
+        Some(Cleared::Yes(arguments))
     }
 
     /// A policy stopped the batch: every call that has no result gets one that says so.

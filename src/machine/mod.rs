@@ -53,6 +53,7 @@ use crate::tool::{Progress, ToolOutcome};
 pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;
 pub use resume::tell_first;
+pub(crate) use state::Conversion;
 pub use state::{Letter, LoopState};
 pub(crate) use turn::is_something;
 
