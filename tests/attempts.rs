@@ -369,6 +369,29 @@ fn what_has_arrived_is_appended_before_the_call_that_is_repeated_after_an_overfl
 }
 
 #[test]
+fn what_has_arrived_before_an_overflow_is_not_compacted_away_and_waits_where_no_room_is_made() {
+    for has_engine in [true, false] {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let mut config =
+            config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
+        if has_engine {
+            config.ports.compaction = Some(Rc::new(Port(|_| {
+                ready(Ok(Compaction { messages: vec!["notes".into()], ..Compaction::default() }))
+            })));
+        }
+        let mut stage = Stage::new(clock, config);
+        drop(stage.agent.steer("and this".into()));
+        stage.prompt("go").finish().check();
+        if has_engine {
+            assert_eq!(notes.borrow()[1], "m: user: notes | user: and this");
+        } else {
+            assert_eq!(stage.history(), ["user: go", "assistant:  (error)"]);
+            assert!(stage.agent.has_waiting());
+        }
+    }
+}
+
+#[test]
 fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let mut config =

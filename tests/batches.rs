@@ -930,6 +930,26 @@ fn what_was_steered_while_the_model_spoke_does_not_wait_for_a_person() {
 }
 
 #[test]
+fn one_after_the_other_a_call_that_is_refused_is_done_too() {
+    let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
+        config.rules.tool_execution = ToolExecutionPolicy::Sequential;
+        config.rules.gate = ApprovalGate::Prefix;
+        config.rules.approval.mode = ApprovalMode::Enabled;
+    });
+    stage.prompt("go");
+    stage.agent.resolve_tools(vec![
+        ("a".to_owned(), ToolDecision::Reject { reason: None }),
+        ("b".to_owned(), ToolDecision::Accept),
+    ]);
+    drop(stage.agent.steer("hurry".into()));
+    stage.finish().check();
+    let cut = "tool call cancelled: user requested steering interrupt";
+    let told = ["a!: tool call `t` was rejected", &format!("b!: {cut}"), &format!("c!: {cut}")];
+    assert_eq!(stage.history()[2..5], told);
+    assert_eq!(stage.count("tool_execution_start"), 0);
+}
+
+#[test]
 fn steering_while_an_approver_thinks_acts_at_once_and_what_he_says_comes_too_late() {
     for when in [SteeringTime::AfterTool, SteeringTime::Immediate] {
         let clock = Clock::default();

@@ -346,20 +346,27 @@ impl Step<'_> {
         {
             let Some(place) = batch.place_of(&call.call_id) else { continue };
             self.carry_out(batch, place, decision, by == DecisionSource::Rule);
+            if self.is_in_order() && !batch.is_open(place) {
+                self.completed(batch);
+            }
         }
+    }
+
+    /// One call after the other, whether it runs or not.
+    fn is_in_order(&self) -> bool {
+        matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
+            && self.gate() == ApprovalGate::Prefix
     }
 
     /// One after the other, a refusal too waits until the calls before it are done with.
     fn may_hand_out(&self, batch: &Batch) -> bool {
-        let in_order = matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
-            && self.gate() == ApprovalGate::Prefix;
         let is_idle = batch.running == 0
             && batch.cleared.is_empty()
             && batch.groups.is_empty()
             && batch.ready.is_empty()
             && batch.hooks_are_told()
             && !self.is_polled(batch);
-        !in_order || is_idle
+        !self.is_in_order() || is_idle
     }
 
     fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {
