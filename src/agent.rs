@@ -78,6 +78,8 @@ struct Shared {
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
     usage: Rc<Cell<Usage>>,
+    /// Whether messages are shown to the model in another way since the last run began.
+    converts_anew: Cell<bool>,
     /// A run that was read from a checkpoint and waits for [`Agent::continue_run`].
     resume: RefCell<Option<Resume>>,
 }
@@ -109,6 +111,7 @@ impl Agent {
             next: Cell::new(1),
             idle: RefCell::default(),
             usage: Rc::default(),
+            converts_anew: Cell::default(),
             resume: RefCell::default(),
         }))
     }
@@ -227,9 +230,13 @@ impl Agent {
             let published = self.0.published.borrow();
             let mut published = published.borrow_mut();
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
+            let mut conversions = std::mem::take(&mut published.conversions);
+            if self.0.converts_anew.take() {
+                conversions.clear();
+            }
             LoopState::new(context.clone(), published.messages.clone(), session)
                 .with_queues(queues.0, queues.1)
-                .with_conversions(std::mem::take(&mut published.conversions))
+                .with_conversions(conversions)
         };
         Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
     }
@@ -474,9 +481,11 @@ impl Agent {
         let mut config = self.0.config.borrow().as_ref().clone();
         let before: Option<Rc<ConvertToLlm>> = config.rules.convert_to_llm.clone();
         change(&mut config);
-        let place = |convert: &Option<Rc<ConvertToLlm>>| convert.as_ref().map(|convert| Rc::as_ptr(convert).cast::<()>());
+        let place = |convert: &Option<Rc<ConvertToLlm>>| {
+            convert.as_ref().map(|convert| Rc::as_ptr(convert).cast::<()>())
+        };
         if place(&before) != place(&config.rules.convert_to_llm) {
-            self.published().borrow_mut().conversions.clear();
+            self.0.converts_anew.set(true);
         }
         self.reconfigure(config);
     }

@@ -22,8 +22,8 @@ use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::list::ListWriter;
 use crate::machine::{
-    AgentCommand, Conversion, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, is_something,
-    tell_first, unsaid,
+    AgentCommand, Conversion, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
+    is_something, tell_first, unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::policy::Transform;
