@@ -800,8 +800,8 @@ impl AgentStream {
                 let Some(provider) = ports.messages.clone() else { return };
                 let answer = guard(|| {
                     let messages = match queue {
-                        Queue::Steering => provider.poll_steering(),
                         Queue::FollowUp => provider.poll_follow_up(),
+                        _ => provider.poll_steering(),
                     };
                     Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
                 });
@@ -1049,7 +1049,9 @@ fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
         Effect::Prepare { .. } if ports.transformer.is_none() => {
             Some(Reply::Prepared(Ok(Transform::default())))
         }
-        Effect::Poll(_) if ports.messages.is_none() => Some(Reply::Polled(Vec::new())),
+        Effect::Poll(queue) if *queue == Queue::Posted || ports.messages.is_none() => {
+            Some(Reply::Polled(Vec::new()))
+        }
         Effect::Compact { .. } if ports.compaction.is_none() => Some(Reply::Compacted(None)),
         _ => None,
     }

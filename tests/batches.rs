@@ -930,6 +930,38 @@ fn what_was_steered_while_the_model_spoke_does_not_wait_for_a_person() {
 }
 
 #[test]
+fn what_a_tool_steers_while_steering_waits_already_comes_in_the_same_turn() {
+    let slot: Rc<RefCell<Option<Agent>>> = Rc::default();
+    let own = slot.clone();
+    let steers = tool(spec("steers"), move |_| {
+        if let Some(agent) = &*own.borrow() {
+            drop(agent.steer("and this".into()));
+        }
+        ready(ToolOutcome::Completed(AgentToolResult::text("done")))
+    });
+    let mut stage = stage(vec![calls(&[("a", "steers", "{}")])], vec![steers], |_| {});
+    *slot.borrow_mut() = Some(stage.agent.clone());
+    drop(stage.agent.steer("this".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[3..], ["user: this", "user: and this", "assistant: done"]);
+}
+
+#[test]
+fn steering_stays_queued_where_the_run_is_stopped_before_its_turn() {
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
+    drop(stage.agent.steer("this".into()));
+    let agent = stage.agent.clone();
+    stage.agent.subscribe(move |event| {
+        if let AgentEvent::TurnEnd { turn_index: 0, .. } = event {
+            agent.abort("enough");
+        }
+    });
+    stage.prompt("go").finish().check();
+    assert!(!stage.history().contains(&"user: this".to_owned()));
+    assert!(stage.agent.has_waiting());
+}
+
+#[test]
 fn one_after_the_other_a_call_that_is_refused_is_done_too() {
     let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
         config.rules.tool_execution = ToolExecutionPolicy::Sequential;

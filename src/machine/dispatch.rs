@@ -871,20 +871,16 @@ impl Step<'_> {
             Ending::Normal | Ending::Interrupted if decided.stop => {
                 self.end_run(RunStopReason::PolicyStop, None);
             }
-            Ending::Normal => {
+            Ending::Normal | Ending::Interrupted => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
                 // The answer was asked for as a call: with it the run may end as with a text.
                 let is_answer = batch.is_answer && self.s.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
-                self.poll(Queue::Steering, then);
-            }
-            Ending::Interrupted => {
-                self.inject(batch.injected);
-                self.inject(decided.injected);
-                let mut steering = self.take_steering();
-                self.s.pending.append(&mut steering);
-                self.begin_turn();
+                // Who has steered may have posted more.
+                let queue =
+                    if reason == TurnEndReason::SteeringInterrupt { Queue::Posted } else { Queue::Steering };
+                self.poll(queue, then);
             }
         }
     }

@@ -160,6 +160,8 @@ pub enum Effect {
 pub enum Queue {
     /// Seen during a run.
     Steering,
+    /// The same, so far as somebody has posted it: nobody is asked.
+    Posted,
     /// Seen when the run would end.
     FollowUp,
 }

@@ -630,8 +630,8 @@ impl Step<'_> {
     /// Whether there was any.
     fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) -> bool {
         let queue = match queue {
-            Queue::Steering => &mut self.s.steering,
             Queue::FollowUp => &mut self.s.follow_up,
+            _ => &mut self.s.steering,
         };
         let before = queue.len();
         for message in messages.into_iter().filter(is_something) {
