@@ -947,6 +947,29 @@ fn what_a_tool_steers_while_steering_waits_already_comes_in_the_same_turn() {
 }
 
 #[test]
+fn steering_that_waits_already_lets_what_is_ready_count_and_the_hooks_hear_of_it_first() {
+    let slot: Rc<RefCell<Option<Agent>>> = Rc::default();
+    let (seen, own) = (Rc::new(RefCell::new(Vec::new())), slot.clone());
+    let notes = seen.clone();
+    let stages = HookStages { after_tool_execution: true, ..HookStages::default() };
+    let hook = StagedHook(stages, move |_: HookCall| {
+        let agent = own.borrow().clone();
+        notes.borrow_mut().push(agent.map_or(0, |agent| agent.messages().len()));
+        ready(Ok(()))
+    });
+    let given = calls(&[("a", "t", "{}"), ("b", "t", "{}"), ("c", "deaf", "{}"), ("d", "deaf", "{}")]);
+    let mut stage = stage(vec![given], vec![quick("t"), deaf("deaf")], |config| {
+        config.set_hooks(vec![Rc::new(hook)]);
+    });
+    *slot.borrow_mut() = Some(stage.agent.clone());
+    drop(stage.agent.steer("this".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[2..4], ["a: t is done", "b: t is done"]);
+    // The cancelled ones have their results when both are told.
+    assert_eq!(seen.borrow().first(), Some(&3));
+}
+
+#[test]
 fn steering_stays_queued_where_the_run_is_stopped_before_its_turn() {
     let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
     drop(stage.agent.steer("this".into()));

@@ -670,17 +670,18 @@ impl Step<'_> {
 
     /// A tool has finished: steering is looked for. It is polled beside the tools, not between them: waiting for it
     /// here would stall the batch. Always an effect, also without a provider: what the tool itself posted is known
-    /// before another one starts.
+    /// before another one starts, and what others have ready counts.
     fn completed(&mut self, batch: &mut Batch) {
         if !matches!(batch.ending, Ending::Normal) {
             return;
         }
-        self.steer_if_any(batch);
-        if matches!(batch.ending, Ending::Normal) && !self.is_polled(batch) {
-            let poll = self.start(Effect::Poll(Queue::Steering));
-            self.s.polls.insert(poll, Queue::Steering);
-            batch.poll = Some(poll);
+        if self.is_polled(batch) {
+            return self.steer_if_any(batch);
         }
+        let queue = if self.s.steering.is_empty() { Queue::Steering } else { Queue::Posted };
+        let poll = self.start(Effect::Poll(queue));
+        self.s.polls.insert(poll, queue);
+        batch.poll = Some(poll);
     }
 
     fn is_polled(&self, batch: &Batch) -> bool {
