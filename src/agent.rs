@@ -9,7 +9,7 @@ use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
-use crate::config::AgentLoopConfig;
+use crate::config::{AgentLoopConfig, ConvertToLlm};
 use crate::driver::{AgentStream, Inbox, Line, Published};
 use crate::error::{AgentError, ErrorKind};
 use crate::event::AgentEvent;
@@ -78,6 +78,8 @@ struct Shared {
     next: Cell<u64>,
     idle: RefCell<Vec<oneshot::Sender<()>>>,
     usage: Rc<Cell<Usage>>,
+    /// Whether messages are shown to the model in another way since the last run began.
+    converts_anew: Cell<bool>,
     /// A run that was read from a checkpoint and waits for [`Agent::continue_run`].
     resume: RefCell<Option<Resume>>,
 }
@@ -109,6 +111,7 @@ impl Agent {
             next: Cell::new(1),
             idle: RefCell::default(),
             usage: Rc::default(),
+            converts_anew: Cell::default(),
             resume: RefCell::default(),
         }))
     }
@@ -222,15 +225,19 @@ impl Agent {
             let text = "the agent is already running; steer it, queue a follow-up, or wait for it";
             return Err(AgentError::new(ErrorKind::Misuse, text));
         }
-        let before = {
+        let session = self.0.session.borrow().clone();
+        let state = {
             let published = self.0.published.borrow();
             let mut published = published.borrow_mut();
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
-            (published.messages.clone(), queues)
+            let mut conversions = std::mem::take(&mut published.conversions);
+            if self.0.converts_anew.take() {
+                conversions.clear();
+            }
+            LoopState::new(context.clone(), published.messages.clone(), session)
+                .with_queues(queues.0, queues.1)
+                .with_conversions(conversions)
         };
-        let session = self.0.session.borrow().clone();
-        let (messages, (steering, follow_up)) = before;
-        let state = LoopState::new(context.clone(), messages, session).with_queues(steering, follow_up);
         Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
     }
 
@@ -382,6 +389,9 @@ impl Agent {
         let steering = std::mem::take(&mut published.borrow_mut().steering);
         let follow_up = std::mem::take(&mut published.borrow_mut().follow_up);
         steering.iter().chain(&follow_up).for_each(|letter| self.0.settle(letter.receipt, Receipt::Cleared));
+        if let Some(Resume::Run(state, _)) = &mut *self.0.resume.borrow_mut() {
+            state.clear_queues();
+        }
         for command in inbox.take_all() {
             match command {
                 AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => {
@@ -469,7 +479,14 @@ impl Agent {
     /// Changes the configuration. A run that is on uses it from its next turn on.
     pub fn configure(&self, change: impl FnOnce(&mut AgentLoopConfig)) {
         let mut config = self.0.config.borrow().as_ref().clone();
+        let before: Option<Rc<ConvertToLlm>> = config.rules.convert_to_llm.clone();
         change(&mut config);
+        let place = |convert: &Option<Rc<ConvertToLlm>>| {
+            convert.as_ref().map(|convert| Rc::as_ptr(convert).cast::<()>())
+        };
+        if place(&before) != place(&config.rules.convert_to_llm) {
+            self.0.converts_anew.set(true);
+        }
         self.reconfigure(config);
     }
 

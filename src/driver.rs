@@ -22,8 +22,8 @@ use crate::isolate::guard;
 use crate::json::{ObjectWriter, RawJson, ToJson};
 use crate::list::ListWriter;
 use crate::machine::{
-    AgentCommand, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply, is_something,
-    tell_first, unsaid,
+    AgentCommand, Conversion, Effect, EffectId, Input, Letter, LoopState, Output, Queue, Receipt, Reply,
+    is_something, tell_first, unsaid,
 };
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::policy::Transform;
@@ -134,6 +134,8 @@ pub struct Published {
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
+    /// What the model is shown of each message; set when the run is over.
+    pub(crate) conversions: Vec<Conversion>,
     /// Whether the run is over.
     pub ended: bool,
 }
@@ -735,6 +737,7 @@ impl AgentStream {
         let mut published = self.line.published.borrow_mut();
         published.ended = true;
         (published.steering, published.follow_up) = self.state.take_queues();
+        published.conversions = self.state.take_conversions();
     }
 
     fn note_end(&mut self, event: &AgentEvent) {
@@ -797,8 +800,8 @@ impl AgentStream {
                 let Some(provider) = ports.messages.clone() else { return };
                 let answer = guard(|| {
                     let messages = match queue {
-                        Queue::Steering => provider.poll_steering(),
                         Queue::FollowUp => provider.poll_follow_up(),
+                        _ => provider.poll_steering(),
                     };
                     Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
                 });
@@ -1046,7 +1049,9 @@ fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
         Effect::Prepare { .. } if ports.transformer.is_none() => {
             Some(Reply::Prepared(Ok(Transform::default())))
         }
-        Effect::Poll(_) if ports.messages.is_none() => Some(Reply::Polled(Vec::new())),
+        Effect::Poll(queue) if *queue == Queue::Posted || ports.messages.is_none() => {
+            Some(Reply::Polled(Vec::new()))
+        }
         Effect::Compact { .. } if ports.compaction.is_none() => Some(Reply::Compacted(None)),
         _ => None,
     }

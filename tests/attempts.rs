@@ -19,7 +19,7 @@ use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::{CompactionReport, RunStopReason};
 use turnwheel::json::RawJson;
 use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
-use turnwheel::policy::{PolicyContext, Verdict};
+use turnwheel::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use turnwheel::ports::{Compaction, HookCall};
 use turnwheel::retry::RetryConfig;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
@@ -369,6 +369,29 @@ fn what_has_arrived_is_appended_before_the_call_that_is_repeated_after_an_overfl
 }
 
 #[test]
+fn what_has_arrived_before_an_overflow_is_not_compacted_away_and_waits_where_no_room_is_made() {
+    for has_engine in [true, false] {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let mut config =
+            config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
+        if has_engine {
+            config.ports.compaction = Some(Rc::new(Port(|_| {
+                ready(Ok(Compaction { messages: vec!["notes".into()], ..Compaction::default() }))
+            })));
+        }
+        let mut stage = Stage::new(clock, config);
+        drop(stage.agent.steer("and this".into()));
+        stage.prompt("go").finish().check();
+        if has_engine {
+            assert_eq!(notes.borrow()[1], "m: user: notes | user: and this");
+        } else {
+            assert_eq!(stage.history(), ["user: go", "assistant:  (error)"]);
+            assert!(stage.agent.has_waiting());
+        }
+    }
+}
+
+#[test]
 fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let mut config =
@@ -460,6 +483,13 @@ fn a_pause_means_another_turn_without_a_new_message_five_times_in_a_row_at_most(
     let mut stage = stage(given, Vec::new(), |_| {});
     stage.prompt("go").finish().check();
     assert_eq!((stage.count("turn_start"), stage.history().len()), (6, 7));
+    // With a message in between they are counted anew.
+    let given = (0..12).map(|_| stopping("…", MessageStopReason::Pause)).collect();
+    let mut stage = rig::host::stage(given, Vec::new(), |_| {});
+    stage.prompt("go").until("turn_end").until("turn_end");
+    drop(stage.agent.steer("hurry".into()));
+    stage.finish().check();
+    assert_eq!((stage.count("turn_start"), stage.history().len()), (8, 10));
 }
 
 #[test]
@@ -511,6 +541,29 @@ fn the_first_stop_of_a_slot_wins_and_drops_the_injections_before_it() {
     });
     stage.prompt("go").finish().check();
     assert_eq!(stage.history(), ["user: go"]);
+}
+
+#[test]
+fn behind_the_call_policies_count_the_history_whatever_the_model_was_shown() {
+    let notes = Notes::default();
+    let count = |notes: &Notes, slot: &'static str| {
+        let notes = notes.clone();
+        move |context: &PolicyContext<'_>| {
+            notes.borrow_mut().push(format!("{slot} {}", context.message_count));
+            Ok(Verdict::Continue)
+        }
+    };
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
+        config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], _| {
+            Ok(Transform::View(messages.iter().rev().take(1).cloned().collect()))
+        }));
+        config.rules.pre_turn.push(Rc::new(count(&notes, "before")));
+        let after = count(&notes, "after");
+        config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| after(&turn.context)));
+        config.rules.post_loop.push(Rc::new(count(&notes, "at the end")));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(*notes.borrow(), ["before 1", "after 3", "before 1", "after 4", "at the end 4"]);
 }
 
 #[test]
@@ -806,6 +859,17 @@ mod structured_output {
         stage.prompt("how many?").finish().check();
         assert_eq!(result(&stage), (Some("7".to_owned()), "7".to_owned()));
         assert!(stage.history()[2].ends_with("Answer with that JSON only."));
+    }
+
+    #[test]
+    fn the_newest_answer_that_fits_is_the_one() {
+        for (said, last) in [("{\"name\":\"Bob\"}", "Bob"), ("You are welcome.", "Ada")] {
+            let mut stage = asked(vec![text("{\"name\":\"Ada\"}"), text(said)]);
+            drop(stage.agent.follow_up("and now?".into()));
+            stage.prompt("who?").finish().check();
+            assert_eq!(result(&stage).0, Some(format!("{{\"name\":\"{last}\"}}")));
+            assert_eq!(stage.count("turn_start"), 2);
+        }
     }
 
     #[test]

@@ -309,6 +309,26 @@ fn who_is_restored_with_an_approver_waits_for_no_command() {
 }
 
 #[test]
+fn queues_that_are_cleared_before_a_restored_run_goes_on_are_empty() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
+    stage.prompt("go").settle();
+    drop(stage.agent.follow_up("and then".into()));
+    stage.settle();
+    let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+    stage.stream = None;
+    for is_cleared in [true, false] {
+        let config = config(&stage.clock, answers(Vec::new()), vec![asking("asks")]);
+        stage.agent = Agent::restore(config, &checkpoint).unwrap();
+        if is_cleared {
+            stage.agent.clear_queues();
+        }
+        stage.agent.resolve_tool("a", ToolDecision::Accept);
+        stage.resume().finish();
+        assert_eq!(stage.history().contains(&"user: and then".to_owned()), !is_cleared);
+    }
+}
+
+#[test]
 fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
     let given = vec![calls(&[("a", "quick", "{}")]), calls(&[("b", "asks", "{}")])];
     let asked = Rc::new(Cell::new(0));
@@ -910,6 +930,81 @@ fn what_was_steered_while_the_model_spoke_does_not_wait_for_a_person() {
 }
 
 #[test]
+fn what_a_tool_steers_while_steering_waits_already_comes_in_the_same_turn() {
+    let slot: Rc<RefCell<Option<Agent>>> = Rc::default();
+    let own = slot.clone();
+    let steers = tool(spec("steers"), move |_| {
+        if let Some(agent) = &*own.borrow() {
+            drop(agent.steer("and this".into()));
+        }
+        ready(ToolOutcome::Completed(AgentToolResult::text("done")))
+    });
+    let mut stage = stage(vec![calls(&[("a", "steers", "{}")])], vec![steers], |_| {});
+    *slot.borrow_mut() = Some(stage.agent.clone());
+    drop(stage.agent.steer("this".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[3..], ["user: this", "user: and this", "assistant: done"]);
+}
+
+#[test]
+fn steering_that_waits_already_lets_what_is_ready_count_and_the_hooks_hear_of_it_first() {
+    let slot: Rc<RefCell<Option<Agent>>> = Rc::default();
+    let (seen, own) = (Rc::new(RefCell::new(Vec::new())), slot.clone());
+    let notes = seen.clone();
+    let stages = HookStages { after_tool_execution: true, ..HookStages::default() };
+    let hook = StagedHook(stages, move |_: HookCall| {
+        let agent = own.borrow().clone();
+        notes.borrow_mut().push(agent.map_or(0, |agent| agent.messages().len()));
+        ready(Ok(()))
+    });
+    let given = calls(&[("a", "t", "{}"), ("b", "t", "{}"), ("c", "deaf", "{}"), ("d", "deaf", "{}")]);
+    let mut stage = stage(vec![given], vec![quick("t"), deaf("deaf")], |config| {
+        config.set_hooks(vec![Rc::new(hook)]);
+    });
+    *slot.borrow_mut() = Some(stage.agent.clone());
+    drop(stage.agent.steer("this".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[2..4], ["a: t is done", "b: t is done"]);
+    // The cancelled ones have their results when both are told.
+    assert_eq!(seen.borrow().first(), Some(&3));
+}
+
+#[test]
+fn steering_stays_queued_where_the_run_is_stopped_before_its_turn() {
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
+    drop(stage.agent.steer("this".into()));
+    let agent = stage.agent.clone();
+    stage.agent.subscribe(move |event| {
+        if let AgentEvent::TurnEnd { turn_index: 0, .. } = event {
+            agent.abort("enough");
+        }
+    });
+    stage.prompt("go").finish().check();
+    assert!(!stage.history().contains(&"user: this".to_owned()));
+    assert!(stage.agent.has_waiting());
+}
+
+#[test]
+fn one_after_the_other_a_call_that_is_refused_is_done_too() {
+    let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
+        config.rules.tool_execution = ToolExecutionPolicy::Sequential;
+        config.rules.gate = ApprovalGate::Prefix;
+        config.rules.approval.mode = ApprovalMode::Enabled;
+    });
+    stage.prompt("go");
+    stage.agent.resolve_tools(vec![
+        ("a".to_owned(), ToolDecision::Reject { reason: None }),
+        ("b".to_owned(), ToolDecision::Accept),
+    ]);
+    drop(stage.agent.steer("hurry".into()));
+    stage.finish().check();
+    let cut = "tool call cancelled: user requested steering interrupt";
+    let told = ["a!: tool call `t` was rejected", &format!("b!: {cut}"), &format!("c!: {cut}")];
+    assert_eq!(stage.history()[2..5], told);
+    assert_eq!(stage.count("tool_execution_start"), 0);
+}
+
+#[test]
 fn steering_while_an_approver_thinks_acts_at_once_and_what_he_says_comes_too_late() {
     for when in [SteeringTime::AfterTool, SteeringTime::Immediate] {
         let clock = Clock::default();
@@ -948,6 +1043,23 @@ fn immediate_steering_from_before_the_batch_starts_nothing() {
     stage.finish().check();
     assert_eq!(stage.count("tool_execution_start"), 0);
     assert!(stage.lines().contains(&"turn ends steering_interrupt".to_owned()));
+}
+
+#[test]
+fn what_policies_injected_about_a_call_goes_with_it_when_a_later_one_skips_it() {
+    let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
+        let policies = &mut config.rules.pre_dispatch;
+        policies.push(Rc::new(|call: &mut DispatchCall<'_>| {
+            Ok(DispatchVerdict::Inject(vec![format!("about {}", call.call_id).as_str().into()]))
+        }));
+        policies.push(Rc::new(|call: &mut DispatchCall<'_>| {
+            let skip = call.call_id == "b";
+            Ok(if skip { DispatchVerdict::Skip("no".to_owned()) } else { DispatchVerdict::Continue })
+        }));
+    });
+    stage.prompt("go").finish().check();
+    let told = ["a: t is done", "b!: no", "c: t is done", "user: about a", "user: about c"];
+    assert_eq!(stage.history()[2..7], told);
 }
 
 #[test]

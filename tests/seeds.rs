@@ -203,6 +203,14 @@ mod data_model {
         stage.prompt("go").finish().check();
         assert_eq!(*asked.borrow(), ["user: go", "user: go | assistant: [a] | a: t is done"]);
         assert_eq!(*converted.borrow(), ["user: secret", "user: go", "assistant: [a]", "a: t is done"]);
+        // Also not in the next run, unless it is another function.
+        converted.borrow_mut().clear();
+        stage.prompt("on").finish().check();
+        assert_eq!(*converted.borrow(), ["assistant: done", "user: on"]);
+        assert!(!asked.borrow().last().unwrap().contains("secret"));
+        stage.agent.configure(|config| config.rules.convert_to_llm = Some(Rc::new(|m| Ok(m.as_llm()))));
+        stage.prompt("still").finish().check();
+        assert!(asked.borrow().last().unwrap().starts_with("user: secret | user: go"));
     }
 
     #[test]

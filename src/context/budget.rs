@@ -177,11 +177,10 @@ fn start_of_last_answers<M: Reducible>(messages: &[M], n: usize) -> usize {
 
 /// The boundary in a run's metadata; 0 where there is none or it is no whole number.
 pub fn boundary_in(metadata: &Value) -> usize {
-    let boundary = match metadata.get(BOUNDARY_KEY) {
+    match metadata.get(BOUNDARY_KEY) {
         Some(Value::Number(number)) => number.as_str().parse().unwrap_or(0),
         _ => 0,
-    };
-    usize::try_from(boundary).unwrap_or(usize::MAX)
+    }
 }
 
 /// Writes the boundary into a run's metadata; what is no object is replaced by one. 0 resets it.

@@ -279,6 +279,15 @@ fn after_a_compaction_the_boundary_means_nothing() {
 }
 
 #[test]
+fn a_boundary_that_is_no_place_is_none() {
+    for (written, boundary) in [("3", 3), ("-1", 0), ("2.5", 0), ("\"3\"", 0), ("4294967295", 4_294_967_295)]
+    {
+        let metadata = crate::json::Value::parse(&format!("{{\"{BOUNDARY_KEY}\":{written}}}")).unwrap();
+        assert_eq!(boundary_in(&metadata), boundary, "{written}");
+    }
+}
+
+#[test]
 fn a_list_that_grows_is_judged_as_one_that_is_whole() {
     let histories = [
         vec![user("go"), answer("a", &["1", "2"]), result("1", "x"), result("2", "y"), answer("b", &["3"])],

@@ -107,17 +107,20 @@ impl Step<'_> {
             arguments: call.arguments.clone(),
             state,
         };
+        let mut injected = Vec::new();
         for policy in &self.rules.pre_dispatch {
             let before = seen.arguments.clone();
             match guard(|| policy.evaluate(&mut seen)) {
                 Ok(DispatchVerdict::Continue) => {}
                 Err(_) => seen.arguments = before,
-                Ok(DispatchVerdict::Inject(mut messages)) => batch.injected.append(&mut messages),
+                Ok(DispatchVerdict::Inject(mut messages)) => injected.append(&mut messages),
                 Ok(DispatchVerdict::Skip(text)) => return Some(Cleared::Skip(text)),
                 Ok(DispatchVerdict::Stop(reason)) => return Some(Cleared::Stop(reason)),
             }
         }
-        Some(Cleared::Yes(seen.arguments))
+        let arguments = seen.arguments;
+        batch.injected.append(&mut injected);
+        Some(Cleared::Yes(arguments))
     }
 
     /// A policy stopped the batch: every call that has no result gets one that says so.
@@ -343,20 +346,27 @@ impl Step<'_> {
         {
             let Some(place) = batch.place_of(&call.call_id) else { continue };
             self.carry_out(batch, place, decision, by == DecisionSource::Rule);
+            if self.is_in_order() && !batch.is_open(place) {
+                self.completed(batch);
+            }
         }
+    }
+
+    /// One call after the other, whether it runs or not.
+    fn is_in_order(&self) -> bool {
+        matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
+            && self.gate() == ApprovalGate::Prefix
     }
 
     /// One after the other, a refusal too waits until the calls before it are done with.
     fn may_hand_out(&self, batch: &Batch) -> bool {
-        let in_order = matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
-            && self.gate() == ApprovalGate::Prefix;
         let is_idle = batch.running == 0
             && batch.cleared.is_empty()
             && batch.groups.is_empty()
             && batch.ready.is_empty()
             && batch.hooks_are_told()
             && !self.is_polled(batch);
-        !in_order || is_idle
+        !self.is_in_order() || is_idle
     }
 
     fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {
@@ -660,17 +670,18 @@ impl Step<'_> {
 
     /// A tool has finished: steering is looked for. It is polled beside the tools, not between them: waiting for it
     /// here would stall the batch. Always an effect, also without a provider: what the tool itself posted is known
-    /// before another one starts.
+    /// before another one starts, and what others have ready counts.
     fn completed(&mut self, batch: &mut Batch) {
         if !matches!(batch.ending, Ending::Normal) {
             return;
         }
-        self.steer_if_any(batch);
-        if matches!(batch.ending, Ending::Normal) && !self.is_polled(batch) {
-            let poll = self.start(Effect::Poll(Queue::Steering));
-            self.s.polls.insert(poll, Queue::Steering);
-            batch.poll = Some(poll);
+        if self.is_polled(batch) {
+            return self.steer_if_any(batch);
         }
+        let queue = if self.s.steering.is_empty() { Queue::Steering } else { Queue::Posted };
+        let poll = self.start(Effect::Poll(queue));
+        self.s.polls.insert(poll, queue);
+        batch.poll = Some(poll);
     }
 
     fn is_polled(&self, batch: &Batch) -> bool {
@@ -861,20 +872,16 @@ impl Step<'_> {
             Ending::Normal | Ending::Interrupted if decided.stop => {
                 self.end_run(RunStopReason::PolicyStop, None);
             }
-            Ending::Normal => {
+            Ending::Normal | Ending::Interrupted => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
                 // The answer was asked for as a call: with it the run may end as with a text.
                 let is_answer = batch.is_answer && self.s.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
-                self.poll(Queue::Steering, then);
-            }
-            Ending::Interrupted => {
-                self.inject(batch.injected);
-                self.inject(decided.injected);
-                let mut steering = self.take_steering();
-                self.s.pending.append(&mut steering);
-                self.begin_turn();
+                // Who has steered may have posted more.
+                let queue =
+                    if reason == TurnEndReason::SteeringInterrupt { Queue::Posted } else { Queue::Steering };
+                self.poll(queue, then);
             }
         }
     }

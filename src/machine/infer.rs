@@ -523,7 +523,6 @@ impl Step<'_> {
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
         self.s.turn.view = None;
-        self.append_arrived();
         self.prepare(true);
     }
 }

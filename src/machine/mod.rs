@@ -53,6 +53,7 @@ use crate::tool::{Progress, ToolOutcome};
 pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;
 pub use resume::tell_first;
+pub(crate) use state::Conversion;
 pub use state::{Letter, LoopState};
 pub(crate) use turn::is_something;
 
@@ -159,6 +160,8 @@ pub enum Effect {
 pub enum Queue {
     /// Seen during a run.
     Steering,
+    /// The same, so far as somebody has posted it: nobody is asked.
+    Posted,
     /// Seen when the run would end.
     FollowUp,
 }

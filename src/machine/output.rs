@@ -26,7 +26,7 @@ const TOOL_TEXT: &str = "Gives the final answer. Call it exactly once, when ever
 
 /// What a text answer is worth where JSON is wanted.
 pub(super) enum Answered {
-    /// Nothing is wanted, or it is there already, or the model refuses.
+    /// Nothing is wanted, or the model refuses, or it is no other answer than the one that is there already.
     AsItIs,
     /// It is the JSON.
     Fits(RawJson),
@@ -94,11 +94,12 @@ impl Step<'_> {
         use MessageStopReason as S;
         let speaks = matches!(message.stop_reason, S::Stop | S::Length | S::ToolUse);
         match &self.rules.output {
-            Some(schema) if speaks && self.s.output.is_none() => {
+            Some(schema) if speaks => {
                 let parsed = RawJson::parse(without_fence(&message.text()));
                 let judged = parsed.map_err(|error| ["it is no JSON: ", &error.text()].concat());
                 match judged.and_then(|value| self.judge_output(schema, value.to_value())) {
                     Ok(output) => Answered::Fits(output),
+                    Err(_) if self.s.output.is_some() => Answered::AsItIs,
                     Err(text) => Answered::Misses(text),
                 }
             }

@@ -349,7 +349,7 @@ struct Weight {
 
 /// What the model is shown of a message.
 #[derive(Clone, Debug, Default)]
-enum Conversion {
+pub(crate) enum Conversion {
     #[default]
     Unasked,
     Hidden,
@@ -535,12 +535,31 @@ impl LoopState {
         self
     }
 
+    /// Puts the answers of `convert_to_llm` back that an earlier run was given for the messages of the history.
+    pub(crate) fn with_conversions(mut self, conversions: Vec<Conversion>) -> Self {
+        if conversions.len() == self.history.conversions.len() {
+            self.history.conversions = conversions;
+        }
+        self
+    }
+
+    /// Takes them out, when the run is over.
+    pub(crate) fn take_conversions(&mut self) -> Vec<Conversion> {
+        std::mem::take(&mut self.history.conversions)
+    }
+
     /// Takes what is left in the queues; what was taken for a turn that never came stands in front.
     pub fn take_queues(&mut self) -> (Vec<Letter>, Vec<Letter>) {
         let mut steering: Vec<Letter> = std::mem::take(&mut self.pending);
         steering.retain(|letter| letter.receipt > 0);
         steering.append(&mut self.steering);
         (steering, std::mem::take(&mut self.follow_up))
+    }
+
+    /// Empties the queues of a run that was read from a checkpoint: nobody waits for what becomes of its letters.
+    pub(crate) fn clear_queues(&mut self) {
+        self.steering.clear();
+        self.follow_up.clear();
     }
 
     /// The history.

@@ -99,6 +99,7 @@ impl Step<'_> {
     pub(super) fn append_pending(&mut self) {
         for letter in std::mem::take(&mut self.s.pending) {
             let turn_index = self.s.turn_index;
+            self.s.pauses = 0;
             self.append_in_view(letter.message);
             if letter.receipt > 0 {
                 self.out.push(Output::Receipt(letter.receipt, Receipt::Delivered { turn_index }));
@@ -301,7 +302,9 @@ impl Step<'_> {
     }
 
     fn policy_context<'c>(&'c self, state: &'c crate::json::Map) -> PolicyContext<'c> {
-        let view = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
+        // Behind the call it is the history that counts.
+        let view = self.s.turn.view.as_deref().filter(|_| self.s.turn.fresh_from.is_some());
+        let view = view.unwrap_or(self.s.history.messages());
         PolicyContext {
             run_id: &self.s.context.run_id,
             turn_index: self.s.turn_index,
@@ -627,8 +630,8 @@ impl Step<'_> {
     /// Whether there was any.
     fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) -> bool {
         let queue = match queue {
-            Queue::Steering => &mut self.s.steering,
             Queue::FollowUp => &mut self.s.follow_up,
+            _ => &mut self.s.steering,
         };
         let before = queue.len();
         for message in messages.into_iter().filter(is_something) {

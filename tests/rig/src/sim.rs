@@ -433,7 +433,11 @@ impl Sim {
     }
 
     fn polled(&self, queue: Queue) -> Vec<AgentMessage> {
-        let likely = if queue == Queue::Steering { 12 } else { 25 };
+        let likely = match queue {
+            Queue::Steering => 12,
+            Queue::Posted => 0,
+            Queue::FollowUp => 25,
+        };
         if self.dice.chance(likely) { vec![AgentMessage::user("polled")] } else { Vec::new() }
     }
 
