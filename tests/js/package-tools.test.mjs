@@ -244,6 +244,27 @@ test("a tool may say of each call whether it must be asked for", async () => {
   assert.deepEqual(asked, [50]);
 });
 
+test("what says whether a call must be asked for judges what the tool would get", async () => {
+  const amount = z.number().default(900);
+  /** @type {[any, any, boolean][]} */
+  const cases = [
+    [z.object({ amount }), {}, true], [z.object({ amount }), { amount: 5 }, false],
+    [z.object({ sum: z.number() }).transform(({ sum }) => ({ amount: sum })), { sum: 900 }, true],
+    [z.object({ amount: z.string().transform(Number) }), { amount: "5" }, false],
+    // Nobody knows yet what comes out.
+    [z.object({ amount: z.number().transform(async (sum) => sum) }), { amount: 5 }, true],
+    // What fits nothing is judged as it came, and never runs.
+    [z.object({ amount }), { amount: "much" }, false],
+  ];
+  for (const [parameters, args, isAsked] of cases) {
+    let asked = 0;
+    const pay = tool({ name: "pay", description: "", parameters, requiresApproval: ({ amount }) => amount > 100, execute: () => "paid" });
+    const { toolResult } = await once(pay, args, { approveTool: () => (asked++, "reject") });
+    assert.equal(asked, isAsked ? 1 : 0, JSON.stringify(args));
+    assert.equal(toolResult.cause, isAsked ? "rejected" : args.amount === "much" ? "invalid_arguments" : undefined);
+  }
+});
+
 test("a name that every object has is a tool like any other", async () => {
   assert.equal((await once(say("constructor", () => "built"))).text, "built");
   const heard = await hear(new Agent({ model: scripted([call("toString", "__proto__"), "done"]), tools: [say("go", () => "")] }).prompt("Go"));

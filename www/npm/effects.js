@@ -235,7 +235,8 @@ async function iterate(run, slot, effect, signal) {
     if (done) return run.streamEnd(slot);
     const kind = DELTAS[value?.type];
     if (kind && typeof value.delta === "string" && value.contentIndex >= 0) run.streamDelta(slot, kind, value.contentIndex, value.delta);
-    else run.streamEvent(slot, JSON.stringify(value) ?? "0");
+    // JSON would leave nothing of an Error.
+    else run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
   }
 }
 
