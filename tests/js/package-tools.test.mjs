@@ -113,6 +113,13 @@ test("$ref and $defs in a JSON Schema", async () => {
   assert.equal((await once(go, { at: {} })).toolResult.cause, "invalid_arguments");
 });
 
+test("a JSON Schema that nobody can check is told as such, not as wrong arguments alone", async () => {
+  for (const at of [{ type: "string", pattern: "(" }, { $ref: "#/nowhere" }]) {
+    const { text } = await once({ name: "go", description: "", parameters: { type: "object", properties: { at } }, execute: () => "gone" }, { at: "x" });
+    assert.match(text, /the parameters of tool `go` are no JSON Schema: (Invalid regular expression|Unresolved \$ref)/);
+  }
+});
+
 test("zod: the schema is shown as JSON Schema, defaults and transforms reach the tool", async () => {
   const parameters = z.object({ city: z.string().describe("where"), days: z.number().default(3), when: z.string().transform((text) => text.length).optional() });
   /** @type {any[]} */
