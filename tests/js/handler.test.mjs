@@ -339,6 +339,23 @@ test("the connection is open as long as somebody needs it", async () => {
   await assert.rejects(mirror.ready(), /disposed/);
 });
 
+test("a listener that goes leaves no timer behind", async () => {
+  let open = 0;
+  const counting = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => new Promise((resolve) => (open++, signal.addEventListener("abort", () => resolve(void open--)))) };
+  const { handler, mirror } = pair({ model: scripted(["hi"]) }, { host: counting });
+  await mirror.prompt("Go");
+  while (mirror.connection !== "idle") await settle();
+  await settle();
+  assert.equal(open, 0, "one that was about to wait");
+  const { body } = await handler(new Request(`${AT}/events`));
+  const reader = body?.getReader();
+  await reader?.read();
+  reader?.read();
+  while (open === 0) await settle();
+  await reader?.cancel();
+  assert.equal(open, 0, "one that waited");
+});
+
 test("disposing ends what is open here, not the agent", async () => {
   const gate = later();
   const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });

@@ -10,7 +10,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import { mcpTools } from "../../pkg/mcp.js";
+import { jsonSchemaValidator, mcpTools } from "../../pkg/mcp.js";
 import { Agent, call, hear, later, misused, scripted, settle } from "./kit.mjs";
 
 const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
@@ -192,6 +192,14 @@ test("a list in pages; two tools of one name; a list that cannot be taken over l
   await client.close();
   assert.equal(heard[2], "closed", "the client's own handler is as it was");
   await misusedLater(() => mcpTools(client), /not connected/);
+});
+
+test("patterns that JavaScript cannot read are the server's to check", async () => {
+  const written = { type: "object", properties: { pattern: { type: "string", pattern: "(?P<word>\\w+)" }, day: { type: "string", pattern: "^\\d+\\-\\d+$" }, n: { type: "string", pattern: "^\\d+$" } } };
+  const { client } = await small(() => [bare("find", { inputSchema: written })], () => ({ content: [{ type: "text", text: "found" }] }));
+  const [found, unfit] = await results((await mcpTools(client)).tools, ["find", { pattern: "a", day: "1-2", n: "1" }], ["find", { n: "a" }]);
+  assert.deepEqual([found.content, unfit.cause], [[{ type: "text", text: "found" }], "invalid_arguments"]);
+  assert.equal(jsonSchemaValidator.getValidator(written)({ pattern: "a" }).valid, true);
 });
 
 test("a server may be waited for as long as it takes", async () => {

@@ -224,12 +224,14 @@ test("nobody listening at the address: the text names it and asks the right ques
   keepsTheKey(heard);
 });
 
-test("a key that no header can hold is not shown in the error", async (t) => {
+test("a key that no header can hold is told as such, not shown in the error, and not tried again", async (t) => {
   const server = await serve(t, [says("never")]);
-  const bad = `${KEY}\nwith a line break`;
-  const heard = await hear(new Agent({ model: modelAt(server, { apiKey: bad }), retry: ONCE }).prompt("Hello"));
-  assert.equal(heard.result.stopReason, "error");
-  keepsTheKey(heard);
+  for (const bad of [`${KEY}\nwith a line break`, "sk-…cut", "ключ"]) {
+    const heard = await hear(new Agent({ model: modelAt(server, { apiKey: bad }) }).prompt("Hello"));
+    assert.deepEqual([heard.result.error.code, heard.all("retry_attempt").length], ["misuse", 0]);
+    assert.match(heard.result.error.message, /a header cannot be sent.*is the key whole\?/);
+    keepsTheKey(heard);
+  }
 });
 
 test("a model's own fetch is used, and its headers are sent", async (t) => {

@@ -392,6 +392,19 @@ test("subscribing and unsubscribing inside a dispatch", async () => {
   assert.deepEqual([...new Set(heard.slice(4).map((line) => line.split(" ")[0]))], ["third"]);
 });
 
+test("what a subscriber does to a message keeps no call from running", async () => {
+  for (const spoil of [(/** @type {any} */ message) => (message.content.length = 0), (/** @type {any} */ message) => delete message.content]) {
+    const agent = new Agent({ model: scripted([call("go", "go"), "done"]), tools: [say("go", () => "gone")] });
+    agent.subscribe((event) => void (event.type === "message_end" && event.message.stopReason === "tool_use" && spoil(event.message)));
+    /** @type {any[]} */
+    const heard = [];
+    agent.subscribe((event) => void heard.push(event));
+    const { text } = await agent.prompt("Go");
+    assert.deepEqual(heard.find(({ type }) => type === "tool_calls_proposed").calls.map((/** @type {any} */ { callId }) => callId), ["c1", "c2"]);
+    assert.deepEqual([heard.filter(({ type }) => type === "tool_execution_end").length, text], [2, "done"]);
+  }
+});
+
 test("what a subscriber does at turn_start counts before the model is called", async () => {
   const agent = new Agent({ model: scripted(["never"]) });
   const run = agent.prompt("Go");

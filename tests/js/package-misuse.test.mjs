@@ -74,6 +74,7 @@ for (const [name, options, words] of OPTIONS) {
 test("a model without an address, with a wrong one, with a wrong option", () => {
   misused(() => openaiCompatible("llama", /** @type {any} */ (undefined)), /openaiCompatible\("llama"\) needs the server's address, for example \{ baseUrl: "http:\/\/localhost:11434\/v1" \}/);
   misused(() => openaiCompatible("llama", { baseUrl: "" }), /needs the server's address/);
+  assert.equal(openaiCompatible("llama", /** @type {any} */ ({ baseUrl: "http://x/v1", server: undefined })).provider, "openai-compatible");
   misused(() => openaiCompatible("llama", { baseUrl: "localhost:11434/v1" }), /`baseUrl` must begin with http:\/\/ or https:\/\/, got "localhost:11434\/v1"/);
   misused(() => openai("gpt", /** @type {any} */ ({ apikey: "x" })), /model `gpt`: unknown option `apikey`; did you mean `apiKey`\?/);
   misused(() => openai("gpt", { apiKey: /** @type {any} */ (7) }), /`apiKey` must be a text or a function, got a number/);

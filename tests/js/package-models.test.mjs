@@ -23,6 +23,14 @@ test("scripted: a text, pieces of text, thinking, calls, events, a function of t
   assert.equal((await play((/** @type {any} */ request) => textOf(request.messages[0]))).result.text, "Go");
 });
 
+test("an error that is yielded may be an Error, with what it says of itself", async () => {
+  const busy = Object.assign(new Error("busy"), { code: "throttled", retryAfterMs: 70 });
+  const { slept, host } = clock();
+  const script = [{ error: busy }, [{ type: "error", error: new AgentError({ code: "auth", message: "who are you?", retryable: false }) }]];
+  const { result } = await hear(new Agent({ model: scripted(/** @type {any} */ (script)), host }).prompt("Go"));
+  assert.deepEqual([slept, result.error.code, result.error.message], [[70], "auth", "who are you?"]);
+});
+
 test("scripted: how an answer stops, its errors, its delay, its end", async () => {
   for (const stopReason of /** @type {const} */ (["length", "refusal", "content_filter"])) {
     const heard = await play({ text: "so", stopReason });

@@ -113,6 +113,13 @@ test("$ref and $defs in a JSON Schema", async () => {
   assert.equal((await once(go, { at: {} })).toolResult.cause, "invalid_arguments");
 });
 
+test("a JSON Schema that nobody can check is told as such, not as wrong arguments alone", async () => {
+  for (const at of [{ type: "string", pattern: "(" }, { $ref: "#/nowhere" }]) {
+    const { text } = await once({ name: "go", description: "", parameters: { type: "object", properties: { at } }, execute: () => "gone" }, { at: "x" });
+    assert.match(text, /the parameters of tool `go` are no JSON Schema: (Invalid regular expression|Unresolved \$ref)/);
+  }
+});
+
 test("zod: the schema is shown as JSON Schema, defaults and transforms reach the tool", async () => {
   const parameters = z.object({ city: z.string().describe("where"), days: z.number().default(3), when: z.string().transform((text) => text.length).optional() });
   /** @type {any[]} */
@@ -242,6 +249,27 @@ test("a tool may say of each call whether it must be asked for", async () => {
   const approveTool = (/** @type {any} */ request) => (asked.push(request.arguments.sum), "approve");
   for (const sum of [5, 50]) await once(pay, { sum }, { approveTool });
   assert.deepEqual(asked, [50]);
+});
+
+test("what says whether a call must be asked for judges what the tool would get", async () => {
+  const amount = z.number().default(900);
+  /** @type {[any, any, boolean][]} */
+  const cases = [
+    [z.object({ amount }), {}, true], [z.object({ amount }), { amount: 5 }, false],
+    [z.object({ sum: z.number() }).transform(({ sum }) => ({ amount: sum })), { sum: 900 }, true],
+    [z.object({ amount: z.string().transform(Number) }), { amount: "5" }, false],
+    // Nobody knows yet what comes out.
+    [z.object({ amount: z.number().transform(async (sum) => sum) }), { amount: 5 }, true],
+    // What fits nothing is judged as it came, and never runs.
+    [z.object({ amount }), { amount: "much" }, false],
+  ];
+  for (const [parameters, args, isAsked] of cases) {
+    let asked = 0;
+    const pay = tool({ name: "pay", description: "", parameters, requiresApproval: ({ amount }) => amount > 100, execute: () => "paid" });
+    const { toolResult } = await once(pay, args, { approveTool: () => (asked++, "reject") });
+    assert.equal(asked, isAsked ? 1 : 0, JSON.stringify(args));
+    assert.equal(toolResult.cause, isAsked ? "rejected" : args.amount === "much" ? "invalid_arguments" : undefined);
+  }
 });
 
 test("a name that every object has is a tool like any other", async () => {

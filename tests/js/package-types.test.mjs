@@ -95,6 +95,7 @@ const ADDED = [
   ["how much is cached", /overflowSignal: boolean(, signal: AbortSignal)?\) => (Promise<)?TransformResult/g, "overflowSignal: boolean$1, info: TransformInfo) => $2TransformResult"],
   ["what a transformer or an engine gives may be readonly, as what it got", /(type TransformResult = void \| )(AgentMessage\[\] \| \{ messages: )(AgentMessage)/, "$1readonly $2readonly $3"],
   ["so may the history of a compaction", /(Promise<\{ messages: )(AgentMessage\[\]; report)/, "$1readonly $2"],
+  ["what an environment gives may not be there, for exactOptionalPropertyTypes", /(apiKey\?: string \| \(\(\) [^;]*|signal\?: AbortSignal)(?=; )/g, "$1 | undefined"],
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];
 

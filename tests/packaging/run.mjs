@@ -85,12 +85,25 @@ try {
   await check("slim takes the bytes, a module or a promise from its user", async () => {
     const app = await readFile(join(await shop.app("node"), "app.js"), "utf8");
     const source = `import { readFile } from "node:fs/promises";\nimport { use } from "turnwheel/slim";\nconst bytes = readFile(new URL(import.meta.resolve("turnwheel/turnwheel.wasm")));\n${app.replace('"turnwheel"', '"turnwheel/slim"')}`;
-    for (const load of ["() => bytes", "async () => WebAssembly.compile(await bytes)"]) {
+    // Some hosts run what they host in a realm of its own, with a `WebAssembly` of its own.
+    const foreign = 'async () => (await import("node:vm")).runInNewContext("new WebAssembly.Module(bytes)", { bytes: await bytes })';
+    for (const load of ["() => bytes", "async () => WebAssembly.compile(await bytes)", foreign]) {
       await writeFile(join(project, "slim.mjs"), source.replace("\nconst add", `\nuse(${load});\nconst add`));
       assert.equal((await run(process.execPath, ["slim.mjs"], { cwd: project })).stdout.trim(), SAID);
     }
+    await writeFile(join(project, "both.mjs"), 'import { Agent, scripted } from "turnwheel";\nimport { use } from "turnwheel/slim";\nuse(() => { throw new Error("what the user says counts"); });\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);\n');
+    assert.equal((await run(process.execPath, ["both.mjs"], { cwd: project })).stdout.trim(), "what the user says counts");
     await writeFile(join(project, "bare.mjs"), 'import { Agent, scripted } from "turnwheel/slim";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);\n');
     assert.match((await run(process.execPath, ["bare.mjs"], { cwd: project })).stdout, /call use\(\(\) => bytes\) first/);
+  });
+
+  await check("a bundle for Node whose wasm file was left behind says where it is missed", async () => {
+    const { outputFiles } = await esbuild({ stdin: { contents: 'import { Agent, scripted } from "turnwheel";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);', resolveDir: project }, bundle: true, write: false, format: "esm", platform: "node", logLevel: "silent" });
+    await writeFile(join(project, "left.mjs"), outputFiles[0]?.text ?? "");
+    assert.match((await run(process.execPath, ["left.mjs"], { cwd: project })).stdout, /^turnwheel\.wasm cannot be read from file:.*turnwheel\.wasm; copy it there, or say with `use` of turnwheel\/slim/);
+    // As in a page without a network.
+    await writeFile(join(project, "gone.mjs"), 'import { Agent, scripted } from "./node_modules/turnwheel/entry/web.js";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);\n');
+    assert.match((await run(process.execPath, ["gone.mjs"], { cwd: project })).stdout, /^turnwheel\.wasm cannot be fetched from file:/);
   });
 
   await check("turnwheel/remote and turnwheel/server stand beside the bundle, and a run goes through both", async () => {

@@ -2,7 +2,7 @@
 // What the engine asks to be done: models, tools, questions, timers. Each effect has a slot; the answer goes back to
 // it. The other half is src/wasm/ports.rs.
 
-import { AgentError, infoOf, messagesOf, textOf, toDecision, toResult, updateText } from "./shared.js";
+import { AgentError, infoOf, messagesOf, misuse, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { emptyList } from "./list.js";
 import { SETUP } from "./models.js";
 import { transformAnswer } from "./rules.js";
@@ -235,7 +235,8 @@ async function iterate(run, slot, effect, signal) {
     if (done) return run.streamEnd(slot);
     const kind = DELTAS[value?.type];
     if (kind && typeof value.delta === "string" && value.contentIndex >= 0) run.streamDelta(slot, kind, value.contentIndex, value.delta);
-    else run.streamEvent(slot, JSON.stringify(value) ?? "0");
+    // JSON would leave nothing of an Error.
+    else run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
   }
 }
 
@@ -258,6 +259,8 @@ function quietly(work) {
 async function pump(run, slot, { url, headers, model }, state) {
   const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
+  // Every host has other words for it, and all of them would be taken for a dead network.
+  if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
   const response = Promise.resolve(fetchIt(url, new RequestInit({ ...headers }, body, state)));
   const intake = await response.then((answer) => open(run, slot, answer, state));
   if (!intake) return;

@@ -26,9 +26,12 @@ let loading;
 /** Whether the instance of before died: its glue is to begin anew. */
 let dead = false;
 
-/** Says where the wasm file comes from. Nothing is loaded before the first run. @param {Loader} load */
-export function use(load) {
-  loader ??= load;
+/**
+ * Says where the wasm file comes from. Nothing is loaded before the first run.
+ * @param {Loader} load @param {boolean} [isEntry] what an entry says counts where nobody said anything
+ */
+export function use(load, isEntry) {
+  if (!isEntry || !loader) loader = load;
 }
 
 /** The engine: at once where its bytes are at hand, else as soon as they are. @returns {Engine | Promise<Engine>} */
@@ -73,7 +76,10 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 export class Engine {
   /** @param {BufferSource | WebAssembly.Module} source */
   constructor(source) {
-    const module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+    const { Module } = WebAssembly;
+    // The host may have made it in a realm of its own, as Next.js does for its edge runtime.
+    const isModule = /** @type {any} */ (source)?.[Symbol.toStringTag] === "WebAssembly.Module";
+    const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(/** @type {any} */ (source));
     if (dead) __wbg_reset_state();
     dead = false;
     const exports = initSync({ module });

@@ -29,13 +29,27 @@ const APPROVAL = {
 export const jsonSchemaValidator = {
   /** @param {any} schema @returns {(input: unknown) => any} */
   getValidator(schema) {
-    const validator = new Validator(schema, "2020-12", false);
+    const validator = new Validator(JSON.parse(JSON.stringify(schema), judged), "2020-12", false);
     return (input) => {
       const { valid, errors } = validator.validate(input);
       return valid ? { valid, data: input, errorMessage: undefined } : { valid, data: undefined, errorMessage: errors.map((/** @type {any} */ { error }) => error).join("\n") };
     };
   },
 };
+
+/**
+ * Servers write patterns in the language that they are written in. What JavaScript cannot read is left for the server to check.
+ * @param {string} key @param {unknown} value
+ */
+function judged(key, value) {
+  if (key !== "pattern" || typeof value !== "string") return value;
+  try {
+    new RegExp(value, "u");
+    return value;
+  } catch {
+    return undefined;
+  }
+}
 
 /**
  * The tools of a server, kept up to date.
@@ -197,7 +211,7 @@ class McpServer {
   #toolOf(tool) {
     const { approval = "destructive", maxResultBytes } = this.#options;
     const annotations = tool.annotations ?? {};
-    const { $schema, ...parameters } = tool.inputSchema;
+    const { $schema, ...parameters } = JSON.parse(JSON.stringify(tool.inputSchema), judged);
     return {
       name: this.#nameOf(tool),
       description: tool.description ?? tool.title ?? annotations.title ?? "",

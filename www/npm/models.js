@@ -65,7 +65,7 @@ export function openaiCompatible(id, options) {
 /** The options with the address and the switches of the server that they name. @param {string} id @param {any} options */
 function located(id, options) {
   const { server, ...rest } = options ?? {};
-  if (server === undefined) return options;
+  if (server === undefined) return Object(options) === options ? rest : options;
   const address = Object.hasOwn(SERVERS, server) ? SERVERS[server] : undefined;
   const names = Object.keys(SERVERS);
   if (!address) throw misuse(`model \`${id}\`: unknown server ${JSON.stringify(server)}${didYouMean(String(server), names)}; known: ${names.join(", ")}`);

@@ -10,8 +10,8 @@ import type {
  * const show = (agent: AgentLike) => agent.messages.length;
  */
 export interface AgentLike {
-  prompt(input: Input | Input[], options?: { signal?: AbortSignal; runId?: string }): { readonly result: Promise<AgentResult> };
-  continue(options?: { signal?: AbortSignal; runId?: string }): { readonly result: Promise<AgentResult> };
+  prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
+  continue(options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
   steer(input: Input): Receipt;
   followUp(input: Input): Receipt;
   resolveTool(callId: string, decision: ToolDecision): unknown;
@@ -123,9 +123,9 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   /** How the last run ended. */
   readonly stopReason: RunStopReason | undefined;
   /** Starts a run. Throws while another one is on: then `steer` or `followUp`. The promise never rejects. */
-  readonly send: (input: Input | Input[], options?: { signal?: AbortSignal; runId?: string }) => Promise<AgentResult>;
+  readonly send: (input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
   /** Goes on from the history as it is, or with the run of a checkpoint. */
-  readonly resume: (options?: { signal?: AbortSignal; runId?: string }) => Promise<AgentResult>;
+  readonly resume: (options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
   /** Interrupts: read in the next turn. */
   readonly steer: (input: Input) => Receipt;
   /** Read when the run would end. */

@@ -102,8 +102,8 @@ type HeadersLike = NonNullable<RequestInit["headers"]>;
 export class RemoteAgent implements Disposable {
   constructor(options: RemoteAgentOptions);
   /** Starts a run. Throws while one is on. */
-  prompt(input: Input | Input[], options?: { signal?: AbortSignal; runId?: string }): RemoteRun;
-  continue(options?: { signal?: AbortSignal; runId?: string }): RemoteRun;
+  prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
+  continue(options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
   subscribe(listener: (event: AgentEvent) => void): () => void;
   steer(input: Input): Receipt;
   followUp(input: Input): Receipt;

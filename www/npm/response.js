@@ -22,14 +22,17 @@ export const LIFE_SIGN = ": \n\n";
  */
 export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave }) {
   let isLeft = false;
+  /** Of the silence that is waited through. @type {AbortController | undefined} */
+  let timer;
   return {
     /** @param {ReadableStreamDefaultController<Uint8Array>} controller */
     async pull(controller) {
       while (!isLeft) {
         const text = await take();
-        if (text) return void (isLeft || controller.enqueue(encoder.encode(text)));
+        if (isLeft) return;
+        if (text) return controller.enqueue(encoder.encode(text));
         if (isOver()) return controller.close();
-        const timer = new AbortController();
+        timer = new AbortController();
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
         const what = await Promise.race([more(), silence]);
         timer.abort();
@@ -38,6 +41,7 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
     },
     cancel() {
       isLeft = true;
+      timer?.abort();
       leave?.();
     },
   };

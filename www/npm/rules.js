@@ -71,9 +71,12 @@ const RULES = {
   toolExecution: (core, calls) => core.options.toolExecution(calls),
 
   requiresApproval(core, { tool, arguments: args }) {
-    const { definition, self } = core.toolOf(tool);
+    const { definition, self, check } = core.toolOf(tool);
+    // It judges what the tool will get: defaults and transforms of the schema included. Nobody knows yet what one that promises makes.
+    const checked = check(args);
+    if (checked instanceof Promise) return void checked.catch(() => {});
     // The AI SDK calls it needsApproval.
-    return (definition.requiresApproval ?? definition.needsApproval).call(self, args) !== false;
+    return (definition.requiresApproval ?? definition.needsApproval).call(self, "error" in checked ? args : checked.value) !== false;
   },
 };
 

@@ -167,7 +167,14 @@ function fromJsonSchema(owner, given) {
     check(/** @type {any} */ args) {
       if (isFine?.(args)) return { value: args };
       validator ??= new Validator(schema, "2020-12", false);
-      const { valid, errors } = validator.validate(args);
+      let judged;
+      try {
+        judged = validator.validate(args);
+      } catch (error) {
+        // A pattern that is none, a reference to nowhere: no arguments would do.
+        throw misuse(`${where} are no JSON Schema: ${textOf(error)}`, error);
+      }
+      const { valid, errors } = judged;
       if (valid) return { value: args };
       // The last errors are the innermost, the ones before only say that something below is wrong.
       const lines = errors.filter((e) => !/does not match schema|A subschema had errors/.test(e.error)).map((e) => `${e.instanceLocation.replace(/^#\/?/, "")} ${e.error}`.trim());

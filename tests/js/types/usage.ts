@@ -25,6 +25,20 @@ const zodCity = z.object({ city: z.string(), days: z.number().default(3) });
 const valibotNumber = toStandardJsonSchema(v.object({ n: v.number() }));
 declare function look(city: string, options: { signal: AbortSignal }): Promise<{ rain: boolean }>;
 
+// ---- what comes from the environment may not be there, with exactOptionalPropertyTypes too
+
+declare const found: { key: string | undefined; signal: AbortSignal | undefined };
+new Agent({ model: openai("gpt-5-mini", { apiKey: found.key }) }).prompt("Go", { signal: found.signal });
+
+// ---- JSON Schema of a library's types, which are interfaces
+
+interface Described { type: "object"; properties: { city: { type: "string" } }; required: ["city"] }
+declare const described: Described;
+tool({ name: "described", description: "", parameters: described, execute: ({ city }) => is<string>(city) });
+new Agent({ model: scripted([]), tools: [{ name: "described", description: "", parameters: described, execute: () => "" }], output: described });
+// @ts-expect-error a text is no schema
+tool({ name: "text", description: "", parameters: "object", execute: () => "" });
+
 // ---- tools: the arguments follow from the schema
 
 const weather = tool({

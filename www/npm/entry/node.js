@@ -5,7 +5,16 @@ import { use } from "../core.js";
 use(() => {
   // Importing it by name costs a cold start some milliseconds: a module's getters are all called for its exports.
   const fs = process.getBuiltinModule?.("node:fs");
-  return fs ? fs.readFileSync(address) : import("node:fs").then(({ readFileSync }) => readFileSync(address));
-});
+  return fs ? read(fs) : import("node:fs").then(read);
+}, true);
+
+/** @param {import("node:fs")} fs */
+function read({ readFileSync }) {
+  try {
+    return readFileSync(address);
+  } catch (cause) {
+    throw new Error(`turnwheel.wasm cannot be read from ${address}; copy it there, or say with \`use\` of turnwheel/slim where it is`, { cause });
+  }
+}
 
 export * from "../index.js";

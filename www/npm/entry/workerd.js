@@ -2,6 +2,6 @@
 import module from "../turnwheel.wasm";
 import { use } from "../core.js";
 
-use(() => module);
+use(() => module, true);
 
 export * from "../index.js";
