@@ -7,7 +7,7 @@ use std::task::Poll;
 use futures::future::LocalBoxFuture;
 
 use crate::config::{AgentLoopConfig, Model, Timeouts};
-use crate::context::{SummaryRules, estimate_tokens};
+use crate::context::{Split, SummaryRules, estimate_tokens};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::CompactionReport;
 use crate::message::{LlmMessage, MessageStopReason as S, Usage, UserMessage};
@@ -126,7 +126,13 @@ impl Work {
                 Err(error) => return Err(error.message),
             }
         }
-        let summary = UserMessage::from_text([SUMMARY_HEAD, &summary].concat());
+        Ok(self.put_together(split, &summary))
+    }
+
+    /// What the conversation is from now on.
+    #[inline(never)]
+    fn put_together(&self, split: Split, summary: &str) -> Compaction {
+        let summary = UserMessage::from_text([SUMMARY_HEAD, summary].concat());
         let dropped = self.call.messages.len().saturating_sub(split.kept.len());
         let mut messages = Vec::with_capacity(split.kept.len() + 2);
         messages.extend(split.request);
@@ -139,7 +145,25 @@ impl Work {
             tokens_after: messages.iter().map(estimate_tokens).fold(0, u64::saturating_add),
             overflow: true,
         };
-        Ok(Compaction { messages, report: Some(report), usage: self.usage })
+        Compaction { messages, report: Some(report), usage: self.usage }
+    }
+
+    #[inline(never)]
+    fn request(&self, summary: &str, part: &[String], api_key: Option<Rc<str>>) -> ModelRequest {
+        let before = if summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
+        let told =
+            ["# The conversation", before, summary, "\n\n", &part.join("\n\n"), "\n\n# Now write the notes."];
+        let message = Rc::new(UserMessage::from_text(told.concat()));
+        ModelRequest {
+            model: self.by.parts.model.id.clone(),
+            system_prompt: TASK.into(),
+            messages: Rc::new(vec![LlmMessage::User(message)]),
+            tools: Rc::new([]),
+            options: self.by.parts.options.clone(),
+            api_key,
+            output: None,
+            session_id: None,
+        }
     }
 
     /// One part of the conversation and the notes so far become new notes.
@@ -149,20 +173,7 @@ impl Work {
         part: &[String],
         key: Option<Rc<str>>,
     ) -> Result<String, ErrorInfo> {
-        let before = if summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
-        let told =
-            ["# The conversation", before, summary, "\n\n", &part.join("\n\n"), "\n\n# Now write the notes."];
-        let message = Rc::new(UserMessage::from_text(told.concat()));
-        let request = ModelRequest {
-            model: self.by.parts.model.id.clone(),
-            system_prompt: TASK.into(),
-            messages: Rc::new(vec![LlmMessage::User(message)]),
-            tools: Rc::new([]),
-            options: self.by.parts.options.clone(),
-            api_key: key,
-            output: None,
-            session_id: None,
-        };
+        let request = self.request(summary, part, key);
         let mut attempt = 1;
         loop {
             let error = match self.read(request.clone()).await {
@@ -197,23 +208,32 @@ impl Work {
             });
             let event = event.await;
             limit = self.by.parts.timeouts.chunk;
-            match event {
-                Some(E::Start) => said.clear(),
-                Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
-                Some(E::Done { usage, stop_reason }) => {
-                    self.usage.add(&usage.unwrap_or_default().totalled());
-                    // What stands in the place of the conversation from now on must be no refusal.
-                    let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
-                    return match said.trim() {
-                        text if is_whole && !text.is_empty() => Ok(text.to_owned()),
-                        _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
-                    };
-                }
-                Some(E::Error(error)) => return Err(error),
-                None => return Err(network("the answer ended before it was complete")),
-                Some(_) => {}
+            if let Some(end) = self.hear(event, &mut said) {
+                return end;
             }
         }
+    }
+
+    /// Takes what an answer says; its end where this was the end.
+    #[inline(never)]
+    fn hear(&mut self, event: Option<E>, said: &mut String) -> Option<Result<String, ErrorInfo>> {
+        match event {
+            Some(E::Start) => said.clear(),
+            Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
+            Some(E::Done { usage, stop_reason }) => {
+                self.usage.add(&usage.unwrap_or_default().totalled());
+                // What stands in the place of the conversation from now on must be no refusal.
+                let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
+                return Some(match said.trim() {
+                    text if is_whole && !text.is_empty() => Ok(text.to_owned()),
+                    _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
+                });
+            }
+            Some(E::Error(error)) => return Some(Err(error)),
+            None => return Some(Err(network("the answer ended before it was complete"))),
+            Some(_) => {}
+        }
+        None
     }
 }
 
