@@ -1,7 +1,7 @@
 //! Policies decide, synchronously, at four points of a run; transformers give the model another view of the history.
 //!
-//! In registration order; the first `Stop` wins and drops earlier injections of its slot. One that fails or panics
-//! counts as `Continue`, and its changes are taken back.
+//! In registration order; the first `Stop` wins and drops earlier injections of its slot, the first `Skip` those about
+//! its call. One that fails or panics counts as `Continue`, and its changes are taken back.
 //!
 //! ```
 //! use std::rc::Rc;

@@ -88,7 +88,7 @@ test("an answer may be replaced if its calls stay, however the model wrote them"
   }
 });
 
-test("a policy that skips a call leaves what others injected; what a policy changes without giving it back is nothing", async () => {
+test("a policy that skips a call drops what others injected about it; what a policy changes without giving it back is nothing", async () => {
   const given = /** @type {any[]} */ ([]);
   const preDispatch = [
     (/** @type {any} */ call) => { call.arguments.mine = 1; call.arguments = { other: 1 }; return { inject: ["Mind the gap"] }; },
@@ -103,7 +103,7 @@ test("a policy that skips a call leaves what others injected; what a policy chan
   const heard = await hear(agent.prompt("Go")).finally(() => (console.error = warn));
   assert.deepEqual(given, [1, 2, 2, 1, 2, 2].map((n) => ({ n })));
   assert.deepEqual(results(heard), ['{"n":2}', "error: not now"]);
-  assert.deepEqual(agent.messages.filter(({ role }) => role === "user").map(textOf), ["Go", "Mind the gap", "Mind the gap"]);
+  assert.deepEqual(agent.messages.filter(({ role }) => role === "user").map(textOf), ["Go", "Mind the gap"]);
 });
 
 test("a policy that sees a call may put words into the model's mouth; what it injects and is no message counts for nothing", async (t) => {
