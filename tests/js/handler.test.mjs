@@ -458,10 +458,20 @@ test("who asks is judged first", async () => {
   assert.equal((await ask(handler, "state", { headers: { authorization: "Bearer k" } })).status, 200);
   assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 401);
   assert.deepEqual(judged, ["state", "state", "state", "prompt"]);
+  // As of `session?.isMine` where there is no session.
+  for (const nothing of [undefined, null, "", 0, NaN]) {
+    const { handler: silent } = pair({ model: scripted(["a"]) }, { authorize: async () => nothing });
+    assert.equal((await ask(silent, "state")).status, 401, String(nothing));
+  }
   const failing = agentHandler(new Agent({ model: scripted([]) }), { authorize: () => { throw new Error("secret"); } });
   const { error } = console;
   console.error = () => {};
   try {
+    const { handler: vague } = pair({ model: scripted(["a"]) }, { authorize: () => ({ user: 7 }) });
+    assert.equal((await ask(vague, "state")).status, 500);
+    // As a Response of another realm, or of a package.
+    const { handler: foreign } = pair({ model: scripted(["a"]) }, { authorize: () => ({ status: 418, headers: new Headers(), body: null }) });
+    assert.equal((await foreign(new Request(`${AT}/state`))).status, 418);
     const said = await ask(failing, "state");
     assert.equal(said.status, 500);
     assert.ok(!JSON.stringify(said.body).includes("secret"));
@@ -483,6 +493,9 @@ test("other origins: none, some, or all", async () => {
     assert.deepEqual([refused.status, refused.headers.get("access-control-allow-origin")], [400, origin], "a page can read why");
     assert.equal((await ask(handler, "state", { headers: { origin: "https://evil.example" } })).status, cors === "*" ? 200 : 403);
   }
+  // Nobody waits for a promise: it is no yes.
+  const late = agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ (async () => true) });
+  assert.equal((await ask(late, "state", { headers: { origin } })).status, 403);
   const closed = agentHandler(new Agent({ model: scripted([]) }));
   assert.equal((await ask(closed, "prompt", preflight)).status, 403);
   assert.equal((await ask(closed, "state", { headers: { origin: "http://agents.example" } })).status, 200, "its own pages may");

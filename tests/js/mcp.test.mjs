@@ -96,6 +96,7 @@ test("names are made legal and get a prefix; annotations say what asks and what 
   const [writes, destroys] = [await asks("writes"), await asks("destructive")];
   assert.deepEqual([writes.includes("toggle-simulated-logging"), writes.includes("echo"), destroys.includes("toggle-simulated-logging")], [true, false, false]);
   assert.deepEqual(await asks((/** @type {any} */ tool) => tool.name === "echo"), ["echo"]);
+  assert.equal((await asks(() => undefined)).length, server.tools.length, "a hint that is not there is no leave");
 });
 
 test("the server's list changes: what is new comes, what stays is the same object, the agent takes it over", async () => {

@@ -83,7 +83,12 @@ test("a model without an address, with a wrong one, with a wrong option", () => 
 });
 
 test("a model's options, one by one", () => {
-  misused(() => openai("gpt", /** @type {any} */ ({ headers: "x" })), /model `gpt`: `headers` must be an object, got a string/);
+  misused(() => openai("gpt", /** @type {any} */ ({ headers: "x" })), /model `gpt`: `headers` must be an object of texts, got a string/);
+  for (const headers of [new Headers({ a: "b" }), new Map([["a", "b"]]), { a: 5 }]) {
+    misused(() => openai("gpt", /** @type {any} */ ({ headers })), /model `gpt`: `headers` must be an object of texts, got an object/);
+    misused(() => new Agent({ model, streamOptions: { headers: /** @type {any} */ (headers) } }), /`streamOptions.headers` must be an object of texts, got an object/);
+  }
+  openai("gpt", /** @type {any} */ ({ headers: { a: "b", none: undefined } }));
   misused(() => gemini("g", /** @type {any} */ ({ fetch: "x" })), /model `g`: `fetch` must be a function, got a string/);
   misused(() => openaiResponses("r", /** @type {any} */ ({ limits: { lines: 3 } })), /model `r`: unknown option `limits.lines`; did you mean `line`\?/);
   misused(() => anthropic("c", /** @type {any} */ ({ dangerouslyAllowBrowsers: true })), /model `c`: unknown option `dangerouslyAllowBrowsers`; did you mean `dangerouslyAllowBrowser`\?/);

@@ -45,6 +45,12 @@ test("stopping the parent stops the sub-agent in the middle of its answer", asyn
   await stopped.promise;
 });
 
+test("a sub-agent that is none is named", async () => {
+  const helper = subagent({ name: "helper", description: "helps", agent: () => {} });
+  const { text } = await new Agent({ model: asks(), tools: [helper] }).prompt("Go.");
+  assert.equal(text, "tool `helper` failed: `agent` must give an Agent, got nothing");
+});
+
 test("parameters that are undefined are those of a sub-agent", () => {
   const helper = subagent({ name: "helper", description: "helps", parameters: undefined, agent: () => new Agent({ model: scripted([]) }) });
   assert.deepEqual(helper.parameters.required, ["prompt"]);

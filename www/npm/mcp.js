@@ -216,7 +216,8 @@ class McpServer {
       name: this.#nameOf(tool),
       description: tool.description ?? tool.title ?? annotations.title ?? "",
       parameters,
-      requiresApproval: typeof approval === "function" ? approval(tool) : /** @type {any} */ (APPROVAL[approval])(annotations),
+      // A hint that is not there is no leave.
+      requiresApproval: typeof approval === "function" ? approval(tool) !== false : /** @type {any} */ (APPROVAL[approval])(annotations),
       // What only reads can be read again.
       idempotent: annotations.readOnlyHint === true || annotations.idempotentHint === true,
       ...(maxResultBytes !== undefined && { maxResultBytes }),

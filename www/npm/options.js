@@ -19,6 +19,8 @@ const KINDS = {
   whole: ["a whole number", (value) => Number.isInteger(value) && value >= 0],
   count: ["a whole number or Infinity", (value) => value === Infinity || (Number.isInteger(value) && value >= 0)],
   object: ["an object", (value) => typeof value === "object" && value !== null && !Array.isArray(value)],
+  // A Headers or a Map has no members: none of them would be sent.
+  texts: ["an object of texts", (value) => fits("object", value) && !isOfClass(value) && Object.values(value).every((text) => typeof (text ?? "") === "string")],
   list: ["an array", Array.isArray],
   functions: ["an array of functions", (value) => Array.isArray(value) && value.every((one) => typeof one === "function")],
   any: ["", () => true],
@@ -49,7 +51,7 @@ const CAUSES = [
 /** The options of a model that somebody serves. @type {{ [name: string]: Shape }} */
 export const SERVED = {
   ...all(["apiKey", "baseUrl", "compat", "price"], "any"),
-  headers: "object", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
+  headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
   limits: all(["line", "calls", "arguments"], "number"),
 };
 
@@ -69,7 +71,7 @@ const OPTIONS = {
     temperature: "number", topP: "number", maxTokens: "whole", parallelToolCalls: "flag", cache: ["none", "auto"],
     toolChoice: new OneOf({ toolName: "text" }, ["auto", "none", "required"]),
     reasoning: new OneOf({ budgetTokens: "whole" }, ["off", "minimal", "low", "medium", "high"]),
-    stop: "list", headers: "object", body: "object",
+    stop: "list", headers: "texts", body: "object",
   },
   retry: new OneOf("function", {
     ...all(["initialBackoffMs", "maxBackoffMs", "multiplier", "maxRetryDelayMs"], "number"),

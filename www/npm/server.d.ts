@@ -37,8 +37,8 @@ export type AgentCommand = "events" | "state" | "prompt" | "continue" | "steer" 
  * const options: AgentHandlerOptions = { cors: ["https://app.example"], limits: { listeners: 20, commandsPerMinute: 60 } };
  */
 export interface AgentHandlerOptions {
-  /** Who may ask. False is a 401; a response is the answer. */
-  authorize?(request: Request, command: AgentCommand): boolean | Response | void | Promise<boolean | Response | void>;
+  /** Who may ask: only who gets `true`. Anything else is a 401; a response is the answer. */
+  authorize?(request: Request, command: AgentCommand): boolean | Response | Promise<boolean | Response>;
   /** Which other origins may ask. Default none; "*" allows all. */
   cors?: "*" | boolean | string[] | ((origin: string) => boolean);
   limits?: {

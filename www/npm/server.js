@@ -310,9 +310,12 @@ class Desk {
     if (!isGet && !Object.hasOwn(COMMANDS, what)) throw new Refused(404, "invalid_request", `there is no \`${what}\` here${didYouMean(what, [...GETS, ...Object.keys(COMMANDS)])}`);
     const method = isGet ? "GET" : "POST";
     if (request.method !== method) throw new Refused(405, "invalid_request", `\`${what}\` is asked for by ${method}, got ${request.method}`, { allow: method });
-    const allowed = await this.options.authorize?.(request, what);
-    if (allowed instanceof Response) return allowed;
-    if (allowed === false) throw new Refused(401, "auth", "who asks is not allowed to");
+    const { authorize } = this.options;
+    // Who forgets to answer, or finds no user to ask, has not said yes.
+    const allowed = authorize ? await authorize.call(this.options, request, what) : true;
+    if (typeof allowed?.status === "number") return allowed;
+    if (!allowed) throw new Refused(401, "auth", "who asks is not allowed to");
+    if (allowed !== true) throw new TypeError(`\`authorize\` must give true, false or a Response, got ${kindOf(allowed)}`);
     if (what === "events") return this.events(request, url);
     if (what === "state") return this.snapshot();
     return this.command(what, await this.read(request));
@@ -422,7 +425,7 @@ class Desk {
     const isOwn = origin === null ? site !== "cross-site" : site === "same-origin" || hostOfUrl(origin) === new URL(request.url).host;
     if (isOwn) return {};
     const { cors } = this.options;
-    const allowed = origin !== null && (cors === "*" || cors === true || (Array.isArray(cors) && cors.includes(origin)) || (typeof cors === "function" && cors(origin)));
+    const allowed = origin !== null && (cors === "*" || cors === true || (Array.isArray(cors) && cors.includes(origin)) || (typeof cors === "function" && /** @type {any} */ (cors(origin)) === true));
     if (!allowed) throw new Refused(403, "auth", `pages of ${origin ?? "other sites"} may not ask; see the option \`cors\``);
     return { "access-control-allow-origin": origin, vary: "origin", "access-control-expose-headers": "retry-after" };
   }

@@ -26,6 +26,8 @@ export function subagent(definition) {
     /** @param {any} args @param {any} context */
     async execute(args, context) {
       const child = await agent(args, context);
+      // Braces without a `return` are soon written.
+      if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
       const unsubscribe = child.subscribe((/** @type {any} */ event) => context[SUBAGENT_EVENT]?.(event));
       try {
         const run = child.prompt(toPrompt(args), { signal: context.signal, runId: `${context.runId}/${context.callId}` });
