@@ -1,0 +1,281 @@
+//! How effects begin: each as a future or a stream of what the host is asked for.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
+
+use crate::cancel::CancelToken;
+use crate::config::{AgentLoopConfig, Ports};
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::isolate::guard;
+use crate::json::RawJson;
+use crate::machine::{Effect, EffectId, Input, Queue, Reply};
+use crate::message::AgentMessage;
+use crate::policy::Transform;
+use crate::ports::{AgentRunContext, CompactionCall, HookCall};
+use crate::stream::{AssistantMessageEvent, ModelRequest};
+use crate::tool::{ToolContext, ToolOutcome, Updates};
+
+use super::AgentStream;
+use super::tasks::{Polled, Work};
+
+impl AgentStream {
+    #[inline(never)]
+    pub(super) fn start(&mut self, id: EffectId, effect: Effect) {
+        if let Effect::Prepare { overflow: false } = effect
+            && self.state.is_turn_new()
+        {
+            // What the host changed holds from the next turn on, as a whole.
+            self.config = self.line.config.borrow().clone();
+        }
+        let config = self.config.clone();
+        let ports = &config.ports;
+        if let Some(reply) = unasked(ports, &effect) {
+            return self.step(Input::Reply(id, reply));
+        }
+        let cancel = CancelToken::new();
+        let beside = matches!(effect, Effect::Poll(_));
+        let work = match effect {
+            Effect::Prepare { overflow } => {
+                let Some(transformer) = ports.transformer.clone() else { return };
+                let messages: Rc<[AgentMessage]> = self.state.messages().into();
+                let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
+                Work::once(answer, Reply::Prepared)
+            }
+            Effect::Poll(queue) => {
+                let Some(provider) = ports.messages.clone() else { return };
+                let answer = guard(|| {
+                    let messages = match queue {
+                        Queue::FollowUp => provider.poll_follow_up(),
+                        _ => provider.poll_steering(),
+                    };
+                    Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
+                });
+                Work::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
+            }
+            Effect::Compact { model } => {
+                let Some(engine) = ports.compaction.clone() else { return };
+                let messages: Rc<[AgentMessage]> = self.state.messages().into();
+                let call = CompactionCall { messages, model, cancel: cancel.clone() };
+                let answer = guard(|| Ok(engine.compact(&self.context, call)));
+                Work::once(answer, |compaction| Reply::Compacted(Some(compaction)))
+            }
+            Effect::Approve(request) => {
+                let Some(approver) = ports.approver.clone() else { return };
+                let answer = guard(|| Ok(approver.decide(request, cancel.clone())));
+                Work::once(answer, Reply::Approved)
+            }
+            Effect::Sleep { ms } => {
+                let sleep = guard(|| Ok(ports.timer.sleep(ms)));
+                // A timer that fails never rings.
+                let sleep = sleep.unwrap_or_else(|_| Box::pin(std::future::pending()));
+                Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
+            }
+            Effect::Hook(call) => {
+                let run = self.line.cancel.clone();
+                let told = tell_hooks(config.clone(), self.context.clone(), run, call);
+                Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
+            }
+            Effect::Execute { tool, call_id, arguments } => {
+                self.execute(&config, tool, call_id, arguments, cancel.clone())
+            }
+            Effect::Infer { model, turn_index, request } => {
+                Work::Model(self.infer(&config, model, turn_index, request, &cancel))
+            }
+        };
+        self.tasks.insert(id, work, cancel);
+        if beside {
+            // An answer that is there at once counts before anything else starts.
+            let polled = self.tasks.poll(id);
+            if let Some(Polled::Last(Reply::Polled(messages))) = &polled
+                && messages.is_empty()
+            {
+                // Whoever was asked may have aborted or steered meanwhile: that counts before "nothing".
+                self.hear();
+            }
+            polled.into_iter().for_each(|polled| self.take_polled(id, polled));
+        }
+    }
+
+    fn execute(
+        &self,
+        config: &Rc<AgentLoopConfig>,
+        tool: usize,
+        call_id: Rc<str>,
+        arguments: RawJson,
+        cancel: CancelToken,
+    ) -> Work {
+        let updates = Updates::noted_in(self.shown.clone());
+        let tool_name =
+            config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
+        let Some(tool) = config.ports.tools.get(tool).cloned() else {
+            let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
+            return Work::tool(Box::pin(async { gone }), updates);
+        };
+        let context = ToolContext {
+            call_id,
+            tool_name,
+            run_id: self.context.run_id.clone(),
+            session_id: self.context.session_id.clone(),
+            arguments,
+            cancel,
+            updates: updates.clone(),
+            state: self.state.session().clone(),
+        };
+        let future = guard(|| Ok(tool.execute(context)));
+        let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
+        Work::tool(future, updates)
+    }
+
+    /// First the key, once per turn, then the call.
+    fn infer(
+        &self,
+        config: &Rc<AgentLoopConfig>,
+        model: usize,
+        turn_index: u32,
+        mut request: ModelRequest,
+        cancel: &CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        let Some(model) = config.ports.models.get(model).cloned() else {
+            return failed_stream(ErrorInfo::new(ErrorKind::Misuse, "there is no such model"));
+        };
+        let (context, cancel) = (self.context.clone(), cancel.clone());
+        let known = self.key.borrow().clone();
+        let known = known.filter(|(turn, provider, _)| *turn == turn_index && *provider == model.provider);
+        let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
+            request.api_key = key;
+            let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
+            stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
+        };
+        let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
+        if let Some((_, _, key)) = known {
+            return call(request, key);
+        }
+        let (kept, run) = (self.key.clone(), self.line.cancel.clone());
+        let provider = model.provider.clone();
+        request.api_key = None;
+        let asked = async move {
+            let key = match guard(|| Ok(keys.key(&provider))) {
+                Ok(future) => future.await,
+                Err(text) => Err(text),
+            };
+            if run.is_cancelled() {
+                // Who gives keys has stopped the run: no model is called any more.
+                return std::future::pending().await;
+            }
+            match key {
+                Ok(key) => {
+                    *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
+                    call(request, key)
+                }
+                Err(text) => {
+                    let text = ["the key could not be had: ", &text].concat();
+                    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
+                }
+            }
+        };
+        Box::pin(Keyed::Asked(Box::pin(asked)))
+    }
+}
+
+/// A model call: first its key, then its events.
+enum Keyed {
+    Asked(LocalBoxFuture<'static, LocalBoxStream<'static, AssistantMessageEvent>>),
+    Open(LocalBoxStream<'static, AssistantMessageEvent>),
+}
+
+impl Stream for Keyed {
+    type Item = AssistantMessageEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
+        if let Keyed::Asked(asked) = &mut *self {
+            match asked.as_mut().poll(cx) {
+                Poll::Ready(stream) => *self = Keyed::Open(stream),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        match &mut *self {
+            Keyed::Open(stream) => stream.as_mut().poll_next(cx),
+            Keyed::Asked(_) => Poll::Pending,
+        }
+    }
+}
+
+async fn tell_hooks_in_order(
+    config: Rc<AgentLoopConfig>,
+    context: AgentRunContext,
+    run: CancelToken,
+    call: HookCall,
+) -> Result<(), String> {
+    let is_error = matches!(call, HookCall::OnError { .. });
+    for hook in &config.ports.hooks {
+        if !hook.stages().has(&call) {
+            continue;
+        }
+        if run.is_cancelled() && !is_past(&call) {
+            // The hook before it has stopped the run: nobody else is told.
+            return std::future::pending().await;
+        }
+        let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
+            Ok(mut future) => {
+                std::future::poll_fn(move |cx| match guard(|| Ok(future.as_mut().poll(cx))) {
+                    Ok(poll) => poll,
+                    Err(text) => Poll::Ready(Err(text)),
+                })
+                .await
+            }
+            Err(text) => Err(text),
+        };
+        if !is_error {
+            told?;
+        }
+    }
+    Ok(())
+}
+
+fn tell_hooks(
+    config: Rc<AgentLoopConfig>,
+    context: AgentRunContext,
+    run: CancelToken,
+    call: HookCall,
+) -> LocalBoxFuture<'static, Result<(), String>> {
+    let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, run, call));
+    // The hooks hear of it where it stands in the order of things, also where the run is stopped before they are done.
+    match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
+        Poll::Pending => told,
+    }
+}
+
+/// What an effect answers for which the host has nobody.
+fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
+    match effect {
+        Effect::Prepare { .. } if ports.transformer.is_none() => {
+            Some(Reply::Prepared(Ok(Transform::default())))
+        }
+        Effect::Poll(queue) if *queue == Queue::Posted || ports.messages.is_none() => {
+            Some(Reply::Polled(Vec::new()))
+        }
+        Effect::Compact { .. } if ports.compaction.is_none() => Some(Reply::Compacted(None)),
+        _ => None,
+    }
+}
+
+pub(super) fn tells_the_past(effect: &Effect) -> bool {
+    matches!(effect, Effect::Hook(call) if is_past(call))
+}
+
+fn is_past(call: &HookCall) -> bool {
+    matches!(call, HookCall::AfterInference { .. } | HookCall::AfterToolExecution { .. })
+}
+
+fn hook_error(text: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Hook, ["a hook failed: ", &text].concat()).in_phase("hook")
+}
+
+fn failed_stream(error: ErrorInfo) -> LocalBoxStream<'static, AssistantMessageEvent> {
+    stream::iter([AssistantMessageEvent::Error(error)]).boxed_local()
+}
