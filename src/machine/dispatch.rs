@@ -1,36 +1,30 @@
-//! The calls of one answer: policies for the whole batch, approval, look-up and schema, execution, results in the
-//! order of the calls.
+//! The calls of one answer: policies for the whole batch, look-up and schema, execution. Who is asked about them stands in
+//! `asking`, how they come to their results in `settle`.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::approval::{
-    ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution, ToolApprovalAction, ToolDecision,
-};
+use crate::approval::{ApprovalGate, DecisionSource, ToolDecision};
 use crate::config::{InFlight, SteeringTime, ToolExecutionPolicy};
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::event::AgentEvent;
 use crate::id_map::IdMap;
 use crate::isolate::guard;
 use crate::json::{Map, RawJson};
-use crate::message::{
-    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolCallBlock, ToolResultCause,
-    ToolResultMessage,
-};
+use crate::message::{ContentBlock, ToolCallBlock, ToolResultCause, ToolResultMessage};
 use crate::policy::{DispatchCall, DispatchVerdict};
-use crate::ports::{ApprovalRequest, HookCall};
+use crate::ports::HookCall;
 use crate::stream::CallFault;
 use crate::table::Table;
 use crate::text;
-use crate::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
+use crate::tool::{AgentToolResult, Progress, ToolOutcome, ToolSpec, Transfer};
 
-use super::infer::{command_of, with_arguments};
-use super::state::{AfterPoll, Answer, Batch, Call, CallStatus, Ending, Phase};
-use super::turn::stop_reason_of;
-use super::{Effect, EffectId, Queue, Reply, Step, texts};
+use super::infer::with_arguments;
+use super::state::{Answer, Batch, Call, CallStatus, Ending, Phase};
+use super::{Effect, EffectId, Queue, Reply, Step};
 
 /// What the policies decided about one call.
-enum Cleared {
+pub(super) enum Cleared {
     Yes(RawJson),
     Skip(String),
     Stop(String),
@@ -99,7 +93,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn clear_call(&mut self, batch: &mut Batch, place: usize, state: &Map) -> Option<Cleared> {
+    pub(super) fn clear_call(&mut self, batch: &mut Batch, place: usize, state: &Map) -> Option<Cleared> {
         let call = batch.calls.get(place).filter(|call| !call.status.is_done())?;
         let mut seen = DispatchCall {
             call_id: &call.block.call_id,
@@ -124,179 +118,10 @@ impl Step<'_> {
     }
 
     /// A policy stopped the batch: every call that has no result gets one that says so.
-    fn stop_batch(&mut self, batch: &mut Batch, reason: &str) {
+    pub(super) fn stop_batch(&mut self, batch: &mut Batch, reason: &str) {
         batch.ending = Ending::PolicyStop;
         batch.injected.clear();
         self.give_up(batch, ToolResultCause::PolicyStop, reason);
-    }
-
-    /// Second pass: what must be asked is asked, all at once.
-    #[inline(never)]
-    fn open_table(&mut self, batch: &mut Batch) {
-        let calls = batch.blocks(&|call| !call.status.is_done());
-        let mut ruled = Vec::with_capacity(calls.len());
-        for call in &calls {
-            let need = self.requires_approval(call);
-            let command = command_of(&call.arguments);
-            ruled.push((self.rules.approval.action(&call.tool_name, command.as_deref(), need), need));
-        }
-        // Only who is asked about is looked at again.
-        let is_asked = |ruled: &(ToolApprovalAction, bool)| ruled.0 == ToolApprovalAction::Ask;
-        let seen = if ruled.iter().any(is_asked) { calls.clone() } else { Vec::new() };
-        for refusal in self.s.table.open_ruled(calls, &ruled) {
-            let call_id = refusal.call_id().map(str::to_owned);
-            self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
-        }
-        for (call, ruled) in seen.iter().zip(&ruled) {
-            let Some(place) = batch.place_of(&call.call_id) else { continue };
-            if is_asked(ruled) && batch.is_open(place) {
-                self.ask_about(batch, place, call, ruled.1);
-            }
-        }
-    }
-
-    pub(super) fn requires_approval(&self, call: &ToolCallBlock) -> bool {
-        match self.spec(&call.tool_name).map(|(_, spec)| &spec.requires_approval) {
-            None | Some(ApprovalNeed::Never) => false,
-            Some(ApprovalNeed::Always) => true,
-            Some(ApprovalNeed::Depends(depends)) => guard(|| depends(&call.arguments)).unwrap_or(true),
-        }
-    }
-
-    fn ask_about(&mut self, batch: &mut Batch, place: usize, call: &ToolCallBlock, requires_approval: bool) {
-        if let Some(call) = batch.calls.get_mut(place) {
-            call.asked = true;
-        }
-        self.emit(AgentEvent::ToolApprovalRequested {
-            call_id: call.call_id.clone(),
-            tool_name: call.tool_name.clone(),
-            arguments: call.arguments.clone(),
-        });
-        if !self.s.table.pending().any(|pending| pending.call_id == call.call_id) {
-            // Decided before it was asked: the decision was parked.
-            return self.tell_decision(batch, place, DecisionSource::Command);
-        }
-        if !self.rules.has_approver {
-            return;
-        }
-        self.ask_approver(batch, place, call, requires_approval);
-    }
-
-    pub(super) fn ask_approver(
-        &mut self,
-        batch: &mut Batch,
-        place: usize,
-        call: &ToolCallBlock,
-        requires_approval: bool,
-    ) {
-        let effect = self.start(Effect::Approve(ApprovalRequest {
-            call_id: call.call_id.clone(),
-            tool_name: call.tool_name.clone(),
-            arguments: call.arguments.clone(),
-            requires_approval,
-        }));
-        batch.effects.insert(effect, place);
-        if let Some(call) = batch.calls.get_mut(place) {
-            call.status = CallStatus::Asked(effect);
-        }
-    }
-
-    /// A decision stands in the table: the listeners are told, a new set of arguments is judged by the policies, and
-    /// with the batch gate a refusal needs to wait for nobody.
-    fn tell_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
-        let Some(call) = batch.calls.get_mut(place) else { return };
-        if let CallStatus::Asked(effect) = call.status {
-            batch.effects.remove(&effect);
-            call.status = CallStatus::Waiting;
-            self.cancel(effect);
-        }
-        let Some(call) = batch.calls.get(place) else { return };
-        let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        let Some(decision) = self.decision(&call_id) else { return };
-        let approved = !matches!(decision, ToolDecision::Reject { .. });
-        self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by });
-        match decision {
-            ToolDecision::AcceptWith(arguments) => self.judge_again(batch, place, arguments),
-            ToolDecision::Accept => {}
-            refusal if self.gate() == ApprovalGate::Batch => self.carry_out(batch, place, refusal, false),
-            _ => {}
-        }
-    }
-
-    fn decision(&self, call_id: &str) -> Option<ToolDecision> {
-        match &self.s.table.entry(call_id)?.state {
-            ApprovalState::Ready { decision, .. } => Some(decision.clone()),
-            _ => None,
-        }
-    }
-
-    fn judge_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
-        if let Some(call) = batch.calls.get_mut(place) {
-            call.arguments = arguments;
-        }
-        let state = std::mem::take(&mut batch.state);
-        let cleared = self.clear_call(batch, place, &state);
-        batch.state = state;
-        match cleared {
-            Some(Cleared::Stop(reason)) => self.stop_batch(batch, &reason),
-            Some(Cleared::Skip(text)) => self.settle(batch, place, ToolResultCause::Skipped, &text),
-            Some(Cleared::Yes(arguments)) => {
-                if let Some(call) = batch.calls.get_mut(place) {
-                    call.arguments = arguments;
-                }
-            }
-            None => {}
-        }
-    }
-
-    pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
-        let first = decisions.first().map(|(id, _)| id.clone());
-        let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();
-        let count = decisions.len();
-        let decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
-        let resolved = match answered {
-            Some(id) => Err(ApprovalError::AlreadyResolved(id)),
-            // Two about one call.
-            None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
-            None => self.s.table.decide_all(decisions, DecisionSource::Command),
-        };
-        match resolved {
-            Ok(resolved) => self.tell_decisions(resolved),
-            Err(refusal) => {
-                let call_id = refusal.call_id().map(str::to_owned).or(first);
-                self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
-            }
-        }
-    }
-
-    /// Whether a call of this run was answered, so that nothing is left to decide about it.
-    fn has_result(&self, id: &str) -> bool {
-        if let Phase::Dispatching(batch) = &self.s.phase
-            && batch.places.contains(id)
-            && self.s.table.entry(id).is_none()
-        {
-            return true;
-        }
-        let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
-        self.s.new_messages.iter().rev().any(is_its)
-    }
-
-    fn tell_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
-        let mut batch = self.take_batch();
-        for (call_id, resolution) in &resolved {
-            if *resolution == Resolution::Repeated {
-                let reason = ApprovalError::AlreadyResolved(call_id.clone()).text();
-                self.emit(AgentEvent::CommandRefused { call_id: Some(call_id.clone()), reason });
-            } else if let Some(batch) = &mut batch
-                && let Some(place) = batch.place_of(call_id)
-                && batch.is_open(place)
-            {
-                self.tell_decision(batch, place, DecisionSource::Command);
-            }
-        }
-        if let Some(batch) = batch {
-            self.advance(batch);
-        }
     }
 
     /// The batch, if there is one. Who takes it puts it back, or lets it advance.
@@ -329,7 +154,7 @@ impl Step<'_> {
         }
     }
 
-    fn gate(&self) -> ApprovalGate {
+    pub(super) fn gate(&self) -> ApprovalGate {
         match self.rules.tool_execution {
             // Their order is made from the calls that are left when all are decided.
             ToolExecutionPolicy::Priority | ToolExecutionPolicy::Custom(_) => ApprovalGate::Batch,
@@ -369,7 +194,13 @@ impl Step<'_> {
         !self.is_in_order() || is_idle
     }
 
-    fn carry_out(&mut self, batch: &mut Batch, place: usize, decision: ToolDecision, by_rule: bool) {
+    pub(super) fn carry_out(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        decision: ToolDecision,
+        by_rule: bool,
+    ) {
         if !batch.is_open(place) {
             return;
         }
@@ -422,7 +253,7 @@ impl Step<'_> {
         self.settle(batch, place, ToolResultCause::UnknownTool, &known);
     }
 
-    fn spec(&self, name: &str) -> Option<(usize, &ToolSpec)> {
+    pub(super) fn spec(&self, name: &str) -> Option<(usize, &ToolSpec)> {
         self.rules.tools.iter().enumerate().find(|(_, spec)| &*spec.schema.name == name)
     }
 
@@ -716,227 +547,10 @@ impl Step<'_> {
             finish && matches!(status, CallStatus::Running(..) | CallStatus::BeforeHook(_))
         });
     }
-
-    /// Gives every call without a result one that says why. What runs is cancelled.
-    fn give_up(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
-        self.give_up_unless(batch, cause, detail, |_| false);
-    }
-
-    fn give_up_unless(
-        &mut self,
-        batch: &mut Batch,
-        cause: ToolResultCause,
-        detail: &str,
-        spared: impl Fn(CallStatus) -> bool,
-    ) {
-        batch.ready.clear();
-        batch.groups.clear();
-        batch.cleared.clear();
-        let open =
-            self.s.table.close().into_iter().filter(|entry| matches!(entry.state, ApprovalState::Pending));
-        let mut undecided = IdMap::default();
-        for entry in open {
-            undecided.insert(entry.call.call_id, ());
-        }
-        for place in 0..batch.calls.len() {
-            let Some(call) = batch.calls.get(place) else { continue };
-            if call.status.is_done() || spared(call.status) {
-                continue;
-            }
-            let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && undecided.contains(&call_id) {
-                let by = DecisionSource::Abort;
-                self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
-            }
-            self.settle(batch, place, cause, detail);
-        }
-    }
-
-    /// Gives a call a result that no tool wrote.
-    pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
-        let Some(call) = batch.calls.get(place) else { return };
-        let text = self.text_of(cause, &call.effective(), detail);
-        self.resolve(batch, place, AgentToolResult::error(text), Some(cause));
-    }
-
-    fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
-        let own = self.rules.result_texts.as_ref();
-        let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
-        own.unwrap_or_else(|| texts::stock(cause, call, detail))
-    }
-
-    /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
-    /// and the listeners are told.
-    pub(super) fn resolve(
-        &mut self,
-        batch: &mut Batch,
-        place: usize,
-        result: AgentToolResult,
-        cause: Option<ToolResultCause>,
-    ) {
-        let Some(call) = batch.calls.get_mut(place) else { return };
-        let status = std::mem::replace(&mut call.status, CallStatus::Done);
-        if status.is_done() {
-            return;
-        }
-        let result = Rc::new(ToolResultMessage {
-            call_id: call.block.call_id.clone(),
-            tool_name: call.block.tool_name.clone(),
-            content: result.content,
-            details: result.details,
-            is_error: result.is_error,
-            cause,
-            timestamp: self.now,
-            foreign: None,
-        });
-        call.result = Some(result.clone());
-        match status {
-            CallStatus::Asked(effect) => self.drop_effect(batch, effect),
-            CallStatus::BeforeHook(effect) => {
-                batch.running -= 1;
-                self.drop_effect(batch, effect);
-            }
-            CallStatus::Running(effect, timer) => {
-                batch.running -= 1;
-                self.drop_effect(batch, effect);
-                timer.into_iter().for_each(|timer| self.drop_effect(batch, timer));
-            }
-            CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
-        }
-        self.commit(batch);
-        self.emit(AgentEvent::ToolExecutionEnd { result });
-        self.tell_hooks(batch);
-    }
-
-    fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
-        batch.effects.remove(&effect);
-        self.cancel(effect);
-    }
-
-    fn commit(&mut self, batch: &mut Batch) {
-        while let Some(result) = batch.calls.get(batch.committed).and_then(|call| call.result.clone()) {
-            batch.committed += 1;
-            self.append(AgentMessage::ToolResult(result));
-        }
-    }
-
-    /// Tells the hooks of the results in the history, one after the other.
-    pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
-        while batch.after_hook.is_none() && batch.told < batch.committed {
-            let call = batch.calls.get(batch.told);
-            batch.told += 1;
-            let Some(call) = call.filter(|c| c.executed && self.rules.hooks.after_tool_execution) else {
-                continue;
-            };
-            let Some(result) = call.result.clone().filter(|result| result.cause.is_none()) else { continue };
-            let call = with_arguments(&call.block, &call.arguments);
-            batch.after_hook = Some(self.start(Effect::Hook(HookCall::AfterToolExecution { call, result })));
-        }
-    }
-
-    #[inline(never)]
-    fn end_batch(&mut self, mut batch: Batch) {
-        self.s.table.close();
-        if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
-            // Its result tells the model what is wrong with it.
-            if let Err(error) = self.missed_output("see the tool's result") {
-                batch.ending = Ending::Failed(*error);
-            }
-        }
-        let reason = match &batch.ending {
-            Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
-            Ending::Interrupted => TurnEndReason::SteeringInterrupt,
-            Ending::Transfer(_) => TurnEndReason::Transfer,
-            Ending::Aborted(_) => TurnEndReason::Aborted,
-            Ending::Failed(_) => TurnEndReason::Error,
-        };
-        if let Ending::Aborted(why) = &batch.ending {
-            let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
-            batch.answer.message = self.mark_aborted(&batch.answer, &error);
-        }
-        let results = batch.results();
-        let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
-        if let Ending::Transfer(transfer) = &batch.ending {
-            let (to, reason) = (transfer.to.clone(), transfer.reason.clone());
-            self.emit(AgentEvent::TransferInitiated { to, reason });
-        }
-        self.end_turn(Some(message), results, reason);
-        match batch.ending {
-            Ending::PolicyStop => self.end_run(RunStopReason::PolicyStop, None),
-            Ending::Transfer(_) => self.end_run(RunStopReason::Transfer, None),
-            Ending::Aborted(why) => {
-                let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
-                self.end_run(RunStopReason::Aborted, Some(error));
-            }
-            Ending::Failed(error) => self.end_run(stop_reason_of(&error), Some(error)),
-            Ending::Normal | Ending::Interrupted if decided.stop => {
-                self.end_run(RunStopReason::PolicyStop, None);
-            }
-            Ending::Normal | Ending::Interrupted => {
-                self.inject(batch.injected);
-                self.inject(decided.injected);
-                // The answer was asked for as a call: with it the run may end as with a text.
-                let is_answer = batch.is_answer && self.s.output.is_some();
-                let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
-                // Who has steered may have posted more.
-                let queue =
-                    if reason == TurnEndReason::SteeringInterrupt { Queue::Posted } else { Queue::Steering };
-                self.poll(queue, then);
-            }
-        }
-    }
-
-    /// The message of a stopped batch says so, in the history and in `turn_end`.
-    fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
-        let mut message = answer.message.as_ref().clone();
-        message.stop_reason = MessageStopReason::Aborted;
-        message.error = Some(error.clone());
-        let message = Rc::new(message);
-        self.amend(answer.place, &message);
-        message
-    }
-
-    /// Somebody stopped the run, or it took too long.
-    pub(super) fn interrupt_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
-        batch.ending = match error.code {
-            ErrorKind::Aborted => Ending::Aborted(error.message.as_str().into()),
-            _ => Ending::Failed(error),
-        };
-        self.abandon(batch);
-    }
-
-    /// A hook or a fatal tool failed.
-    fn fail_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
-        batch.ending = Ending::Failed(error);
-        self.abandon(batch);
-    }
-
-    fn abandon(&mut self, mut batch: Box<Batch>) {
-        self.give_up(&mut batch, ToolResultCause::Aborted, "");
-        let hook = batch.after_hook.take();
-        self.cancel_some(hook);
-        self.end_batch(*batch);
-    }
-
-    /// The run ends while the hooks were told of an answer: its calls never begin.
-    pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
-        self.interrupt_batch(Box::new(new_batch(answer)), error);
-    }
-
-    /// The whole calls of a message that was cut get their results too.
-    pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
-        let answer =
-            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: Table::new() };
-        let mut batch = new_batch(answer);
-        for place in 0..batch.calls.len() {
-            self.settle(&mut batch, place, ToolResultCause::Aborted, "");
-        }
-        batch.results()
-    }
 }
 
 impl Batch {
-    fn hooks_are_told(&self) -> bool {
+    pub(super) fn hooks_are_told(&self) -> bool {
         self.after_hook.is_none() && self.told == self.committed
     }
 
@@ -951,7 +565,7 @@ impl Batch {
     }
 
     #[inline(never)]
-    fn results(&self) -> Vec<Rc<ToolResultMessage>> {
+    pub(super) fn results(&self) -> Vec<Rc<ToolResultMessage>> {
         let mut results = Vec::with_capacity(self.calls.len());
         for result in self.calls.iter().filter_map(|call| call.result.as_ref()) {
             results.push(result.clone());
@@ -960,7 +574,7 @@ impl Batch {
     }
 
     /// Whether the call has no result yet.
-    fn place_of(&self, call_id: &str) -> Option<usize> {
+    pub(super) fn place_of(&self, call_id: &str) -> Option<usize> {
         usize::try_from(*self.places.get(call_id)?).ok()
     }
 

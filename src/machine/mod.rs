@@ -28,11 +28,13 @@
 //! assert!(matches!(out.last(), Some(Output::Start { effect: Effect::Infer { .. }, .. })));
 //! ```
 
+mod asking;
 mod checkpoint;
 mod dispatch;
 mod infer;
 mod output;
 mod resume;
+mod settle;
 mod state;
 mod texts;
 mod turn;

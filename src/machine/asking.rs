@@ -1,0 +1,194 @@
+//! Who is asked about the calls of an answer, and what the decisions do.
+
+use crate::approval::{
+    ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution, ToolApprovalAction, ToolDecision,
+};
+use crate::event::AgentEvent;
+use crate::isolate::guard;
+use crate::json::RawJson;
+use crate::message::{AgentMessage, ToolCallBlock, ToolResultCause};
+use crate::ports::ApprovalRequest;
+use crate::table::Table;
+use crate::tool::ApprovalNeed;
+
+use super::dispatch::Cleared;
+use super::infer::command_of;
+use super::state::{Batch, CallStatus, Phase};
+use super::{Effect, Step};
+
+impl Step<'_> {
+    /// Second pass: what must be asked is asked, all at once.
+    #[inline(never)]
+    pub(super) fn open_table(&mut self, batch: &mut Batch) {
+        let calls = batch.blocks(&|call| !call.status.is_done());
+        let mut ruled = Vec::with_capacity(calls.len());
+        for call in &calls {
+            let need = self.requires_approval(call);
+            let command = command_of(&call.arguments);
+            ruled.push((self.rules.approval.action(&call.tool_name, command.as_deref(), need), need));
+        }
+        // Only who is asked about is looked at again.
+        let is_asked = |ruled: &(ToolApprovalAction, bool)| ruled.0 == ToolApprovalAction::Ask;
+        let seen = if ruled.iter().any(is_asked) { calls.clone() } else { Vec::new() };
+        for refusal in self.s.table.open_ruled(calls, &ruled) {
+            let call_id = refusal.call_id().map(str::to_owned);
+            self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
+        }
+        for (call, ruled) in seen.iter().zip(&ruled) {
+            let Some(place) = batch.place_of(&call.call_id) else { continue };
+            if is_asked(ruled) && batch.is_open(place) {
+                self.ask_about(batch, place, call, ruled.1);
+            }
+        }
+    }
+
+    pub(super) fn requires_approval(&self, call: &ToolCallBlock) -> bool {
+        match self.spec(&call.tool_name).map(|(_, spec)| &spec.requires_approval) {
+            None | Some(ApprovalNeed::Never) => false,
+            Some(ApprovalNeed::Always) => true,
+            Some(ApprovalNeed::Depends(depends)) => guard(|| depends(&call.arguments)).unwrap_or(true),
+        }
+    }
+
+    pub(super) fn ask_about(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        call: &ToolCallBlock,
+        requires_approval: bool,
+    ) {
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.asked = true;
+        }
+        self.emit(AgentEvent::ToolApprovalRequested {
+            call_id: call.call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        if !self.s.table.pending().any(|pending| pending.call_id == call.call_id) {
+            // Decided before it was asked: the decision was parked.
+            return self.tell_decision(batch, place, DecisionSource::Command);
+        }
+        if !self.rules.has_approver {
+            return;
+        }
+        self.ask_approver(batch, place, call, requires_approval);
+    }
+
+    pub(super) fn ask_approver(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        call: &ToolCallBlock,
+        requires_approval: bool,
+    ) {
+        let effect = self.start(Effect::Approve(ApprovalRequest {
+            call_id: call.call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            arguments: call.arguments.clone(),
+            requires_approval,
+        }));
+        batch.effects.insert(effect, place);
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.status = CallStatus::Asked(effect);
+        }
+    }
+
+    /// A decision stands in the table: the listeners are told, a new set of arguments is judged by the policies, and
+    /// with the batch gate a refusal needs to wait for nobody.
+    pub(super) fn tell_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        if let CallStatus::Asked(effect) = call.status {
+            batch.effects.remove(&effect);
+            call.status = CallStatus::Waiting;
+            self.cancel(effect);
+        }
+        let Some(call) = batch.calls.get(place) else { return };
+        let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+        let Some(decision) = self.decision(&call_id) else { return };
+        let approved = !matches!(decision, ToolDecision::Reject { .. });
+        self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by });
+        match decision {
+            ToolDecision::AcceptWith(arguments) => self.judge_again(batch, place, arguments),
+            ToolDecision::Accept => {}
+            refusal if self.gate() == ApprovalGate::Batch => self.carry_out(batch, place, refusal, false),
+            _ => {}
+        }
+    }
+
+    pub(super) fn decision(&self, call_id: &str) -> Option<ToolDecision> {
+        match &self.s.table.entry(call_id)?.state {
+            ApprovalState::Ready { decision, .. } => Some(decision.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn judge_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.arguments = arguments;
+        }
+        let state = std::mem::take(&mut batch.state);
+        let cleared = self.clear_call(batch, place, &state);
+        batch.state = state;
+        match cleared {
+            Some(Cleared::Stop(reason)) => self.stop_batch(batch, &reason),
+            Some(Cleared::Skip(text)) => self.settle(batch, place, ToolResultCause::Skipped, &text),
+            Some(Cleared::Yes(arguments)) => {
+                if let Some(call) = batch.calls.get_mut(place) {
+                    call.arguments = arguments;
+                }
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
+        let first = decisions.first().map(|(id, _)| id.clone());
+        let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();
+        let count = decisions.len();
+        let decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
+        let resolved = match answered {
+            Some(id) => Err(ApprovalError::AlreadyResolved(id)),
+            // Two about one call.
+            None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
+            None => self.s.table.decide_all(decisions, DecisionSource::Command),
+        };
+        match resolved {
+            Ok(resolved) => self.tell_decisions(resolved),
+            Err(refusal) => {
+                let call_id = refusal.call_id().map(str::to_owned).or(first);
+                self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
+            }
+        }
+    }
+
+    /// Whether a call of this run was answered, so that nothing is left to decide about it.
+    fn has_result(&self, id: &str) -> bool {
+        if let Phase::Dispatching(batch) = &self.s.phase
+            && batch.places.contains(id)
+            && self.s.table.entry(id).is_none()
+        {
+            return true;
+        }
+        let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
+        self.s.new_messages.iter().rev().any(is_its)
+    }
+
+    pub(super) fn tell_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
+        let mut batch = self.take_batch();
+        for (call_id, resolution) in &resolved {
+            if *resolution == Resolution::Repeated {
+                let reason = ApprovalError::AlreadyResolved(call_id.clone()).text();
+                self.emit(AgentEvent::CommandRefused { call_id: Some(call_id.clone()), reason });
+            } else if let Some(batch) = &mut batch
+                && let Some(place) = batch.place_of(call_id)
+                && batch.is_open(place)
+            {
+                self.tell_decision(batch, place, DecisionSource::Command);
+            }
+        }
+        if let Some(batch) = batch {
+            self.advance(batch);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! How calls come to their results, and how a batch ends.
+
+use std::rc::Rc;
+
+use crate::approval::{ApprovalState, DecisionSource};
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::id_map::IdMap;
+use crate::isolate::guard;
+use crate::message::{
+    AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
+};
+use crate::ports::HookCall;
+use crate::table::Table;
+use crate::tool::AgentToolResult;
+
+use super::dispatch::new_batch;
+use super::infer::with_arguments;
+use super::state::{AfterPoll, Answer, Batch, CallStatus, Ending};
+use super::turn::stop_reason_of;
+use super::{Effect, EffectId, Queue, Step, texts};
+
+impl Step<'_> {
+    /// Gives every call without a result one that says why. What runs is cancelled.
+    pub(super) fn give_up(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
+        self.give_up_unless(batch, cause, detail, |_| false);
+    }
+
+    pub(super) fn give_up_unless(
+        &mut self,
+        batch: &mut Batch,
+        cause: ToolResultCause,
+        detail: &str,
+        spared: impl Fn(CallStatus) -> bool,
+    ) {
+        batch.ready.clear();
+        batch.groups.clear();
+        batch.cleared.clear();
+        let open =
+            self.s.table.close().into_iter().filter(|entry| matches!(entry.state, ApprovalState::Pending));
+        let mut undecided = IdMap::default();
+        for entry in open {
+            undecided.insert(entry.call.call_id, ());
+        }
+        for place in 0..batch.calls.len() {
+            let Some(call) = batch.calls.get(place) else { continue };
+            if call.status.is_done() || spared(call.status) {
+                continue;
+            }
+            let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+            if call.asked && undecided.contains(&call_id) {
+                let by = DecisionSource::Abort;
+                self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
+            }
+            self.settle(batch, place, cause, detail);
+        }
+    }
+
+    /// Gives a call a result that no tool wrote.
+    pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
+        let Some(call) = batch.calls.get(place) else { return };
+        let text = self.text_of(cause, &call.effective(), detail);
+        self.resolve(batch, place, AgentToolResult::error(text), Some(cause));
+    }
+
+    fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
+        let own = self.rules.result_texts.as_ref();
+        let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
+        own.unwrap_or_else(|| texts::stock(cause, call, detail))
+    }
+
+    /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
+    /// and the listeners are told.
+    pub(super) fn resolve(
+        &mut self,
+        batch: &mut Batch,
+        place: usize,
+        result: AgentToolResult,
+        cause: Option<ToolResultCause>,
+    ) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let status = std::mem::replace(&mut call.status, CallStatus::Done);
+        if status.is_done() {
+            return;
+        }
+        let result = Rc::new(ToolResultMessage {
+            call_id: call.block.call_id.clone(),
+            tool_name: call.block.tool_name.clone(),
+            content: result.content,
+            details: result.details,
+            is_error: result.is_error,
+            cause,
+            timestamp: self.now,
+            foreign: None,
+        });
+        call.result = Some(result.clone());
+        match status {
+            CallStatus::Asked(effect) => self.drop_effect(batch, effect),
+            CallStatus::BeforeHook(effect) => {
+                batch.running -= 1;
+                self.drop_effect(batch, effect);
+            }
+            CallStatus::Running(effect, timer) => {
+                batch.running -= 1;
+                self.drop_effect(batch, effect);
+                timer.into_iter().for_each(|timer| self.drop_effect(batch, timer));
+            }
+            CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
+        }
+        self.commit(batch);
+        self.emit(AgentEvent::ToolExecutionEnd { result });
+        self.tell_hooks(batch);
+    }
+
+    pub(super) fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
+        batch.effects.remove(&effect);
+        self.cancel(effect);
+    }
+
+    pub(super) fn commit(&mut self, batch: &mut Batch) {
+        while let Some(result) = batch.calls.get(batch.committed).and_then(|call| call.result.clone()) {
+            batch.committed += 1;
+            self.append(AgentMessage::ToolResult(result));
+        }
+    }
+
+    /// Tells the hooks of the results in the history, one after the other.
+    pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
+        while batch.after_hook.is_none() && batch.told < batch.committed {
+            let call = batch.calls.get(batch.told);
+            batch.told += 1;
+            let Some(call) = call.filter(|c| c.executed && self.rules.hooks.after_tool_execution) else {
+                continue;
+            };
+            let Some(result) = call.result.clone().filter(|result| result.cause.is_none()) else { continue };
+            let call = with_arguments(&call.block, &call.arguments);
+            batch.after_hook = Some(self.start(Effect::Hook(HookCall::AfterToolExecution { call, result })));
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn end_batch(&mut self, mut batch: Batch) {
+        self.s.table.close();
+        if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
+            // Its result tells the model what is wrong with it.
+            if let Err(error) = self.missed_output("see the tool's result") {
+                batch.ending = Ending::Failed(*error);
+            }
+        }
+        let reason = match &batch.ending {
+            Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
+            Ending::Interrupted => TurnEndReason::SteeringInterrupt,
+            Ending::Transfer(_) => TurnEndReason::Transfer,
+            Ending::Aborted(_) => TurnEndReason::Aborted,
+            Ending::Failed(_) => TurnEndReason::Error,
+        };
+        if let Ending::Aborted(why) = &batch.ending {
+            let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
+            batch.answer.message = self.mark_aborted(&batch.answer, &error);
+        }
+        let results = batch.results();
+        let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
+        if let Ending::Transfer(transfer) = &batch.ending {
+            let (to, reason) = (transfer.to.clone(), transfer.reason.clone());
+            self.emit(AgentEvent::TransferInitiated { to, reason });
+        }
+        self.end_turn(Some(message), results, reason);
+        match batch.ending {
+            Ending::PolicyStop => self.end_run(RunStopReason::PolicyStop, None),
+            Ending::Transfer(_) => self.end_run(RunStopReason::Transfer, None),
+            Ending::Aborted(why) => {
+                let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
+                self.end_run(RunStopReason::Aborted, Some(error));
+            }
+            Ending::Failed(error) => self.end_run(stop_reason_of(&error), Some(error)),
+            Ending::Normal | Ending::Interrupted if decided.stop => {
+                self.end_run(RunStopReason::PolicyStop, None);
+            }
+            Ending::Normal | Ending::Interrupted => {
+                self.inject(batch.injected);
+                self.inject(decided.injected);
+                // The answer was asked for as a call: with it the run may end as with a text.
+                let is_answer = batch.is_answer && self.s.output.is_some();
+                let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
+                // Who has steered may have posted more.
+                let queue =
+                    if reason == TurnEndReason::SteeringInterrupt { Queue::Posted } else { Queue::Steering };
+                self.poll(queue, then);
+            }
+        }
+    }
+
+    /// The message of a stopped batch says so, in the history and in `turn_end`.
+    pub(super) fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
+        let mut message = answer.message.as_ref().clone();
+        message.stop_reason = MessageStopReason::Aborted;
+        message.error = Some(error.clone());
+        let message = Rc::new(message);
+        self.amend(answer.place, &message);
+        message
+    }
+
+    /// Somebody stopped the run, or it took too long.
+    pub(super) fn interrupt_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
+        batch.ending = match error.code {
+            ErrorKind::Aborted => Ending::Aborted(error.message.as_str().into()),
+            _ => Ending::Failed(error),
+        };
+        self.abandon(batch);
+    }
+
+    /// A hook or a fatal tool failed.
+    pub(super) fn fail_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
+        batch.ending = Ending::Failed(error);
+        self.abandon(batch);
+    }
+
+    pub(super) fn abandon(&mut self, mut batch: Box<Batch>) {
+        self.give_up(&mut batch, ToolResultCause::Aborted, "");
+        let hook = batch.after_hook.take();
+        self.cancel_some(hook);
+        self.end_batch(*batch);
+    }
+
+    /// The run ends while the hooks were told of an answer: its calls never begin.
+    pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
+        self.interrupt_batch(Box::new(new_batch(answer)), error);
+    }
+
+    /// The whole calls of a message that was cut get their results too.
+    pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
+        let answer =
+            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: Table::new() };
+        let mut batch = new_batch(answer);
+        for place in 0..batch.calls.len() {
+            self.settle(&mut batch, place, ToolResultCause::Aborted, "");
+        }
+        batch.results()
+    }
+}
