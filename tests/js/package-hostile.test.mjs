@@ -221,6 +221,21 @@ test("a host's sleep that throws at once, or gives no promise, holds no piece ba
   assert.ok(own.slept > 0);
 });
 
+test("a host that never sleeps lets a model that is watched speak", async () => {
+  // What comes over a network comes when nothing else is to be done.
+  const model = custom("m", async function* () {
+    await settle();
+    yield* [{ type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "here" }, { type: "text_end", contentIndex: 0 }];
+    yield { type: "done", stopReason: "stop" };
+  });
+  let slept = 0;
+  // Otherwise it would be asked for as long as the clock takes.
+  const sleep = async () => void (slept++ > 10_000 && (await new Promise(() => {})));
+  const { result } = await hear(new Agent({ model, timeouts: { chunkMs: 60_000 }, host: { sleep } }).prompt("Go"));
+  assert.equal(result.text, "here");
+  assert.ok(slept < 1_000, `it slept ${slept} times`);
+});
+
 test("a clock and a die that fail, or give what is no number, end nobody's run", async () => {
   const report = console.error;
   console.error = () => {};
