@@ -236,6 +236,24 @@ test("a host that never sleeps lets a model that is watched speak", async () => 
   assert.ok(slept < 1_000, `it slept ${slept} times`);
 });
 
+test("a fetch whose answer is no bytes fails alone, in words that say so", async () => {
+  const gate = later();
+  const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
+  const others = other.prompt("Go");
+  await settle();
+  const frame = 'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n';
+  const reads = (/** @type {any[]} */ ...values) => ({ ok: true, status: 200, headers: new Headers(), body: { getReader: () => ({ read: async () => ({ done: values.length === 0, value: values.shift() }), cancel: async () => {} }) } });
+  const ask = (/** @type {any} */ answer) => hear(new Agent({ model: openai("m", { fetch: async () => answer }), retry: { maxAttempts: 2 }, host: clock().host }).prompt("Go"));
+  for (const answer of [new Response(new ReadableStream({ start: (controller) => (controller.enqueue(frame), controller.close()) })), reads(new TextEncoder().encode(frame), undefined), reads({ length: -5 })]) {
+    const { result, all } = await ask(answer);
+    assert.match(result.error.message, /the body of an answer must give bytes, as Uint8Array; `fetch` gave /);
+    assert.deepEqual([result.error.code, all("retry_attempt").length], ["misuse", 0]);
+  }
+  assert.equal((await ask({ ok: false, status: 5n, headers: new Headers(), body: null })).result.stopReason, "error");
+  gate.resolve("");
+  assert.equal((await others).text, "other");
+});
+
 test("a clock and a die that fail, or give what is no number, end nobody's run", async () => {
   const report = console.error;
   console.error = () => {};

@@ -2,7 +2,7 @@
 // What the engine asks to be done: models, tools, questions, timers. Each effect has a slot; the answer goes back to
 // it. The other half is src/wasm/ports.rs.
 
-import { AgentError, infoOf, messagesOf, textOf, toDecision, toResult, updateText } from "./shared.js";
+import { AgentError, infoOf, kindOf, messagesOf, misuse, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { emptyList } from "./list.js";
 import { SETUP } from "./models.js";
 import { transformAnswer } from "./rules.js";
@@ -294,7 +294,7 @@ function open(run, slot, response, state) {
 /** @param {any} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
 async function refused(run, slot, response) {
   const bytes = await bounded(response);
-  run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);
+  run.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 
 /** Reads to the end; or as far as somebody wants it. Alone, because V8 compiles what it waits in. @param {Intake} intake */
@@ -334,6 +334,7 @@ class Intake {
   take(bytes) {
     const { run } = this;
     if (!run.slots.has(this.slot)) return false;
+    if (!ArrayBuffer.isView(bytes)) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
     this.chunks.push(bytes);
     this.size += bytes.length;
     // Who iterates hears a piece after everything that is told with it: then nothing is.
