@@ -368,6 +368,7 @@ test("a checkpoint that somebody wrote into is refused in words, or taken, and e
   misused(changed((_, own) => (own.sessionId = 5)), /`sessionId` must be a text/);
   misused(changed((_, own) => (own.untold = 5)), /`untold` must be a list of events/);
   misused(changed((_, own) => (own.untold = [null])), /`untold` must be a list of events/);
+  misused(changed((_, own) => (own.untold = { type: "turn_start" })), /`untold` must be a list of events/);
   misused(changed((_, own) => (own.run.table.entries = 5)), /a list was expected, got a number/);
   misused(changed((_, own) => (own.run.table.entries = [null])), /the `state` of a call/);
   misused(changed((checkpoint) => (checkpoint.messages[0].provider_options.turnwheel.blocks = [null])), /message 0: /);
@@ -391,4 +392,64 @@ test("a history that was written elsewhere can be put to sleep as well", async (
   assert.deepEqual(agent.messages[0], history[0]);
   assert.deepEqual(agent.messages[1].content, [{ type: "tool_call", callId: "a", toolName: "look", arguments: {} }]);
   assert.equal((await agent.continue()).text, "on");
+});
+
+test("pieces that are held back: what comes behind them is in a checkpoint that is taken while they are told", async () => {
+  const held = (/** @type {any} */ own) => {
+    const { host, ...rest } = options(own);
+    return { ...rest, coalesceMs: 1, host: { ...host, sleep: (/** @type {number} */ ms) => (ms > 1 ? host.sleep(ms) : new Promise(() => {})) } };
+  };
+  const begin = (/** @type {any} */ own, /** @type {(event: any, agent: Agent) => void} */ hear) => {
+    const agent = new Agent(held(own));
+    agent.subscribe((event) => hear(event, agent));
+    approve(agent, own);
+    return agent.prompt("Go").result;
+  };
+  let count = 0;
+  await begin(world(), () => void count++);
+  for (let until = 1; until < count; until++) {
+    const first = world();
+    /** @type {any[]} */
+    const events = [];
+    const saved = await new Promise((resolve) => {
+      begin(first, (event, agent) => {
+        if (first.dead) return;
+        events.push(event);
+        if (events.length < until) return;
+        resolve(JSON.stringify(agent.checkpoint()));
+        first.dead = true;
+      });
+    });
+    const second = { ...world(), failed: first.failed };
+    const woken = Agent.restore(saved, held(second));
+    woken.subscribe((event) => void (event.type !== "run_resumed" && events.push(event)));
+    approve(woken, second);
+    await woken.continue();
+    checkTrace(events);
+    // The pieces of the last attempt are the answer.
+    let told = "";
+    for (const { type, delta, message } of events) {
+      if (type === "message_start" || type === "message_reset") told = "";
+      else if (type === "message_update" && delta.type === "text") told += delta.delta;
+      else if (type === "message_end") assert.equal(told, message.content.map((/** @type {any} */ block) => block.text ?? "").join(""), `after event ${until}`);
+    }
+  }
+});
+
+test("a run whose end nobody took yet is counted once, wherever it goes on", async () => {
+  const agent = new Agent({ model: scripted([{ text: "done", usage: { input: 4, output: 2 } }]) });
+  const run = agent.prompt("Go");
+  let isFirst = true;
+  for await (const event of run) {
+    if (event.type !== "message_end") continue;
+    await run;
+    await settle();
+    assert.ok(isFirst && agent.usage.total === 6);
+    isFirst = false;
+    const saved = agent.checkpoint();
+    const woken = Agent.restore(saved, { model: scripted([]) });
+    const { usage } = await woken.continue();
+    assert.deepEqual([usage.total, woken.usage.total], [6, 6]);
+    assert.deepEqual(woken.messages, agent.messages);
+  }
 });

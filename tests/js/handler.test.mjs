@@ -756,3 +756,29 @@ test("a signal that outlives its runs is left by each of them", async () => {
   assert.equal(getEventListeners(signal, "abort").length, 0);
   mirror[Symbol.dispose]();
 });
+
+test("a run that is heard of goes on here too, although no answer to its prompt ever came", async () => {
+  const gate = later();
+  const lost = later();
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const handler = agentHandler(agent, { host });
+  let sent = 0;
+  const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
+    const answer = await handler(new Request(url, init));
+    if (init.method !== "POST") return answer;
+    if (++sent === 3) setImmediate(lost.resolve);
+    throw new TypeError("lost on the way back");
+  };
+  const mirror = new RemoteAgent({ url: AT, fetch, host, reconnects: { maxAttempts: 2 } });
+  /** @type {any[]} */
+  const events = [];
+  mirror.subscribe((event) => void events.push(event));
+  const run = mirror.prompt("Go");
+  await lost.promise;
+  await settle();
+  assert.ok(mirror.isRunning);
+  gate.resolve("ok");
+  assert.equal((await run).text, "done");
+  checkTrace(events);
+  same(agent, mirror);
+});

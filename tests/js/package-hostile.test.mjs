@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, call, clock, custom, hear, later, say, scripted, textOf } from "./kit.mjs";
+import { Agent, call, clock, custom, hear, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
 
 /** What begins something, so that none of it may come after an abort. Hooks that hear of what is in the history begin nothing. */
 const BEGINNINGS = ["model", "key", "approver", "async transformer", "compaction", "steering poll", "follow-up poll", "before inference", "before tool", "sleep"];
@@ -150,6 +150,108 @@ test("a throw inside any call of the host leaves a whole run and an agent that c
   } finally {
     console.error = report;
   }
+});
+
+/** What somebody may throw, and whose words are no text. @type {Record<string, any>} */
+const WORDLESS = {
+  "an error with a number for its message": Object.assign(new Error(), { message: 5 }),
+  "an error with an object for its message": Object.assign(new Error(), { message: { reason: "none" } }),
+  "an error with a symbol for its message": Object.assign(new Error(), { message: Symbol("s") }),
+  "an error with a number for its name": Object.assign(new Error(""), { name: 7 }),
+  "an object that is no JSON": { toJSON() {} },
+};
+
+for (const [what, thrown] of Object.entries(WORDLESS)) {
+  test(`whoever throws ${what} fails alone`, async () => {
+    const fail = async () => {
+      throw thrown;
+    };
+    const ask = say("ask", () => "asked", { requiresApproval: true });
+    const network = { error: { code: "network", message: "gone" } };
+    const worlds = [
+      { hooks: { beforeInference: fail } }, { asyncTransformContext: fail }, { getApiKey: fail }, { getSteeringMessages: fail }, { tools: [say("ask", fail)] },
+      { tools: [ask], approveTool: fail }, { model: scripted([network, "done"]), host: { sleep: fail } }, { model: custom("m", fail), retry: { maxAttempts: 1 } },
+      { model: scripted([{ error: { code: "context_overflow", message: "long" } }, "done"]), compaction: { engine: fail } },
+      { model: openai("m", { fetch: fail }), retry: { maxAttempts: 1 } },
+    ];
+    const gate = later();
+    const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
+    const others = other.prompt("Go");
+    await settle();
+    for (const world of /** @type {any[]} */ (worlds)) {
+      const { result } = await hear(new Agent({ model: scripted([call("ask"), "done"]), ...world }).prompt("Go"));
+      assert.notEqual(result.error?.code, "internal", result.error?.message);
+    }
+    const stuck = new Agent({ model: scripted([call("ask")]), tools: [ask] });
+    const run = stuck.prompt("Go");
+    await settle();
+    stuck.abort(thrown);
+    assert.equal((await run).stopReason, "aborted");
+    gate.resolve("");
+    assert.equal((await others).text, "other");
+  });
+}
+
+test("keys of the session state that are no texts are the tool's own error", async () => {
+  for (const key of /** @type {any[]} */ ([5, Symbol("s"), undefined, null, {}])) {
+    for (const act of [(/** @type {any} */ state) => state.set(key, 1), (/** @type {any} */ state) => state.delete(key)]) {
+      const { result } = await hear(new Agent({ model: scripted([call("t"), "done"]), tools: [say("t", (/** @type {any} */ _, /** @type {any} */ { state }) => act(state))] }).prompt("Go"));
+      assert.equal(result.text, "done");
+      assert.match(textOf(result.messages[2]), /a key of the session state must be a text, got /);
+    }
+  }
+});
+
+test("a host's sleep that throws at once, or gives no promise, holds no piece back for ever; it is called on its host", async () => {
+  class Host {
+    slept = 0;
+    sleep() {
+      this.slept++;
+      return /** @type {any} */ (undefined);
+    }
+  }
+  const own = new Host();
+  const fail = () => {
+    throw new Error("no timers here");
+  };
+  for (const host of [own, { sleep: fail }]) {
+    const { result, text } = await hear(new Agent({ model: scripted([{ text: ["a", "b", "c"] }]), coalesceMs: 5, host }).prompt("Go"));
+    assert.deepEqual([result.stopReason, text], ["completed", "abc"]);
+  }
+  assert.ok(own.slept > 0);
+});
+
+test("a host that never sleeps lets a model that is watched speak", async () => {
+  // What comes over a network comes when nothing else is to be done.
+  const model = custom("m", async function* () {
+    await settle();
+    yield* [{ type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "here" }, { type: "text_end", contentIndex: 0 }];
+    yield { type: "done", stopReason: "stop" };
+  });
+  let slept = 0;
+  // Otherwise it would be asked for as long as the clock takes.
+  const sleep = async () => void (slept++ > 10_000 && (await new Promise(() => {})));
+  const { result } = await hear(new Agent({ model, timeouts: { chunkMs: 60_000 }, host: { sleep } }).prompt("Go"));
+  assert.equal(result.text, "here");
+  assert.ok(slept < 1_000, `it slept ${slept} times`);
+});
+
+test("a fetch whose answer is no bytes fails alone, in words that say so", async () => {
+  const gate = later();
+  const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
+  const others = other.prompt("Go");
+  await settle();
+  const frame = 'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n';
+  const reads = (/** @type {any[]} */ ...values) => ({ ok: true, status: 200, headers: new Headers(), body: { getReader: () => ({ read: async () => ({ done: values.length === 0, value: values.shift() }), cancel: async () => {} }) } });
+  const ask = (/** @type {any} */ answer) => hear(new Agent({ model: openai("m", { fetch: async () => answer }), retry: { maxAttempts: 2 }, host: clock().host }).prompt("Go"));
+  for (const answer of [new Response(new ReadableStream({ start: (controller) => (controller.enqueue(frame), controller.close()) })), reads(new TextEncoder().encode(frame), undefined), reads({ length: -5 })]) {
+    const { result, all } = await ask(answer);
+    assert.match(result.error.message, /the body of an answer must give bytes, as Uint8Array; `fetch` gave /);
+    assert.deepEqual([result.error.code, all("retry_attempt").length], ["misuse", 0]);
+  }
+  assert.equal((await ask({ ok: false, status: 5n, headers: new Headers(), body: null })).result.stopReason, "error");
+  gate.resolve("");
+  assert.equal((await others).text, "other");
 });
 
 test("a clock and a die that fail, or give what is no number, end nobody's run", async () => {

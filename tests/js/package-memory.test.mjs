@@ -190,7 +190,7 @@ test("a panic ends every run with an error that is told, and the next run has a 
 
 /** What somebody may do to an instance, each a trap in the real one. @type {Record<string, (engine: any) => any>} */
 const TRAPS = {
-  "a read that is larger than any memory": () => ({ model: openaiCompatible("m", { baseUrl: "http://x", fetch: reads({ length: 3e9 }) }) }),
+  "a read that is larger than any memory": () => ({ model: openaiCompatible("m", { baseUrl: "http://x", fetch: reads(Object.defineProperty(new Uint8Array(1), "length", { value: 3e9 })) }) }),
   "memory that something wrote over": (engine) => ({
     model: scripted([call("go"), "never"]),
     tools: [say("go", () => void new Uint8Array(engine.memory.buffer).fill(0xff))],

@@ -130,9 +130,9 @@ class Core {
   }
 
   /** @param {number} ms @param {AbortSignal} signal */
-  sleep(ms, signal) {
-    const { sleep } = this.options.host;
-    if (sleep) return sleep(ms, signal);
+  async sleep(ms, signal) {
+    const { host } = this.options;
+    if (host.sleep) return host.sleep(ms, signal);
     return new Promise((resolve) => {
       // One for longer rings at once.
       const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
@@ -350,7 +350,7 @@ class Core {
   envelope(state, runId) {
     const { sessionId, usage, messages, others } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ ...own, sessionId, usage }, runId, [...messages, ...appended], others);
+    return toCheckpoint({ sessionId, usage, ...own }, runId, [...messages, ...appended], others);
   }
 
   /** The agent as it stands, to be gone on with elsewhere. */

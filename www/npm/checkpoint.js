@@ -58,7 +58,8 @@ export function fromCheckpoint(given) {
     throw invalid(`metadata.turnwheel is of version ${JSON.stringify(turnwheel?.version) ?? "none"}, this turnwheel reads ${STATE_VERSION}; install the newer one`);
   }
   if (typeof (turnwheel?.sessionId ?? "") !== "string") throw invalid("`sessionId` must be a text");
-  if (![turnwheel?.untold ?? []].flat().every((event) => typeof event?.type === "string")) throw invalid("`untold` must be a list of events");
+  const untold = turnwheel?.untold ?? [];
+  if (!Array.isArray(untold) || !untold.every((event) => typeof event?.type === "string")) throw invalid("`untold` must be a list of events");
   return {
     runId: turnwheel?.run?.runId ?? uuidOf(run_id),
     messages: readAll(messages), state: structuredClone(turnwheel), others: { ...fields, metadata: known },

@@ -2,7 +2,7 @@
 // What the engine asks to be done: models, tools, questions, timers. Each effect has a slot; the answer goes back to
 // it. The other half is src/wasm/ports.rs.
 
-import { AgentError, infoOf, messagesOf, misuse, textOf, toDecision, toResult, updateText } from "./shared.js";
+import { AgentError, infoOf, kindOf, messagesOf, misuse, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { emptyList } from "./list.js";
 import { SETUP } from "./models.js";
 import { transformAnswer } from "./rules.js";
@@ -115,7 +115,10 @@ const EFFECTS = {
   followUp: promised,
 
   async sleep({ core }, slot, { ms }, { signal }) {
+    const until = core.now() + ms;
     await core.options.host.sleep(ms, signal);
+    // A watch that is woken too early sleeps again: others must get their turn meanwhile.
+    if (core.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
 };
@@ -294,7 +297,7 @@ function open(run, slot, response, state) {
 /** @param {any} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
 async function refused(run, slot, response) {
   const bytes = await bounded(response);
-  run.refuse(slot, response.status, Object.fromEntries(response.headers), bytes);
+  run.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 
 /** Reads to the end; or as far as somebody wants it. Alone, because V8 compiles what it waits in. @param {Intake} intake */
@@ -334,6 +337,7 @@ class Intake {
   take(bytes) {
     const { run } = this;
     if (!run.slots.has(this.slot)) return false;
+    if (!ArrayBuffer.isView(bytes)) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
     this.chunks.push(bytes);
     this.size += bytes.length;
     // Who iterates hears a piece after everything that is told with it: then nothing is.

@@ -143,6 +143,7 @@ export const ENTRIES = {
     const { core, runId } = run;
     const { messages, ...end } = JSON.parse(piece);
     run.end = { type: "agent_end", runId, messages: [...messages, ...run.log.slice(run.log.length - number)], ...end };
+    run.usageBefore = core.usage;
     core.addUsage(end.usage);
     run.release();
     core.runEnds(run);

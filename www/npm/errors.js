@@ -62,9 +62,9 @@ export function jsonOf(what, value) {
 /** The words of whatever was thrown. @param {unknown} thrown @returns {string} */
 export function textOf(thrown) {
   try {
-    if (thrown instanceof Error) return thrown.message || thrown.name;
-    if (typeof thrown !== "object" || thrown === null) return String(thrown);
-    return "message" in thrown ? String(thrown.message) : JSON.stringify(thrown);
+    const isObject = typeof thrown === "object" && thrown !== null;
+    // Whatever somebody put there: the engine takes texts alone.
+    return String(thrown instanceof Error ? thrown.message || thrown.name : !isObject ? thrown : "message" in thrown ? thrown.message : JSON.stringify(thrown));
   } catch {
     return "an object was thrown";
   }

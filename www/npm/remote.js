@@ -328,7 +328,9 @@ class Link {
     this.runs.set(runId, listening);
     this.connect();
     const fail = (/** @type {AgentError} */ error) => {
-      if (this.starting === runId) this.starting = undefined;
+      // It has begun all the same: it is told how it ends.
+      if (this.starting !== runId) return;
+      this.starting = undefined;
       listening.fail(error, (event) => this.tell(event));
       this.runs.delete(runId);
       this.settleDown();

@@ -3,7 +3,7 @@
 
 import { buryKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
-import { AgentError, fromEngine, jsonOf, misuse, PartialJson, respond, textOf } from "./shared.js";
+import { AgentError, fromEngine, jsonOf, kindOf, misuse, PartialJson, respond, textOf } from "./shared.js";
 import { emptyList } from "./list.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
@@ -139,8 +139,12 @@ export class Driver {
     this.coalesceMs = core.options.coalesceMs ?? 0;
     /** Held back for so long. @type {any} */
     this.held = undefined;
+    /** What is told right after it. @type {any} */
+    this.next = undefined;
     /** The event that ends it. @type {any} */
     this.end = undefined;
+    /** What the agent had used before it. @type {any} */
+    this.usageBefore = undefined;
     /** @type {string | undefined} */
     this.stopping = undefined;
     /** @type {(result: any) => void} */
@@ -360,11 +364,13 @@ export class Driver {
     this.#takeRest();
     // Who iterates may be behind: what was not taken yet is not told.
     const queued = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
-    const waiting = (this.rest ?? []).flatMap(({ event }) => event ?? []);
+    const waiting = [this.next, ...(this.rest ?? []).map(({ event }) => event)].filter((event) => event);
     const endTold = this.endTold && !queued.some(({ type }) => type === "agent_end");
     const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endTold, this.now())));
     // It has heard of tools that are done.
     this.wake();
+    // The end that is told again counts again.
+    if (state.run && this.end) state.usage = this.usageBefore;
     if (state.run) state.untold = [...queued, ...waiting, ...state.untold].filter(({ type }) => type !== "agent_end");
     return core.envelope(state, state.run && runId);
   }
@@ -432,23 +438,26 @@ export class Driver {
         held.event.delta.delta += event.delta.delta;
         return true;
       }
-      this.release();
+      this.release(event);
       const timer = new AbortController();
       const fresh = (this.held = { event, timer });
       const due = () => void (this.held === fresh && this.release());
       this.core.sleep(ms, timer.signal).then(due, due);
       return true;
     }
-    this.release();
+    this.release(event);
     return false;
   }
 
-  release() {
+  /** @param {any} [next] waits until it is told; a checkpoint that is taken in there has to know of it */
+  release(next) {
     const held = this.held;
     if (!held) return;
     this.held = undefined;
     held.timer.abort();
+    this.next = next;
     this.#send(held.event);
+    this.next = undefined;
   }
 
   /** @param {any} event */
@@ -585,6 +594,7 @@ export class Driver {
 
   /** A tool changes the session state; without a value the key is deleted. @param {number} slot @param {string} key @param {string | undefined} value */
   setState(slot, key, value) {
+    if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
     if (!this.slots.has(slot)) return;
     if (value === undefined) this.core.state.delete(key);
     else this.core.state.set(key, JSON.parse(value));
