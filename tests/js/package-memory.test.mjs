@@ -30,7 +30,7 @@ const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "do
 
 test("agents that are forgotten leave the engine's memory flat", async () => {
   const rounds = [];
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 8; round++) {
     for (let i = 0; i < 400; i++) {
       const { stopReason } = await new Agent(busy()).prompt("Go");
       assert.equal(stopReason, "completed");
@@ -39,7 +39,8 @@ test("agents that are forgotten leave the engine's memory flat", async () => {
     await collect();
     rounds.push(bytes());
   }
-  assert.equal(rounds.at(-1), rounds[1], `it grew: ${rounds}`);
+  // One page comes in some round, for good: where the pieces lie is chance. Thirty bytes that each agent left behind would be a second one.
+  assert.ok(rounds.at(-1) - rounds[1] <= 65_536, `it grew: ${rounds}`);
 });
 
 test("10,000 agents, made and dropped: flat; those that somebody holds are what fills it", async () => {
