@@ -220,6 +220,36 @@ test("who was away for longer than events are kept goes on from a turn of the ru
   assert.ok(ends.length < turns, "some of it is gone");
 });
 
+test("who comes into a turn whose start is not kept any more gets its answer and its results all the same", async () => {
+  for (const calls of [1, 2]) {
+    const model = scripted(["An older answer", { text: "The answer", toolCalls: ["a", "b"].slice(0, calls).map((callId) => ({ callId, toolName: "work", arguments: { callId } })) }, "done"]);
+    const late = later();
+    const ready = later();
+    const work = say("work", async (/** @type {any} */ { callId }, /** @type {any} */ { update }) => {
+      if (callId === "b") return "b is done";
+      await settle();
+      for (let n = 0; n < 60; n++) update(`step ${n}`);
+      ready.resolve(undefined);
+      await late.promise;
+      return "a is done";
+    });
+    const { agent, mirror, another } = pair({ model, tools: [work] }, { limits: { events: 20 } });
+    await mirror.prompt("Before").result;
+    const run = mirror.prompt("Go");
+    await ready.promise;
+    const newcomer = another();
+    newcomer.subscribe(() => {});
+    await newcomer.ready();
+    late.resolve(undefined);
+    await run.result;
+    for (let i = 0; i < 50 && newcomer.isRunning; i++) await settle();
+    same(agent, newcomer);
+    same(agent, mirror);
+    newcomer[Symbol.dispose]();
+    mirror[Symbol.dispose]();
+  }
+});
+
 test("another process with another memory gives a whole state; one with the same log goes on", async () => {
   const model = () => scripted(["one", "two"]);
   let current = agentHandler(new Agent({ model: model() }), { host });

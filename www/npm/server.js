@@ -225,12 +225,15 @@ class Desk {
   state() {
     const { agent, base, ended, log } = this;
     const openLetters = [...this.letters.keys()];
-    if (base) {
+    if (base && base.at >= log.first) {
       const { list, length, usage, run, at } = base;
       return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, openLetters, ended } };
     }
     const { messages, pendingApprovals, usage } = agent;
-    return { at: log.last, state: { messages, pendingApprovals, usage, openLetters, ended } };
+    // So much was told of this turn that its start is not kept any more: from here on nothing refers to it.
+    if (base) this.known = { answer: undefined, results: new Map() };
+    const run = base && { ...base.run, told: base.run.told === null ? null : this.run.count, turnIndex: this.run.turnIndex };
+    return { at: log.last, state: { messages, pendingApprovals, usage, run, openLetters, ended } };
   }
 
   /** @param {Request} request @param {URL} url */
