@@ -160,7 +160,7 @@ pub struct AgentLoopResult {
     pub error: Option<AgentError>,
 }
 
-/// What [`AgentStream::poll_output`] gives.
+/// What [`AgentStream::poll_output`](super::AgentStream::poll_output) gives.
 #[allow(clippy::large_enum_variant, reason = "handed on at once, never kept; a box would cost one per event")]
 pub enum Next {
     /// Tell the listeners.

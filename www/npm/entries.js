@@ -74,15 +74,11 @@ export const ENTRIES = {
 
   [KIND.MESSAGE_END](run) {
     if (run.turn) run.turn.answered = true;
-    // Its calls are what they are, whatever a listener does to the message.
-    run.callOf("");
+    run.knownCalls();
     return { type: "message_end", runId: run.runId, message: run.answer };
   },
 
-  [KIND.PROPOSED](run) {
-    run.callOf("");
-    return { type: "tool_calls_proposed", runId: run.runId, calls: [...run.calls.values()] };
-  },
+  [KIND.PROPOSED]: (run) => ({ type: "tool_calls_proposed", runId: run.runId, calls: [...run.knownCalls().values()] }),
 
   [KIND.TOOL_START]: (run, number, callId) => toolStart(run, callId),
 

@@ -389,13 +389,18 @@ export class Driver {
     return strings;
   }
 
-  /** A call of the last answer. @param {string} callId */
-  callOf(callId) {
+  /** The calls of the last answer, by their ids: as they came, whatever a listener has done to the message since. */
+  knownCalls() {
     if (this.callsOf !== this.answer) {
       this.callsOf = this.answer;
       this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
     }
-    return this.calls.get(callId);
+    return this.calls;
+  }
+
+  /** A call of the last answer. @param {string} callId */
+  callOf(callId) {
+    return this.knownCalls().get(callId);
   }
 
   /**
