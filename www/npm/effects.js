@@ -115,10 +115,7 @@ const EFFECTS = {
   followUp: promised,
 
   async sleep({ core }, slot, { ms }, { signal }) {
-    const until = core.now() + ms;
-    await core.options.host.sleep(ms, signal);
-    // A watch that is woken too early sleeps again: others must get their turn meanwhile.
-    if (core.now() < until) await new Promise((wake) => setTimeout(wake));
+    await core.sleep(ms, signal);
     return null;
   },
 };
