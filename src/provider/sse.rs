@@ -236,7 +236,7 @@ fn without_blank(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }
 
-/// Where the first `\n` or `\r` is. Eight bytes at a time, as in `json::plain_length`.
+/// Where the first `\n` or `\r` is. Eight bytes at a time, as in `plain_length` of `json`.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

@@ -30,17 +30,27 @@ const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "do
 
 test("agents that are forgotten leave the engine's memory flat", async () => {
   const rounds = [];
-  for (let round = 0; round < 8; round++) {
+  let made = 0;
+  let gone = 0;
+  const registry = new FinalizationRegistry(() => void gone++);
+  /** How many there are at once shall not depend on when the host finds the time: one or two may be held by what runs now. */
+  const forgotten = async () => {
+    for (let i = 0; i < 100 && gone < made - 2; i++) await collect();
+    assert.ok(gone >= made - 2, `${made - gone} of ${made} agents are still held`);
+  };
+  for (let round = 0; round < 5; round++) {
     for (let i = 0; i < 400; i++) {
-      const { stopReason } = await new Agent(busy()).prompt("Go");
+      const agent = new Agent(busy());
+      registry.register(agent, undefined);
+      made++;
+      const { stopReason } = await agent.prompt("Go");
       assert.equal(stopReason, "completed");
-      if (i % 50 === 0) await collect();
+      if (i % 50 === 0) await forgotten();
     }
-    await collect();
+    await forgotten();
     rounds.push(bytes());
   }
-  // One page comes in some round, for good: where the pieces lie is chance. Thirty bytes that each agent left behind would be a second one.
-  assert.ok(rounds.at(-1) - rounds[1] <= 65_536, `it grew: ${rounds}`);
+  assert.equal(rounds.at(-1), rounds[1], `it grew: ${rounds}`);
 });
 
 test("10,000 agents, made and dropped: flat; those that somebody holds are what fills it", async () => {
