@@ -132,13 +132,10 @@ class Core {
   /** @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
   async sleep(ms, signal) {
     const { host } = this.options;
-    const until = this.now() + ms;
-    if (host.sleep) await host.sleep(ms, signal);
-    // Who is woken too early sleeps again, and others must get their turn meanwhile: as in tests, where a sleep is none.
-    if (host.sleep && (signal.aborted || this.now() >= until)) return;
+    if (host.sleep) return host.sleep(ms, signal);
     return new Promise((resolve) => {
       // One for longer rings at once.
-      const timer = setTimeout(resolve, host.sleep ? 0 : Math.min(ms, 2 ** 31 - 1));
+      const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
       signal.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
     });
   }

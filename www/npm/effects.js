@@ -115,7 +115,10 @@ const EFFECTS = {
   followUp: promised,
 
   async sleep({ core }, slot, { ms }, { signal }) {
-    await core.sleep(ms, signal);
+    const until = core.now() + ms;
+    await core.options.host.sleep(ms, signal);
+    // A watch that is woken too early sleeps again: others must get their turn meanwhile.
+    if (core.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
 };

@@ -36,7 +36,10 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
         const what = await Promise.race([more(), silence]);
         timer.abort();
-        if (what === "silence" && !isLeft) return controller.enqueue(encoder.encode(LIFE_SIGN));
+        if (what !== "silence") continue;
+        // Where the host's sleep is none, others must get their turn between two signs.
+        await new Promise((wake) => setTimeout(wake));
+        if (!isLeft) return controller.enqueue(encoder.encode(LIFE_SIGN));
       }
     },
     cancel() {
