@@ -3,7 +3,8 @@
 
 import { bury, getEngine } from "./engine.js";
 import {
-  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages, uuid,
+  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, sleep, textOf, toDecision, toMessage,
+  toMessages, uuid,
 } from "./shared.js";
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
 import { modelSettings, SETUP } from "./models.js";
@@ -129,15 +130,9 @@ class Core {
     }
   }
 
-  /** @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
-  async sleep(ms, signal) {
-    const { host } = this.options;
-    if (host.sleep) return host.sleep(ms, signal);
-    return new Promise((resolve) => {
-      // One for longer rings at once.
-      const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
-      signal.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
-    });
+  /** @param {number} ms @param {AbortSignal} signal */
+  sleep(ms, signal) {
+    return sleep(this.options.host, ms, signal);
   }
 
   /** @param {any} tools */

@@ -1,7 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, from its events: the same surface as a run in this process.
 
-import { AgentError, checkNames, misuse, PartialJson, respond, shownOf, uuid } from "./shared.js";
+import { AgentError, checkNames, misuse, PartialJson, respond, shownOf, sleep, uuid } from "./shared.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
@@ -10,27 +10,13 @@ const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 
 /** @param {any} message @returns {any[]} */
 const callsOf = (message) => (message?.content ?? []).filter((/** @type {any} */ { type }) => type === "tool_call");
 
-/** A timer for longer than this rings at once. */
-const LONGEST = 2 ** 31 - 1;
-
-/** Timers where the host gives none. @param {any} [host] */
+/** Time, chance and ids, where the host gives none. @param {any} [host] */
 export const hostOf = (host = {}) => ({
   now: () => host.now?.() ?? Date.now(),
   random: () => host.random?.() ?? Math.random(),
   id: () => host.id?.() ?? uuid(),
-  /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
-  sleep: (ms, signal) => {
-    if (host.sleep) return host.sleep(ms, signal ?? new AbortController().signal);
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", end);
-        resolve();
-      };
-      const timer = setTimeout(end, Math.min(ms, LONGEST));
-      signal?.addEventListener("abort", end);
-    });
-  },
+  /** @param {number} ms @param {AbortSignal} [signal] */
+  sleep: (ms, signal) => sleep(host, ms, signal),
 });
 
 /**

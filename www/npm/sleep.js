@@ -1,0 +1,23 @@
+// @ts-check
+// Timers.
+
+/** A timer for longer than this rings at once. */
+const LONGEST = 2 ** 31 - 1;
+
+/**
+ * Waits, by the host's `sleep` where it has one. Ends early where the signal is aborted.
+ * @param {any} host @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
+ */
+export async function sleep(host, ms, signal = new AbortController().signal) {
+  if (host.sleep) return host.sleep(ms, signal);
+  if (signal.aborted) return;
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.min(ms, LONGEST));
+    signal.addEventListener("abort", end);
+  });
+}
