@@ -45,6 +45,7 @@ pub mod context;
 pub mod driver;
 pub mod error;
 pub mod event;
+pub mod http;
 mod id_map;
 pub mod isolate;
 pub mod json;

@@ -49,7 +49,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "machine", never: &[JAVASCRIPT, CLOCK, ASYNC, PORTS],
         modules: &["checkpoint", "machine"] },
     Layer { name: "skin", never: &[JAVASCRIPT],
-        modules: &["agent", "driver", "scripted", "subagent", "summarize"] },
+        modules: &["agent", "driver", "http", "scripted", "subagent", "summarize"] },
     Layer { name: "boundary", never: &[],
         modules: &["wasm"] },
 ];

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::stream::LocalBoxStream;
 
 use crate::cancel::CancelToken;
+use crate::http::Call;
 use crate::json::{ObjectWriter, ToJson};
 use crate::ports::{AgentRunContext, StreamFn};
 use crate::price::Price;
@@ -32,11 +33,7 @@ impl StreamFn for HttpModel {
         context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        // A key from a file often has a line's end behind it, which no header takes.
-        let key = request.api_key.or_else(|| self.key.clone());
-        let key = key.map(|key| if key.trim().len() < key.len() { key.trim().into() } else { key });
-        request.api_key = key.clone();
-        request.session_id = Some(context.session_id.clone());
+        let call = Call::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);
@@ -48,34 +45,6 @@ impl StreamFn for HttpModel {
         headers.end();
         object.end();
         let events = desk::ask_http(effect, self.wire.clone(), http.body);
-        let price = self.price;
-        events.map(move |event| priced(without_key(event, key.as_deref()), price)).boxed_local()
-    }
-}
-
-/// Tells what was used with its cost.
-fn priced(mut event: AssistantMessageEvent, price: Option<Price>) -> AssistantMessageEvent {
-    use AssistantMessageEvent as E;
-    if let (E::Usage(usage) | E::Done { usage: Some(usage), .. }, Some(price)) = (&mut event, price) {
-        usage.cost = Some(price.of(usage));
-    }
-    event
-}
-
-/// What is shorter is no secret but a word, such as `none` or `ollama`, and other words hold it.
-const SHORTEST_SECRET: usize = 8;
-
-/// Servers repeat the key that they refuse, and a host that cannot send it names it: an error must not hand it on.
-fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
-    match (event, key) {
-        (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {
-            let mask = |text: &mut String| *text = crate::text::replace(text, key, "[key]");
-            mask(&mut error.message);
-            if let Some(provider) = &mut error.provider {
-                provider.kind.iter_mut().chain(&mut provider.code).for_each(mask);
-            }
-            AssistantMessageEvent::Error(error)
-        }
-        (event, _) => event,
+        events.map(move |event| call.told(event)).boxed_local()
     }
 }

@@ -1,0 +1,165 @@
+//! The native model: requests go out and answers come in by a [`Transport`].
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures::future::LocalBoxFuture;
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
+
+use crate::cancel::CancelToken;
+use crate::config::Model;
+use crate::error::{ErrorInfo, ErrorKind};
+use crate::ports::{AgentRunContext, StreamFn, Timer};
+use crate::price::Price;
+use crate::provider::{Decoder, HttpRequest, Wire};
+use crate::stream::{AssistantMessageEvent, ModelRequest};
+
+use super::Call;
+
+/// So much of an error answer is read.
+const ERROR_BYTES: usize = 1 << 18;
+
+/// An answer as it begins: its body has yet to come.
+pub struct HttpResponse {
+    /// 200 and its like begin an answer, anything else is an error.
+    pub status: u16,
+    /// In any order and any case.
+    pub headers: Vec<(String, String)>,
+    /// The pieces as they come, cut anywhere; an error ends them and says why. Dropped when nobody wants more.
+    pub body: LocalBoxStream<'static, Result<Vec<u8>, String>>,
+}
+
+/// Sends requests. It neither retries nor follows redirections to other hosts: the key stands in a header.
+pub trait Transport {
+    /// Posts the request and waits until the answer begins. The future is dropped when nobody wants it any more. An
+    /// error means that no answer came (the network, a name, a certificate) and says why.
+    fn send(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpResponse, String>>;
+}
+
+/// An asynchronous closure is a transport.
+impl<F, T> Transport for F
+where
+    F: Fn(HttpRequest) -> T,
+    T: Future<Output = Result<HttpResponse, String>> + 'static,
+{
+    fn send(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpResponse, String>> {
+        Box::pin(self(request))
+    }
+}
+
+/// A model that is reached over HTTP; the module shows one. Time limits are the run's, see
+/// [`Timeouts`](crate::config::Timeouts), retries too.
+pub struct HttpModel {
+    wire: Rc<RefCell<Box<dyn Wire>>>,
+    transport: Rc<dyn Transport>,
+    timer: Rc<dyn Timer>,
+    key: Option<Rc<str>>,
+    price: Option<Price>,
+}
+
+impl HttpModel {
+    /// A model on this wire; see [`wire`](crate::provider::wire). The timer tells how far off a date in a header is.
+    pub fn new(wire: Box<dyn Wire>, transport: Rc<dyn Transport>, timer: Rc<dyn Timer>) -> Self {
+        HttpModel { wire: Rc::new(RefCell::new(wire)), transport, timer, key: None, price: None }
+    }
+
+    /// The key to send. One of a [`KeySource`](crate::ports::KeySource) goes before it.
+    #[must_use]
+    pub fn with_key(self, key: &str) -> Self {
+        HttpModel { key: Some(key.into()), ..self }
+    }
+
+    /// What tokens cost, for the usage's `cost`.
+    #[must_use]
+    pub fn with_price(self, price: Price) -> Self {
+        HttpModel { price: Some(price), ..self }
+    }
+
+    /// The model with that id, by the provider's name of the wire.
+    pub fn model(self, id: &str) -> Model {
+        let provider = self.wire.borrow().provider().to_owned();
+        Model::new(&provider, id, Rc::new(self))
+    }
+}
+
+impl StreamFn for HttpModel {
+    fn stream(
+        &self,
+        mut request: ModelRequest,
+        context: &AgentRunContext,
+        _: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        let call = Call::new(&mut request, context, self.key.as_ref(), self.price);
+        let http = self.wire.borrow_mut().encode(&request);
+        let answer = self.transport.send(http);
+        let events = answered(answer, self.wire.clone(), self.timer.clone());
+        stream::once(events).flatten().map(move |event| call.told(event)).boxed_local()
+    }
+}
+
+type Events = LocalBoxStream<'static, AssistantMessageEvent>;
+
+async fn answered(
+    answer: LocalBoxFuture<'static, Result<HttpResponse, String>>,
+    wire: Rc<RefCell<Box<dyn Wire>>>,
+    timer: Rc<dyn Timer>,
+) -> Events {
+    let error = match answer.await {
+        Ok(HttpResponse { status: 200..=299, body, .. }) => {
+            let decoder = wire.borrow().decoder();
+            return decoded(body, decoder).boxed_local();
+        }
+        Ok(HttpResponse { status, headers, body }) => {
+            let header = |name: &str| {
+                let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+                found.map(|(_, value)| value.clone())
+            };
+            let body = whole(body).await;
+            let now = timer.now();
+            wire.borrow().error(status, &header, &body, now)
+        }
+        Err(text) => ErrorInfo::new(ErrorKind::Network, format!("no answer came: {text}")),
+    };
+    stream::iter([AssistantMessageEvent::Error(error)]).boxed_local()
+}
+
+/// What comes of an error answer. Where it breaks off, the status tells enough.
+async fn whole(mut body: LocalBoxStream<'static, Result<Vec<u8>, String>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < ERROR_BYTES
+        && let Some(Ok(piece)) = body.next().await
+    {
+        bytes.extend_from_slice(&piece);
+    }
+    bytes.truncate(ERROR_BYTES);
+    bytes
+}
+
+fn decoded(
+    body: LocalBoxStream<'static, Result<Vec<u8>, String>>,
+    decoder: Box<dyn Decoder>,
+) -> impl Stream<Item = AssistantMessageEvent> {
+    let read = stream::unfold(Some((body, decoder)), async |state| {
+        let (mut body, mut decoder) = state?;
+        let mut events = Vec::new();
+        let piece = body.next().await;
+        let is_over = !matches!(piece, Some(Ok(_)));
+        match piece {
+            Some(Ok(bytes)) => {
+                decoder.feed(&bytes, &mut events);
+                if events.is_empty() {
+                    // Comments and half events are life too.
+                    events.push(AssistantMessageEvent::Ping);
+                }
+            }
+            Some(Err(text)) => {
+                let error = ErrorInfo::new(ErrorKind::Network, format!("the answer was cut: {text}"));
+                events.push(AssistantMessageEvent::Error(error));
+            }
+            None => decoder.finish(&mut events),
+        }
+        let rest = (!is_over && !decoder.is_done()).then_some((body, decoder));
+        Some((stream::iter(events), rest))
+    });
+    read.flatten()
+}

@@ -1,0 +1,120 @@
+//! An agent in the terminal: asks OpenAI, or whatever speaks its language at `OPENAI_BASE_URL`.
+//!
+//!     OPENAI_API_KEY=… cargo run -- "How many letters has Llanfairpwllgwyngyll?"
+//!     OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=qwen3 cargo run -- "…"
+
+use std::env;
+use std::error::Error;
+use std::io::{Write, stdout};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use turnwheel::cancel::CancelToken;
+use turnwheel::config::AgentLoopConfig;
+use turnwheel::driver::agent_loop;
+use turnwheel::event::AgentEvent;
+use turnwheel::http::{HttpModel, HttpResponse, Transport};
+use turnwheel::json::RawJson;
+use turnwheel::ports::{AgentRunContext, Timer};
+use turnwheel::provider::{HttpRequest, WireOptions, wire};
+use turnwheel::stream::DeltaKind;
+use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
+
+/// Tokio's clock.
+struct Clock;
+
+impl Timer for Clock {
+    fn now(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+    }
+
+    fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        tokio::time::sleep(Duration::from_millis(ms)).boxed_local()
+    }
+}
+
+/// Sends requests with reqwest. Time limits are the loop's: see `rules.timeouts` below.
+fn transport() -> impl Transport {
+    let client = reqwest::Client::new();
+    move |request: HttpRequest| {
+        let post = request
+            .headers
+            .iter()
+            .fold(client.post(&request.url), |post, (name, value)| post.header(name, value));
+        let answer = post.body(request.body).send();
+        async move {
+            let answer = answer.await.map_err(told)?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Ok(HttpResponse {
+                status: answer.status().as_u16(),
+                headers: answer
+                    .headers()
+                    .iter()
+                    .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
+                    .collect(),
+                body: answer.bytes_stream().map_ok(Vec::from).map_err(told).boxed_local(),
+            })
+        }
+    }
+}
+
+/// What happened, with its causes: the outermost only says that a request failed.
+fn told(error: reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}
+
+/// Models are bad at this.
+fn letters() -> Result<Rc<dyn AgentTool>, Box<dyn Error>> {
+    let parameters = r#"{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]}"#;
+    let spec = ToolSpec::new("letters", "Counts the letters of a word", RawJson::parse(parameters)?);
+    Ok(tool(spec, async |call: ToolContext| {
+        let arguments = call.arguments.to_value();
+        let Some(word) = arguments.get("word").and_then(|word| word.as_str()) else {
+            return ToolOutcome::Invalid("`word` must be a text".to_owned());
+        };
+        ToolOutcome::Completed(AgentToolResult::text(&word.chars().count().to_string()))
+    }))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let question = env::args().nth(1).ok_or("ask something: cargo run -- \"…\"")?;
+    let base_url = env::var("OPENAI_BASE_URL").unwrap_or_default();
+    let clock = Rc::new(Clock);
+    let wire = wire("openai-chat", WireOptions { base_url, ..WireOptions::default() })?;
+    let mut model = HttpModel::new(wire, Rc::new(transport()), clock.clone());
+    if let Ok(key) = env::var("OPENAI_API_KEY") {
+        model = model.with_key(&key);
+    }
+    let id = env::var("OPENAI_MODEL").unwrap_or_else(|_| "gpt-5-mini".to_owned());
+    let mut config = AgentLoopConfig::new(model.model(&id), clock);
+    config.set_tools(vec![letters()?])?;
+    config.rules.timeouts.chunk = Some(60_000);
+
+    let who = AgentRunContext::new("run-1", "session-1");
+    let mut run = agent_loop(vec![question.as_str().into()], config, who, CancelToken::new());
+    while let Some(event) = run.next().await {
+        match event {
+            AgentEvent::MessageUpdate(delta) if delta.kind == DeltaKind::Text => {
+                print!("{}", delta.text);
+                stdout().flush()?;
+            }
+            AgentEvent::ToolExecutionStart { tool_name, .. } => println!("[{tool_name}]"),
+            _ => {}
+        }
+    }
+    println!();
+    let result = run.result().ok_or("it did not end")?;
+    match &result.error {
+        Some(error) => Err(error.to_string().into()),
+        None => Ok(()),
+    }
+}
