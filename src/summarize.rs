@@ -1,10 +1,12 @@
 //! The stock [`CompactionEngine`]: the agent's own model summarises what is old, the newest messages stay.
 
-use std::future::poll_fn;
+use std::future::ready;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
 
 use crate::config::{AgentLoopConfig, Model, Timeouts};
 use crate::context::{Split, SummaryRules, estimate_tokens};
@@ -91,53 +93,154 @@ impl CompactionEngine for Summarizer {
         context: &AgentRunContext,
         call: CompactionCall,
     ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
-        let work = Work { by: self.clone(), context: context.clone(), call, usage: Usage::default() };
-        Box::pin(work.run())
+        let Some(split) = self.rules.split(&call.messages) else {
+            return Box::pin(ready(Err(
+                "there is nothing to summarise: the newest messages alone are too long".to_owned(),
+            )));
+        };
+        let key = match &self.parts.keys {
+            Some(keys) => keys.key(&self.parts.model.provider),
+            None => Box::pin(ready(Ok(None))),
+        };
+        Box::pin(Work {
+            by: self.clone(),
+            context: context.clone(),
+            call,
+            split,
+            usage: Usage::default(),
+            key: None,
+            summary: String::new(),
+            done: 0,
+            part_bytes: self.rules.part_bytes,
+            attempt: 1,
+            stage: Stage::Key(key),
+        })
     }
 }
 
+/// One compaction: the parts of the conversation one after the other.
 struct Work {
     by: Summarizer,
     context: AgentRunContext,
     call: CompactionCall,
+    split: Split,
     usage: Usage,
+    key: Option<Rc<str>>,
+    /// The notes so far.
+    summary: String,
+    /// So many entries stand in them.
+    done: usize,
+    part_bytes: usize,
+    /// Of the call that is on, from 1.
+    attempt: u32,
+    stage: Stage,
+}
+
+/// What is waited for.
+enum Stage {
+    Key(LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>),
+    Answer {
+        events: LocalBoxStream<'static, E>,
+        alarm: Option<LocalBoxFuture<'static, ()>>,
+        said: String,
+        /// So many entries are asked about.
+        taken: usize,
+    },
+    BackOff(LocalBoxFuture<'static, ()>),
+}
+
+/// Written out, not as an `async` function: those in one another were the largest function of the wasm file.
+impl Future for Work {
+    type Output = Result<Compaction, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let work = &mut *self;
+        loop {
+            match &mut work.stage {
+                Stage::Key(key) => work.key = ready!(key.as_mut().poll(cx))?,
+                Stage::BackOff(alarm) => ready!(alarm.as_mut().poll(cx)),
+                Stage::Answer { events, alarm, said, taken } => {
+                    let event = match (events.as_mut().poll_next(cx), &mut *alarm) {
+                        (Poll::Ready(event), _) => event,
+                        (Poll::Pending, None) => return Poll::Pending,
+                        (Poll::Pending, Some(rings)) => {
+                            ready!(rings.as_mut().poll(cx));
+                            Some(E::Error(network("the model was silent for too long")))
+                        }
+                    };
+                    match hear(event, said, &mut work.usage) {
+                        None => {
+                            let limit = work.by.parts.timeouts.chunk;
+                            *alarm = limit.map(|ms| work.by.parts.timer.sleep(ms));
+                            continue;
+                        }
+                        Some(Ok(text)) => {
+                            work.summary = text;
+                            work.done += *taken;
+                            work.attempt = 1;
+                        }
+                        Some(Err(error)) => {
+                            if let Some(alarm) = work.fail(error)? {
+                                work.stage = Stage::BackOff(alarm);
+                                continue;
+                            }
+                        }
+                    }
+                }
+            }
+            if work.done == work.split.entries.len() {
+                return Poll::Ready(Ok(work.put_together()));
+            }
+            work.stage = work.ask();
+        }
+    }
 }
 
 impl Work {
-    async fn run(mut self) -> Result<Compaction, String> {
-        let Some(split) = self.by.rules.split(&self.call.messages) else {
-            return Err("there is nothing to summarise: the newest messages alone are too long".to_owned());
-        };
-        let key = match &self.by.parts.keys {
-            Some(keys) => keys.key(&self.by.parts.model.provider).await?,
-            None => None,
-        };
-        let mut summary = String::new();
-        let mut part_bytes = self.by.rules.part_bytes;
-        let mut rest = split.entries.as_slice();
-        while !rest.is_empty() {
-            let (part, later) = rest.split_at(part_of(rest, part_bytes));
-            match self.ask(&summary, part, key.clone()).await {
-                Ok(text) => {
-                    summary = text;
-                    rest = later;
-                }
-                Err(error) if is_overflow(&error) && part_bytes / 2 >= SMALLEST_PART => part_bytes /= 2,
-                Err(error) => return Err(error.message),
-            }
+    /// Asks about the next part: it and the notes so far become new notes.
+    #[inline(never)]
+    fn ask(&self) -> Stage {
+        let parts = &self.by.parts;
+        let rest = self.split.entries.get(self.done..).unwrap_or_default();
+        let taken = part_of(rest, self.part_bytes);
+        let request = self.request(rest.get(..taken).unwrap_or_default());
+        let limit = parts.timeouts.first_chunk.or(parts.timeouts.chunk);
+        Stage::Answer {
+            events: parts.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
+            alarm: limit.map(|ms| parts.timer.sleep(ms)),
+            said: String::new(),
+            taken,
         }
-        Ok(self.put_together(split, &summary))
+    }
+
+    /// What to do about an error: wait, begin anew with smaller parts, or give up.
+    #[inline(never)]
+    fn fail(&mut self, error: ErrorInfo) -> Result<Option<LocalBoxFuture<'static, ()>>, String> {
+        let parts = &self.by.parts;
+        if is_overflow(&error) && self.part_bytes / 2 >= SMALLEST_PART {
+            self.part_bytes /= 2;
+            self.attempt = 1;
+            return Ok(None);
+        }
+        match parts.retry.delay(&error, self.attempt, (parts.random)()) {
+            RetryVerdict::Wait(ms) if !is_overflow(&error) => {
+                self.attempt += 1;
+                Ok(Some(parts.timer.sleep(ms)))
+            }
+            _ => Err(error.message),
+        }
     }
 
     /// What the conversation is from now on.
     #[inline(never)]
-    fn put_together(&self, split: Split, summary: &str) -> Compaction {
-        let summary = UserMessage::from_text([SUMMARY_HEAD, summary].concat());
+    fn put_together(&mut self) -> Compaction {
+        let split = &mut self.split;
+        let summary = UserMessage::from_text([SUMMARY_HEAD, &self.summary].concat());
         let dropped = self.call.messages.len().saturating_sub(split.kept.len());
         let mut messages = Vec::with_capacity(split.kept.len() + 2);
-        messages.extend(split.request);
+        messages.extend(split.request.take());
         messages.push(summary.into());
-        messages.extend(split.kept);
+        messages.append(&mut split.kept);
         let report = CompactionReport {
             text: ["summarised ", &text::number(dropped), " messages"].concat(),
             dropped_count: u64::try_from(dropped).unwrap_or(u64::MAX),
@@ -149,10 +252,16 @@ impl Work {
     }
 
     #[inline(never)]
-    fn request(&self, summary: &str, part: &[String], api_key: Option<Rc<str>>) -> ModelRequest {
-        let before = if summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
-        let told =
-            ["# The conversation", before, summary, "\n\n", &part.join("\n\n"), "\n\n# Now write the notes."];
+    fn request(&self, part: &[String]) -> ModelRequest {
+        let before = if self.summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
+        let told = [
+            "# The conversation",
+            before,
+            &self.summary,
+            "\n\n",
+            &part.join("\n\n"),
+            "\n\n# Now write the notes.",
+        ];
         let message = Rc::new(UserMessage::from_text(told.concat()));
         ModelRequest {
             model: self.by.parts.model.id.clone(),
@@ -160,81 +269,33 @@ impl Work {
             messages: Rc::new(vec![LlmMessage::User(message)]),
             tools: Rc::new([]),
             options: self.by.parts.options.clone(),
-            api_key,
+            api_key: self.key.clone(),
             output: None,
             session_id: None,
         }
     }
+}
 
-    /// One part of the conversation and the notes so far become new notes.
-    async fn ask(
-        &mut self,
-        summary: &str,
-        part: &[String],
-        key: Option<Rc<str>>,
-    ) -> Result<String, ErrorInfo> {
-        let request = self.request(summary, part, key);
-        let mut attempt = 1;
-        loop {
-            let error = match self.read(request.clone()).await {
-                Ok(text) => return Ok(text),
-                Err(error) => error,
-            };
-            match self.by.parts.retry.delay(&error, attempt, (self.by.parts.random)()) {
-                RetryVerdict::Wait(ms) if !is_overflow(&error) => self.by.parts.timer.sleep(ms).await,
-                _ => return Err(error),
-            }
-            attempt += 1;
-        }
-    }
-
-    /// The text of one answer.
-    async fn read(&mut self, request: ModelRequest) -> Result<String, ErrorInfo> {
-        let stream_fn = self.by.parts.model.stream_fn.clone();
-        let mut events = stream_fn.stream(request, &self.context, self.call.cancel.clone());
-        let mut said = String::new();
-        let mut limit = self.by.parts.timeouts.first_chunk.or(self.by.parts.timeouts.chunk);
-        loop {
-            let mut alarm = limit.map(|ms| self.by.parts.timer.sleep(ms));
-            let event = poll_fn(|cx| {
-                let event = events.as_mut().poll_next(cx);
-                let rings =
-                    event.is_pending() && alarm.as_mut().is_some_and(|a| a.as_mut().poll(cx).is_ready());
-                if rings {
-                    Poll::Ready(Some(E::Error(network("the model was silent for too long"))))
-                } else {
-                    event
-                }
+/// Takes what an answer says; its end where this was the end.
+#[inline(never)]
+fn hear(event: Option<E>, said: &mut String, used: &mut Usage) -> Option<Result<String, ErrorInfo>> {
+    match event {
+        Some(E::Start) => said.clear(),
+        Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
+        Some(E::Done { usage, stop_reason }) => {
+            used.add(&usage.unwrap_or_default().totalled());
+            // What stands in the place of the conversation from now on must be no refusal.
+            let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
+            return Some(match said.trim() {
+                text if is_whole && !text.is_empty() => Ok(text.to_owned()),
+                _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
             });
-            let event = event.await;
-            limit = self.by.parts.timeouts.chunk;
-            if let Some(end) = self.hear(event, &mut said) {
-                return end;
-            }
         }
+        Some(E::Error(error)) => return Some(Err(error)),
+        None => return Some(Err(network("the answer ended before it was complete"))),
+        Some(_) => {}
     }
-
-    /// Takes what an answer says; its end where this was the end.
-    #[inline(never)]
-    fn hear(&mut self, event: Option<E>, said: &mut String) -> Option<Result<String, ErrorInfo>> {
-        match event {
-            Some(E::Start) => said.clear(),
-            Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
-            Some(E::Done { usage, stop_reason }) => {
-                self.usage.add(&usage.unwrap_or_default().totalled());
-                // What stands in the place of the conversation from now on must be no refusal.
-                let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
-                return Some(match said.trim() {
-                    text if is_whole && !text.is_empty() => Ok(text.to_owned()),
-                    _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
-                });
-            }
-            Some(E::Error(error)) => return Some(Err(error)),
-            None => return Some(Err(network("the answer ended before it was complete"))),
-            Some(_) => {}
-        }
-        None
-    }
+    None
 }
 
 fn network(text: &str) -> ErrorInfo {
