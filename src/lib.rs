@@ -56,7 +56,6 @@ pub mod overflow;
 pub mod policy;
 pub mod ports;
 pub mod price;
-mod product;
 pub mod provider;
 pub mod retry;
 #[cfg(not(target_arch = "wasm32"))]

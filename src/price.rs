@@ -2,7 +2,6 @@
 
 use crate::json::{Value, write_u64};
 use crate::message::Usage;
-use crate::product;
 
 /// An amount of money, in trillionths of the unit in which prices are told.
 pub type Cost = u64;
@@ -44,9 +43,7 @@ impl Price {
             (usage.cache_read, self.cache_read),
             (usage.cache_write, self.cache_write),
         ];
-        parts
-            .iter()
-            .fold(0, |sum: Cost, (tokens, price)| sum.saturating_add(product::saturating(*tokens, *price)))
+        parts.iter().fold(0, |sum: Cost, (tokens, price)| sum.saturating_add(tokens.saturating_mul(*price)))
     }
 }
 
@@ -79,7 +76,7 @@ fn scaled(told: &Value, places: i32) -> Option<u64> {
     let mut value: u64 = 0;
     let mut append = |byte: u8| {
         let digit = u64::from(byte.wrapping_sub(b'0'));
-        value = product::checked(value, 10)?.checked_add(digit).filter(|_| digit < 10)?;
+        value = value.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10)?;
         Some(())
     };
     // With a negative scale the last digits of the whole part fall away.

@@ -2,7 +2,6 @@
 //! general search, formatting and panics into the wasm file.
 
 use crate::json::write_u64;
-use crate::product;
 
 /// Where a text first stands in another one. For short needles.
 pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
@@ -40,7 +39,7 @@ pub(crate) fn whole(text: &str) -> Option<u64> {
     let mut number = if text.is_empty() { None } else { Some(0_u64) };
     for byte in text.bytes() {
         let digit = u64::from(byte.wrapping_sub(b'0'));
-        number = product::checked(number?, 10)?.checked_add(digit).filter(|_| digit < 10);
+        number = number?.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10);
     }
     number
 }

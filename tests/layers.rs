@@ -39,7 +39,7 @@ const PORTS: &[&str] = &[
 #[rustfmt::skip] // A row per layer, read as a table.
 const LAYERS: &[Layer] = &[
     Layer { name: "words", never: &[JAVASCRIPT, CLOCK, ASYNC],
-        modules: &["error", "id_map", "json", "list", "message", "price", "product", "table", "text"] },
+        modules: &["error", "id_map", "json", "list", "message", "price", "table", "text"] },
     Layer { name: "rules", never: &[JAVASCRIPT, CLOCK, ASYNC],
         modules: &["approval", "call_ids", "context", "event", "overflow", "policy", "retry", "stream", "stream_parts"] },
     Layer { name: "wires", never: &[JAVASCRIPT, CLOCK, ASYNC],

@@ -8,7 +8,6 @@ use super::block_bytes;
 use super::passes::{Reducible, Role};
 use crate::json::{Map, Value};
 use crate::message::{AgentMessage, ContentBlock};
-use crate::product;
 
 /// The key of the boundary in the metadata of a run.
 pub const BOUNDARY_KEY: &str = "trimmed_up_to_message_index";
@@ -47,12 +46,12 @@ fn fraction_of(window: u64, fraction: f32) -> u64 {
 
 /// Five percent on top, rounded up: estimates are rather too small.
 pub fn with_margin(tokens: u64) -> u64 {
-    product::saturating(tokens, 21).div_ceil(20)
+    tokens.saturating_mul(21).div_ceil(20)
 }
 
 /// Tokens that a tool costs in every request; `bytes` of its name, description and schema together.
 pub fn tool_tokens(bytes: u64) -> u64 {
-    tokens_of(product::saturating(bytes, 6).div_ceil(5)) + PER_MESSAGE
+    tokens_of(bytes.saturating_mul(6).div_ceil(5)) + PER_MESSAGE
 }
 
 /// What a part of a message is and how many bytes are in it.
@@ -93,7 +92,7 @@ pub fn weight_of_text(bytes: u64) -> u64 {
 
 /// Three and a half bytes are a token.
 fn tokens_of(bytes: u64) -> u64 {
-    product::saturating(bytes, 2).div_ceil(7)
+    bytes.saturating_mul(2).div_ceil(7)
 }
 
 pub(super) fn weight_of_blocks(content: &[ContentBlock]) -> u64 {

@@ -3,7 +3,6 @@
 use super::estimate_tokens;
 use super::window::tail_start;
 use crate::message::{AgentMessage, ContentBlock, ToolResultMessage, text_of};
-use crate::product;
 
 /// How a history is split for a summary. The default keeps some 10,000 tokens, or a quarter where that is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +44,7 @@ impl SummaryRules {
         let budget = self.keep_tokens.min(sum / 4);
         let from = tail_start(messages, &weights, budget);
         let (old, kept) = messages.split_at_checked(from)?;
-        let most =
-            usize::try_from(product::saturating(budget, 4)).unwrap_or(usize::MAX).max(self.result_bytes);
+        let most = usize::try_from(budget.saturating_mul(4)).unwrap_or(usize::MAX).max(self.result_bytes);
         let is_user = |message: &&AgentMessage| matches!(message, AgentMessage::User(_));
         let request = old.iter().rev().find(is_user).filter(|_| !kept.iter().any(|m| is_user(&m)));
         let mut entries = Vec::with_capacity(old.len());

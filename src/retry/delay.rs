@@ -3,7 +3,6 @@
 //! Order of belief: [`delay_from_headers`], then a delay in the body, then [`delay_in_text`], then
 //! [`delay_from_rate_limits`]. Read them on errors only: some servers send `retry-after` with good answers too.
 
-use crate::product;
 use crate::text::{find_any, replace, split_while, whole};
 
 /// Where a delay was found.
@@ -148,7 +147,7 @@ const ZONES: &str = "GMT UT        EDT EST CDT CST MDT MST PDT PST";
 
 fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
     if let Some(seconds) = unsigned(value) {
-        return Some(product::saturating(seconds, 1_000));
+        return Some(seconds.saturating_mul(1_000));
     }
     if let Some((delay, "")) = decimal_times(value, 1_000) {
         return Some(delay);
@@ -193,7 +192,7 @@ fn leading_unit(text: &str) -> Option<(u64, &str)> {
 /// A decimal number such as `1.5` times a whole one, rounded up, and what follows the number.
 fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
     let (number, mut rest) = split_while(text, |byte| byte.is_ascii_digit());
-    let mut total = product::saturating(whole(number)?, factor);
+    let mut total = whole(number)?.saturating_mul(factor);
     if let Some(fraction) = rest.strip_prefix('.') {
         let (digits, after) = split_while(fraction, |byte| byte.is_ascii_digit());
         let (mut share, mut scale, mut lost) = (0_u64, 1_u64, false);
@@ -206,7 +205,7 @@ fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
             }
         }
         // Less than 10^9 times the milliseconds of a day.
-        let exact = product::saturating(share, factor);
+        let exact = share.saturating_mul(factor);
         let up = u64::from(lost && exact.is_multiple_of(scale));
         total = total.saturating_add(exact.div_ceil(scale) + up);
         rest = after;

@@ -17,7 +17,7 @@ use wasm_bindgen_cli_support::Bindgen;
 
 use crate::args::Args;
 use crate::rework;
-use crate::run::{command, feed, read, root, run as run_command, target};
+use crate::run::{command, feed, read, root, run as run_command};
 use crate::setup;
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -164,24 +164,6 @@ struct Cargo {
 struct Std {
     flags: Vec<String>,
     rustflags: Vec<String>,
-    /// What is different from the target that rustc knows.
-    target: BTreeMap<String, Value>,
-}
-
-impl Std {
-    /// Writes the target as a file and says where it is. Its name is that of the target: flags and folders go by it.
-    fn write_target(&self, folder: &Path) -> Result<PathBuf> {
-        let mut rustc = command("rustc");
-        rustc.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--print", "target-spec-json"]);
-        let known = read(rustc.args(["--target", TARGET]))?;
-        let mut spec: BTreeMap<String, Value> = serde_json::from_str(&known).context("rustc's target")?;
-        spec.extend(self.target.clone());
-        fs::create_dir_all(folder)?;
-        let file = folder.join(format!("{TARGET}.json"));
-        fs::write(&file, serde_json::to_string(&spec)?)
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        Ok(file)
-    }
 }
 
 #[derive(Deserialize)]
@@ -231,15 +213,12 @@ fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<PathBuf> {
     let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
     let mut cargo = command("cargo");
     cargo.args(["rustc", "--package", &manifest.package.name, "--lib", "--crate-type", "cdylib"]);
-    cargo.args(["--profile", profile, "--message-format", "json-render-diagnostics", "--target"]);
+    cargo.args(["--target", TARGET, "--profile", profile, "--message-format", "json-render-diagnostics"]);
     let mut flags = without_machine_paths()?;
     if own_std {
         // What these flags mean is bound to the version of rustc, and rust-toolchain.toml names one.
-        let spec = manifest.std.write_target(&target().join("xtask"))?;
-        cargo.env("RUSTC_BOOTSTRAP", "1").arg(spec).arg("-Zjson-target-spec").args(&manifest.std.flags);
+        cargo.env("RUSTC_BOOTSTRAP", "1").args(&manifest.std.flags);
         flags.extend_from_slice(&manifest.std.rustflags);
-    } else {
-        cargo.arg(TARGET);
     }
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);
     cargo.args(["--config", &flags]).args(&manifest.cargo.flags);
