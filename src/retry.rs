@@ -120,10 +120,8 @@ impl RetryConfig {
 
 /// A delay times a factor in [0.5, 1.5), taken from a random number over the whole range of `u32`.
 pub fn jittered(delay_ms: u64, random: u32) -> u64 {
-    {
-        let share = (u128::from(delay_ms) * u128::from(random)) >> 32;
-        (delay_ms / 2).saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
-    }
+    let share = (u128::from(delay_ms) * u128::from(random)) >> 32;
+    (delay_ms / 2).saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
 }
 
 /// `f64` has no `From<u64>`: above 2^53 the low bits go, which no delay notices.
