@@ -7,7 +7,7 @@ use futures::channel::oneshot;
 
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(target_os = "unknown"))]
 use crate::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::config::{AgentLoopConfig, ConvertToLlm};
 use crate::driver::{AgentStream, Inbox, Line, Published};
@@ -121,7 +121,7 @@ impl Agent {
     ///
     /// # Errors
     /// Where messages or state cannot be read; it says which.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(target_os = "unknown"))]
     pub fn restore(
         config: AgentLoopConfig,
         checkpoint: &CheckpointEnvelopeV1,
@@ -136,7 +136,7 @@ impl Agent {
 
     /// The agent as it stands, while no run of it is on; `now` is milliseconds since 1970. A run is asked itself: see
     /// [`AgentStream::checkpoint`].
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&self, now: u64) -> CheckpointEnvelopeV1 {
         let mut own = String::new();
         let mut object = ObjectWriter::new(&mut own);

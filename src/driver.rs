@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use futures::stream::{Stream, StreamExt};
 
 use crate::cancel::CancelToken;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(target_os = "unknown"))]
 use crate::checkpoint::CheckpointEnvelopeV1;
 use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorKind};
@@ -191,7 +191,7 @@ impl AgentStream {
 
     /// The run as it stands, to be put away and gone on with elsewhere: see [`Agent::restore`](crate::agent::Agent::restore).
     /// May be taken at any moment, also in the middle of an answer, a batch or a wait.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
         let end_told = self.result.is_some();
         let mut own = String::new();
@@ -320,13 +320,13 @@ impl AgentStream {
     }
 
     /// Asks for [`Next::Offer`]: who is told in batches is told of all calls that start together at once, not one by one.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(target_os = "unknown")]
     pub(crate) fn take_offers(&mut self) {
         self.takes_offers = true;
     }
 
     /// The announcements of the calls that start now, one after the other.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(target_os = "unknown")]
     pub(crate) fn each_offered(&self, tell: &mut dyn FnMut(&AgentEvent)) {
         for output in &self.outputs {
             match output {
@@ -337,7 +337,7 @@ impl AgentStream {
     }
 
     /// So many of the calls that were offered are announced; the others wait for what was posted meanwhile.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(target_os = "unknown")]
     pub(crate) fn announced(&mut self, count: usize) {
         for output in self.outputs.iter_mut().take(count) {
             if let Output::Start { announce, .. } = output

@@ -35,9 +35,9 @@ use crate::ports::AgentRunContext;
 use crate::price::Price;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(target_os = "unknown"))]
 mod model;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(target_os = "unknown"))]
 pub use model::{HttpModel, HttpResponse, Transport};
 
 /// What is shorter is no secret but a word, such as `none` or `ollama`, and other words hold it.

@@ -32,14 +32,14 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
         self.entries.get(place).map(|(_, value)| value)
     }
 
-    #[cfg(any(target_arch = "wasm32", test))]
+    #[cfg(any(target_os = "unknown", test))]
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
         let place = self.place(id, hash(id))?;
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// Takes everything out.
-    #[cfg(any(target_arch = "wasm32", test))]
+    #[cfg(any(target_os = "unknown", test))]
     pub(crate) fn clear(&mut self) {
         self.index.clear();
         self.entries.clear();
@@ -104,7 +104,7 @@ impl Index {
         }
     }
 
-    #[cfg(any(target_arch = "wasm32", test))]
+    #[cfg(any(target_os = "unknown", test))]
     fn clear(&mut self) {
         self.0.truncate(64);
         self.0.fill((0, 0));

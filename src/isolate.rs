@@ -10,12 +10,12 @@ use std::task::{Context, Poll};
 /// # Errors
 /// The host's own error, or the panic's message.
 pub fn guard<T>(host: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(target_os = "unknown"))]
     {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(host))
             .unwrap_or_else(|panic| Err(text_of(&*panic)))
     }
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(target_os = "unknown")]
     host()
 }
 
@@ -30,7 +30,7 @@ pub fn guard_poll<T>(
     guard(|| Ok(future.as_mut().poll(cx)))
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(target_os = "unknown"))]
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())

@@ -58,7 +58,7 @@ pub mod ports;
 pub mod price;
 pub mod provider;
 pub mod retry;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(target_os = "unknown"))]
 pub mod scripted;
 pub mod state;
 pub mod stream;
@@ -69,5 +69,5 @@ pub mod table;
 mod text;
 pub mod tool;
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(target_os = "unknown")]
 mod wasm;

@@ -317,7 +317,7 @@ pub struct ToolResultMessage {
 
 impl ToolResultMessage {
     /// The text of a result that is nothing else: one text, of a tool that did not fail.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(target_os = "unknown")]
     pub(crate) fn plain_text(&self) -> Option<&str> {
         match &*self.content {
             [ContentBlock::Text(TextBlock { text, signature: None })]

@@ -100,7 +100,7 @@ pub trait Decoder {
     fn is_done(&self) -> bool;
 
     /// What the events do not tell.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(target_os = "unknown"))]
     fn remarks(&self) -> Remarks {
         Remarks::default()
     }

@@ -118,7 +118,7 @@ impl Decoder for SseDecoder {
         self.answer.progress().is_ended
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(target_os = "unknown"))]
     fn remarks(&self) -> Remarks {
         self.answer.progress().remarks.clone()
     }
