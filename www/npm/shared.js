@@ -6,4 +6,5 @@ export * from "./errors.js";
 export * from "./messages.js";
 export * from "./partial.js";
 export * from "./respond.js";
+export * from "./texts.js";
 export * from "./uuid.js";
