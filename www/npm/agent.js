@@ -46,7 +46,8 @@ class Core {
     this.setTools(options.tools);
     this.setModels(options.model);
     this.number = 0;
-    this.sessionId = options.sessionId ?? this.newId();
+    /** Made with the first run: where a Worker begins, chance is forbidden. @type {string | undefined} */
+    this.sessionId = options.sessionId;
     /** The session state as the tools see it. @type {Map<string, any>} */
     this.state = new Map();
     this.resetState();
@@ -273,6 +274,7 @@ class Core {
     if (prompts && this.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
     this.lagging?.letGo();
     this.thrown = [];
+    this.sessionId ??= this.newId();
     this.driver = new Driver(this, prompts, options);
     return this.driver.run;
   }
@@ -348,9 +350,9 @@ class Core {
 
   /** @param {any} state what the engine says of it @param {string} [runId] */
   envelope(state, runId) {
-    const { sessionId, usage, messages, others } = this;
+    const { usage, messages, others } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ sessionId, usage, ...own }, runId, [...messages, ...appended], others);
+    return toCheckpoint({ sessionId: (this.sessionId ??= this.newId()), usage, ...own }, runId, [...messages, ...appended], others);
   }
 
   /** The agent as it stands, to be gone on with elsewhere. */
