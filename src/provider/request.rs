@@ -162,7 +162,11 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
         let [no, yes] = form.strict;
         let mark = if strict.marks(&tool.parameters) { yes } else { no };
         list.put(",");
-        fill(form.tool, &[&tool.name, &tool.description, complete(&tool.parameters).as_str(), mark], &mut list);
+        fill(
+            form.tool,
+            &[&tool.name, &tool.description, complete(&tool.parameters).as_str(), mark],
+            &mut list,
+        );
     }
     let mut text = String::with_capacity(list.len() + form.list.len());
     fill(form.list, &[listed(&list)], &mut text);

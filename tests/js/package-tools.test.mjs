@@ -294,6 +294,7 @@ const BAD_TOOLS = [
   ["no name", { execute: () => "" }, /needs a `name`/],
   ["no execute", { name: "go" }, /tool `go` needs an `execute` function, got nothing/],
   ["a schema that is a text", { name: "go", parameters: "object", execute: () => "" }, /parameters of tool `go` must be a JSON Schema object or a Standard Schema.*got a string/],
+  ["a schema of a library without a standard, as zod 3 was", { name: "go", parameters: new (class ZodObject { _def = {}; parse() {} })(), execute: () => "" }, /must be a JSON Schema object or a Standard Schema \(zod 4, .*got an object \(ZodObject\)/],
   ["a schema of an unknown type", { name: "go", parameters: { type: "objekt" }, execute: () => "" }, /no JSON Schema: `type` is "objekt"/],
   ["a schema whose properties are a list", { name: "go", parameters: { type: "object", properties: [] }, execute: () => "" }, /`properties` must be an object, got an array/],
   ["a schema that contains itself", { name: "go", parameters: (() => { const schema = /** @type {any} */ ({ type: "object" }); schema.properties = { self: schema }; return schema; })(), execute: () => "" }, /no JSON/],

@@ -35,7 +35,7 @@ class Core {
     this.formerTools = new Map();
     /** @type {any[]} */
     this.models = [];
-    /** All models that there ever were, by their number in the engine. @type {any[]} */
+    /** Its models, and those of before that a run may still ask, by their number in the engine. @type {any[]} */
     this.known = [];
     this.systemPrompt = options.systemPrompt ?? "";
     /** The schema of a structured answer. @type {{ given: any, schema: any, check(value: any): any } | undefined} */
@@ -165,6 +165,7 @@ class Core {
     const models = [model, ...(this.options.fallback ?? [])];
     models.forEach(modelSettings);
     this.models = models;
+    if (!this.driver) this.known = [];
     for (const one of models) if (!this.known.includes(one)) this.known.push(one);
   }
 
