@@ -92,6 +92,8 @@ class Core {
     /** @type {(() => void)[]} */
     this.idle = [];
     this.usage = { ...NO_USAGE };
+    /** The history as the engine has it: its length, and its last message. @type {[number, any]} */
+    this.told = [0, undefined];
     this.disposed = false;
     /** How many timers of the engine's run for it. */
     this.timers = 0;
@@ -205,7 +207,7 @@ class Core {
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
       sessionState: options.sessionState, output: this.output?.schema, outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
     };
-    return JSON.stringify(settings);
+    return jsonOf("the options are", settings);
   }
 
   /** The engine with this agent in it. */
@@ -234,6 +236,7 @@ class Core {
       }
       this.given = undefined;
       this.number = number;
+      this.noteHistory();
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
     for (const { post } of this.mail.splice(0)) post(engine.glue);
@@ -267,12 +270,18 @@ class Core {
     else timed.delete(this);
   }
 
+  noteHistory() {
+    this.told = [this.messages.length, this.messages.at(-1)];
+  }
+
   /** @param {any[] | null} prompts @param {any} [options] */
   run(prompts, options = {}) {
     checkRunOptions(options);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.driver) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && this.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
+    const [length, last] = this.told;
+    if (this.handle !== 0 && (length !== this.messages.length || last !== this.messages.at(-1))) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     this.lagging?.letGo();
     this.thrown = [];
     this.sessionId ??= this.newId();
@@ -304,6 +313,7 @@ class Core {
   runEnds(driver) {
     if (this.driver !== driver) return;
     this.driver = undefined;
+    this.noteHistory();
     this.asked.clear();
     this.checked.clear();
     this.promised.clear();
@@ -420,6 +430,7 @@ class Core {
     driver?.poll();
     this.driver = undefined;
     this.messages = [];
+    this.noteHistory();
     this.mail = [];
     this.given = undefined;
     this.restored = undefined;

@@ -467,7 +467,7 @@ export class Driver {
     if (queue === undefined) {
       if (this.early === undefined) return;
       // A run in which nobody iterates keeps no pieces.
-      if (event.type === "message_update") this.early = undefined;
+      if (event.type === "message_update" || this.early.length === WAITING) this.early = undefined;
       else this.early.push(event);
       return;
     }
