@@ -190,6 +190,13 @@ pub struct ToolCallBlock {
     pub metadata: Option<RawJson>,
 }
 
+impl ToolCallBlock {
+    /// The arguments as providers take them. A history from elsewhere may hold others, and would be refused for ever.
+    pub(crate) fn object(&self) -> &str {
+        if self.arguments.is_object() { self.arguments.as_str() } else { "{}" }
+    }
+}
+
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageBlock {

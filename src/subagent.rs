@@ -67,6 +67,10 @@ async fn run(mut stream: AgentStream, updates: Updates) -> ToolOutcome {
             let words = error.as_ref().map_or("", |error| error.info().message.as_str());
             ToolOutcome::Completed(AgentToolResult::error(["Sub-agent error: ", words].concat()))
         }
+        (reason, _) if result.text.is_empty() && reason != RunStopReason::Completed => {
+            let text = ["Sub-agent stopped without an answer: ", reason.as_str()].concat();
+            ToolOutcome::Completed(AgentToolResult::error(text))
+        }
         _ => ToolOutcome::Completed(AgentToolResult::text(result.text.as_str())),
     }
 }

@@ -140,3 +140,13 @@ fn a_sub_agent_that_fails_is_an_error_result_and_the_parent_goes_on() {
     assert_eq!(result.stop_reason, RunStopReason::Completed);
     assert_eq!(result.text, "Sub-agent error: no key");
 }
+
+#[test]
+fn a_sub_agent_that_stops_before_it_said_anything_is_no_empty_answer() {
+    let (_, result) = play(|| {
+        let mut config = config(|_| Vec::new());
+        config.rules.max_turns = Some(0);
+        config
+    });
+    assert_eq!(result.text, "Sub-agent stopped without an answer: max_turns");
+}

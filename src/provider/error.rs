@@ -92,9 +92,11 @@ pub fn no_stream(body: &str) -> ErrorInfo {
         return ended_early(body);
     }
     let words = Words::of_text(&first_characters(body, 300)).message;
-    let message = ["the answer is no stream of events but: ", &words, "; is the address that of the API?"];
+    let message = ["the answer is no stream of events but: ", &words, ADDRESS];
     ErrorInfo::new(ErrorKind::InvalidRequest, message.concat())
 }
+
+const ADDRESS: &str = "; is the address that of the API?";
 
 /// The provider's words, whatever the form of the document they stood in.
 #[derive(Default)]
@@ -119,10 +121,14 @@ impl Words {
             let tags = if status == 400 { vec!["request_too_large".to_owned()] } else { Vec::new() };
             return Words { message, tags, ..Words::default() };
         }
-        match Value::parse(text) {
-            Ok(value) => Words::of_document(&value),
-            Err(_) => Words::of_text(text),
+        let document = Value::parse(text);
+        let is_text = document.is_err();
+        let mut words = document.map_or_else(|_| Words::of_text(text), |value| Words::of_document(&value));
+        // So says a server of an address that it does not know; of a model it says more.
+        if status == 404 && (is_text || words.message.eq_ignore_ascii_case("not found")) {
+            words.message.put(ADDRESS);
         }
+        words
     }
 
     fn plain(message: String) -> Words {
@@ -651,6 +657,19 @@ mod tests {
         }
         let fastapi = r#"{"detail":[{"loc":["body","n"],"msg":"too big"},{"msg":"b"}]}"#;
         assert_eq!(answer(422, fastapi).message, "body.n: too big; b");
+    }
+
+    #[test]
+    fn an_address_that_nobody_knows_is_asked_about() {
+        let hint = "; is the address that of the API?";
+        for (body, said) in
+            [("404 page not found", "404 page not found"), (r#"{"detail":"Not Found"}"#, "Not Found")]
+        {
+            assert_eq!(answer(404, body).message, [said, hint].concat());
+            assert_eq!(answer(400, body).message, said);
+        }
+        let model = r#"{"error":{"message":"model \"m\" not found"}}"#;
+        assert_eq!(answer(404, model).message, "model \"m\" not found");
     }
 
     #[test]

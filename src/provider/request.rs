@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::json::{ObjectWriter, RawJson, ToJson, fill, listed, truth};
+use crate::json::{Map, ObjectWriter, RawJson, ToJson, Value, fill, listed, truth};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 use crate::text::{Put, contains, number, rsplit_once, whole};
@@ -162,11 +162,28 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
         let [no, yes] = form.strict;
         let mark = if strict.marks(&tool.parameters) { yes } else { no };
         list.put(",");
-        fill(form.tool, &[&tool.name, &tool.description, tool.parameters.as_str(), mark], &mut list);
+        fill(
+            form.tool,
+            &[&tool.name, &tool.description, complete(&tool.parameters).as_str(), mark],
+            &mut list,
+        );
     }
     let mut text = String::with_capacity(list.len() + form.list.len());
     fill(form.list, &[listed(&list)], &mut text);
     text
+}
+
+/// A schema with what providers insist on, however little it says: Anthropic on a `type`, OpenAI on `properties` too.
+fn complete(schema: &RawJson) -> RawJson {
+    let mut told = schema.to_value();
+    if let Value::Object(members) = &mut told {
+        for (key, usual) in [("type", Value::from("object")), ("properties", Value::Object(Map::new()))] {
+            if members.get(key).is_none() {
+                members.insert(key, usual);
+            }
+        }
+    }
+    told.to_raw()
 }
 
 /// Which tool to take, and how many at once, as OpenAI has it. `named` is the template for one tool; who `is_free`

@@ -48,6 +48,19 @@ const MEANS = {
   "leaving the loop": ({ leave }) => leave(),
 };
 
+for (const reads of [false, true]) {
+  test(`a stream of the text that is cancelled ${reads ? "while it waits for a piece" : "before it was read"} stops the run at once`, async () => {
+    const run = new Agent({ model: { provider: "own", id: "m", streamFn: never } }).prompt("Go");
+    const stream = /** @type {any} */ (ReadableStream).from(run.textStream);
+    const reader = stream.getReader();
+    const read = reads ? reader.read() : undefined;
+    await settle();
+    void reader.cancel();
+    assert.equal((await run).stopReason, "aborted");
+    if (read) assert.deepEqual(await read, { done: true, value: undefined });
+  });
+}
+
 for (const [phase, options] of Object.entries(PHASES)) {
   for (const [means, stop] of Object.entries(MEANS)) {
     test(`a run that is stopped ${phase}, by ${means}, ends once and whole`, async () => {

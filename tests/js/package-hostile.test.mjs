@@ -3,6 +3,7 @@
 // trace of every run is checked by its grammar.
 
 import assert from "node:assert/strict";
+import { Readable } from "node:stream";
 import { test } from "node:test";
 import { Agent, call, clock, custom, hear, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
 
@@ -236,6 +237,20 @@ test("a host that never sleeps lets a model that is watched speak", async () => 
   assert.ok(slept < 1_000, `it slept ${slept} times`);
 });
 
+test("a run that is stopped lets go of an answer whose fetch does not hear the signal", async () => {
+  const gone = later();
+  const begun = later();
+  const frame = new TextEncoder().encode('data: {"choices":[{"delta":{"content":"hi"}}]}\n\n');
+  const body = new ReadableStream({ start: (controller) => controller.enqueue(frame), cancel: gone.resolve });
+  const agent = new Agent({ model: openai("m", { fetch: async () => new Response(body) }) });
+  agent.subscribe(({ type }) => { if (type === "message_update") begun.resolve(); });
+  const run = agent.prompt("Go");
+  await begun.promise;
+  run.abort("enough");
+  assert.equal((await run).stopReason, "aborted");
+  assert.equal(String(await gone.promise), "enough");
+});
+
 test("a fetch whose answer is no bytes fails alone, in words that say so", async () => {
   const gate = later();
   const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
@@ -249,6 +264,10 @@ test("a fetch whose answer is no bytes fails alone, in words that say so", async
     assert.match(result.error.message, /the body of an answer must give bytes, as Uint8Array; `fetch` gave /);
     assert.deepEqual([result.error.code, all("retry_attempt").length], ["misuse", 0]);
   }
+  // The answers of node-fetch have a stream of Node's.
+  const nodes = await ask({ ok: true, status: 200, headers: new Headers(), body: Readable.from([Buffer.from(frame)]) });
+  assert.match(nodes.result.error.message, /the body of an answer must be a ReadableStream; `fetch` gave an object \(Readable\)/);
+  assert.deepEqual([nodes.result.error.code, nodes.all("retry_attempt").length], ["misuse", 0]);
   assert.equal((await ask({ ok: false, status: 5n, headers: new Headers(), body: null })).result.stopReason, "error");
   gate.resolve("");
   assert.equal((await others).text, "other");

@@ -467,6 +467,34 @@ test("a run has one iterator, and textStream is one", async () => {
   assert.equal((await left).stopReason, "aborted");
 });
 
+test("who iterates late hears the beginning all the same, or is told that pieces are lost", async () => {
+  const speak = later();
+  const slow = custom("slow", async function* () {
+    await speak.promise;
+    yield { type: "text_start", contentIndex: 0 };
+    yield { type: "text_delta", contentIndex: 0, delta: "a" };
+    yield { type: "text_end", contentIndex: 0 };
+    yield { type: "done", stopReason: "stop" };
+  });
+  const early = new Agent({ model: slow }).prompt("1");
+  await settle();
+  const hearing = hear(early);
+  speak.resolve();
+  assert.deepEqual((await hearing).names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+  const failed = new Agent({ model: custom("broken", () => { throw new Error("no model"); }) }).prompt("2");
+  await failed;
+  assert.equal((await hear(failed)).end.stopReason, "error");
+  const over = new Agent({ model: scripted(["a"]) }).prompt("3");
+  await over;
+  misused(() => over[Symbol.asyncIterator](), /has begun to answer, and nobody kept the pieces/);
+  await assert.rejects(async () => { for await (const _ of over.textStream); }, /has begun to answer/);
+  // Who asks for the text has it kept, whenever it is read.
+  const run = new Agent({ model: scripted([{ text: ["a", "b"] }]) }).prompt("4");
+  const texts = run.textStream[Symbol.asyncIterator]();
+  await run;
+  assert.deepEqual([await texts.next(), await texts.next(), await texts.next()].map(({ value }) => value), ["a", "b", undefined]);
+});
+
 test("an iterator may be asked ahead of the events, and is done when it was left", async () => {
   const run = new Agent({ model: scripted(["a"]) }).prompt("1");
   const iterator = run[Symbol.asyncIterator]();

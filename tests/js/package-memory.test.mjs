@@ -153,6 +153,21 @@ test("a run in a back-off or under a watch goes on, although nobody holds its ag
   assert.deepEqual(await Promise.all(runs), ["completed", "error"]);
 });
 
+test("a model that an agent had before, and its key, are nobody's", async () => {
+  const agent = new Agent({ model: scripted(["a", "b"]) });
+  await agent.prompt("1");
+  const former = (() => {
+    agent.model = openaiCompatible("m", { server: "ollama" });
+    const held = new WeakRef(agent.model);
+    agent.model = scripted(["c"]);
+    return held;
+  })();
+  await settle();
+  await collect();
+  assert.equal(former.deref(), undefined);
+  assert.equal((await agent.prompt("2")).text, "c");
+});
+
 test("one conversation of many turns holds what it said, not more", async () => {
   const agent = new Agent({ model: scripted([...Array.from({ length: 600 }, () => call("go")), "done"]), tools: [say("go", () => "x".repeat(200))], maxTurns: Infinity });
   const before = bytes();

@@ -162,6 +162,7 @@ const INPUTS = [
   ["a number", 7, /got a number/],
   ["an empty list", [], /at least one message, got an empty array/],
   ["an answer of a model", { role: "assistant", content: [] }, /a message with role `assistant` cannot be an input; only `user` and `custom` can/],
+  ["an address for base64", [{ type: "image", mimeType: "image/png", data: "data:image/png;base64,AAAA" }], /input\[0\]: `data` is base64 alone, not an address/],
   ["a broken block", [{ type: "image", data: "AAAA" }], /image block needs a text `mimeType`, got nothing/],
   ["a block of another kind", [{ type: "tool_call" }], /must be a block of type text, image, file, got `tool_call`/],
   ["a custom message without a kind", { role: "custom", data: 1 }, /custom message needs a `kind`/],
@@ -188,11 +189,24 @@ test("every form of an input", async () => {
   }
 });
 
+test("a history that was changed by hand is told of: the model would not see it", async () => {
+  for (const change of [(/** @type {any} */ list) => list.push({ role: "user", content: [], timestamp: 0 }), (/** @type {any} */ list) => void (list.length = 0), (/** @type {any} */ list) => list.pop()]) {
+    const agent = new Agent({ model: scripted(["a", "b"]) });
+    await agent.prompt("Go");
+    change(agent.messages);
+    misused(() => agent.prompt("On"), /`agent.messages` was changed, and the engine has its own; make a new Agent\(\{ messages \}\)/);
+    agent.reset();
+    assert.equal((await agent.prompt("On")).text, "b");
+  }
+});
+
 test("other misuse of an agent", async () => {
   const agent = new Agent({ model: scripted(["ok", "ok"]) });
   misused(() => agent.subscribe(/** @type {any} */ ("all")), /a subscriber must be a function, got a string/);
   misused(() => agent.resolveTool("c1", /** @type {any} */ ("yes")), /a decision must be "approve", "reject" or/);
+  misused(() => agent.resolveTool("c1", /** @type {any} */ ({ action: "approve", args: { n: 1 } })), /unknown member of a decision `args`/);
   misused(() => agent.resolveTool("c1", { action: "approve", arguments: { n: /** @type {any} */ (1n) } }), /the decision is no JSON: .*BigInt/);
+  for (const options of [{ sessionState: { n: 1n } }, { streamOptions: { body: { n: 1n } } }]) misused(() => new Agent({ model: scripted([]), .../** @type {any} */ (options) }), /the options are no JSON: .*BigInt/);
   misused(() => { agent.model = /** @type {any} */ (undefined); }, /there is no model/);
   misused(() => { agent.systemPrompt = /** @type {any} */ (7); }, /`systemPrompt` must be a text/);
   misused(() => { agent.tools = [say("a", () => ""), say("a", () => "")]; }, /two tools are named `a`/);

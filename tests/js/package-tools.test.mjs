@@ -33,6 +33,15 @@ test("what a tool gives: a text, JSON, nothing, blocks", async () => {
   assert.equal((await gives(() => ({ content: [{ type: "text", text: "no such file" }], isError: true }))).isError, true);
 });
 
+test("an object of a class is what its members are, as rows of a database come", async () => {
+  class Row {
+    id = 7;
+    name = "Ada";
+  }
+  assert.equal(textOf(await gives(() => new Row())), '{"id":7,"name":"Ada"}');
+  assert.equal(textOf(await gives(() => [new Row()])), '[{"id":7,"name":"Ada"}]');
+});
+
 const cycle = /** @type {any} */ ({ a: {} });
 cycle.a.b = cycle;
 class Own {}
@@ -44,8 +53,9 @@ const NO_JSON = [
   ["a symbol", () => Symbol("x"), /is a symbol/],
   ["a BigInt", () => ({ n: [1n] }), /the result\.n\[0\] is a bigint/],
   ["NaN", () => ({ n: NaN }), /the result\.n is NaN/],
-  ["an object of a class", () => [new Own()], /the result\[0\] is an object \(Own\)/],
+  ["an object of a class that shows nothing", () => [new Own()], /the result\[0\] is an object \(Own\)/],
   ["an Error", () => new Error("x"), /an object \(Error\)/],
+  ["an Error with members", () => ({ error: Object.assign(new Error("x"), { code: "ENOENT" }) }), /the result\.error is an object \(Error\)/],
   ["bytes", () => new Uint8Array(2), /Uint8Array/],
   ["details that are no JSON", () => ({ content: [], details: new Set() }), /details is an object \(Set\)/],
 ];
@@ -284,6 +294,7 @@ const BAD_TOOLS = [
   ["no name", { execute: () => "" }, /needs a `name`/],
   ["no execute", { name: "go" }, /tool `go` needs an `execute` function, got nothing/],
   ["a schema that is a text", { name: "go", parameters: "object", execute: () => "" }, /parameters of tool `go` must be a JSON Schema object or a Standard Schema.*got a string/],
+  ["a schema of a library without a standard, as zod 3 was", { name: "go", parameters: new (class ZodObject { _def = {}; parse() {} })(), execute: () => "" }, /must be a JSON Schema object or a Standard Schema \(zod 4, .*got an object \(ZodObject\)/],
   ["a schema of an unknown type", { name: "go", parameters: { type: "objekt" }, execute: () => "" }, /no JSON Schema: `type` is "objekt"/],
   ["a schema whose properties are a list", { name: "go", parameters: { type: "object", properties: [] }, execute: () => "" }, /`properties` must be an object, got an array/],
   ["a schema that contains itself", { name: "go", parameters: (() => { const schema = /** @type {any} */ ({ type: "object" }); schema.properties = { self: schema }; return schema; })(), execute: () => "" }, /no JSON/],

@@ -298,6 +298,15 @@ test("a slow iterator of a remote run costs bounded memory", async () => {
   assert.ok(events < 1100, `${events} events`);
 });
 
+test("who iterates a remote run late hears its beginning, or is told that pieces are lost", async () => {
+  const broken = fromResponse(new Agent({ model: custom("m", () => { throw new Error("no model"); }) }).prompt("Go").toResponse(), { host });
+  await broken.result;
+  assert.equal((await hear(broken)).end.stopReason, "error");
+  const over = fromResponse(new Agent({ model: scripted(["x"]) }).prompt("Go").toResponse(), { host });
+  await over.result;
+  misused(() => over[Symbol.asyncIterator](), /has begun to answer, and nobody kept the pieces/);
+});
+
 test("misuse is told at the call", () => {
   const run = busy().prompt("Go");
   for (const lastEventId of ["x", -1, 1.5, NaN]) misused(() => run.toResponse({ lastEventId }), /`lastEventId` must be the number of an event/);

@@ -30,6 +30,15 @@ test("a sub-agent that fails is an error result, and the parent goes on", async 
   assert.equal(result.text, "Sub-agent error: no key");
 });
 
+test("a sub-agent that stops before it said anything is no empty answer", async () => {
+  const look = { name: "look", description: "looks", parameters: { type: "object" }, execute: () => "seen" };
+  const child = () => new Agent({ model: scripted([{ toolCalls: [{ toolName: "look" }] }]), tools: [look], maxTurns: 1 });
+  const agent = new Agent({ model: asks(), tools: [subagent({ name: "helper", description: "helps", agent: child })] });
+  assert.equal((await agent.prompt("Go.")).text, "Sub-agent stopped without an answer: max_turns");
+  const [result] = agent.messages.filter(({ role }) => role === "tool_result");
+  assert.equal(result.isError, true);
+});
+
 test("stopping the parent stops the sub-agent in the middle of its answer", async () => {
   let agent;
   const stopped = deferred();

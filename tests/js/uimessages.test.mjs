@@ -168,6 +168,8 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   misused(() => fromUIMessages(/** @type {any} */ ("x")), /takes the messages that useChat posts, got a string/);
   misused(() => fromUIMessages([{ role: "user", content: "x" }]), /messages\[0\] has no parts/);
   for (const part of [null, "x", {}, { type: 5 }]) for (const role of ["user", "assistant"]) misused(() => fromUIMessages([{ role, parts: [part] }]), /messages\[0\] has a part without a type/);
+  const odd = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "output-error", input: "{bad", errorText: "no JSON" }] }]);
+  assert.deepEqual(odd.messages[0].content[0].arguments, {});
   const silent = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded" }] }]);
   assert.deepEqual(silent.decisions, { c: { action: "reject" } });
   assert.deepEqual(fromUIMessages([{ role: "user", parts: [{ type: "file", url: "data:;base64,AA" }] }]).prompt?.content[0]?.type, "file");

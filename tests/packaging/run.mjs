@@ -5,7 +5,7 @@
 // Prints a line per check and `N passed, N failed`; ends with 1 if one failed.
 
 import assert from "node:assert/strict";
-import { copyFile, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { build as esbuild } from "esbuild";
@@ -157,6 +157,15 @@ try {
     } finally {
       await server.close();
     }
+  });
+
+  await check("Vite before 8, which bundles it anew while the app is written, and leaves the wasm file where it was", async () => {
+    const at = join(shop.home, "page-of-vite-7");
+    await cp(await shop.app("page"), at, { recursive: true });
+    await esbuild({ entryPoints: [join(at, "node_modules/turnwheel/entry/web.js")], bundle: true, format: "esm", platform: "browser", logLevel: "silent", outfile: join(at, "node_modules/.vite/deps/turnwheel.js") });
+    const script = join(at, "app.js");
+    await writeFile(script, (await readFile(script, "utf8")).replace(/from "[^"]*turnwheel[^"]*"/, 'from "./node_modules/.vite/deps/turnwheel.js"'));
+    says42(await shop.serve(at, { fallback: "index.html" }));
   });
 
   await check("a web worker, built by Vite", async () => {

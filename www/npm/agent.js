@@ -36,7 +36,7 @@ class Core {
     this.formerTools = new Map();
     /** @type {any[]} */
     this.models = [];
-    /** All models that there ever were, by their number in the engine. @type {any[]} */
+    /** Its models, and those of before that a run may still ask, by their number in the engine. @type {any[]} */
     this.known = [];
     this.systemPrompt = options.systemPrompt ?? "";
     /** The schema of a structured answer. @type {{ given: any, schema: any, check(value: any): any } | undefined} */
@@ -47,7 +47,8 @@ class Core {
     this.setTools(options.tools);
     this.setModels(options.model);
     this.number = 0;
-    this.sessionId = options.sessionId ?? this.newId();
+    /** Made with the first run: where a Worker begins, chance is forbidden. @type {string | undefined} */
+    this.sessionId = options.sessionId;
     /** The session state as the tools see it. @type {Map<string, any>} */
     this.state = new Map();
     this.resetState();
@@ -92,6 +93,8 @@ class Core {
     /** @type {(() => void)[]} */
     this.idle = [];
     this.usage = { ...NO_USAGE };
+    /** The history as the engine has it: its length, and its last message. @type {[number, any]} */
+    this.told = [0, undefined];
     this.disposed = false;
     /** How many timers of the engine's run for it. */
     this.timers = 0;
@@ -159,6 +162,7 @@ class Core {
     const models = [model, ...(this.options.fallback ?? [])];
     models.forEach(modelSettings);
     this.models = models;
+    if (!this.driver) this.known = [];
     for (const one of models) if (!this.known.includes(one)) this.known.push(one);
   }
 
@@ -198,7 +202,7 @@ class Core {
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
       sessionState: options.sessionState, output: this.output?.schema, outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
     };
-    return JSON.stringify(settings);
+    return jsonOf("the options are", settings);
   }
 
   /** The engine with this agent in it. */
@@ -227,6 +231,7 @@ class Core {
       }
       this.given = undefined;
       this.number = number;
+      this.noteHistory();
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
     for (const { post } of this.mail.splice(0)) post(engine.glue);
@@ -260,14 +265,21 @@ class Core {
     else timed.delete(this);
   }
 
+  noteHistory() {
+    this.told = [this.messages.length, this.messages.at(-1)];
+  }
+
   /** @param {any[] | null} prompts @param {any} [options] */
   run(prompts, options = {}) {
     checkRunOptions(options);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.driver) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && this.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
+    const [length, last] = this.told;
+    if (this.handle !== 0 && (length !== this.messages.length || last !== this.messages.at(-1))) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     this.lagging?.letGo();
     this.thrown = [];
+    this.sessionId ??= this.newId();
     this.driver = new Driver(this, prompts, options);
     return this.driver.run;
   }
@@ -296,6 +308,7 @@ class Core {
   runEnds(driver) {
     if (this.driver !== driver) return;
     this.driver = undefined;
+    this.noteHistory();
     this.asked.clear();
     this.checked.clear();
     this.promised.clear();
@@ -343,9 +356,9 @@ class Core {
 
   /** @param {any} state what the engine says of it @param {string} [runId] */
   envelope(state, runId) {
-    const { sessionId, usage, messages, others } = this;
+    const { usage, messages, others } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ sessionId, usage, ...own }, runId, [...messages, ...appended], others);
+    return toCheckpoint({ sessionId: (this.sessionId ??= this.newId()), usage, ...own }, runId, [...messages, ...appended], others);
   }
 
   /** The agent as it stands, to be gone on with elsewhere. */
@@ -412,6 +425,7 @@ class Core {
     driver?.poll();
     this.driver = undefined;
     this.messages = [];
+    this.noteHistory();
     this.mail = [];
     this.given = undefined;
     this.restored = undefined;

@@ -22,6 +22,8 @@ export class Slot {
     this.reason = undefined;
     /** Whether it is a response that is being read. */
     this.reading = false;
+    /** Who reads it. @type {any} */
+    this.reader = undefined;
     /** Whether it was read to its end. */
     this.whole = false;
     /** @type {any} */
@@ -41,6 +43,8 @@ export class Slot {
     this.aborted = true;
     this.reason = reason;
     this.controller?.abort(typeof reason === "string" ? new DOMException(reason, "AbortError") : reason);
+    // A `fetch` of the host's may not have handed the signal on to who makes the body.
+    if (this.reader) quietly(() => this.reader.cancel(this.reason));
   }
 }
 
@@ -291,7 +295,10 @@ function open(run, slot, response, state) {
   if (!body) return run.feedEnd(slot);
   state.reading = true;
   const { getReader } = body;
-  return new Intake(run, slot, getReader.call(body));
+  // That of node-fetch is a stream of Node's.
+  if (typeof getReader !== "function") throw misuse(`the body of an answer must be a ReadableStream; \`fetch\` gave ${kindOf(body)}`);
+  state.reader = getReader.call(body);
+  return new Intake(run, slot, state.reader);
 }
 
 /** @param {any} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */

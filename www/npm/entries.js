@@ -155,9 +155,11 @@ export const ENTRIES = {
 /** Entries that concern others than the listeners: they wait until all before them is told. @type {Set<number>} */
 export const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
 
-/** @param {any} run */
+/** Whether anybody hears a piece. Who comes later cannot: see `early`. @param {any} run */
 function isHeard(run) {
-  return run.queue !== undefined || run.core.listeners.size > 0;
+  if (run.queue !== undefined || run.core.listeners.size > 0) return true;
+  run.early = undefined;
+  return false;
 }
 
 /** More of a block. @param {string} type @returns {(run: any, contentIndex: number, delta: string) => any} */

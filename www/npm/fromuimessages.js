@@ -73,13 +73,16 @@ function stepOf(parts) {
   const content = parts.flatMap((part) => {
     if (part.type === "text" && part.text) return [{ type: "text", text: part.text }];
     if (part.type === "reasoning" && part.text) return [{ type: "thinking", thinking: part.text }];
-    return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: part.input ?? {} }] : [];
+    return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: argumentsOf(part.input) }] : [];
   });
   if (content.length === 0) return [];
   const results = parts.filter(isTool).flatMap(resultOf);
   const stopReason = content.some(({ type }) => type === "tool_call") ? "tool_use" : "stop";
   return [{ role: "assistant", content, provider: "", model: "", usage: { ...NO_USAGE }, stopReason, timestamp: 0 }, ...results];
 }
+
+/** What the model wrote may have been no object, and is shown as it was. @param {any} input */
+const argumentsOf = (input) => (typeof input === "object" && input !== null && !Array.isArray(input) ? input : {});
 
 /** @param {any} part */
 const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);

@@ -1,7 +1,7 @@
 // @ts-check
 // What goes in: inputs become messages, tool outputs become blocks. Bad shapes get an error that names what was got.
 
-import { isOfClass, kindOf, misuse } from "./errors.js";
+import { checkNames, isOfClass, kindOf, misuse } from "./errors.js";
 import { emptyList } from "./list.js";
 
 /** @typedef {import("./index.js").AgentMessage} AgentMessage */
@@ -79,6 +79,7 @@ function checkBlock(block, where, types) {
   for (const key of BLOCKS[type]) {
     if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
+  if (block.mimeType && /^(data|https?):/.test(block.data)) throw misuse(`${where}: \`data\` is base64 alone, not an address such as "data:image/png;base64,…"`);
   return block;
 }
 
@@ -127,13 +128,18 @@ function flawOf(value, above, where) {
   if (typeof value !== "object") return `${where} is a ${typeof value}`;
   if (above.has(value)) return `${where} contains itself`;
   if (typeof (/** @type {any} */ (value).toJSON) === "function") return;
-  if (!Array.isArray(value) && isOfClass(value)) return `${where} is ${kindOf(value)}`;
+  if (!Array.isArray(value) && isOfClass(value) && !isRecord(value)) return `${where} is ${kindOf(value)}`;
   above.add(value);
   for (const [key, item] of Object.entries(value)) {
     const flaw = flawOf(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);
     if (flaw) return flaw;
   }
   above.delete(value);
+}
+
+/** Whether JSON says of an object of a class what it holds. @param {any} value */
+function isRecord(value) {
+  return Object.keys(value).length > 0 && !(value instanceof Error || ArrayBuffer.isView(value) || Symbol.iterator in value);
 }
 
 /** A progress update as JSON text. @param {unknown} partial */
@@ -145,6 +151,8 @@ export function updateText(partial) {
 /** A decision of the approver, ready for the engine. @param {any} decision */
 export function toDecision(decision) {
   if (decision === "approve" || decision === "reject") return decision;
+  // Arguments under another name would be those of the model, allowed.
+  if (typeof decision?.action === "string") checkNames("unknown member of a decision", decision, ["action", "arguments", "reason", "content", "isError"]);
   if (decision?.action === "result") {
     const { content, isError } = toResult(decision.content);
     return { action: "result", content: { content }, isError: decision.isError ?? isError ?? false };

@@ -1,7 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, from its events: the same surface as a run in this process.
 
-import { AgentError, checkNames, misuse, PartialJson, respond, shownOf, sleep, uuid } from "./shared.js";
+import { AgentError, checkNames, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "./shared.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
@@ -45,6 +45,8 @@ export class Listening {
     this.log = [];
     /** @type {any[] | undefined} */
     this.queue = undefined;
+    /** What was told before anybody iterated, until the first piece of an answer. @type {any[] | undefined} */
+    this.early = [];
     this.iterated = false;
     /** @type {((step: { done: boolean, value: any }) => void)[]} */
     this.waiting = [];
@@ -77,6 +79,8 @@ export class Listening {
     const next = this.waiting.shift();
     if (next) next({ done: false, value: event });
     else if (this.queue) this.#keep(this.queue, event);
+    else if (event.type === "message_update") this.early = undefined;
+    else this.early?.push(event);
     if (event.type === "agent_end") this.#finish(event);
   }
 
@@ -184,8 +188,10 @@ export class Listening {
 
   iterate() {
     if (this.iterated) throw misuse("a run can be iterated once; use agent.subscribe for more listeners");
+    if (!this.early) throw misuse(LATE);
     this.iterated = true;
-    this.queue ??= [];
+    this.queue = this.early;
+    this.early = undefined;
     return {
       next: () => this.#next(),
       return: (/** @type {unknown} */ value) => {
@@ -235,14 +241,7 @@ export class RemoteRun {
   }
 
   get textStream() {
-    const run = this;
-    return {
-      async *[Symbol.asyncIterator]() {
-        for await (const event of run) {
-          if (event.type === "message_update" && event.delta.type === "text") yield event.delta.delta;
-        }
-      },
-    };
+    return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
   }
 
   get messages() {

@@ -3,7 +3,7 @@
 
 import { buryKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
-import { AgentError, fromEngine, jsonOf, kindOf, misuse, PartialJson, respond, textOf } from "./shared.js";
+import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "./shared.js";
 import { emptyList } from "./list.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
@@ -36,14 +36,7 @@ export class AgentRun {
 
   /** The text of all answers, as it comes. */
   get textStream() {
-    const run = this;
-    return {
-      async *[Symbol.asyncIterator]() {
-        for await (const event of run) {
-          if (event.type === "message_update" && event.delta.type === "text") yield event.delta.delta;
-        }
-      },
-    };
+    return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
   }
 
   /** The whole conversation as it stands. */
@@ -104,6 +97,8 @@ export class Driver {
     this.slots = new Map();
     /** Events for the iterator, while there is one. @type {any[] | undefined} */
     this.queue = undefined;
+    /** What was told before anybody iterated, until the first piece of an answer. @type {any[] | undefined} */
+    this.early = emptyList();
     /** Where the queue begins: what is before it was taken. */
     this.head = 0;
     /** Who asked for an event that was not there yet. @type {((step: { done: boolean, value: any }) => void)[]} */
@@ -469,7 +464,13 @@ export class Driver {
   #send(event) {
     this.core.dispatch(event);
     const { queue } = this;
-    if (queue === undefined) return;
+    if (queue === undefined) {
+      if (this.early === undefined) return;
+      // A run in which nobody iterates keeps no pieces.
+      if (event.type === "message_update" || this.early.length === WAITING) this.early = undefined;
+      else this.early.push(event);
+      return;
+    }
     const next = this.waiting.shift();
     if (next) return next({ done: false, value: event });
     const last = queue.length - this.head > WAITING ? queue[queue.length - 1] : undefined;
@@ -481,8 +482,10 @@ export class Driver {
   /** The one iterator of the run. Leaving it early stops the run. */
   iterate() {
     if (this.iterated) throw misuse("a run can be iterated once; use agent.subscribe for more listeners");
+    if (!this.early) throw misuse(LATE);
     this.iterated = true;
-    this.queue = [];
+    this.queue = this.early;
+    this.early = undefined;
     const leave = (/** @type {unknown} */ value) => {
       this.queue = undefined;
       this.#dismissWaiting();

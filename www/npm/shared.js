@@ -7,4 +7,5 @@ export * from "./messages.js";
 export * from "./partial.js";
 export * from "./respond.js";
 export * from "./sleep.js";
+export * from "./texts.js";
 export * from "./uuid.js";

@@ -33,7 +33,8 @@ export function subagent(definition) {
         const run = child.prompt(toPrompt(args), { signal: context.signal, runId: `${context.runId}/${context.callId}` });
         const { stopReason, text, error } = await run.result;
         if (stopReason === "aborted") return failure("Sub-agent cancelled.");
-        return error ? failure(`Sub-agent error: ${error.message}`) : text;
+        if (error) return failure(`Sub-agent error: ${error.message}`);
+        return text || stopReason === "completed" ? text : failure(`Sub-agent stopped without an answer: ${stopReason}`);
       } finally {
         unsubscribe();
       }

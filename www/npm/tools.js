@@ -2,7 +2,7 @@
 // Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
 
 import { adapted } from "./ai-sdk.js";
-import { didYouMean, jsonOf, kindOf, misuse, textOf } from "./shared.js";
+import { didYouMean, isOfClass, jsonOf, kindOf, misuse, textOf } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { Validator } from "./validator.js";
 
@@ -143,8 +143,9 @@ function fromJsonSchema(owner, given) {
   const where = `the parameters of ${owner}`;
   // The AI SDK wraps JSON Schema: { jsonSchema, validate? }.
   const schema = given?.jsonSchema ?? given;
-  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
-    throw misuse(`${where} must be a JSON Schema object or a Standard Schema (zod, valibot, …), got ${kindOf(schema)}`);
+  // Schemas of classes that follow no standard, such as those of old zods, would be none: they have no word of JSON Schema.
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema) || isOfClass(schema)) {
+    throw misuse(`${where} must be a JSON Schema object or a Standard Schema (zod 4, valibot, …), got ${kindOf(schema)}`);
   }
   const types = schema.type === undefined ? [] : [schema.type].flat();
   for (const type of types) if (!Object.hasOwn(TYPES, type)) throw misuse(`${where} are no JSON Schema: \`type\` is ${JSON.stringify(type)}`);

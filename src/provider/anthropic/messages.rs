@@ -109,7 +109,7 @@ impl Scribe<'_> {
                 }
                 ContentBlock::ToolCall(call) => {
                     let name = fitting_id(&call.tool_name, 128, is_plain);
-                    let values = [&*wire_id(&call.call_id), &name, call.arguments.as_str()];
+                    let values = [&*wire_id(&call.call_id), &name, call.object()];
                     fill(r#"{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut list);
                 }
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {

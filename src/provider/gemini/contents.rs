@@ -167,7 +167,7 @@ fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, o
         fill("\"id\":\"$\",", &[id], out);
     }
     let name = fitting_id(&call.tool_name, 64, is_usual);
-    fill("\"name\":\"$\",\"args\":#}", &[&name, call.arguments.as_str()], out);
+    fill("\"name\":\"$\",\"args\":#}", &[&name, call.object()], out);
     sign(signature, out);
 }
 

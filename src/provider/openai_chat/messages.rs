@@ -136,7 +136,7 @@ impl Scribe<'_> {
         let id = wire_id(&call.call_id, self.compat);
         let name = fitting_name(&call.tool_name);
         let template = r#"{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
-        fill(template, &[&id, &name, call.arguments.as_str()], out);
+        fill(template, &[&id, &name, call.object()], out);
         let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
         if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
             fill(",\"extra_content\":#", &[&extra.to_json()], out);

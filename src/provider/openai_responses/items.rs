@@ -136,7 +136,7 @@ fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
     };
     let input = if is_custom { call.arguments.to_value() } else { Value::Null };
     let input = match input.text_at("input") {
-        _ if !is_custom => call.arguments.as_str(),
+        _ if !is_custom => call.object(),
         input => input.unwrap_or_default(),
     };
     let name = fitting_id(&call.tool_name, 64, is_plain);
