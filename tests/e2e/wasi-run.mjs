@@ -1,0 +1,12 @@
+// @ts-check
+// Runs the tests of one file, compiled for WASI: node wasi-run.mjs ROOT FILE
+
+import { readFileSync } from "node:fs";
+import { WASI } from "node:wasi";
+
+const [, , root, file] = /** @type {[string, string, string, string]} */ (process.argv);
+// There are no threads and no processes; that they are not wanted can be said to an unstable test harness alone.
+const args = [file, "--test-threads=1", "-Zunstable-options", "--force-run-in-process", "--skip", "panic"];
+const wasi = new WASI({ version: "preview1", args, env: { RUSTC_BOOTSTRAP: "1", TURNWHEEL_RUNS: "2000" }, preopens: { [root]: root, ".": root } });
+const { instance } = await WebAssembly.instantiate(readFileSync(file), /** @type {any} */ (wasi.getImportObject()));
+process.exitCode = Number(wasi.start(instance));
