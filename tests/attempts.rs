@@ -218,7 +218,7 @@ fn many_signs_of_life_cost_one_timer() {
 }
 
 #[test]
-fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_provider() {
+fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_model() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let first = vec![failure(ErrorKind::Network), failure(ErrorKind::Network), failure(ErrorKind::Network)];
     let second = vec![failure(ErrorKind::Throttled), calls(&[("a", "t", "{}")])];
