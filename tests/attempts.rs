@@ -571,7 +571,7 @@ fn a_stop_at_the_end_of_the_loop_leaves_the_follow_ups_in_their_queue() {
     let mut stage = stage(Vec::new(), Vec::new(), |config| {
         config.rules.post_loop.push(Rc::new(|_: &PolicyContext<'_>| Ok(Verdict::Stop("late".to_owned()))));
     });
-    stage.agent.follow_up("and then".into());
+    drop(stage.agent.follow_up("and then".into()));
     stage.prompt("go").finish().check();
     assert_eq!(stage.lines().last().unwrap(), "run ends policy_stop");
     assert_eq!(stage.history(), ["user: go", "assistant: done"]);
