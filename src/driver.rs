@@ -101,7 +101,7 @@ pub struct AgentStream {
 }
 
 /// Turn, provider, key.
-type KeyOfTurn = Rc<RefCell<Option<(u32, Rc<str>, Option<Rc<str>>)>>>;
+type KeyOfTurn = Rc<RefCell<Option<(u32, usize, Option<Rc<str>>)>>>;
 
 impl AgentStream {
     fn alone(

@@ -76,10 +76,19 @@ where
     }
 }
 
-/// Gives the key of a provider. Asked once per turn; retries use the same key.
+/// Gives the key of a provider. Asked once per turn and model; retries use the same key.
 pub trait KeySource {
     /// The key, if there is one.
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>;
+
+    /// The key for one of the models, by its place among them: as a rule that of its provider.
+    fn key_of(
+        &self,
+        _model: usize,
+        provider: &str,
+    ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+        self.key(provider)
+    }
 }
 
 /// Shortens or enriches the context with the help of something slow.

@@ -154,14 +154,22 @@ fn dripping(clock: &Clock, every: u64, event: fn(usize) -> E, times: usize) -> M
 }
 
 #[test]
-fn pings_are_life() {
-    let clock = Clock::default();
-    let mut config = config(&clock, dripping(&clock, 900, |_| E::Ping, 5), Vec::new());
-    config.rules.timeouts = Timeouts { first_chunk: Some(1_000), chunk: Some(1_000), ..Timeouts::default() };
-    let mut stage = Stage::new(clock, config);
-    stage.prompt("go").finish().check();
-    assert_eq!(stage.lines().last().unwrap(), "run ends completed");
-    assert_eq!(stage.count("retry_attempt"), 0);
+fn pings_are_life_and_so_is_every_piece() {
+    let piece = |n: usize| match n {
+        0 => E::Start,
+        1 => E::TextStart { index: 0 },
+        _ => E::TextDelta { index: 0, delta: "…".to_owned() },
+    };
+    for event in [|_| E::Ping, piece] {
+        let clock = Clock::default();
+        let mut config = config(&clock, dripping(&clock, 900, event, 6), Vec::new());
+        config.rules.timeouts =
+            Timeouts { first_chunk: Some(1_000), chunk: Some(1_000), ..Timeouts::default() };
+        let mut stage = Stage::new(clock, config);
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.lines().last().unwrap(), "run ends completed");
+        assert_eq!(stage.count("retry_attempt"), 0);
+    }
 }
 
 #[test]
@@ -210,7 +218,7 @@ fn many_signs_of_life_cost_one_timer() {
 }
 
 #[test]
-fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_provider() {
+fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_model() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let first = vec![failure(ErrorKind::Network), failure(ErrorKind::Network), failure(ErrorKind::Network)];
     let second = vec![failure(ErrorKind::Throttled), calls(&[("a", "t", "{}")])];
@@ -355,17 +363,26 @@ fn more_recoveries_a_turn_are_made_where_the_host_wants_them_but_never_without_e
 
 #[test]
 fn what_has_arrived_is_appended_before_the_call_that_is_repeated_after_an_overflow() {
-    let (notes, clock) = (Notes::default(), Clock::default());
-    let mut config =
-        config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
-    config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[AgentMessage]>| {
-        ready(Ok(Compaction { messages: messages.to_vec(), ..Compaction::default() }))
-    })));
-    let mut stage = Stage::new(clock, config);
-    drop(stage.agent.steer("and this".into()));
-    stage.prompt("go").finish().check();
-    assert_eq!(notes.borrow()[1], "m: user: go | user: and this");
-    assert_eq!(stage.count("turn_start"), 1);
+    for has_engine in [true, false] {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let mut config =
+            config(&clock, noting("m", &notes, vec![failure(ErrorKind::ContextOverflow)]), Vec::new());
+        if has_engine {
+            config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[AgentMessage]>| {
+                ready(Ok(Compaction { messages: messages.to_vec(), ..Compaction::default() }))
+            })));
+        } else {
+            config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], overflow: bool| {
+                let report = overflow.then(CompactionReport::default);
+                Ok(Transform::Replace { messages: messages.to_vec(), report })
+            }));
+        }
+        let mut stage = Stage::new(clock, config);
+        drop(stage.agent.steer("and this".into()));
+        stage.prompt("go").finish().check();
+        assert_eq!(notes.borrow()[1], "m: user: go | user: and this");
+        assert_eq!(stage.count("turn_start"), 1);
+    }
 }
 
 #[test]
@@ -490,6 +507,12 @@ fn a_pause_means_another_turn_without_a_new_message_five_times_in_a_row_at_most(
     drop(stage.agent.steer("hurry".into()));
     stage.finish().check();
     assert_eq!((stage.count("turn_start"), stage.history().len()), (8, 10));
+    // With calls in between too.
+    let mut given: Vec<_> = (0..12).map(|_| stopping("…", MessageStopReason::Pause)).collect();
+    given.insert(2, calls(&[("a", "t", "{}")]));
+    let mut stage = rig::host::stage(given, vec![quick("t")], |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.count("turn_start"), 9);
 }
 
 #[test]
@@ -541,6 +564,18 @@ fn the_first_stop_of_a_slot_wins_and_drops_the_injections_before_it() {
     });
     stage.prompt("go").finish().check();
     assert_eq!(stage.history(), ["user: go"]);
+}
+
+#[test]
+fn a_stop_at_the_end_of_the_loop_leaves_the_follow_ups_in_their_queue() {
+    let mut stage = stage(Vec::new(), Vec::new(), |config| {
+        config.rules.post_loop.push(Rc::new(|_: &PolicyContext<'_>| Ok(Verdict::Stop("late".to_owned()))));
+    });
+    drop(stage.agent.follow_up("and then".into()));
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends policy_stop");
+    assert_eq!(stage.history(), ["user: go", "assistant: done"]);
+    assert!(stage.agent.has_waiting());
 }
 
 #[test]

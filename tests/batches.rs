@@ -207,6 +207,18 @@ fn a_decision_may_come_before_its_batch() {
 }
 
 #[test]
+fn a_decision_that_came_before_its_batch_is_refused_where_a_rule_says_otherwise() {
+    let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |config| {
+        let deny = ToolApprovalPolicy::None.with_overrides([("asks".to_owned(), ToolApprovalAction::Deny)]);
+        config.rules.approval.policy = Some(deny);
+    });
+    stage.agent.resolve_tool("a", ToolDecision::Accept);
+    stage.prompt("go").finish().check();
+    assert_eq!(batch(&stage)[0], "refused: tool_call_id a is already resolved");
+    assert_eq!((stage.count("command_refused"), stage.count("tool_execution_start")), (1, 0));
+}
+
+#[test]
 fn a_repeated_a_contradicting_and_a_late_decision_are_refused_and_end_nothing() {
     let mut stage = stage(vec![three("asks"), text("done")], vec![asking("asks")], |_| {});
     stage.prompt("go").settle();
@@ -517,6 +529,22 @@ fn a_tool_that_takes_too_long_is_an_error_result_and_is_dropped() {
         ]
     );
     assert_eq!((stage.clock.elapsed(), stage.clock.alarms()), (60, 0));
+}
+
+#[test]
+fn steering_acts_when_a_tool_has_taken_too_long_too() {
+    let mut limited = spec("limited");
+    limited.timeout_ms = Some(40);
+    let clock = Clock::default();
+    let given = vec![calls(&[("a", "limited", "{}"), ("b", "t", "{}")])];
+    let mut config = config(&clock, answers(given), vec![tool(limited, |_| pending()), quick("t")]);
+    config.rules.tool_execution = ToolExecutionPolicy::Sequential;
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").until("tool_execution_start");
+    drop(stage.agent.steer("not b".into()));
+    stage.finish().check();
+    let results = ["a!: tool `limited` did not finish within 40 ms".to_owned(), format!("b!: {STEERED}")];
+    assert_eq!(stage.history()[2..4], results);
 }
 
 #[test]
@@ -1063,6 +1091,24 @@ fn what_policies_injected_about_a_call_goes_with_it_when_a_later_one_skips_it() 
 }
 
 #[test]
+fn a_stop_before_the_calls_drops_what_policies_injected_and_gives_every_call_its_result() {
+    let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
+        config.rules.pre_dispatch.push(Rc::new(|call: &mut DispatchCall<'_>| {
+            Ok(match call.call_id {
+                "c" => DispatchVerdict::Stop("enough".to_owned()),
+                id => DispatchVerdict::Inject(vec![format!("about {id}").as_str().into()]),
+            })
+        }));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.count("tool_execution_start"), 0);
+    assert_eq!(stage.lines().last().unwrap(), "run ends policy_stop");
+    let told = stage.history();
+    assert_eq!(told.len(), 5, "{told:?}");
+    assert!(told[2..].iter().all(|result| result.contains("enough")), "{told:?}");
+}
+
+#[test]
 fn policies_see_the_session_state_as_it_was_when_the_batch_began() {
     let seen: Rc<RefCell<Vec<String>>> = Rc::default();
     let notes = seen.clone();
@@ -1073,15 +1119,17 @@ fn policies_see_the_session_state_as_it_was_when_the_batch_began() {
     let calls = calls(&[("a", "writes", "{}"), ("b", "asks", "{}")]);
     let mut stage = stage(vec![calls], vec![writes, asking("asks")], |config| {
         config.rules.gate = ApprovalGate::Prefix;
+        config.rules.session_state.insert("old", true.into());
         config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
-            notes.borrow_mut().push(format!("{} {:?}", call.call_id, call.state.get("k").is_some()));
+            let has = |key| call.state.get(key).is_some();
+            notes.borrow_mut().push(format!("{} {} {}", call.call_id, has("old"), has("k")));
             Ok(DispatchVerdict::Continue)
         }));
     });
     stage.prompt("go").settle();
     stage.agent.resolve_tool("b", ToolDecision::AcceptWith(raw("{\"n\":1}")));
     stage.finish().check();
-    assert_eq!(*seen.borrow(), ["a false", "b false", "b false"]);
+    assert_eq!(*seen.borrow(), ["a true false", "b true false", "b true false"]);
 }
 
 #[test]

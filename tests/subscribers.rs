@@ -380,6 +380,25 @@ fn usage_is_summed_over_runs_and_starts_anew_after_a_reset() {
 }
 
 #[test]
+fn what_tools_share_outlives_a_run_and_not_a_reset() {
+    let shares = tool(spec("t"), |context| {
+        let before = context.state.get("k").is_some();
+        context.state.set("k", true.into());
+        std::future::ready(ToolOutcome::Completed(AgentToolResult::text(format!("{before}"))))
+    });
+    let clock = Clock::default();
+    let calls = || calls(&[("a", "t", "{}")]);
+    let given = vec![calls(), text("one"), calls(), text("two"), calls(), text("three")];
+    let mut stage = Stage::new(clock.clone(), config(&clock, answers(given), vec![shares]));
+    stage.prompt("one").finish();
+    stage.prompt("two").finish();
+    assert_eq!((&*stage.history()[2], &*stage.history()[6]), ("a: false", "a#2: true"));
+    stage.agent.reset();
+    stage.prompt("three").finish();
+    assert_eq!(stage.history()[2], "a: false");
+}
+
+#[test]
 fn continue_is_refused_where_there_is_nothing_to_answer() {
     let mut stage = plain();
     let refused = |stage: &Stage| {

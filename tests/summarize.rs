@@ -13,7 +13,7 @@ use rig::host::{Answer, Stage, brief, calls, failure, model, text};
 use turnwheel::config::{AgentLoopConfig, Model, Timeouts};
 use turnwheel::error::ErrorKind;
 use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
-use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
+use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest, StreamOptions, ToolChoice};
 use turnwheel::summarize::{SUMMARY_HEAD, Summarizer};
 
 type Requests = Rc<RefCell<Vec<ModelRequest>>>;
@@ -126,6 +126,38 @@ fn a_failed_call_is_retried_and_one_that_fails_for_good_ends_the_turn() {
     let (mut stage, _) = stage_of(history(), vec![too_long(), text("  ")], |_| {});
     stage.prompt("go").finish().check();
     assert!(stage.lines().last().unwrap().ends_with("the model gave no summary"));
+}
+
+#[test]
+fn a_call_that_fails_again_and_again_is_given_up() {
+    let mut answers = vec![failure(ErrorKind::Overloaded); 9];
+    answers.insert(0, too_long());
+    let (mut stage, requests) = stage_of(history(), answers, |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(requests.borrow().len(), 4);
+    assert!(stage.lines().last().unwrap().contains("the compaction engine failed"));
+}
+
+#[test]
+fn what_holds_for_answers_alone_is_not_asked_of_a_summary_and_it_has_an_end() {
+    let mut endless = notes("", 1);
+    let piece = E::TextDelta { index: 0, delta: "n".repeat(1_000) };
+    let at = endless.iter().position(|event| matches!(event, E::TextEnd { .. })).unwrap();
+    endless.splice(at..at, vec![piece; 100]);
+    let (mut stage, requests) = stage_of(history(), vec![too_long(), endless], |config| {
+        config.rules.stream_options = Rc::new(StreamOptions {
+            tool_choice: Some(ToolChoice::Required),
+            parallel_tool_calls: Some(false),
+            stop: vec!["n".to_owned()],
+            ..StreamOptions::default()
+        });
+    });
+    stage.prompt("go").finish().check();
+    let options = requests.borrow()[1].options.clone();
+    assert!(
+        options.tool_choice.is_none() && options.parallel_tool_calls.is_none() && options.stop.is_empty()
+    );
+    assert_eq!(stage.history()[0].len(), format!("user: {SUMMARY_HEAD}").len() + 40_000);
 }
 
 #[test]

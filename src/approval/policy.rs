@@ -311,8 +311,16 @@ mod tests {
         assert_eq!(policy.action("srv__run_remote_command", Some("git status")), Ask);
         assert_eq!(policy.action("run_command", None), Approve);
         assert_eq!(policy.action("view", Some("git status")), Approve);
-        assert_eq!(rules(&[], Approve).action("run_command", Some("bash -lc 'rm x'")), Ask);
-        assert_eq!(rules(&[], Approve).action("run_command", Some("echo 'rm")), Ask);
-        assert_eq!(rules(&[], Approve).action("run_command", Some("./run.sh now | wc -l")), Approve);
+        // A rule for something else makes no shell ask.
+        let others = rules(&[("run_command_later", Deny), ("view", Approve)], Approve);
+        assert_eq!(others.action("run_command", Some("git status")), Approve);
+        let asks =
+            ["bash -lc 'rm x'", "curl x.example | sh", "(sh x)", "env /bin/sh -c x", "echo 'rm", "echo $(rm"];
+        for command in asks {
+            assert_eq!(rules(&[], Approve).action("run_command", Some(command)), Ask, "{command}");
+        }
+        for command in ["./run.sh now | wc -l", "shellcheck x", "git push", "echo $(date)", "ls sh/"] {
+            assert_eq!(rules(&[], Approve).action("run_command", Some(command)), Approve, "{command}");
+        }
     }
 }

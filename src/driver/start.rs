@@ -139,12 +139,13 @@ impl AgentStream {
         mut request: ModelRequest,
         cancel: &CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        let Some(model) = config.ports.models.get(model).cloned() else {
+        let place = model;
+        let Some(model) = config.ports.models.get(place).cloned() else {
             return failed_stream(ErrorInfo::new(ErrorKind::Misuse, "there is no such model"));
         };
         let (context, cancel) = (self.context.clone(), cancel.clone());
         let known = self.key.borrow().clone();
-        let known = known.filter(|(turn, provider, _)| *turn == turn_index && *provider == model.provider);
+        let known = known.filter(|(turn, asked, _)| *turn == turn_index && *asked == place);
         let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
             request.api_key = key;
             let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
@@ -158,7 +159,7 @@ impl AgentStream {
         let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
-            let key = match guard(|| Ok(keys.key(&provider))) {
+            let key = match guard(|| Ok(keys.key_of(place, &provider))) {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };
@@ -168,7 +169,7 @@ impl AgentStream {
             }
             match key {
                 Ok(key) => {
-                    *kept.borrow_mut() = Some((turn_index, provider, key.clone()));
+                    *kept.borrow_mut() = Some((turn_index, place, key.clone()));
                     call(request, key)
                 }
                 Err(text) => {

@@ -120,7 +120,6 @@ impl Step<'_> {
     /// A policy stopped the batch: every call that has no result gets one that says so.
     pub(super) fn stop_batch(&mut self, batch: &mut Batch, reason: &str) {
         batch.ending = Ending::PolicyStop;
-        batch.injected.clear();
         self.give_up(batch, ToolResultCause::PolicyStop, reason);
     }
 
@@ -426,7 +425,6 @@ impl Step<'_> {
             }
             Reply::Executed(outcome) if running == Some(id) => self.executed(batch, place, outcome)?,
             Reply::Slept if timer == Some(id) => {
-                self.cancel_some(running);
                 let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
                 let limit = text::number(limit.or(self.rules.timeouts.tool).unwrap_or(0));
                 self.settle(batch, place, ToolResultCause::Timeout, &limit);
@@ -447,7 +445,6 @@ impl Step<'_> {
             ToolOutcome::Completed(result) => self.answered_by_tool(batch, place, result),
             ToolOutcome::Invalid(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             ToolOutcome::Cancelled => {
-                self.settle(batch, place, ToolResultCause::Aborted, "");
                 batch.ending = Ending::Aborted("a tool cancelled the run".into());
                 self.give_up(batch, ToolResultCause::Aborted, "");
             }

@@ -33,8 +33,6 @@ impl Step<'_> {
         detail: &str,
         spared: impl Fn(CallStatus) -> bool,
     ) {
-        batch.ready.clear();
-        batch.groups.clear();
         batch.cleared.clear();
         let open =
             self.s.table.close().into_iter().filter(|entry| matches!(entry.state, ApprovalState::Pending));

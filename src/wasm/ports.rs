@@ -136,13 +136,22 @@ impl StreamFn for JsModel {
     }
 }
 
-/// `getApiKey`, or a model's own function.
-pub(super) struct JsKeys;
+/// `getApiKey`, or a model's own function. It holds which of the host's models they are.
+pub(super) struct JsKeys(pub(super) Vec<u64>);
 
 impl KeySource for JsKeys {
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+        self.key_of(0, provider)
+    }
+
+    fn key_of(
+        &self,
+        model: usize,
+        provider: &str,
+    ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
         let effect = effect("key", |object| {
             object.field("provider", provider);
+            object.optional("model", &self.0.get(model).copied());
         });
         ask(effect, |answer| Ok(answer.as_str().map(Rc::from)))
     }

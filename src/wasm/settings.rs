@@ -142,7 +142,8 @@ fn functions(
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
     }
     if has("getApiKey") {
-        config.ports.keys = Some(Rc::new(JsKeys));
+        let models = settings.list_at("models").iter().filter_map(|told| told.number_at("index")).collect();
+        config.ports.keys = Some(Rc::new(JsKeys(models)));
     }
     let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
     if steering || follow_up {

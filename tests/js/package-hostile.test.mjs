@@ -193,6 +193,28 @@ for (const [what, thrown] of Object.entries(WORDLESS)) {
   });
 }
 
+test("a rule that must answer at once, promises and fails later ends no process", async () => {
+  const fails = async () => {
+    throw new Error("later");
+  };
+  /** @type {unknown[]} */
+  const unheard = [];
+  const hears = (/** @type {unknown} */ error) => unheard.push(error);
+  process.on("unhandledRejection", hears);
+  const network = { error: { code: "network", message: "gone" } };
+  for (const [world, end] of /** @type {[any, string][]} */ ([
+    [{ dynamicSystemPrompt: fails }, "error"], [{ transformContext: fails }, "error"], [{ convertToLlm: fails }, "error"],
+    [{ model: scripted([network, "done"]), retry: fails }, "error"], [{ toolExecution: fails }, "completed"],
+    [{ tools: [], resultTexts: { unknown_tool: fails } }, "completed"],
+    [{ tools: [say("go", () => "", { requiresApproval: fails })], approveTool: () => "approve" }, "completed"],
+  ])) {
+    const { result } = await hear(new Agent({ model: scripted([call("go"), "done"]), tools: [say("go", () => "")], ...world }).prompt("Go"));
+    await settle();
+    assert.deepEqual([result.stopReason, unheard], [end, []], Object.keys(world).join());
+  }
+  process.off("unhandledRejection", hears);
+});
+
 test("keys of the session state that are no texts are the tool's own error", async () => {
   for (const key of /** @type {any[]} */ ([5, Symbol("s"), undefined, null, {}])) {
     for (const act of [(/** @type {any} */ state) => state.set(key, 1), (/** @type {any} */ state) => state.delete(key)]) {

@@ -276,6 +276,27 @@ test("a model's apiKey may be a function, also one that answers later; getApiKey
   assert.deepEqual(server.requests.map((request) => request.headers.authorization), ["Bearer now", "Bearer later", "Bearer asked"]);
 });
 
+test("a model that falls back is given its own key, never that of the one before", async (t) => {
+  const [first, second] = [await serve(t, Array(6).fill({ status: 401, body: "{}" })), await serve(t, Array(6).fill(says("here")))];
+  const { host } = clock();
+  for (const [theirs, getApiKey, sent] of /** @type {any[]} */ ([
+    [() => "second", undefined, "Bearer second"],
+    ["second", undefined, "Bearer second"],
+    [undefined, undefined, undefined],
+    ["second", () => undefined, "Bearer second"],
+    [undefined, () => undefined, undefined],
+  ])) {
+    for (const ours of ["first", async () => "first"]) {
+      const down = openaiCompatible("m", { baseUrl: first.baseUrl, apiKey: ours, fetch: (/** @type {any} */ url, /** @type {any} */ init) => fetch(url, init).then(() => Promise.reject(new TypeError("down"))) });
+      const fallback = [openaiCompatible("n", { baseUrl: second.baseUrl, ...(theirs && { apiKey: theirs }) })];
+      const heard = await hear(new Agent({ model: down, fallback, getApiKey, retry: ONCE, host }).prompt("Hello"));
+      assert.equal(heard.result.text, "here");
+      assert.equal(first.requests.pop()?.headers.authorization, "Bearer first");
+      assert.equal(second.requests.pop()?.headers.authorization, sent);
+    }
+  }
+});
+
 test("a key that cannot be had ends the run, and says why", async (t) => {
   const server = await serve(t, [says("never")]);
   const lost = new Error("the vault is closed");

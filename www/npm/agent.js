@@ -166,11 +166,6 @@ class Core {
     for (const one of models) if (!this.known.includes(one)) this.known.push(one);
   }
 
-  /** @param {any} model */
-  providerOf(model) {
-    return modelSettings(model).provider;
-  }
-
   /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;

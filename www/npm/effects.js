@@ -75,13 +75,13 @@ const EFFECTS = {
 
   tool: execute,
 
-  async key(run, slot, { provider }) {
+  async key(run, slot, { provider, model }) {
     const { core } = run;
     const { getApiKey } = core.options;
-    const own = core.models.find((/** @type {any} */ model) => typeof model[SETUP]?.apiKey === "function" && core.providerOf(model) === provider) ?? core.models[0];
-    const fromModel = own[SETUP]?.apiKey;
+    // No other model's: it would be shown to a server that it is not for. A text the engine has.
+    const own = core.known[model]?.[SETUP]?.apiKey;
     const key = await getApiKey?.(provider);
-    return key ?? (typeof fromModel === "function" && run.stopping === undefined ? await fromModel() : fromModel) ?? null;
+    return key ?? (typeof own === "function" && run.stopping === undefined ? await own() : null) ?? null;
   },
 
   async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {

@@ -19,13 +19,13 @@ export function callRule(core, name, text) {
 /** @type {Record<string, (core: any, told: any) => any>} */
 const RULES = {
   convertToLlm(core, message) {
-    const answer = core.options.convertToLlm(message);
+    const answer = heard(core.options.convertToLlm(message));
     return answer === message ? true : answer ?? null;
   },
 
   transformContext(core, { overflow, cached, messages }) {
     const { log } = core.speaking;
-    return transformAnswer(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached }), log);
+    return transformAnswer(heard(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached })), log);
   },
 
   preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
@@ -56,27 +56,27 @@ const RULES = {
   followUp: (core) => polled(core, core.options.getFollowUpMessages()),
 
   dynamicSystemPrompt(core) {
-    const text = core.options.dynamicSystemPrompt() ?? "";
+    const text = heard(core.options.dynamicSystemPrompt()) ?? "";
     if (typeof text !== "string") throw misuse(`it must give a text at once, got ${kindOf(text)}`);
     return text;
   },
 
-  resultTexts: (core, { cause, call, detail }) => core.options.resultTexts[cause]?.(call, detail),
+  resultTexts: (core, { cause, call, detail }) => heard(core.options.resultTexts[cause]?.(call, detail)),
 
   retry(core, { error, attempt }) {
-    const delay = core.options.retry(error, attempt);
+    const delay = heard(core.options.retry(error, attempt));
     return typeof delay === "number" ? Math.max(0, Math.round(delay)) : false;
   },
 
-  toolExecution: (core, calls) => core.options.toolExecution(calls),
+  toolExecution: (core, calls) => heard(core.options.toolExecution(calls)),
 
   requiresApproval(core, { tool, arguments: args }) {
     const { definition, self, check } = core.toolOf(tool);
     // It judges what the tool will get: defaults and transforms of the schema included. Nobody knows yet what one that promises makes.
     const checked = check(args);
-    if (checked instanceof Promise) return void checked.catch(() => {});
+    if (heard(checked) instanceof Promise) return;
     // The AI SDK calls it needsApproval.
-    return (definition.requiresApproval ?? definition.needsApproval).call(self, "error" in checked ? args : checked.value) !== false;
+    return heard((definition.requiresApproval ?? definition.needsApproval).call(self, "error" in checked ? args : checked.value)) !== false;
   },
 };
 
@@ -92,8 +92,7 @@ export function validate(core, callId, toolName, text) {
     const answer = core.toolOf(toolName).check(args);
     if ("error" in answer) return answer.error;
     // A schema that answers later is waited for when the tool starts.
-    if (answer instanceof Promise) answer.catch(() => {});
-    core.checked.set(callId, answer);
+    core.checked.set(callId, heard(answer));
   });
 }
 
@@ -110,14 +109,23 @@ function told(core, work) {
   }
 }
 
+/**
+ * A promise may fail when nobody waits for it: where it is none of a rule's answers, or later.
+ * @template T @param {T} answer @returns {T}
+ */
+function heard(answer) {
+  const promise = /** @type {any} */ (answer);
+  if (typeof promise?.then === "function") promise.then(undefined, () => {});
+  return answer;
+}
+
 /** The tool that takes the structured answer is the engine's own; see src/machine/output.rs. */
 const OUTPUT_TOOL = "__structured_output";
 
 /** @param {any} core @param {any} value */
 function checkOutput(core, value) {
   const answer = core.output.check(value);
-  if (answer instanceof Promise) {
-    answer.catch(() => {});
+  if (heard(answer) instanceof Promise) {
     return "the schema of `output` must validate at once, without a promise";
   }
   if ("error" in answer) return answer.error;
@@ -131,9 +139,7 @@ function checkOutput(core, value) {
 function polled(core, answer) {
   if (typeof answer?.then !== "function") return messagesOf(answer);
   const number = core.nextPromise++;
-  core.promised.set(number, answer);
-  // It may fail when nobody waits for it any more.
-  answer.then(undefined, () => {});
+  core.promised.set(number, heard(answer));
   return number;
 }
 
@@ -159,8 +165,7 @@ function written({ callId, toolName, arguments: args }) {
 
 /** What a policy decided; what it injects and is no message is an error of this policy alone. @param {any} verdict */
 function decided(verdict) {
-  if (typeof verdict?.then === "function") {
-    verdict.then(undefined, () => {});
+  if (typeof heard(verdict)?.then === "function") {
     // Better told than a stop that nobody obeys.
     throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
   }
