@@ -271,6 +271,7 @@ fn without_machine_paths() -> Result<Vec<String>> {
 
 /// Runs wasm-bindgen on the compiled crate.
 fn bind(compiled: &Path, folder: &Path) -> Result<()> {
+    rework::check_results(&fs::read(compiled)?)?;
     let mut bindgen = Bindgen::new();
     bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
     // An instance that panicked is thrown away: the facade begins anew with `__wbg_reset_state`.

@@ -1,19 +1,76 @@
-//! What the build does to the wasm file that no tool does: it empties functions that nobody calls, and puts the others
-//! into an order that compresses well.
+//! What the build does to the wasm file that no tool does: it looks for a mistake of the compiler's, empties functions that
+//! nobody calls, and puts the others into an order that compresses well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use wasm_encoder::reencode::{Error, Reencode};
 use wasm_encoder::{CodeSection, Function, FunctionSection, Module};
 use wasmparser::{
-    CodeSectionReader, ExternalKind, FunctionBody, FunctionSectionReader, KnownCustom, Name, Parser, Payload,
-    TypeRef,
+    CodeSectionReader, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody,
+    FunctionSectionReader, KnownCustom, Name, Operator, Parser, Payload, TypeRef, ValidPayload, Validator,
+    ValidatorResources,
 };
 
 /// How wasm-bindgen calls what JavaScript calls a closure of Rust by.
 const CLOSURE: &str = "::convert::closures::_::invoke::<";
+
+/// Looks for functions that read what a call gives before the call.
+///
+/// LLVM keeps the second of two results in a local. Where an operation takes it first and behind it what is made of the
+/// first result, as `found.unwrap_or(other)` does (`select(second, other, first & 1)`), LLVM 22 puts the reading of the
+/// local before all of that, the call included: it reads what was there before, without a word.
+///
+/// # Errors
+/// Names the functions. Written in another way they come out right.
+pub fn check_results(wasm: &[u8]) -> Result<()> {
+    let parts = Parts::read(wasm)?;
+    let (mut validator, mut at, mut wrong) = (Validator::new(), parts.imported, Vec::new());
+    for payload in Parser::new(0).parse_all(wasm) {
+        let ValidPayload::Func(function, body) = validator.payload(&payload?)? else { continue };
+        if reads_too_early(function, &body)? {
+            let name = parts.names.iter().find(|(named, _)| *named == at).map_or("?", |(_, name)| name);
+            wrong.push(name);
+        }
+        at += 1;
+    }
+    if !wrong.is_empty() {
+        bail!("the compiler has these read a result before the call that gives it: {}", wrong.join(" "));
+    }
+    Ok(())
+}
+
+fn reads_too_early(function: FuncToValidate<ValidatorResources>, body: &FunctionBody<'_>) -> Result<bool> {
+    let mut validator = function.into_validator(FuncValidatorAllocations::default());
+    validator.read_locals(&mut body.get_binary_reader())?;
+    // What waits on the stack: the local that it was read from, if it was. And how many results of a call come now.
+    let (mut stack, mut results): (Vec<Option<u32>>, u32) = (Vec::new(), 0);
+    for read in body.get_operators_reader()?.into_iter_with_offsets() {
+        let (operator, offset) = read?;
+        let (pops, pushes) = operator.operator_arity(&validator).unwrap_or_default();
+        stack.truncate(stack.len().saturating_sub(pops as usize));
+        if let Operator::LocalSet { local_index } = operator
+            && results > 0
+            && stack.contains(&Some(local_index))
+        {
+            return Ok(true);
+        }
+        results = match operator {
+            Operator::Call { .. } | Operator::CallIndirect { .. } if pushes > 1 => pushes,
+            Operator::LocalSet { .. } | Operator::Drop => results.saturating_sub(1),
+            _ => 0,
+        };
+        let read = match operator {
+            Operator::LocalGet { local_index } => Some(local_index),
+            _ => None,
+        };
+        stack.extend(std::iter::repeat_n(read, pushes as usize));
+        validator.op(offset, &operator)?;
+        stack.resize(validator.operand_stack_height() as usize, None);
+    }
+    Ok(false)
+}
 
 /// The same module, without what would call the closures that js-sys could make and this crate does not.
 ///
@@ -165,7 +222,38 @@ impl Reencode for Mover {
 
 #[cfg(test)]
 mod tests {
+    use wasm_encoder::{Instruction as I, TypeSection, ValType};
+
     use super::*;
+
+    /// A module with a function that gives two values, and one that calls it.
+    fn module(caller: &[I<'_>]) -> Vec<u8> {
+        let (mut module, mut types) = (Module::new(), TypeSection::new());
+        types.ty().function([], [ValType::I32, ValType::I32]);
+        types.ty().function([], [ValType::I32]);
+        let mut functions = FunctionSection::new();
+        functions.function(0).function(1);
+        let mut code = CodeSection::new();
+        for (locals, body) in [(0, &[I::I32Const(1), I::I32Const(2)][..]), (1, caller)] {
+            let mut function = Function::new([(locals, ValType::I32)]);
+            body.iter().chain([&I::End]).for_each(|instruction| _ = function.instruction(instruction));
+            code.function(&function);
+        }
+        module.section(&types).section(&functions).section(&code);
+        module.finish()
+    }
+
+    #[test]
+    fn a_result_that_is_read_before_its_call_is_found() {
+        let (call, set, get, other) = (I::Call(0), I::LocalSet(0), I::LocalGet(0), I::I32Const(3));
+        let early = [get.clone(), other.clone(), call.clone(), set.clone(), I::I32Const(1), I::I32And, I::Select];
+        assert!(check_results(&module(&early)).is_err());
+        let right = [call.clone(), set.clone(), get.clone(), I::I32Add];
+        check_results(&module(&right)).unwrap();
+        // What was read is used up before.
+        let before = [get, I::Drop, other, call, set, I::I32Add];
+        check_results(&module(&before)).unwrap();
+    }
 
     #[test]
     fn every_function_comes_once_and_like_follows_like() {
