@@ -83,6 +83,7 @@ fn the_words_of_anthropic_are_translated() {
         ("max_tokens", "done length"),
         ("model_context_window_exceeded", "done length"),
         ("pause_turn", "done pause"),
+        ("compaction", "done pause"),
         ("refusal", "done refusal"),
         ("something_new", "done stop"),
     ];
@@ -135,6 +136,20 @@ fn a_message_may_begin_with_content() {
     ]);
     let raw = r#"0 raw {"type":"code_execution_tool_result","tool_use_id":"s"}"#;
     assert_eq!(events, ["start", raw, "1 call f(t)", r#"1 + {"a":1}"#, "1 end", "done tool_use"]);
+}
+
+#[test]
+fn what_is_encrypted_of_a_compaction_is_kept_for_the_way_back() {
+    let compaction = |content: &str| {
+        let piece =
+            format!(r#"{{"type":"compaction_delta","content":{content},"encrypted_content":"secret"}}"#);
+        let start = block(0, r#"{"type":"compaction","content":null,"encrypted_content":null}"#);
+        messages(&[&start, &delta(0, &piece), r#"{"type":"content_block_stop","index":0}"#, STOP]).remove(1)
+    };
+    let raw = r#"0 raw {"type":"compaction","content":CONTENT,"encrypted_content":"secret"}"#;
+    for content in ["\"notes\"", "null"] {
+        assert_eq!(compaction(content), raw.replace("CONTENT", content));
+    }
 }
 
 #[test]
@@ -462,8 +477,11 @@ fn a_signed_part_of_gemini_is_a_block_of_its_own() {
 fn a_call_of_gemini_whose_arguments_were_still_to_come_is_cut() {
     let begin =
         r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#;
-    let end = r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#;
-    assert_eq!(gemini(&[begin, end]), ["start", "0 call f()", "done length"]);
+    // Gemini 4 ends so where it would go on in another answer.
+    for word in ["MAX_TOKENS", "CONTINUATION"] {
+        let end = format!(r#"{{"candidates":[{{"finishReason":"{word}","continuationToken":"t"}}]}}"#);
+        assert_eq!(gemini(&[begin, &end]), ["start", "0 call f()", "done length"]);
+    }
 }
 
 #[test]

@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn a_result_that_is_read_before_its_call_is_found() {
         let (call, set, get, other) = (I::Call(0), I::LocalSet(0), I::LocalGet(0), I::I32Const(3));
-        let early = [get.clone(), other.clone(), call.clone(), set.clone(), I::I32Const(1), I::I32And, I::Select];
+        let early =
+            [get.clone(), other.clone(), call.clone(), set.clone(), I::I32Const(1), I::I32And, I::Select];
         assert!(check_results(&module(&early)).is_err());
         let right = [call.clone(), set.clone(), get.clone(), I::I32Add];
         check_results(&module(&right)).unwrap();

@@ -84,7 +84,8 @@ impl Frames for Answer {
         }
         let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
         let stop_reason = match word {
-            "MAX_TOKENS" => Stop::Length,
+            // There would be more, and the token to ask for it by is not kept.
+            "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
             "SAFETY"
             | "RECITATION"
             | "LANGUAGE"
