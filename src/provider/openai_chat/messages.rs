@@ -119,7 +119,8 @@ impl Scribe<'_> {
             _ => write_str(&text, out),
         }
         match self.compat.replay {
-            Replay::ReasoningContent if self.takes_reasoning() && (has_calls || !thinking.is_empty()) => {
+            // DeepSeek 4 insists on the field in every answer, also where nobody thought.
+            Replay::ReasoningContent if self.takes_reasoning() => {
                 fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
             }
             Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":\"$\"", &[&thinking], out),
