@@ -4,7 +4,7 @@
 
 mod wire_words;
 
-use turnwheel::json::RawJson;
+use turnwheel::json::{RawJson, Value};
 use turnwheel::provider::anthropic::Anthropic;
 use turnwheel::provider::gemini::Gemini;
 use turnwheel::provider::openai_chat::OpenAiChat;
@@ -158,6 +158,22 @@ fn a_sign_of_life_beside_the_frames_is_no_error() {
     let hi = r#"data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
     let events = play(&Gemini::new(WireOptions::default()).unwrap(), &format!("{alive}{hi}\n\n{alive}")).0;
     assert_eq!(events, ["start", "0 text", "0 + hi", "0 end", "done stop"]);
+}
+
+#[test]
+fn what_xai_searches_by_itself_is_no_call() {
+    let compat = Value::parse(r#"{"server":"xai"}"#).unwrap();
+    let xai = OpenAiResponses::new(WireOptions { compat, ..WireOptions::default() }).unwrap();
+    let call = r#"{"type":"custom_tool_call","call_id":"xs","name":"x_keyword_search","input":"{}"}"#;
+    let documents = [
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"xs","name":"x_keyword_search","input":""}}"#,
+        r#"{"type":"response.custom_tool_call_input.delta","output_index":0,"delta":"{}"}"#,
+        &format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{call}}}"#),
+        r#"{"type":"response.output_text.delta","output_index":1,"delta":"found"}"#,
+        r#"{"type":"response.completed","response":{"status":"completed"}}"#,
+    ];
+    let wanted = ["start", &format!("0 raw {call}"), "1 text", "1 + found", "1 end", "done stop"];
+    assert_eq!(frames(&xai, &documents), wanted);
 }
 
 #[test]
