@@ -161,6 +161,28 @@ fn a_sign_of_life_beside_the_frames_is_no_error() {
 }
 
 #[test]
+fn empty_parts_of_a_summary_are_told_as_nothing_and_sent_back() {
+    let piece = |part: usize, text: &str| {
+        format!(
+            r#"{{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":{part},"delta":"{text}"}}"#
+        )
+    };
+    for summary in [["", "a", "b"], ["a", "", "b"], ["a", "b", ""]] {
+        let parts = summary.map(|text| format!(r#"{{"type":"summary_text","text":"{text}"}}"#)).join(",");
+        let done = format!(
+            r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"reasoning","id":"r","encrypted_content":"e","summary":[{parts}]}}}}"#
+        );
+        let told = (0..3).filter(|at| !summary[*at].is_empty()).map(|at| piece(at, summary[at]));
+        let documents: Vec<String> = told.chain([done]).collect();
+        let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+        let lengths = summary.map(|text| text.len().to_string()).join(",");
+        let end = format!(r#"0 end {{"id":"r","encrypted_content":"e","parts":[{lengths}]}}"#);
+        let events = responses(&documents);
+        assert_eq!(events[..6], ["start", "0 thinking", "0 + a", "0 + \n\n", "0 + b", &end]);
+    }
+}
+
+#[test]
 fn what_xai_searches_by_itself_is_no_call() {
     let compat = Value::parse(r#"{"server":"xai"}"#).unwrap();
     let xai = OpenAiResponses::new(WireOptions { compat, ..WireOptions::default() }).unwrap();

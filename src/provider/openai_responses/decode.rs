@@ -356,9 +356,11 @@ impl Answer {
             }
         }
         let source = source.unwrap_or("summary");
-        let parts = texts(&value, source, "text");
-        let whole = parts.join(JOINT);
+        let mut parts = texts(&value, source, "text");
         let lengths: Vec<u64> = parts.iter().filter_map(|part| u64::try_from(part.len()).ok()).collect();
+        // Nothing was told of those that are empty.
+        parts.retain(|part| !part.is_empty());
+        let whole = parts.join(JOINT);
         let (told, index) = self.items.get(at).map_or((0, None), |item| (item.told, item.index));
         if told == 0 {
             self.progress.blocks.close(out);
