@@ -487,6 +487,15 @@ fn arguments_of_gemini_that_are_a_text_are_read() {
 }
 
 #[test]
+fn a_text_of_gemini_is_a_text_whatever_stands_beside_it() {
+    let events = gemini(&[
+        r#"{"promptFeedback":{"blockReason":"BLOCKED_REASON_UNSPECIFIED"},"candidates":[{"content":{"parts":[{"text":"a","speechMetadata":{"speaker":"s"}}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP"}]}"#,
+    ]);
+    assert_eq!(events, ["start", "0 text", "0 + a", "0 + b", "0 end", "done stop"]);
+}
+
+#[test]
 fn a_signed_part_of_gemini_is_a_block_of_its_own() {
     let events = gemini(&[
         r#"{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"b"},{"text":"c","thoughtSignature":"S"}]}}]}"#,
