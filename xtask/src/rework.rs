@@ -20,7 +20,8 @@ const CLOSURE: &str = "::convert::closures::_::invoke::<";
 ///
 /// LLVM keeps the second of two results in a local. Where an operation takes it first and behind it what is made of the
 /// first result, as `found.unwrap_or(other)` does (`select(second, other, first & 1)`), LLVM 22 puts the reading of the
-/// local before all of that, the call included: it reads what was there before, without a word.
+/// local before all of that, the call included: it reads what was there before, without a word
+/// (<https://github.com/llvm/llvm-project/issues/98323>).
 ///
 /// # Errors
 /// Names the functions. Written in another way they come out right.
