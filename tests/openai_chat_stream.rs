@@ -319,6 +319,10 @@ fn an_error_in_any_form_ends_the_stream() {
         (r#"data: {"message":"m","code":429}"#, "error throttled: m"),
         (r#"data: {"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
         (r#"{"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
+        (
+            r#"data: {"choices":[{"delta":{}}],"x_groq":{"id":"r","error":"over capacity"}}"#,
+            "error overloaded: over capacity",
+        ),
         ("event: error\ndata: m", "error server: m"),
         ("event: error\ndata: {\"message\":\"m\"}", "error server: m"),
         (r#"error: {"code":400,"message":"m","type":"invalid_request_error"}"#, "error invalid_request: m"),
@@ -436,6 +440,11 @@ fn usage_is_read_in_every_dialect() {
         (
             r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":12}}"#,
             (0, 5, 12, 0, None),
+        ),
+        (r#"{"prompt_tokens":10,"completion_tokens":5,"num_cached_tokens":4}"#, (6, 5, 4, 0, None)),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_token_details":{"cached_tokens":4}}"#,
+            (6, 5, 4, 0, None),
         ),
     ];
     for (usage, wanted) in dialects {

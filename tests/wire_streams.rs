@@ -4,7 +4,7 @@
 
 mod wire_words;
 
-use turnwheel::json::RawJson;
+use turnwheel::json::{RawJson, Value};
 use turnwheel::provider::anthropic::Anthropic;
 use turnwheel::provider::gemini::Gemini;
 use turnwheel::provider::openai_chat::OpenAiChat;
@@ -83,6 +83,7 @@ fn the_words_of_anthropic_are_translated() {
         ("max_tokens", "done length"),
         ("model_context_window_exceeded", "done length"),
         ("pause_turn", "done pause"),
+        ("compaction", "done pause"),
         ("refusal", "done refusal"),
         ("something_new", "done stop"),
     ];
@@ -138,11 +139,63 @@ fn a_message_may_begin_with_content() {
 }
 
 #[test]
+fn what_is_encrypted_of_a_compaction_is_kept_for_the_way_back() {
+    let compaction = |content: &str| {
+        let piece =
+            format!(r#"{{"type":"compaction_delta","content":{content},"encrypted_content":"secret"}}"#);
+        let start = block(0, r#"{"type":"compaction","content":null,"encrypted_content":null}"#);
+        messages(&[&start, &delta(0, &piece), r#"{"type":"content_block_stop","index":0}"#, STOP]).remove(1)
+    };
+    let raw = r#"0 raw {"type":"compaction","content":CONTENT,"encrypted_content":"secret"}"#;
+    for content in ["\"notes\"", "null"] {
+        assert_eq!(compaction(content), raw.replace("CONTENT", content));
+    }
+}
+
+#[test]
 fn a_sign_of_life_beside_the_frames_is_no_error() {
     let alive = "{\"type\":\"keepalive\"}\n";
     let hi = r#"data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
     let events = play(&Gemini::new(WireOptions::default()).unwrap(), &format!("{alive}{hi}\n\n{alive}")).0;
     assert_eq!(events, ["start", "0 text", "0 + hi", "0 end", "done stop"]);
+}
+
+#[test]
+fn empty_parts_of_a_summary_are_told_as_nothing_and_sent_back() {
+    let piece = |part: usize, text: &str| {
+        format!(
+            r#"{{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":{part},"delta":"{text}"}}"#
+        )
+    };
+    for summary in [["", "a", "b"], ["a", "", "b"], ["a", "b", ""]] {
+        let parts = summary.map(|text| format!(r#"{{"type":"summary_text","text":"{text}"}}"#)).join(",");
+        let done = format!(
+            r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"reasoning","id":"r","encrypted_content":"e","summary":[{parts}]}}}}"#
+        );
+        let told = (0..3).filter(|at| !summary[*at].is_empty()).map(|at| piece(at, summary[at]));
+        let documents: Vec<String> = told.chain([done]).collect();
+        let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+        let lengths = summary.map(|text| text.len().to_string()).join(",");
+        let end = format!(r#"0 end {{"id":"r","encrypted_content":"e","parts":[{lengths}]}}"#);
+        let events = responses(&documents);
+        assert_eq!(events[..6], ["start", "0 thinking", "0 + a", "0 + \n\n", "0 + b", &end]);
+    }
+}
+
+#[test]
+fn what_xai_searches_by_itself_is_no_call() {
+    let compat = Value::parse(r#"{"server":"xai"}"#).unwrap();
+    let xai = OpenAiResponses::new(WireOptions { compat, ..WireOptions::default() }).unwrap();
+    let call = r#"{"type":"custom_tool_call","call_id":"xs","name":"x_keyword_search","input":"{}"}"#;
+    let documents = [
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"xs","name":"x_keyword_search","input":""}}"#,
+        r#"{"type":"response.custom_tool_call_input.delta","output_index":0,"delta":"{}"}"#,
+        &format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{call}}}"#),
+        r#"{"type":"response.output_text.delta","output_index":1,"delta":"found"}"#,
+        r#"{"type":"response.completed","response":{"status":"completed"}}"#,
+    ];
+    let wanted = ["start", &format!("0 raw {call}"), "1 text", "1 + found", "1 end", "done stop"];
+    assert_eq!(frames(&xai, &documents), wanted);
 }
 
 #[test]
@@ -434,6 +487,15 @@ fn arguments_of_gemini_that_are_a_text_are_read() {
 }
 
 #[test]
+fn a_text_of_gemini_is_a_text_whatever_stands_beside_it() {
+    let events = gemini(&[
+        r#"{"promptFeedback":{"blockReason":"BLOCKED_REASON_UNSPECIFIED"},"candidates":[{"content":{"parts":[{"text":"a","speechMetadata":{"speaker":"s"}}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP"}]}"#,
+    ]);
+    assert_eq!(events, ["start", "0 text", "0 + a", "0 + b", "0 end", "done stop"]);
+}
+
+#[test]
 fn a_signed_part_of_gemini_is_a_block_of_its_own() {
     let events = gemini(&[
         r#"{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"b"},{"text":"c","thoughtSignature":"S"}]}}]}"#,
@@ -462,8 +524,11 @@ fn a_signed_part_of_gemini_is_a_block_of_its_own() {
 fn a_call_of_gemini_whose_arguments_were_still_to_come_is_cut() {
     let begin =
         r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#;
-    let end = r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#;
-    assert_eq!(gemini(&[begin, end]), ["start", "0 call f()", "done length"]);
+    // Gemini 4 ends so where it would go on in another answer.
+    for word in ["MAX_TOKENS", "CONTINUATION"] {
+        let end = format!(r#"{{"candidates":[{{"finishReason":"{word}","continuationToken":"t"}}]}}"#);
+        assert_eq!(gemini(&[begin, &end]), ["start", "0 call f()", "done length"]);
+    }
 }
 
 #[test]

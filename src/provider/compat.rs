@@ -104,7 +104,7 @@ pub enum ToolIds {
 pub enum Replay {
     /// `none`: not at all.
     None,
-    /// `reasoning_content`: in that field; empty beside calls that were made without thinking.
+    /// `reasoning_content`: in that field; empty in answers that were given without thinking.
     ReasoningContent,
     /// `reasoning`: in that field.
     Reasoning,

@@ -316,7 +316,10 @@ impl Words {
             Some(408 | 499) => ErrorKind::Network,
             Some(400..500) => ErrorKind::InvalidRequest,
             Some(500..) => ErrorKind::Server,
-            _ if self.is_any(REQUEST_TAGS) => ErrorKind::InvalidRequest,
+            // Of OpenAI's codes a dozen say what is wrong with a picture.
+            _ if self.is_any(REQUEST_TAGS) || self.tags.iter().any(|tag| contains(tag, "image")) => {
+                ErrorKind::InvalidRequest
+            }
             _ if self.is_any(NETWORK_TAGS) => ErrorKind::Network,
             // Inside a stream, where the request was good enough to be answered.
             None => ErrorKind::Server,
@@ -358,8 +361,8 @@ const SPENT_TEXTS: &str = "\
     used all available credits|monthly spending limit|billing hard limit|payment required";
 
 const FILTER_TAGS: &str = "\
-    content_filter|content_policy_violation|data_inspection_failed|invalid_prompt|moderation_blocked|\
-    responsibleaipolicyviolation";
+    bio_policy|content_filter|content_policy_violation|data_inspection_failed|\
+    image_content_policy_violation|invalid_prompt|moderation_blocked|responsibleaipolicyviolation";
 
 const FILTER_TEXTS: &str = "\
     content management policy|content exists risk|content policy violation|was flagged|been flagged|\
@@ -754,6 +757,11 @@ mod tests {
             (r#"{"error":{"message":"x","code":"insufficient_quota"}}"#, K::Throttled),
             (r#"{"error":"something broke"}"#, K::Server),
             (r#"{"code":"rate_limit_exceeded"}"#, K::Throttled),
+            (r#"{"error":{"message":"x","code":"invalid_base64_image"}}"#, K::InvalidRequest),
+            (r#"{"error":{"message":"x","code":"image_too_large"}}"#, K::InvalidRequest),
+            (r#"{"error":{"message":"x","code":"image_content_policy_violation"}}"#, K::ContentFiltered),
+            (r#"{"error":{"message":"x","code":"bio_policy"}}"#, K::ContentFiltered),
+            (r#"{"error":{"message":"x","code":"vector_store_timeout"}}"#, K::Server),
         ];
         for (document, kind) in cases {
             assert_eq!(in_stream_text(document).code, kind, "{document}");

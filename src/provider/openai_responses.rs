@@ -57,6 +57,6 @@ impl Wire for OpenAiResponses {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(decoder(self.limits))
+        Box::new(decoder(self.limits, self.provider == "xai"))
     }
 }

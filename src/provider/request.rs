@@ -284,17 +284,20 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
     is_family && !name.starts_with("o1-mini") && !contains(name, "-chat")
 }
 
-/// Whether a model of OpenAI thinks before this answer, and so refuses `temperature` and `top_p`.
+/// Whether a model of OpenAI thinks before this answer, and so refuses `temperature` and `top_p`. The sixth generation
+/// refuses them always.
 pub(super) fn always_thinks(model: &str, options: &StreamOptions) -> bool {
-    is_reasoning_model(model)
-        && options.reasoning.as_ref().is_none_or(|reasoning| known_effort(effort(reasoning), model) != "none")
+    let effort = options.reasoning.as_ref().map(|reasoning| known_effort(effort(reasoning), model));
+    is_reasoning_model(model) && (effort != Some("none") || gpt_version(model) >= Some((6, 0)))
 }
 
 /// The word for an effort that a model of OpenAI knows: only the first of the fifth generation know `minimal`, and only
-/// later ones can do without. Codex knows neither.
+/// later ones can do without. Codex knows neither, nor does the sixth generation, but for some.
 pub(super) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
+    let can_rest = ["gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"].iter().any(|name| contains(model, name));
+    let is_sixth = gpt_version(model) >= Some((6, 0));
     match word {
-        "off" | "none" | "minimal" if contains(model, "codex") => "low",
+        "off" | "none" | "minimal" if contains(model, "codex") || (is_sixth && !can_rest) => "low",
         "off" | "none" | "minimal" if gpt_version(model) == Some((5, 0)) => "minimal",
         "off" | "none" if !model_name(model).starts_with('o') => "none",
         "off" | "none" | "minimal" => "low",

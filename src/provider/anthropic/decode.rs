@@ -108,7 +108,7 @@ impl Frames for Answer {
         let word = match word {
             "max_tokens" | "model_context_window_exceeded" => Stop::Length,
             "refusal" => Stop::Refusal,
-            "pause_turn" => Stop::Pause,
+            "pause_turn" | "compaction" => Stop::Pause,
             "tool_use" => Stop::ToolUse,
             "error" => {
                 let text = "the provider ended the answer with `error`";
@@ -306,6 +306,10 @@ impl Answer {
                 }
             }
             (Open::Raw { block, input }, _) => {
+                if let Some(secret) = signature.filter(|_| word == "compaction_delta") {
+                    progress.weigh(secret.len(), out);
+                    block.insert("encrypted_content", Value::String(secret.into_owned()));
+                }
                 let Some(piece) = piece else {
                     return;
                 };

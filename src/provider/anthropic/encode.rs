@@ -10,7 +10,7 @@ use crate::provider::request::{
     Body, ToolForm, Tools, effort, headers, join_query, sampling, small, split_query, stop,
 };
 use crate::stream::{ModelRequest, Reasoning, ToolChoice};
-use crate::text::{self, contains, find_any};
+use crate::text::{self, contains, split_while};
 
 use super::PROVIDER;
 use super::messages::{Scribe, begins_with_thinking, write_all};
@@ -213,8 +213,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
     let (_, mut name) = text::split_once(model, "claude-")?;
     let mut major = None;
     loop {
-        let end = find_any(name, "-.@:").unwrap_or(name.len());
-        let (part, rest) = name.split_at_checked(end)?;
+        let (part, rest) = split_while(name, |byte| !b"-.@:".contains(&byte));
         match (major, number(part)) {
             (None, number) => major = number,
             (Some(major), minor) => return Some((major, minor.unwrap_or(0))),

@@ -31,6 +31,7 @@ pub(super) struct Delta<'a> {
     pub(super) kind: Cow<'a, str>,
     /// Text, thinking, arguments, or the content of a block that is kept whole, by the kind.
     pub(super) piece: Option<Piece<'a>>,
+    /// Or what is encrypted of a block that is kept whole.
     pub(super) signature: Option<Cow<'a, str>>,
     /// `citation`, unread.
     pub(super) citation: Option<&'a str>,
@@ -116,7 +117,7 @@ impl<'a> Delta<'a> {
             "text" | "thinking" | "partial_json" | "content" => {
                 Piece::read(reader).map(|piece| self.piece = piece.or(self.piece.take()))
             }
-            "signature" => text(reader).map(|signature| self.signature = signature),
+            "signature" | "encrypted_content" => text(reader).map(|text| self.signature = text),
             "citation" => {
                 self.citation = Some(reader.skip()?);
                 Ok(())

@@ -77,7 +77,8 @@ impl Scribe<'_> {
     }
 
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        let mut list = String::new();
+        // Nothing but calls may stand behind a call. Thinking stays where it was.
+        let (mut list, mut calls) = (String::new(), String::new());
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model;
         for (at, block) in message.content.iter().enumerate() {
@@ -104,13 +105,16 @@ impl Scribe<'_> {
                                 [&*block.thinking, signature],
                             )
                         };
+                        list.truncate(begin);
+                        list.put(&std::mem::take(&mut calls));
+                        list.put(",");
                         fill(template, &values, &mut list);
                     }
                 }
                 ContentBlock::ToolCall(call) => {
                     let name = fitting_id(&call.tool_name, 128, is_plain);
                     let values = [&*wire_id(&call.call_id), &name, call.object()];
-                    fill(r#"{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut list);
+                    fill(r#",{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut calls);
                 }
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
                     list.put(data.as_str());
@@ -122,6 +126,7 @@ impl Scribe<'_> {
                 list.truncate(begin);
             }
         }
+        list.put(&calls);
         if let Some(list) = list.strip_prefix(',') {
             carried.close(out);
             fill(r#",{"role":"assistant","content":[#]}"#, &[list], out);

@@ -78,13 +78,15 @@ impl Frames for Answer {
     fn done(&mut self, out: &mut Vec<Event>) {
         use MessageStopReason as Stop;
         self.progress.start(out);
-        if let Some(words) = self.blocked.take() {
+        // Nothing is said where the prompt was refused; what was said counts.
+        if let Some(words) = self.blocked.take().filter(|_| self.progress.blocks.last().is_none()) {
             let message = ["the provider refused the prompt: ", &words].concat();
             return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
         }
         let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
         let stop_reason = match word {
-            "MAX_TOKENS" => Stop::Length,
+            // There would be more, and the token to ask for it by is not kept.
+            "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
             "SAFETY"
             | "RECITATION"
             | "LANGUAGE"
@@ -151,7 +153,8 @@ impl Answer {
         if let Some(call) = part.call {
             return self.call(call, &part.signature, out);
         }
-        if part.is_other {
+        // Beside a text other fields say how it sounds.
+        if part.is_other && part.text.is_none() {
             self.progress.weigh(part.raw.len(), out);
             if self.progress.count(out)
                 && let Ok(data) = RawJson::parse(part.raw)

@@ -92,13 +92,10 @@ impl<'a> Chunk<'a> {
             (5, "usage") => self.read_usage(reader),
             (6, "x_groq") => in_object(reader, |reader, key| match key {
                 "usage" => self.read_usage_elsewhere(reader),
+                "error" => is_error(reader).map(|is| self.is_error |= is),
                 _ => reader.pass_over(),
             }),
-            (5, "error") => {
-                let is_nothing = matches!(reader.skip()?, "null" | "\"\"" | "{}" | "false");
-                self.is_error |= !is_nothing;
-                Ok(())
-            }
+            (5, "error") => is_error(reader).map(|is| self.is_error |= is),
             // MiniMax tells there how it went, whatever the status.
             (9, "base_resp") => in_object(reader, |reader, key| {
                 let value = reader.skip()?;
@@ -187,10 +184,7 @@ impl<'a> Chunk<'a> {
                 self.usage_elsewhere = read_usage(reader)?.or(self.usage_elsewhere);
                 Ok(())
             }
-            (5, "error") => {
-                self.is_error |= reader.skip()? != "null";
-                Ok(())
-            }
+            (5, "error") => is_error(reader).map(|is| self.is_error |= is),
             _ => reader.pass_over(),
         })?;
         Ok(index)
@@ -370,6 +364,11 @@ impl<'a> Detail<'a> {
     }
 }
 
+/// Whether `error` says anything.
+fn is_error(reader: &mut Reader<'_>) -> Result<bool, JsonError> {
+    Ok(!matches!(reader.skip()?, "null" | "\"\"" | "{}" | "false"))
+}
+
 /// Reads what was used. Cached tokens are part of the prompt, reasoning is part of the completion, except where the
 /// total tells otherwise (xAI).
 fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
@@ -381,7 +380,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
             "prompt_tokens" => number(reader, &mut prompt),
             "completion_tokens" => number(reader, &mut completion),
             "total_tokens" => number(reader, &mut total),
-            "prompt_tokens_details" => in_object(reader, |reader, key| match key {
+            "prompt_tokens_details" | "prompt_token_details" => in_object(reader, |reader, key| match key {
                 "cached_tokens" => number(reader, &mut cached),
                 "cache_write_tokens" => number(reader, &mut written),
                 _ => reader.pass_over(),
@@ -392,8 +391,8 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
             }),
             // Copilot.
             "reasoning_tokens" => number(reader, &mut reasoning_elsewhere),
-            // DeepSeek, Moonshot, gateways over Claude.
-            "prompt_cache_hit_tokens" | "cached_tokens" | "cache_read_input_tokens" => {
+            // DeepSeek, Moonshot, gateways over Claude, Mistral.
+            "prompt_cache_hit_tokens" | "cached_tokens" | "cache_read_input_tokens" | "num_cached_tokens" => {
                 number(reader, &mut cached_elsewhere)
             }
             "cache_creation_input_tokens" => number(reader, &mut written_elsewhere),

@@ -327,8 +327,9 @@ impl Answer {
         let value = Value::parse(document).unwrap_or_default();
         let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
         self.progress.remarks.failed_generation = failed.map(str::to_owned);
-        let inner = value.get("choices").and_then(Value::as_array).and_then(|choices| choices.first());
-        let inner = inner.filter(|choice| value.get("error").is_none() && choice.get("error").is_some());
+        let says = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
+        let mut parts = value.list_at("choices").first().into_iter().chain(value.get("x_groq"));
+        let inner = if says(&&value) { None } else { parts.find(says) };
         self.progress.fail(in_stream(inner.unwrap_or(&value)), out);
     }
 }

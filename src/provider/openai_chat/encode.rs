@@ -99,7 +99,8 @@ impl Encoder {
             }
             // By default they think, and who thinks is refused tools on this wire.
             None if self.names_efforts() && !request.tools.is_empty() => {
-                if matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _))) {
+                let is_new = matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _)));
+                if is_new && known_effort("none", &request.model) == "none" {
                     body.text("reasoning_effort", "none");
                 }
             }
@@ -151,6 +152,9 @@ impl Encoder {
                 let word = match word {
                     // The others think whatever they are told, or never do, and refuse the word.
                     "none" if !can_stop && (is_groq || self.provider == "xai") => return,
+                    "none" if self.provider == "together" => {
+                        return body.raw("reasoning", "{\"enabled\":false}");
+                    }
                     "none" => word,
                     // Qwen thinks there or does not.
                     _ if is_groq && can_stop => "default",

@@ -84,9 +84,16 @@ impl Scribe<'_> {
                 fill(r#",{"role":"user","content":"$"}"#, &[&block.text], out);
             }
             blocks => {
+                // Without pictures DeepSeek refuses lists.
+                if self.provider == "deepseek"
+                    && parts.is_empty()
+                    && let Some(text) = text_alone(blocks)
+                {
+                    return fill(r#",{"role":"user","content":"$"}"#, &[&text], out);
+                }
                 for block in blocks {
                     parts.put(",");
-                    write_part(block, &mut parts);
+                    write_part(block, self.provider == "mistral", &mut parts);
                 }
                 fill(USER, &[listed(&parts)], out);
             }
@@ -112,7 +119,8 @@ impl Scribe<'_> {
             _ => write_str(&text, out),
         }
         match self.compat.replay {
-            Replay::ReasoningContent if self.takes_reasoning() && (has_calls || !thinking.is_empty()) => {
+            // DeepSeek 4 insists on the field in every answer, also where nobody thought.
+            Replay::ReasoningContent if self.takes_reasoning() => {
                 fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
             }
             Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":\"$\"", &[&thinking], out),
@@ -200,11 +208,30 @@ fn fitting_name(name: &str) -> Cow<'_, str> {
     fitting_id(name, 64, |c| is_plain(c) || matches!(c, '.' | ':' | '/'))
 }
 
-fn write_part(block: &ContentBlock, out: &mut String) {
+/// Texts and files that are texts as one text; `None` where there is anything else.
+fn text_alone(blocks: &[ContentBlock]) -> Option<String> {
+    let mut all = String::new();
+    for block in blocks {
+        if !all.is_empty() {
+            all.put("\n\n");
+        }
+        match block {
+            ContentBlock::Text(block) => all.put(&block.text),
+            ContentBlock::File(file) => match form_of(file) {
+                FileForm::Text(text) => all.put(&text),
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    Some(all)
+}
+
+fn write_part(block: &ContentBlock, is_mistral: bool, out: &mut String) {
     match block {
         ContentBlock::Text(block) => write_text_part(&block.text, out),
         ContentBlock::Image(image) => write_image_part(image, out),
-        ContentBlock::File(file) => write_file_part(file, out),
+        ContentBlock::File(file) => write_file_part(file, is_mistral, out),
         // No user message holds these.
         ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
             write_text_part("", out)
@@ -221,7 +248,7 @@ fn write_image_part(image: &ImageBlock, out: &mut String) {
     fill(r#"{"type":"image_url","image_url":{"url":"$"}}"#, &[&url], out);
 }
 
-fn write_file_part(file: &FileBlock, out: &mut String) {
+fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
     match form_of(file) {
         FileForm::Image(image) => return write_image_part(&image, out),
         FileForm::Text(text) => return write_text_part(&text, out),
@@ -232,7 +259,12 @@ fn write_file_part(file: &FileBlock, out: &mut String) {
         "audio/mpeg" | "audio/mp3" => "mp3",
         _ => {
             let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.mime_type, &file.data));
-            return fill(r#"{"type":"file","file":{"filename":"$","file_data":"$"}}"#, &[name, &url], out);
+            let template = if is_mistral {
+                r#"{"type":"document_url","document_name":"$","document_url":"$"}"#
+            } else {
+                r#"{"type":"file","file":{"filename":"$","file_data":"$"}}"#
+            };
+            return fill(template, &[name, &url], out);
         }
     };
     fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);

@@ -13,9 +13,9 @@ use crate::text::Put;
 
 use super::event::{Response, WireEvent, texts};
 
-/// A decoder of one answer.
-pub(super) fn decoder(limits: Limits) -> SseDecoder {
-    let mut answer = Box::<Answer>::default();
+/// A decoder of one answer. `is_xai`: calls whose input is a text are those of its own searches.
+pub(super) fn decoder(limits: Limits, is_xai: bool) -> SseDecoder {
+    let mut answer = Box::new(Answer { is_xai, ..Answer::default() });
     answer.progress.limits = limits;
     SseDecoder::new(answer)
 }
@@ -24,6 +24,7 @@ pub(super) fn decoder(limits: Limits) -> SseDecoder {
 struct Answer {
     progress: Progress,
     items: Vec<Item>,
+    is_xai: bool,
 }
 
 /// What an item is.
@@ -178,9 +179,16 @@ impl Answer {
         })
     }
 
+    fn kind_of(&self, value: &Value) -> ItemKind {
+        match ItemKind::of(value.text_at("type").unwrap_or_default()) {
+            ItemKind::CustomCall if self.is_xai => ItemKind::Other,
+            kind => kind,
+        }
+    }
+
     fn add(&mut self, index: Option<u64>, value: &Value, out: &mut Vec<Event>) -> Option<usize> {
         let word = |key: &str| value.text_at(key).unwrap_or_default();
-        let mut item = Item::new(index, ItemKind::of(word("type")));
+        let mut item = Item::new(index, self.kind_of(value));
         match item.kind {
             ItemKind::Message => item.signature = signature_of_message(value),
             ItemKind::Call | ItemKind::CustomCall => {
@@ -210,7 +218,7 @@ impl Answer {
     }
 
     fn tell_text(&mut self, at: usize, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
-        let Answer { progress, items } = self;
+        let Answer { progress, items, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
@@ -244,7 +252,7 @@ impl Answer {
         piece: Piece<'_>,
         out: &mut Vec<Event>,
     ) {
-        let Answer { progress, items } = self;
+        let Answer { progress, items, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
@@ -263,7 +271,7 @@ impl Answer {
     }
 
     fn arguments(&mut self, at: usize, piece: Piece<'_>, out: &mut Vec<Event>) {
-        let Answer { progress, items } = self;
+        let Answer { progress, items, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
@@ -290,7 +298,7 @@ impl Answer {
         let Ok(value) = Value::parse(raw) else {
             return;
         };
-        let kind = ItemKind::of(value.text_at("type").unwrap_or_default());
+        let kind = self.kind_of(&value);
         let is_it = |item: &Item| item.kind == kind && !item.is_done;
         let known = match index {
             // llama.cpp numbers nothing and ends all items when the answer does, in the order in which they began.
@@ -348,9 +356,11 @@ impl Answer {
             }
         }
         let source = source.unwrap_or("summary");
-        let parts = texts(&value, source, "text");
-        let whole = parts.join(JOINT);
+        let mut parts = texts(&value, source, "text");
         let lengths: Vec<u64> = parts.iter().filter_map(|part| u64::try_from(part.len()).ok()).collect();
+        // Nothing was told of those that are empty.
+        parts.retain(|part| !part.is_empty());
+        let whole = parts.join(JOINT);
         let (told, index) = self.items.get(at).map_or((0, None), |item| (item.told, item.index));
         if told == 0 {
             self.progress.blocks.close(out);

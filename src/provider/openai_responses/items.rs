@@ -52,7 +52,10 @@ impl Scribe<'_> {
                     out.put(&std::mem::take(&mut waiting));
                     write_call(call, is_own && is_custom(call), out);
                 }
-                ContentBlock::Raw(data) if is_same_model => {
+                // What xAI searched by itself has no result to go with it.
+                ContentBlock::Raw(data)
+                    if is_same_model && data.to_value().text_at("type") != Some("custom_tool_call") =>
+                {
                     out.put(&std::mem::take(&mut waiting));
                     fill(",#", &[data.as_str()], out);
                 }
