@@ -100,7 +100,7 @@ pub struct AgentStream {
     result: Option<AgentLoopResult>,
 }
 
-/// Turn, provider, key.
+/// Turn, the model's place, key.
 type KeyOfTurn = Rc<RefCell<Option<(u32, usize, Option<Rc<str>>)>>>;
 
 impl AgentStream {

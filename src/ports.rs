@@ -76,10 +76,15 @@ where
     }
 }
 
-/// Gives the key of a provider. Asked once per turn and model; retries use the same key.
+/// Gives the key of a provider. Asked once per turn; retries use the same key, and so do its other models.
 pub trait KeySource {
     /// The key, if there is one.
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>;
+
+    /// Whether models of the same provider have keys of their own. Then it is asked for each that is tried.
+    fn is_by_model(&self) -> bool {
+        false
+    }
 
     /// The key for one of the models, by its place among them: as a rule that of its provider.
     fn key_of(

@@ -218,7 +218,7 @@ fn many_signs_of_life_cost_one_timer() {
 }
 
 #[test]
-fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_model() {
+fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_provider() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let first = vec![failure(ErrorKind::Network), failure(ErrorKind::Network), failure(ErrorKind::Network)];
     let second = vec![failure(ErrorKind::Throttled), calls(&[("a", "t", "{}")])];
@@ -247,6 +247,26 @@ fn every_model_has_its_own_retries_and_the_key_is_asked_once_a_turn_and_model() 
     assert_eq!(*asked.borrow(), ["provider-of-m", "provider-of-n", "provider-of-m"]);
     let answer = stage.answer(1);
     assert_eq!((answer.model.as_str(), answer.provider.as_str()), ("n", "provider-of-n"));
+}
+
+#[test]
+fn models_of_one_provider_share_its_key() {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let first = vec![failure(ErrorKind::Network), failure(ErrorKind::Network), failure(ErrorKind::Network)];
+    let mut config = config(&clock, noting("m", &notes, Vec::new()), Vec::new());
+    let mut second = noting("n", &notes, vec![text("hi")]);
+    second.provider = "provider-of-m".into();
+    config.set_models(vec![noting("m", &notes, first), second]);
+    let asked = Rc::new(Cell::new(0));
+    let times = asked.clone();
+    config.ports.keys = Some(Rc::new(Port(move |_: &str| {
+        times.set(times.get() + 1);
+        ready(Ok(Some("key".into())))
+    })));
+    patient(&mut config);
+    Stage::new(clock, config).prompt("go").finish().check();
+    assert_eq!(notes.borrow().last().map(String::as_str), Some("n with key: user: go"));
+    assert_eq!(asked.get(), 1);
 }
 
 #[test]

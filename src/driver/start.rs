@@ -144,19 +144,26 @@ impl AgentStream {
             return failed_stream(ErrorInfo::new(ErrorKind::Misuse, "there is no such model"));
         };
         let (context, cancel) = (self.context.clone(), cancel.clone());
-        let known = self.key.borrow().clone();
-        let known = known.filter(|(turn, asked, _)| *turn == turn_index && *asked == place);
+        let provider = model.provider.clone();
         let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
             request.api_key = key;
             let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
             stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
         };
         let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
-        if let Some((_, _, key)) = known {
+        let is_same = |asked: usize| {
+            let of_provider =
+                || config.ports.models.get(asked).is_some_and(|other| other.provider == provider);
+            asked == place || (!keys.is_by_model() && of_provider())
+        };
+        let known = self.key.borrow().clone();
+        if let Some((turn, asked, key)) = known
+            && turn == turn_index
+            && is_same(asked)
+        {
             return call(request, key);
         }
         let (kept, run) = (self.key.clone(), self.line.cancel.clone());
-        let provider = model.provider.clone();
         request.api_key = None;
         let asked = async move {
             let key = match guard(|| Ok(keys.key_of(place, &provider))) {

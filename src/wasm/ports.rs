@@ -144,6 +144,10 @@ impl KeySource for JsKeys {
         self.key_of(0, provider)
     }
 
+    fn is_by_model(&self) -> bool {
+        true
+    }
+
     fn key_of(
         &self,
         model: usize,

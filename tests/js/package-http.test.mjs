@@ -297,6 +297,19 @@ test("a model that falls back is given its own key, never that of the one before
   }
 });
 
+test("getApiKey is asked once a turn, however many models of the provider are tried", async (t) => {
+  const [first, second] = [await serve(t, Array(6).fill({ status: 503, body: "{}" })), await serve(t, [calls(["add", '{"a":1,"b":2}']), says("3")])];
+  const { host } = clock();
+  /** @type {string[]} */
+  const asked = [];
+  const model = openaiCompatible("m", { baseUrl: first.baseUrl });
+  const fallback = [openaiCompatible("n", { baseUrl: second.baseUrl })];
+  const getApiKey = (/** @type {string} */ provider) => `${provider} ${asked.push(provider)}`;
+  const heard = await hear(new Agent({ model, fallback, getApiKey, retry: ONCE, host, tools: [tool({ name: "add", description: "Adds", parameters: { type: "object" }, execute: () => 3 })] }).prompt("Hello"));
+  assert.equal(heard.result.text, "3");
+  assert.deepEqual([...first.requests, ...second.requests].map((request) => request.headers.authorization), [1, 2, 1, 2].map((n) => `Bearer openai-compatible ${n}`));
+});
+
 test("a key that cannot be had ends the run, and says why", async (t) => {
   const server = await serve(t, [says("never")]);
   const lost = new Error("the vault is closed");

@@ -76,11 +76,15 @@ const EFFECTS = {
   tool: execute,
 
   async key(run, slot, { provider, model }) {
-    const { core } = run;
+    const { core, keys } = run;
     const { getApiKey } = core.options;
     // No other model's: it would be shown to a server that it is not for. A text the engine has.
     const own = core.known[model]?.[SETUP]?.apiKey;
-    const key = await getApiKey?.(provider);
+    // Asked once a turn, however many models of the provider are tried.
+    if (keys.turn !== run.turn) keys.turn = run.turn, keys.known = new Map();
+    const { known } = keys;
+    const key = known.has(provider) ? known.get(provider) : await getApiKey?.(provider);
+    known.set(provider, key);
     return key ?? (typeof own === "function" && run.stopping === undefined ? await own() : null) ?? null;
   },
 

@@ -91,6 +91,8 @@ export class Driver {
     this.begun = this.log.length;
     /** The turn that is open, as far as a crash would have to end it. @type {{ turnIndex: number, message: boolean, answered: boolean } | undefined} */
     this.turn = undefined;
+    /** The keys of the turn, by provider. @type {{ turn: any, known: Map<string, any> | undefined }} */
+    this.keys = { turn: null, known: undefined };
     /** Whether somebody iterates, or has. */
     this.iterated = false;
     /** @type {Map<number, import("./effects.js").Slot>} */
