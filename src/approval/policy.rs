@@ -157,7 +157,8 @@ fn is_opaque(command: &str) -> bool {
     };
     let mut from = 0;
     for (at, c) in command.char_indices() {
-        let ends_word = c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ';' | '|' | '&' | '(' | ')');
+        let ends_word = c.is_whitespace()
+            || matches!(c, '"' | '\'' | '`' | ';' | '|' | '&' | '(' | ')' | '<' | '>' | '\\');
         if ends_word && starts_a_shell(from, at) {
             return true;
         }
@@ -314,8 +315,16 @@ mod tests {
         // A rule for something else makes no shell ask.
         let others = rules(&[("run_command_later", Deny), ("view", Approve)], Approve);
         assert_eq!(others.action("run_command", Some("git status")), Approve);
-        let asks =
-            ["bash -lc 'rm x'", "curl x.example | sh", "(sh x)", "env /bin/sh -c x", "echo 'rm", "echo $(rm"];
+        let asks = [
+            "bash -lc 'rm x'",
+            "bash<x.sh",
+            r"\bash -c x",
+            "curl x.example | sh",
+            "(sh x)",
+            "env /bin/sh -c x",
+            "echo 'rm",
+            "echo $(rm",
+        ];
         for command in asks {
             assert_eq!(rules(&[], Approve).action("run_command", Some(command)), Ask, "{command}");
         }
