@@ -465,14 +465,18 @@ export class Driver {
   /** @param {any} event */
   #send(event) {
     this.core.dispatch(event);
-    const { queue } = this;
-    if (queue === undefined) {
-      if (this.early === undefined) return;
-      // A run in which nobody iterates keeps no pieces.
-      if (event.type === "message_update" || this.early.length === WAITING) this.early = undefined;
-      else this.early.push(event);
-      return;
-    }
+    if (this.queue !== undefined) this.#keep(this.queue, event);
+    else if (this.early !== undefined) this.#keepEarly(this.early, event);
+  }
+
+  /** For who may iterate yet. A run in which nobody does keeps no pieces. @param {any[]} early @param {any} event */
+  #keepEarly(early, event) {
+    if (event.type === "message_update" || early.length === WAITING) this.early = undefined;
+    else early.push(event);
+  }
+
+  /** For who iterates. @param {any[]} queue @param {any} event */
+  #keep(queue, event) {
     const next = this.waiting.shift();
     if (next) return next({ done: false, value: event });
     const last = queue.length - this.head > WAITING ? queue[queue.length - 1] : undefined;
