@@ -81,7 +81,10 @@ const EFFECTS = {
     // No other model's: it would be shown to a server that it is not for. A text the engine has.
     const own = core.known[model]?.[SETUP]?.apiKey;
     // Asked once a turn, however many models of the provider are tried.
-    if (keys.turn !== run.turn) keys.turn = run.turn, keys.known = new Map();
+    if (keys.turn !== run.turn) {
+      keys.turn = run.turn;
+      keys.known = new Map();
+    }
     const { known } = keys;
     const key = known.has(provider) ? known.get(provider) : await getApiKey?.(provider);
     known.set(provider, key);

@@ -79,7 +79,7 @@ export class Listening {
     const next = this.waiting.shift();
     if (next) next({ done: false, value: event });
     else if (this.queue) this.#keep(this.queue, event);
-    else if (event.type === "message_update") this.early = undefined;
+    else if (event.type === "message_update" || this.early?.length === WAITING) this.early = undefined;
     else this.early?.push(event);
     if (event.type === "agent_end") this.#finish(event);
   }
