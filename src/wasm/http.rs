@@ -17,7 +17,7 @@ use crate::stream::{AssistantMessageEvent, ModelRequest};
 
 use super::desk;
 
-/// See the module. The key never leaves this file but in a header.
+/// See the module. The key leaves this file and `crate::http` in a header alone.
 pub(super) struct HttpModel {
     /// Which of the host's models: it has the `fetch` to use.
     pub(super) index: u32,
