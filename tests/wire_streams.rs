@@ -571,9 +571,14 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
 /// has each one read: nothing else may come of it.
 #[test]
 fn frames_that_are_not_read_mean_what_they_would_if_they_were() {
-    let wires: [(&str, Box<dyn Wire>, &str); 2] = [
+    let wires: [(&str, Box<dyn Wire>, &str); 3] = [
         ("openai-chat", Box::new(OpenAiChat::new(WireOptions::default()).unwrap()), "{\"id\":\"x\"}"),
         ("anthropic", Box::new(Anthropic::new(WireOptions::default()).unwrap()), "{\"type\":\"ping\"}"),
+        (
+            "openai-responses",
+            Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()),
+            "{\"type\":\"ping\"}",
+        ),
     ];
     for (name, wire, nothing) in &wires {
         let folder = format!("{}/tests/data/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -618,6 +623,44 @@ fn what_looks_like_the_frame_before_but_is_not_is_read() {
     documents.extend([&*piece; 12]);
     let last = frames(&chat, &documents).pop().unwrap();
     assert!(last.contains("longer than 100 bytes"), "{last}");
+}
+
+#[test]
+fn events_that_differ_in_text_number_and_padding_are_told_like_others() {
+    let wire = OpenAiResponses::new(WireOptions::default()).unwrap();
+    let text = "response.output_text.delta";
+    let begin = r#"{"type":"response.output_item.added","sequence_number":8,"output_index":0,"item":{"type":"message","id":"m"}}"#;
+    let delta = |number: &str, delta: &str, padding: &str| {
+        format!(
+            r#"{{"sequence_number":{number},"type":"{text}","output_index":0,"delta":"{delta}","obfuscation":{padding}}}"#
+        )
+    };
+    let end = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"m","content":[{"type":"output_text","text":"ab\ncdefg!"}]}}"#;
+    let deltas = [
+        delta("9", "a", "\"xy\""),
+        delta("10", "b", "\"\""),
+        delta("11", "\\n", "\"a\\\"b\""),
+        delta("null", "c", "{\"delta\":\"no\"}"),
+        // No padding, another order, another item: read.
+        format!(r#"{{"type":"{text}","output_index":0,"delta":"d"}}"#),
+        format!(r#"{{"delta":"e","type":"{text}","sequence_number":12,"output_index":0}}"#),
+        format!(r#"{{"delta":"f","type":"{text}","sequence_number":130,"output_index":0}}"#),
+        format!(r#"{{"delta":"g","type":"{text}","sequence_number":14,"output_index":0}}"#),
+    ];
+    let mut documents = vec![begin];
+    documents.extend(deltas.iter().map(String::as_str));
+    documents.push(end);
+    let said = frames(&wire, &documents);
+    let apart: Vec<&str> = documents.iter().flat_map(|document| [*document, "{\"type\":\"ping\"}"]).collect();
+    assert_eq!(said, frames(&wire, &apart));
+    // What was told is known where the item ends: only the rest comes then.
+    let pieces: Vec<&str> = said.iter().filter_map(|event| event.strip_prefix("0 + ")).collect();
+    assert_eq!(pieces, ["a", "b", "\n", "c", "d", "e", "f", "g", "!"]);
+    // A number that is none, and one that is cut, end the answer as they would otherwise.
+    for broken in [delta("1x", "h", "\"\""), delta("15", "h", "\"")] {
+        let documents = [&deltas[0], &deltas[1], &broken].map(String::as_str);
+        assert!(frames(&wire, &documents).pop().unwrap().contains("is no JSON"), "{broken}");
+    }
 }
 
 #[test]

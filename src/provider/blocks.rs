@@ -46,8 +46,8 @@ impl<'a> Piece<'a> {
     }
 
     /// Where in memory it is written, and how long that is; nothing where a half character is in it.
-    pub(super) fn place(&self) -> Option<(usize, usize)> {
-        if self.written.is_empty() { None } else { Some((self.written.as_ptr().addr(), self.written.len())) }
+    pub(super) fn place(&self) -> Option<Place> {
+        if self.written.is_empty() { None } else { Some(place_of(self.written)) }
     }
 
     /// A text in which a half was replaced, and how it was written.
@@ -88,8 +88,18 @@ pub(super) struct Blocks {
     open: Option<Open>,
     held: Option<Held>,
     /// The place of a piece of text that is all that its frame says: the same frame with another text may be taken for
-    /// that text alone. Only where the decoder remembers nothing else of it.
-    pub(super) plain: Option<(usize, usize)>,
+    /// that text alone. Only where the decoder remembers nothing else of it, or hears of it (`Frames::repeated`).
+    pub(super) plain: Option<Place>,
+    /// Beside it: what differs from frame to frame and says nothing.
+    pub(super) noise: [Place; 2],
+}
+
+/// Where in memory something is written, and how long it is.
+type Place = (usize, usize);
+
+/// Where a text is written.
+pub(super) fn place_of(written: &str) -> Place {
+    (written.as_ptr().addr(), written.len())
 }
 
 #[derive(Debug)]

@@ -49,6 +49,9 @@ pub(super) trait Frames {
         self.progress().remarks.raw_stop_reason.is_some()
     }
 
+    /// The last frame came once more, with another text of so many bytes.
+    fn repeated(&mut self, _length: usize) {}
+
     /// The answer is whole.
     fn done(&mut self, out: &mut Vec<Event>);
 
@@ -86,7 +89,7 @@ impl Decoder for SseDecoder {
         let SseDecoder { sse, answer, stencil } = self;
         let begun = out.len();
         let each = |frame: Frame<'_>| match stencil.text_of(&frame) {
-            Some(text) => stencil.repeat(text, answer.progress_mut(), out),
+            Some(text) => stencil.repeat(text, &mut **answer, out),
             None => {
                 let known = out.len();
                 answer.frame(frame, out);
@@ -133,12 +136,13 @@ fn end_with_the_end(begun: usize, out: &mut Vec<Event>) {
 }
 
 /// What a frame said but for its piece of text, where the piece was all it said. Most frames of an answer differ from the
-/// one before in their text alone: they are compared and not read.
+/// one before in their text alone, and in members that say nothing: they are compared and not read.
 #[derive(Default)]
 struct Stencil {
-    /// The last frame before its text and behind it; empty where there is none to compare with.
-    head: String,
-    tail: String,
+    /// The last frame without its holes.
+    fixed: String,
+    /// Where in it the holes are, in order, and whether the text stood there; none where there is no frame to compare with.
+    holes: Vec<(usize, bool)>,
     event: String,
     /// What the text was added to; without a kind, to the arguments of a call.
     index: u32,
@@ -148,49 +152,69 @@ struct Stencil {
 impl Stencil {
     /// The text of a frame that differs from the last one in nothing else.
     fn text_of<'a>(&self, frame: &Frame<'a>) -> Option<Cow<'a, str>> {
-        if self.head.is_empty() || self.event != frame.event {
+        if self.holes.is_empty() || self.event != frame.event {
             return None;
         }
-        let (head, rest) = frame.data.split_at_checked(self.head.len())?;
-        let mut reader = Reader::new(rest);
-        let mut spare = String::new();
-        let plain = if rest.starts_with('"') { reader.text_into(&mut spare).ok()? } else { return None };
-        let text = plain.map_or(Cow::Owned(spare), Cow::Borrowed);
-        let tail = rest.get(reader.position()..)?;
-        // Half a character waits for the other half: that is for the decoder.
-        let fits =
-            !text.is_empty() && !reader.mended && is_same(tail, &self.tail) && is_same(head, &self.head);
-        if fits { Some(text) } else { None }
+        let (mut text, mut rest, mut fixed, mut begun) = (Cow::Borrowed(""), frame.data, &*self.fixed, 0);
+        for (end, is_text) in &self.holes {
+            let (known, behind) = fixed.split_at_checked(end - begun)?;
+            let (head, value) = rest.split_at_checked(known.len())?;
+            if !is_same(head, known) {
+                return None;
+            }
+            let mut reader = Reader::new(value);
+            if *is_text {
+                let mut spare = String::new();
+                let plain =
+                    if value.starts_with('"') { reader.text_into(&mut spare).ok()? } else { return None };
+                text = plain.map_or(Cow::Owned(spare), Cow::Borrowed);
+                // Half a character waits for the other half: that is for the decoder.
+                if reader.mended {
+                    return None;
+                }
+            } else {
+                reader.pass_over().ok()?;
+            }
+            rest = value.get(reader.position()..)?;
+            (fixed, begun) = (behind, *end);
+        }
+        if !text.is_empty() && is_same(rest, fixed) { Some(text) } else { None }
     }
 
-    fn repeat(&self, text: Cow<'_, str>, progress: &mut Progress, out: &mut Vec<Event>) {
-        if progress.is_ended {
+    fn repeat(&self, text: Cow<'_, str>, answer: &mut dyn Frames, out: &mut Vec<Event>) {
+        if answer.progress().is_ended {
             return;
         }
         let length = text.len();
         push_delta(self.index, self.kind, text.into_owned(), out);
         if self.kind.is_none() {
-            progress.weigh(length, out);
+            answer.progress_mut().weigh(length, out);
         }
+        answer.repeated(length);
     }
 
     /// Keeps a frame that meant one piece of text and nothing else.
     fn learn(&mut self, frame: &Frame<'_>, progress: &mut Progress, out: &[Event]) {
-        self.head.clear();
-        let (Some((address, length)), [event]) = (progress.blocks.plain.take(), out) else { return };
+        self.holes.clear();
+        let (Some(place), [event]) = (progress.blocks.plain.take(), out) else { return };
         let (index, kind) = match event {
             Event::TextDelta { index, .. } => (*index, Some(Kind::Text)),
             Event::ThinkingDelta { index, .. } => (*index, Some(Kind::Thinking)),
             Event::ToolCallDelta { index, .. } => (*index, None),
             _ => return,
         };
-        let Some(from) = address.checked_sub(frame.data.as_ptr().addr()) else { return };
-        let (Some(head), Some(tail)) = (frame.data.get(..from), frame.data.get(from + length..)) else {
-            return;
-        };
-        self.head.push_str(head);
-        self.tail.clear();
-        self.tail.push_str(tail);
+        self.fixed.clear();
+        let [one, other] = progress.blocks.noise;
+        let (base, mut at) = (frame.data.as_ptr().addr(), 0);
+        let is_ahead = |place: &&(usize, usize), at| place.1 > 0 && place.0 >= base + at;
+        while let Some(hole) = [place, one, other].iter().filter(|place| is_ahead(place, at)).min() {
+            let from = hole.0 - base;
+            let Some(between) = frame.data.get(at..from) else { return self.holes.clear() };
+            self.fixed.push_str(between);
+            self.holes.push((self.fixed.len(), *hole == place));
+            at = from + hole.1;
+        }
+        self.fixed.push_str(frame.data.get(at..).unwrap_or_default());
         frame.event.clone_into(&mut self.event);
         (self.index, self.kind) = (index, kind);
     }

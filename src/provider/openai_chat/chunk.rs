@@ -24,6 +24,8 @@ pub(super) struct Chunk<'a> {
     is_answer: bool,
     /// It has fields in which errors without an `error` stand.
     has_message: bool,
+    /// `obfuscation`, unread: of a length that hides how long the text is.
+    pub(super) padding: &'a str,
 }
 
 /// One choice.
@@ -106,6 +108,7 @@ impl<'a> Chunk<'a> {
                 self.has_message = true;
                 reader.pass_over()
             }
+            (11, "obfuscation") => reader.skip().map(|padding| self.padding = padding),
             // Workers AI, native form: the answer stands at the top.
             (8, "response") => {
                 self.is_answer = true;

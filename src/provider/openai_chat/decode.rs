@@ -4,7 +4,7 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{Map, RawJson, Reader, ToJson, Value, fill};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
-use crate::provider::blocks::{Blocks, Kind, Piece};
+use crate::provider::blocks::{Blocks, Kind, Piece, place_of};
 use crate::provider::error::{error_in, in_stream, in_stream_text};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
@@ -74,6 +74,7 @@ impl Frames for Answer {
             Ok(()) if frame.event == "error" => self.fail_by(data, out),
             Ok(()) => {
                 self.progress.start(out);
+                self.progress.blocks.noise = [place_of(chunk.padding), (0, 0)];
                 self.chunk(&mut chunk, data, out);
             }
             Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),

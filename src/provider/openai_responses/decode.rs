@@ -4,7 +4,7 @@ use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{Map, RawJson, Reader, ToJson, Value, fill, write_str};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
-use crate::provider::blocks::{Kind, Piece};
+use crate::provider::blocks::{Kind, Piece, place_of};
 use crate::provider::error::{error_in, in_stream, in_stream_text};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
@@ -24,6 +24,8 @@ pub(super) fn decoder(limits: Limits, is_xai: bool) -> SseDecoder {
 struct Answer {
     progress: Progress,
     items: Vec<Item>,
+    /// The place of the one that spoke last.
+    last: usize,
     is_xai: bool,
 }
 
@@ -111,6 +113,12 @@ impl Frames for Answer {
         }
     }
 
+    fn repeated(&mut self, length: usize) {
+        if let Some(item) = self.items.get_mut(self.last) {
+            item.told += length;
+        }
+    }
+
     /// Only a frame ends an answer.
     fn done(&mut self, out: &mut Vec<Event>) {
         self.progress.ended_early("", out);
@@ -131,6 +139,7 @@ impl Answer {
             return;
         };
         self.progress.start(out);
+        self.progress.blocks.noise = event.noise.map(place_of);
         match kind {
             "output_text.delta" => self.say(event, Kind::Text, out),
             "refusal.delta" => self.say(event, Kind::Refusal, out),
@@ -218,7 +227,7 @@ impl Answer {
     }
 
     fn tell_text(&mut self, at: usize, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
-        let Answer { progress, items, .. } = self;
+        let Answer { progress, items, last, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
@@ -229,6 +238,8 @@ impl Answer {
         }
         let told = if kind == Kind::Refusal { &mut item.refused } else { &mut item.told };
         *told += piece.text.len();
+        *last = at;
+        progress.blocks.plain = piece.place().filter(|_| kind == Kind::Text);
         let index = progress.blocks.text(kind, piece, out);
         progress.blocks.set_signature(&item.signature);
         if kind == Kind::Refusal && progress.remarks.refusals.last() != Some(&index) {
@@ -252,7 +263,7 @@ impl Answer {
         piece: Piece<'_>,
         out: &mut Vec<Event>,
     ) {
-        let Answer { progress, items, .. } = self;
+        let Answer { progress, items, last, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
@@ -267,11 +278,13 @@ impl Answer {
         }
         item.part = part;
         item.told += piece.text.len();
+        *last = at;
+        progress.blocks.plain = piece.place();
         progress.blocks.text(Kind::Thinking, piece, out);
     }
 
     fn arguments(&mut self, at: usize, piece: Piece<'_>, out: &mut Vec<Event>) {
-        let Answer { progress, items, .. } = self;
+        let Answer { progress, items, last, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
@@ -281,6 +294,8 @@ impl Answer {
         let is_first = item.told == 0;
         item.told += piece.text.len();
         if item.kind == ItemKind::Call {
+            *last = at;
+            progress.blocks.plain = piece.place();
             return progress.arguments(block, piece, out);
         }
         // The text becomes the one argument `input`.

@@ -22,6 +22,8 @@ pub(super) struct WireEvent<'a> {
     pub(super) item: Option<&'a str>,
     pub(super) response: Response<'a>,
     pub(super) has_error: bool,
+    /// `sequence_number` and `obfuscation`, unread: they differ in every event and say nothing.
+    pub(super) noise: [&'a str; 2],
 }
 
 /// The whole answer, as the last event tells it.
@@ -48,6 +50,8 @@ impl<'a> WireEvent<'a> {
             "output_index" => number(reader, &mut self.output_index),
             "content_index" | "summary_index" => number(reader, &mut self.part),
             "delta" => Piece::read(reader).map(|delta| self.delta = delta),
+            "sequence_number" => reader.skip().map(|number| self.noise[0] = number),
+            "obfuscation" => reader.skip().map(|padding| self.noise[1] = padding),
             "item" => {
                 self.item = Some(reader.skip()?).filter(|item| item.starts_with('{'));
                 Ok(())
