@@ -237,6 +237,8 @@ test("approval: asked, approved with other arguments, refused, answered, by call
   assert.equal((await decide("reject")).toolResult.cause, "rejected");
   assert.match((await decide({ action: "reject", reason: "too dear" })).text, /too dear/);
   assert.deepEqual((await decide({ action: "result", content: "said for it" })).text, "said for it");
+  const drawn = { content: [{ type: "text", text: "drawn" }], details: { n: [1] } };
+  assert.deepEqual((await decide({ action: "result", content: drawn })).toolResult.details, { n: [1] });
   assert.equal((await decide("maybe")).toolResult.cause, "rejected");
 
   const agent = new Agent({ model: scripted([call("ask"), "done"]), tools: [ask] });
