@@ -23,6 +23,22 @@ test("scripted: a text, pieces of text, thinking, calls, events, a function of t
   assert.equal((await play((/** @type {any} */ request) => textOf(request.messages[0]))).result.text, "Go");
 });
 
+test("a character whose halves come in two pieces is whole", async () => {
+  const arguments_ = { note: "a😀b" };
+  const heard = await play({ thinking: "😀", text: "Hi 😀!".split(""), toolCalls: [{ toolName: "go", chunks: JSON.stringify(arguments_).split("") }] });
+  assert.equal(heard.text, "Hi 😀!done");
+  assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.thinking ?? block.text ?? block.arguments), ["😀", "Hi 😀!", arguments_]);
+  const [first, second] = "😀".split("");
+  const delta = (/** @type {number} */ contentIndex, /** @type {string | undefined} */ text) => ({ type: "text_delta", contentIndex, delta: text });
+  const places = [0, 1, 2];
+  const mixed = await play([
+    ...places.map((contentIndex) => ({ type: "text_start", contentIndex })),
+    delta(0, `a${first}`), delta(1, `b${first}`), delta(0, second), delta(1, `${second}.`), delta(2, `c${first}`),
+    ...places.map((contentIndex) => ({ type: "text_end", contentIndex })), { type: "done", stopReason: "stop" },
+  ]);
+  assert.deepEqual(mixed.all("message_end")[0].message.content.map(({ text }) => text), ["a😀", "b😀.", "c\ufffd"], "each block has its own; a half that stays alone is mended");
+});
+
 test("an error that is yielded may be an Error, with what it says of itself", async () => {
   const busy = Object.assign(new Error("busy"), { code: "throttled", retryAfterMs: 70 });
   const { slept, host } = clock();

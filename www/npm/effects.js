@@ -243,14 +243,26 @@ async function iterate(run, slot, effect, signal) {
   const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model.id}\` must give an async iterable of events`);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
+  // By block: the first half of a character, which waits for the second; the engine takes whole ones.
+  const halves = new Map();
   for (;;) {
     const { done, value } = await iterator.next();
     if (signal.aborted) return;
     if (done) return run.streamEnd(slot);
     const kind = DELTAS[value?.type];
-    if (kind && typeof value.delta === "string" && value.contentIndex >= 0) run.streamDelta(slot, kind, value.contentIndex, value.delta);
+    if (kind && typeof value.delta === "string" && value.contentIndex >= 0) {
+      const block = value.contentIndex * 4 + kind;
+      const delta = (halves.get(block) ?? "") + value.delta;
+      const isCut = (delta.charCodeAt(delta.length - 1) & 0xfc00) === 0xd800;
+      if (isCut) halves.set(block, delta.slice(-1));
+      else if (halves.size > 0) halves.delete(block);
+      run.streamDelta(slot, kind, value.contentIndex, isCut ? delta.slice(0, -1) : delta);
+      continue;
+    }
+    for (const [block, half] of halves) run.streamDelta(slot, block % 4, Math.floor(block / 4), half);
+    halves.clear();
     // JSON would leave nothing of an Error.
-    else run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
+    run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
   }
 }
 
