@@ -23,6 +23,19 @@ test("scripted: a text, pieces of text, thinking, calls, events, a function of t
   assert.equal((await play((/** @type {any} */ request) => textOf(request.messages[0]))).result.text, "Go");
 });
 
+test("a key that a stream function is told stands in none of its errors; what it threw is the cause", async () => {
+  const boom = new Error("401: no such key: sk-42424242");
+  const said = { type: /** @type {const} */ ("error"), error: { code: /** @type {const} */ ("auth"), message: "who is sk-42424242?" } };
+  const throws = custom("own", async function* ({ apiKey }) { yield { type: "start" }; throw apiKey === "sk-42424242" ? boom : apiKey; });
+  for (const [model, cause, words] of /** @type {const} */ ([[throws, boom, "401: no such key: [key]"], [scripted([[said]]), undefined, "who is [key]?"]])) {
+    const agent = new Agent({ model, getApiKey: () => "sk-42424242" });
+    const heard = await hear(agent.prompt("Go"));
+    assert.equal(heard.result.error.message, words);
+    assert.equal(heard.result.error.cause, cause);
+    assert.doesNotMatch(JSON.stringify([heard.events, agent.messages, agent.checkpoint()]), /sk-4242/);
+  }
+});
+
 test("a character whose halves come in two pieces is whole", async () => {
   const arguments_ = { note: "a😀b" };
   const heard = await play({ thinking: "😀", text: "Hi 😀!".split(""), toolCalls: [{ toolName: "go", chunks: JSON.stringify(arguments_).split("") }] });

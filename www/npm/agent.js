@@ -496,7 +496,9 @@ class Core {
   /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */
   causeOf(info, reason) {
     if (info.code === "aborted") return reason;
-    return this.thrown.findLast((error) => textOf(error) !== "" && info.message.includes(textOf(error)));
+    const found = this.thrown.findLast((error) => textOf(error) !== "" && info.message.includes(textOf(error)));
+    // Of one whose words held the key they are not the same any more.
+    return found ?? (info.message.includes("[key]") ? this.thrown.at(-1) : undefined);
   }
 
   /** The wasm instance died. @param {unknown} error */
