@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, AgentError, call, clock, custom, hear, later, misused, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, AgentError, call, clock, custom, hear, later, misused, openai, say, scripted, settle, textOf } from "./kit.mjs";
 
 const ONCE = { retry: { maxAttempts: 1 } };
 
@@ -21,6 +21,22 @@ test("scripted: a text, pieces of text, thinking, calls, events, a function of t
   const events = await play([{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "raw" }, { type: "text_end", contentIndex: 0 }, { type: "done", stopReason: "stop", usage: { input: 5, output: 1, cacheRead: 2, reasoning: 1 } }]);
   assert.deepEqual([events.result.text, events.result.usage], ["raw", { input: 5, output: 1, cacheRead: 2, cacheWrite: 0, reasoning: 1, total: 8 }]);
   assert.equal((await play((/** @type {any} */ request) => textOf(request.messages[0]))).result.text, "Go");
+});
+
+test("the cause is not what was thrown before the error that tells of the key", async () => {
+  let calls = 0;
+  const fetch = async () => {
+    if (calls++ === 0) throw new TypeError("fetch failed");
+    return new Response(JSON.stringify({ error: { message: "Incorrect API key provided: sk-42424242" } }), { status: 401 });
+  };
+  const { result } = await hear(new Agent({ model: openai("gpt", { apiKey: "sk-42424242", fetch }), host: clock().host }).prompt("Go"));
+  assert.deepEqual([result.error.code, result.error.message, result.error.cause], ["auth", "Incorrect API key provided: [key]", undefined]);
+});
+
+test("a scripted model may stand behind one of one's own, also with a delay", async () => {
+  const inner = scripted([{ text: "late", delayMs: 1 }]);
+  const outer = custom("outer", (request, { signal, runId }) => /** @type {any} */ (inner).streamFn(request, { signal, runId }));
+  assert.equal((await hear(new Agent({ model: outer }).prompt("Go"))).result.text, "late");
 });
 
 test("a key that a stream function is told stands in none of its errors; what it threw is the cause", async () => {

@@ -496,9 +496,13 @@ class Core {
   /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */
   causeOf(info, reason) {
     if (info.code === "aborted") return reason;
-    const found = this.thrown.findLast((error) => textOf(error) !== "" && info.message.includes(textOf(error)));
-    // Of one whose words held the key they are not the same any more.
-    return found ?? (info.message.includes("[key]") ? this.thrown.at(-1) : undefined);
+    const { message } = info;
+    // In words that held the key it was replaced.
+    const parts = message.split("[key]");
+    return this.thrown.findLast((error) => {
+      const text = textOf(error);
+      return text !== "" && (message.includes(text) || (parts.length > 1 && parts.every((/** @type {string} */ part) => text.includes(part))));
+    });
   }
 
   /** The wasm instance died. @param {unknown} error */
