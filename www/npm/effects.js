@@ -251,12 +251,9 @@ async function iterate(run, slot, effect, signal) {
     if (done) return run.streamEnd(slot);
     const kind = DELTAS[value?.type];
     if (kind && typeof value.delta === "string" && value.contentIndex >= 0) {
-      const block = value.contentIndex * 4 + kind;
-      const delta = (halves.get(block) ?? "") + value.delta;
-      const isCut = (delta.charCodeAt(delta.length - 1) & 0xfc00) === 0xd800;
-      if (isCut) halves.set(block, delta.slice(-1));
-      else if (halves.size > 0) halves.delete(block);
-      run.streamDelta(slot, kind, value.contentIndex, isCut ? delta.slice(0, -1) : delta);
+      const { contentIndex, delta } = value;
+      const isWhole = halves.size === 0 && !isCut(delta);
+      run.streamDelta(slot, kind, contentIndex, isWhole ? delta : joined(halves, contentIndex * 4 + kind, delta));
       continue;
     }
     for (const [block, half] of halves) run.streamDelta(slot, block % 4, Math.floor(block / 4), half);
@@ -264,6 +261,19 @@ async function iterate(run, slot, effect, signal) {
     // JSON would leave nothing of an Error.
     run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
   }
+}
+
+/** Whether it ends with the first half of a character. @param {string} text */
+function isCut(text) {
+  return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+}
+
+/** A piece of a block, with the half that waited for it, without the half that waits for the next. @param {Map<number, string>} halves @param {number} block @param {string} delta */
+function joined(halves, block, delta) {
+  const text = (halves.get(block) ?? "") + delta;
+  if (!isCut(text)) return halves.delete(block), text;
+  halves.set(block, text.slice(-1));
+  return text.slice(0, -1);
 }
 
 /** @type {Record<string, number>} */
