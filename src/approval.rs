@@ -30,6 +30,8 @@ pub enum ToolDecision {
     Result {
         /// Text and image blocks.
         content: Vec<ContentBlock>,
+        /// For the UI; never sent to the model.
+        details: Option<RawJson>,
         /// Whether it counts as a failure.
         is_error: bool,
     },
@@ -411,10 +413,10 @@ impl ToJson for ToolDecision {
             ToolDecision::Reject { reason } => {
                 object.field("action", "reject").optional("reason", reason);
             }
-            ToolDecision::Result { content, is_error } => {
+            ToolDecision::Result { content, details, is_error } => {
                 object.field("action", "result");
                 let mut output = ObjectWriter::new(object.key("content"));
-                output.field("content", content);
+                output.field("content", content).optional("details", details);
                 output.end();
                 object.field("isError", is_error);
             }
@@ -474,7 +476,8 @@ fn result_decision(value: &Value) -> Result<ToolDecision, String> {
         return Err("the `content` of a result takes text and image blocks only".to_owned());
     }
     let is_error = flag(value).or_else(|| blocks.and_then(|_| flag(output))).unwrap_or(false);
-    Ok(ToolDecision::Result { content, is_error })
+    let details = blocks.and_then(|_| output.get("details")).map(ToJson::to_raw);
+    Ok(ToolDecision::Result { content, details, is_error })
 }
 
 impl ToJson for ApprovalEntry {
@@ -628,7 +631,11 @@ mod tests {
         let mut table = asking(&["a", "b", "c", "d"]);
         let with = ToolDecision::AcceptWith(RawJson::parse("{\"p\":1}").unwrap());
         table.resolve("a", with, DecisionSource::Callback).unwrap();
-        let result = ToolDecision::Result { content: vec![ContentBlock::text("done")], is_error: true };
+        let result = ToolDecision::Result {
+            content: vec![ContentBlock::text("done")],
+            details: Some(RawJson::parse("{\"n\":1}").unwrap()),
+            is_error: true,
+        };
         table.resolve("b", result, DecisionSource::Command).unwrap();
         let why = ToolDecision::Reject { reason: Some("no".into()) };
         table.resolve("c", why, DecisionSource::Command).unwrap();
@@ -649,11 +656,11 @@ mod tests {
         );
         assert_eq!(
             read(r#"{"action":"result","content":{"k":1},"isError":true}"#),
-            Ok(ToolDecision::Result { content: text("{\"k\":1}"), is_error: true })
+            Ok(ToolDecision::Result { content: text("{\"k\":1}"), details: None, is_error: true })
         );
         assert_eq!(
             read(r#"{"action":"result","content":"x"}"#),
-            Ok(ToolDecision::Result { content: text("x"), is_error: false })
+            Ok(ToolDecision::Result { content: text("x"), details: None, is_error: false })
         );
         assert!(read(r#"{"action":"approve","arguments":[1]}"#).is_err());
         assert!(read("\"maybe\"").unwrap_err().contains("maybe"));

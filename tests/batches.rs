@@ -389,7 +389,7 @@ fn a_command_is_seen_however_its_key_is_written() {
 fn a_custom_result_stands_in_for_the_tool() {
     let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
     let content = vec![ContentBlock::text("I did it myself")];
-    stage.agent.resolve_tool("a", ToolDecision::Result { content, is_error: false });
+    stage.agent.resolve_tool("a", ToolDecision::Result { content, details: None, is_error: false });
     stage.prompt("go").finish().check();
     assert_eq!(batch(&stage), ["a asked about", "a approved by command", "a: I did it myself"]);
 }

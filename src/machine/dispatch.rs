@@ -210,8 +210,8 @@ impl Step<'_> {
                 let reason = reason.unwrap_or_default();
                 self.settle(batch, place, ToolResultCause::Rejected, &reason);
             }
-            ToolDecision::Result { content, is_error } => {
-                let result = AgentToolResult { content, is_error, ..AgentToolResult::default() };
+            ToolDecision::Result { content, details, is_error } => {
+                let result = AgentToolResult { content, details, is_error, transfer: None };
                 self.resolve(batch, place, result, None);
             }
         }

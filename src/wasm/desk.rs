@@ -7,9 +7,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use futures::Stream;
+use futures::stream::LocalBoxStream;
+use futures::{Stream, StreamExt};
 
 use crate::error::{ErrorInfo, ErrorKind};
+use crate::http::Call;
 use crate::json::{FromJson, RawJson, Value};
 use crate::message::AgentMessage;
 use crate::provider::{Decoder, Wire};
@@ -101,23 +103,24 @@ pub(super) fn ask(effect: Effect, updates: Option<Updates>) -> Answer {
 }
 
 /// Leaves an effect that answers with a stream of events.
-pub(super) fn ask_stream(effect: String) -> Events {
-    events(Effect::Json(effect), Incoming::default())
+pub(super) fn ask_stream(effect: String, call: Call) -> Told {
+    events(Effect::Json(effect), Incoming::default(), call)
 }
 
 /// Leaves a request; the bytes of the response are decoded by the wire.
-pub(super) fn ask_http(effect: String, wire: Rc<RefCell<Box<dyn Wire>>>, body: Vec<u8>) -> Events {
+pub(super) fn ask_http(effect: String, wire: Rc<RefCell<Box<dyn Wire>>>, body: Vec<u8>, call: Call) -> Told {
     let decoder = wire.borrow().decoder();
-    events(
-        Effect::Http(effect),
-        Incoming { http: Some(Http { wire, decoder, body: Some(body) }), ..Incoming::default() },
-    )
+    let http = Some(Http { wire, decoder, body: Some(body) });
+    events(Effect::Http(effect), Incoming { http, ..Incoming::default() }, call)
 }
 
-fn events(effect: Effect, incoming: Incoming) -> Events {
+/// What the loop gets to see of an answer.
+type Told = LocalBoxStream<'static, AssistantMessageEvent>;
+
+fn events(effect: Effect, incoming: Incoming, call: Call) -> Told {
     let desk = current();
     let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Stream(incoming), effect));
-    Events { desk, slot: slot.unwrap_or(0), done: false }
+    Events { desk, slot: slot.unwrap_or(0), done: false }.map(move |event| call.told(event)).boxed_local()
 }
 
 impl Desk {
@@ -344,7 +347,7 @@ impl Drop for Answer {
 }
 
 /// The events of a model call.
-pub(super) struct Events {
+struct Events {
     desk: Option<Rc<Desk>>,
     slot: SlotId,
     done: bool,

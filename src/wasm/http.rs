@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use futures::StreamExt;
 use futures::stream::LocalBoxStream;
 
 use crate::cancel::CancelToken;
@@ -44,7 +43,6 @@ impl StreamFn for HttpModel {
         }
         headers.end();
         object.end();
-        let events = desk::ask_http(effect, self.wire.clone(), http.body);
-        events.map(move |event| call.told(event)).boxed_local()
+        desk::ask_http(effect, self.wire.clone(), http.body, call)
     }
 }

@@ -5,12 +5,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
+use crate::http::Call;
 use crate::json::{FromJson, ObjectWriter, ToJson, Value};
 use crate::message::{AgentMessage, Usage};
 use crate::policy::Transform;
@@ -115,10 +115,11 @@ pub(super) struct JsModel {
 impl StreamFn for JsModel {
     fn stream(
         &self,
-        request: ModelRequest,
-        _context: &AgentRunContext,
+        mut request: ModelRequest,
+        context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        let call = Call::new(&mut request, context, None, None);
         let effect = effect("stream", |object| {
             object.field("model", &self.index);
             let mut told = ObjectWriter::new(object.key("request"));
@@ -132,7 +133,7 @@ impl StreamFn for JsModel {
             told.optional("apiKey", &request.api_key).optional("output", &request.output);
             told.end();
         });
-        desk::ask_stream(effect).boxed_local()
+        desk::ask_stream(effect, call)
     }
 }
 

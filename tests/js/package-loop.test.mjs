@@ -593,7 +593,7 @@ test("model, tools and system prompt changed in mid-run count from the next turn
 });
 
 test("reset forgets history and queues, also from inside a run", async () => {
-  const agent = new Agent({ model: scripted(["one", { text: ["two", "more"] }, "three"]) });
+  const agent = new Agent({ model: scripted(["one", { text: ["two", "more"], usage: { input: 9 } }, { text: "three", usage: { input: 2 } }]) });
   await hear(agent.prompt("Go"));
   const letter = agent.steer("later");
   agent.reset();
@@ -612,6 +612,7 @@ test("reset forgets history and queues, also from inside a run", async () => {
   assert.equal(heard.result.stopReason, "aborted");
   await agent.waitForIdle();
   assert.deepEqual(outline(agent.messages), ["user Anew", "assistant three"]);
+  assert.equal(agent.usage.total, 2, "without the tokens of the run that was stopped");
 });
 
 test("dispose ends a run, settles the letters and refuses what comes after", async () => {

@@ -45,6 +45,7 @@ const OPTIONS = [
   ["a retry that is a number", { model, retry: 3 }, /`retry` must be a function or an object, got a number/],
   ["a compaction by another word", { model, compaction: "summarise" }, /`compaction` must be "summarize" or an object, got "summarise"/],
   ["a compaction without its engine's name", { model, compaction: { egnine: () => {} } }, /unknown option `compaction.egnine`; did you mean `engine`\?/],
+  ["a compaction without an engine", { model, compaction: { maxRecoveriesPerTurn: 2 } }, /`compaction` needs an `engine`; the stock one is "summarize"/],
   ["a hook of no stage", { model, hooks: { beforeInferense: () => {} } }, /unknown option `hooks.beforeInferense`; did you mean `beforeInference`\?/],
   ["a hook of no stage, in a list", { model, hooks: [{}, { onerror: () => {} }] }, /unknown option `hooks\[1\].onerror`; did you mean `onError`\?/],
   ["a hook that is none", { model, hooks: { onError: "log" } }, /`hooks.onError` must be a function, got a string/],
@@ -140,6 +141,12 @@ test("the options of a run", () => {
   misused(() => agentLoop(/** @type {any} */ ("Hi"), { model }), /agentLoop takes an array of inputs, got a string/);
   misused(() => agentLoopContinue(/** @type {any} */ (undefined), { model }), /agentLoopContinue takes an array of messages, got nothing/);
   assert.equal(agent.isRunning, false);
+});
+
+test("decisions about a call that has no id, or in a list", () => {
+  const agent = new Agent({ model });
+  for (const id of [undefined, null, 7, Symbol("a")]) misused(() => agent.resolveTool(/** @type {any} */ (id), "approve"), /a call's id must be a text, got/);
+  for (const list of [["approve"], new Map([["a", "approve"]])]) misused(() => agent.resolveTools(/** @type {any} */ (list)), /the decisions must be an object, got an/);
 });
 
 test("a prompt while a run is on, and what to do instead", async () => {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, AgentError, call, clock, custom, hear, later, misused, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, AgentError, call, clock, custom, hear, later, misused, openai, say, scripted, settle, textOf } from "./kit.mjs";
 
 const ONCE = { retry: { maxAttempts: 1 } };
 
@@ -21,6 +21,51 @@ test("scripted: a text, pieces of text, thinking, calls, events, a function of t
   const events = await play([{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "raw" }, { type: "text_end", contentIndex: 0 }, { type: "done", stopReason: "stop", usage: { input: 5, output: 1, cacheRead: 2, reasoning: 1 } }]);
   assert.deepEqual([events.result.text, events.result.usage], ["raw", { input: 5, output: 1, cacheRead: 2, cacheWrite: 0, reasoning: 1, total: 8 }]);
   assert.equal((await play((/** @type {any} */ request) => textOf(request.messages[0]))).result.text, "Go");
+});
+
+test("the cause is not what was thrown before the error that tells of the key", async () => {
+  let calls = 0;
+  const fetch = async () => {
+    if (calls++ === 0) throw new TypeError("fetch failed");
+    return new Response(JSON.stringify({ error: { message: "Incorrect API key provided: sk-42424242" } }), { status: 401 });
+  };
+  const { result } = await hear(new Agent({ model: openai("gpt", { apiKey: "sk-42424242", fetch }), host: clock().host }).prompt("Go"));
+  assert.deepEqual([result.error.code, result.error.message, result.error.cause], ["auth", "Incorrect API key provided: [key]", undefined]);
+});
+
+test("a scripted model may stand behind one of one's own, also with a delay", async () => {
+  const inner = scripted([{ text: "late", delayMs: 1 }]);
+  const outer = custom("outer", (request, { signal, runId }) => /** @type {any} */ (inner).streamFn(request, { signal, runId }));
+  assert.equal((await hear(new Agent({ model: outer }).prompt("Go"))).result.text, "late");
+});
+
+test("a key that a stream function is told stands in none of its errors; what it threw is the cause", async () => {
+  const boom = new Error("401: no such key: sk-42424242");
+  const said = { type: /** @type {const} */ ("error"), error: { code: /** @type {const} */ ("auth"), message: "who is sk-42424242?" } };
+  const throws = custom("own", async function* ({ apiKey }) { yield { type: "start" }; throw apiKey === "sk-42424242" ? boom : apiKey; });
+  for (const [model, cause, words] of /** @type {const} */ ([[throws, boom, "401: no such key: [key]"], [scripted([[said]]), undefined, "who is [key]?"]])) {
+    const agent = new Agent({ model, getApiKey: () => "sk-42424242" });
+    const heard = await hear(agent.prompt("Go"));
+    assert.equal(heard.result.error.message, words);
+    assert.equal(heard.result.error.cause, cause);
+    assert.doesNotMatch(JSON.stringify([heard.events, agent.messages, agent.checkpoint()]), /sk-4242/);
+  }
+});
+
+test("a character whose halves come in two pieces is whole", async () => {
+  const arguments_ = { note: "a😀b" };
+  const heard = await play({ thinking: "😀", text: "Hi 😀!".split(""), toolCalls: [{ toolName: "go", chunks: JSON.stringify(arguments_).split("") }] });
+  assert.equal(heard.text, "Hi 😀!done");
+  assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.thinking ?? block.text ?? block.arguments), ["😀", "Hi 😀!", arguments_]);
+  const [first, second] = "😀".split("");
+  const delta = (/** @type {number} */ contentIndex, /** @type {string | undefined} */ text) => ({ type: "text_delta", contentIndex, delta: text });
+  const places = [0, 1, 2];
+  const mixed = await play([
+    ...places.map((contentIndex) => ({ type: "text_start", contentIndex })),
+    delta(0, `a${first}`), delta(1, `b${first}`), delta(0, second), delta(1, `${second}.`), delta(2, `c${first}`),
+    ...places.map((contentIndex) => ({ type: "text_end", contentIndex })), { type: "done", stopReason: "stop" },
+  ]);
+  assert.deepEqual(mixed.all("message_end")[0].message.content.map(({ text }) => text), ["a😀", "b😀.", "c\ufffd"], "each block has its own; a half that stays alone is mended");
 });
 
 test("an error that is yielded may be an Error, with what it says of itself", async () => {

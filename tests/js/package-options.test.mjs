@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, AgentError, call, clock, hear, isOpen, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, AgentError, agentLoopContinue, call, clock, hear, isOpen, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
 
 const overflow = { error: { code: /** @type {any} */ ("context_overflow"), message: "too long" } };
 const quick = say("quick", () => "done");
@@ -292,6 +292,27 @@ test("hooks, a host, an engine of a class may have members of their own", async 
   const agent = new Agent({ model: scripted([overflow, "well"]), hooks: [log], host: new Clock(), compaction: new Shortening(), messages: [{ role: "user", content: [{ type: "text", text: "old" }], timestamp: 1 }] });
   const { messages, text } = await agent.prompt("Go");
   assert.deepEqual([text, log.seen.at(-1), messages.at(-1)?.timestamp], ["well", "well", 5]);
+});
+
+test("options may be an object of a class: getters, methods, what it inherits", async () => {
+  class Settings {
+    #allowed = ["go"];
+    model = scripted([{ toolCalls: [{ toolName: "go" }, { toolName: "halt" }] }, (request) => request.systemPrompt]);
+    get systemPrompt() { return "Be brief."; }
+    get tools() { return ["go", "halt"].map((name) => say(name, () => `${name}: ran`, { requiresApproval: true })); }
+    async approveTool(/** @type {any} */ { toolName }) { return /** @type {const} */ (this.#allowed.includes(toolName) ? "approve" : "reject"); }
+  }
+  const { messages, text } = await new Agent(new Settings()).prompt("Go");
+  assert.deepEqual(messages.map((message) => message.role === "tool_result" && (message.cause ?? textOf(message))).filter(Boolean), ["go: ran", "rejected"]);
+  assert.equal(text, "Be brief.");
+  const history = [{ role: /** @type {const} */ ("user"), content: [{ type: /** @type {const} */ ("text"), text: "Go" }], timestamp: 1 }];
+  assert.equal((await agentLoopContinue(history, new Settings())).text, "Be brief.");
+  const asleep = new Agent(new Settings()).checkpoint();
+  assert.equal(Agent.restore(asleep, new Settings()).systemPrompt, "Be brief.");
+
+  const house = { policies: { preDispatch: [() => ({ skip: "not here" })] } };
+  const agent = new Agent(Object.assign(Object.create(house), { model: scripted([call("quick"), "done"]), tools: [quick] }));
+  assert.equal((await agent.prompt("Go")).messages.find((message) => message.role === "tool_result")?.cause, "skipped");
 });
 
 test("milliseconds may have a fraction, and Infinity is as long as it takes", async () => {

@@ -237,6 +237,8 @@ test("approval: asked, approved with other arguments, refused, answered, by call
   assert.equal((await decide("reject")).toolResult.cause, "rejected");
   assert.match((await decide({ action: "reject", reason: "too dear" })).text, /too dear/);
   assert.deepEqual((await decide({ action: "result", content: "said for it" })).text, "said for it");
+  const drawn = { content: [{ type: "text", text: "drawn" }], details: { n: [1] } };
+  assert.deepEqual((await decide({ action: "result", content: drawn })).toolResult.details, { n: [1] });
   assert.equal((await decide("maybe")).toolResult.cause, "rejected");
 
   const agent = new Agent({ model: scripted([call("ask"), "done"]), tools: [ask] });
@@ -351,6 +353,19 @@ test("the list of an agent's tools is not the place to put one: it says so", () 
   assert.throws(() => agent.tools.push(say("two", () => "")), TypeError);
   agent.tools = [...agent.tools, say("two", () => "")];
   assert.deepEqual(agent.tools.map(({ name }) => name), ["one", "two"]);
+});
+
+test("a Standard Schema of which nobody can make JSON Schema checks all the same, and a warning says what the model does not see", async (t) => {
+  const warned = t.mock.method(console, "warn", () => {});
+  const validate = (/** @type {any} */ { n }) => (n > 0 ? { value: { n: n * 10 } } : { issues: [{ message: "must be above 0", path: ["n"] }] });
+  const parameters = { "~standard": { version: /** @type {const} */ (1), vendor: "mine", validate } };
+  const ten = tool({ name: "ten", description: "", parameters, execute: ({ n }) => n });
+  assert.equal((await once(ten, { n: 2 })).text, "20");
+  assert.match((await once(ten, { n: 0 })).text, /n: must be above 0/);
+  const answer = await new Agent({ model: scripted(['{"n":3}']), output: parameters }).prompt("Go");
+  assert.deepEqual(answer.output, { n: 30 });
+  assert.match(warned.mock.calls[0]?.arguments[0], /the schema of tool `ten` \(mine\) cannot give its JSON Schema, which the model needs/);
+  assert.equal(warned.mock.callCount(), 2);
 });
 
 test("a schema that has no JSON Schema is refused with the tool's name", () => {

@@ -17,17 +17,18 @@ const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 
 
 /** What an agent does, behind the class that users hold. */
 class Core {
-  /** @param {any} options @param {boolean} namesMayRepeat */
-  constructor(options, namesMayRepeat) {
-    checkOptions(options);
-    this.options = { ...options, host: options.host ?? {} };
+  /** @param {any} given @param {boolean} namesMayRepeat @param {any} messages */
+  constructor(given, namesMayRepeat, messages) {
+    const options = checkOptions(given);
+    this.options = options;
+    options.host ??= {};
     /** The agent that it works for. @type {any} */
     this.owner = undefined;
     /** @type {any} */
     this.engine = undefined;
     this.namesMayRepeat = namesMayRepeat;
     /** The history; a run appends to it. @type {any[]} */
-    this.messages = checkHistory(options.messages ?? []);
+    this.messages = checkHistory(messages ?? options.messages ?? []);
     /** @type {any[]} */
     this.offered = [];
     /** The tools by name. @type {Map<string, any>} */
@@ -495,7 +496,13 @@ class Core {
   /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */
   causeOf(info, reason) {
     if (info.code === "aborted") return reason;
-    return this.thrown.findLast((error) => textOf(error) !== "" && info.message.includes(textOf(error)));
+    const { message } = info;
+    // In words that held the key it was replaced.
+    const parts = message.split("[key]");
+    return this.thrown.findLast((error) => {
+      const text = textOf(error);
+      return text !== "" && (message.includes(text) || (parts.length > 1 && parts.every((/** @type {string} */ part) => text.includes(part))));
+    });
   }
 
   /** The wasm instance died. @param {unknown} error */
@@ -543,29 +550,29 @@ function toolSettings({ definition, schema }) {
 
 /**
  * An agent for one run: when that is over, the engine forgets it.
- * @type {(options: any, begin: (agent: Agent) => any) => any}
+ * @type {(options: any, begin: (agent: Agent) => any, messages?: any[]) => any}
  */
 let once;
 
 /** Marks the agent behind a single run: as the seeds' loop it takes two tools of one name, and the first one runs. */
 const ONCE = Symbol("once");
 
-/** Out here: a class that names itself gets another name in the bundle. @param {any} options @param {symbol} [mark] */
-const make = (options, mark) => new Agent(options, mark);
+/** Out here: a class that names itself gets another name in the bundle. @param {any} options @param {symbol} [mark] @param {any[]} [messages] */
+const make = (options, mark, messages) => new Agent(options, mark, messages);
 
 /** An agent: one conversation, one run at a time. */
 export class Agent {
   /** @type {Core} */ #core;
 
-  /** @param {any} options @param {symbol} [mark] */
-  constructor(options, mark) {
-    this.#core = new Core(options, mark === ONCE);
+  /** @param {any} options @param {symbol} [mark] @param {any[]} [messages] in place of those of the options */
+  constructor(options, mark, messages) {
+    this.#core = new Core(options, mark === ONCE, messages);
     this.#core.owner = this;
   }
 
   static {
-    once = (options, begin) => {
-      const agent = make(options, ONCE);
+    once = (options, begin, messages) => {
+      const agent = make(options, ONCE, messages);
       agent.#core.once = true;
       return begin(agent);
     };
@@ -605,12 +612,13 @@ export class Agent {
 
   /** @param {string} callId @param {any} decision */
   resolveTool(callId, decision) {
+    if (typeof callId !== "string") throw misuse(`a call's id must be a text, got ${kindOf(callId)}`);
     this.#decide({ [callId]: toDecision(decision) }, false);
   }
 
   /** @param {{ [callId: string]: any }} decisions */
   resolveTools(decisions) {
-    if (typeof decisions !== "object" || decisions === null) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
+    if (typeof decisions !== "object" || decisions === null || Symbol.iterator in decisions) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
     this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])), true);
   }
 
@@ -631,7 +639,7 @@ export class Agent {
   static restore(checkpoint, options) {
     if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
     const read = fromCheckpoint(checkpoint);
-    const agent = make({ ...options, messages: read.messages });
+    const agent = make(options, undefined, read.messages);
     agent.#core.restore(read);
     return agent;
   }
@@ -723,5 +731,5 @@ export function agentLoop(prompts, config, options) {
 /** @param {any[]} messages @param {any} config @param {any} [options] */
 export function agentLoopContinue(messages, config, options) {
   if (!Array.isArray(messages)) throw misuse(`agentLoopContinue takes an array of messages, got ${kindOf(messages)}`);
-  return once({ ...config, messages }, (agent) => agent.continue(options));
+  return once(config, (agent) => agent.continue(options), messages);
 }

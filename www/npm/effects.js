@@ -243,15 +243,37 @@ async function iterate(run, slot, effect, signal) {
   const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model.id}\` must give an async iterable of events`);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
+  // By block: the first half of a character, which waits for the second; the engine takes whole ones.
+  const halves = new Map();
   for (;;) {
     const { done, value } = await iterator.next();
     if (signal.aborted) return;
     if (done) return run.streamEnd(slot);
     const kind = DELTAS[value?.type];
-    if (kind && typeof value.delta === "string" && value.contentIndex >= 0) run.streamDelta(slot, kind, value.contentIndex, value.delta);
+    if (kind && typeof value.delta === "string" && value.contentIndex >= 0) {
+      const { contentIndex, delta } = value;
+      const isWhole = halves.size === 0 && !isCut(delta);
+      run.streamDelta(slot, kind, contentIndex, isWhole ? delta : joined(halves, contentIndex * 4 + kind, delta));
+      continue;
+    }
+    for (const [block, half] of halves) run.streamDelta(slot, block % 4, Math.floor(block / 4), half);
+    halves.clear();
     // JSON would leave nothing of an Error.
-    else run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
+    run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
   }
+}
+
+/** Whether it ends with the first half of a character. @param {string} text */
+function isCut(text) {
+  return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+}
+
+/** A piece of a block, with the half that waited for it, without the half that waits for the next. @param {Map<number, string>} halves @param {number} block @param {string} delta */
+function joined(halves, block, delta) {
+  const text = (halves.get(block) ?? "") + delta;
+  if (!isCut(text)) return halves.delete(block), text;
+  halves.set(block, text.slice(-1));
+  return text.slice(0, -1);
 }
 
 /** @type {Record<string, number>} */

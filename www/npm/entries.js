@@ -140,7 +140,8 @@ export const ENTRIES = {
     const { messages, ...end } = JSON.parse(piece);
     run.end = { type: "agent_end", runId, messages: [...messages, ...run.log.slice(run.log.length - number)], ...end };
     run.usageBefore = core.usage;
-    core.addUsage(end.usage);
+    // A reset in a listener has begun anew.
+    if (core.driver === run) core.addUsage(end.usage);
     run.release();
     core.runEnds(run);
     run.endTold = true;

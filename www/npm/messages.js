@@ -154,8 +154,8 @@ export function toDecision(decision) {
   // Arguments under another name would be those of the model, allowed.
   if (typeof decision?.action === "string") checkNames("unknown member of a decision", decision, ["action", "arguments", "reason", "content", "isError"]);
   if (decision?.action === "result") {
-    const { content, isError } = toResult(decision.content);
-    return { action: "result", content: { content }, isError: decision.isError ?? isError ?? false };
+    const { content, details, isError } = toResult(decision.content);
+    return { action: "result", content: { content, details }, isError: decision.isError ?? isError ?? false };
   }
   if (decision?.action === "approve" || decision?.action === "reject") return decision;
   throw misuse(`a decision must be "approve", "reject" or { action: "approve" | "reject" | "result" }, got ${kindOf(decision)}`);

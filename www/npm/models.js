@@ -1,7 +1,7 @@
 // @ts-check
 // Models: descriptions of where one is and how it is asked. Nothing here talks to anybody.
 
-import { checkNames, didYouMean, kindOf, misuse, shownOf } from "./shared.js";
+import { checkNames, didYouMean, kindOf, misuse, shownOf, sleep } from "./shared.js";
 import { checkShape, SERVED } from "./options.js";
 
 /** What the engine needs to know of a model, hidden from the user's view. */
@@ -165,7 +165,8 @@ function checkItem(item, where) {
 async function* play(item, context) {
   if (Array.isArray(item)) return yield* item;
   const { thinking, text, toolCalls = [], stopReason, usage, delayMs, error } = typeof item === "string" ? { text: item } : item;
-  if (delayMs) await context.sleep(delayMs);
+  // Who calls it for the engine may hand on what the contract names.
+  if (delayMs) await (context.sleep?.(delayMs) ?? sleep({}, delayMs, context.signal));
   yield { type: "start" };
   let contentIndex = 0;
   if (thinking) {

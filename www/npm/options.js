@@ -103,15 +103,24 @@ const NAMES = Object.keys(OPTIONS);
 /** Names that may be meant at the top: also those that stand in an object there. */
 const LIKELY = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
 
-/** @param {any} options */
-export function checkOptions(options) {
-  if (!fits("object", options)) throw misuse(`the options must be an object, got ${kindOf(options)}`);
-  if (options.provider && options.id) throw misuse("the options are a model; write new Agent({ model })");
-  for (const name of Object.keys(options)) if (Object.hasOwn(ELSEWHERE, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${ELSEWHERE[name]}\`?`);
-  checkNames("unknown option", options, OPTIONS, LIKELY);
-  for (const name of NAMES) checkShape(name, options[name], OPTIONS[name]);
+/** The options as they are used, each read once. @param {any} given */
+export function checkOptions(given) {
+  if (!fits("object", given)) throw misuse(`the options must be an object, got ${kindOf(given)}`);
+  if (given.provider && given.id) throw misuse("the options are a model; write new Agent({ model })");
+  for (const name of Object.keys(given)) if (Object.hasOwn(ELSEWHERE, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${ELSEWHERE[name]}\`?`);
+  // An object of a class has its methods elsewhere, and they want their object.
+  if (!isOfClass(given)) checkNames("unknown option", given, OPTIONS, LIKELY);
+  /** @type {any} */
+  const options = {};
+  for (const name of NAMES) {
+    const value = given[name];
+    checkShape(name, value, OPTIONS[name]);
+    options[name] = typeof value === "function" && name !== "output" ? value.bind(given) : value;
+  }
   if (Array.isArray(options.hooks)) options.hooks.forEach((/** @type {any} */ hooks, /** @type {number} */ i) => checkShape(`hooks[${i}]`, hooks ?? null, HOOKS));
+  if (typeof options.compaction === "object" && !options.compaction.engine) throw misuse('`compaction` needs an `engine`; the stock one is "summarize"');
   for (const [name, rule] of Object.entries(options.approval?.rules ?? {})) checkShape(`approval.rules.${name}`, rule, RULES);
+  return options;
 }
 
 /** The options of a run. @param {any} options */

@@ -66,17 +66,28 @@ function standardOf(schema) {
   return schema !== null && (typeof schema === "object" || typeof schema === "function") && schema["~standard"];
 }
 
+/** Who can give the JSON Schema of what they make, in some way. */
+const WAYS = new Set(["zod", "valibot"]);
+
 /** @param {string} owner @param {any} schema */
 function fromStandard(owner, schema) {
   const standard = schema["~standard"];
   let shown;
+  let failed = false;
   let why = "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema";
   try {
     shown = jsonSchemaOf(schema, standard);
   } catch (error) {
+    failed = true;
     why = textOf(error);
   }
-  if (!shown) throw misuse(`the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${why}`);
+  if (!shown) {
+    const words = `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${why}`;
+    // The standard asks for none: where there is no way to have one, the check alone tells the model what it takes.
+    if (failed || WAYS.has(standard.vendor)) throw misuse(words);
+    console.warn(`turnwheel: ${words}`);
+    shown = {};
+  }
   const judge = (/** @type {any} */ answer) => (answer.issues ? { error: answer.issues.map(issueText).join("\n") } : { value: answer.value });
   return {
     schema: shown,

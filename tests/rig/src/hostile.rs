@@ -701,7 +701,11 @@ fn decision(dice: &Dice) -> Result<ToolDecision, String> {
         0 => Err("no".to_owned()),
         1 => Ok(ToolDecision::Reject { reason: None }),
         2 => Ok(ToolDecision::AcceptWith(raw("{\"n\":3}"))),
-        3 => Ok(ToolDecision::Result { content: vec![ContentBlock::text("mine")], is_error: false }),
+        3 => Ok(ToolDecision::Result {
+            content: vec![ContentBlock::text("mine")],
+            details: None,
+            is_error: false,
+        }),
         _ => Ok(ToolDecision::Accept),
     }
 }

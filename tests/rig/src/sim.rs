@@ -700,7 +700,11 @@ fn decision(dice: &Dice) -> ToolDecision {
         1 => ToolDecision::Reject { reason: Some("no".to_owned()) },
         2 => ToolDecision::AcceptWith(raw("{\"n\":2}")),
         3 => ToolDecision::AcceptWith(raw("[]")),
-        4 => ToolDecision::Result { content: vec![ContentBlock::text("mine")], is_error: dice.chance(50) },
+        4 => ToolDecision::Result {
+            content: vec![ContentBlock::text("mine")],
+            details: None,
+            is_error: dice.chance(50),
+        },
         _ => ToolDecision::Accept,
     }
 }

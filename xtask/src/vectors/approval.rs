@@ -155,6 +155,7 @@ pub(super) fn decision(value: &Value) -> Result<ToolDecision, String> {
         "accept" => ToolDecision::Accept,
         "reject" => ToolDecision::Reject { reason: None },
         "custom_result" => ToolDecision::Result {
+            details: None,
             content: vec![ContentBlock::text(text_of(value, "content")?)],
             is_error: false,
         },
