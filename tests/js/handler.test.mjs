@@ -502,6 +502,8 @@ test("who asks is judged first", async () => {
     // As a Response of another realm, or of a package.
     const { handler: foreign } = pair({ model: scripted(["a"]) }, { authorize: () => ({ status: 418, headers: new Headers(), body: null }) });
     assert.equal((await foreign(new Request(`${AT}/state`))).status, 418);
+    const silent = agentHandler(new Agent({ model: scripted([]) }), { authorize: () => Promise.reject() });
+    assert.equal((await ask(silent, "state")).status, 500);
     const said = await ask(failing, "state");
     assert.equal(said.status, 500);
     assert.ok(!JSON.stringify(said.body).includes("secret"));
