@@ -205,6 +205,11 @@ test("a panic ends every run with an error that is told, and the next run has a 
   const waiting = other.prompt("Wait");
   await settle();
 
+  const asleep = new Agent({ model: scripted([]) });
+  asleep.followUp("Once");
+  const woken = Agent.restore(asleep.checkpoint(), { model: scripted(["a", "b"]) });
+  assert.equal((await woken.prompt("Go")).text, "b");
+
   const { glue } = engine;
   const agent = new Agent({ model: scripted([call("go", "also"), "fine"]), tools: [say("go", () => "gone"), say("also", () => new Promise(() => {}))] });
   const run = agent.prompt("Go");
@@ -223,7 +228,7 @@ test("a panic ends every run with an error that is told, and the next run has a 
   checkTrace(elsewhere);
 
   assert.notEqual(getEngine(), engine);
-  for (const again of [agent, other]) {
+  for (const again of [agent, other, woken]) {
     again.model = scripted(["well again"]);
     const next = await hear(again.prompt("Still there?"));
     assert.equal(next.result.text, "well again");

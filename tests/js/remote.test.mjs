@@ -113,6 +113,9 @@ test("silence is broken by life signs, by the host's clock", async () => {
   while (!(await read()).includes("tool_execution_start"));
   const next = read();
   assert.ok(await isOpen(next));
+  // 0 is never.
+  for (const keepAliveMs of [0, Infinity]) void (async () => { for await (const _ of /** @type {any} */ (run.toResponse({ keepAliveMs }).body)); })();
+  await settle();
   clock.resolve();
   assert.equal(await next, ": \n\n");
   gate.resolve("ok");
@@ -219,6 +222,10 @@ test("what was told before it broke is in the result: text, messages, usage, tur
   const whole = await run;
   assert.deepEqual([second.text, second.turns, second.usage.total], ["all ", 2, /** @type {any} */ (whole.messages.find(({ role }) => role === "assistant")).usage.total]);
   assert.deepEqual(second.messages.map(({ role }) => role), ["assistant", "tool_result", "tool_result", "assistant"]);
+  // What was taken back is not part of it.
+  const taken = text.slice(0, text.indexOf("\n\n", text.indexOf('"delta":"two')) + 2) + `id: 999\ndata: ${JSON.stringify({ type: "message_reset", runId: run.runId })}\n\n`;
+  const third = await fromResponse(new Response(taken, { headers: { "content-type": "text/event-stream" } }), { host });
+  assert.deepEqual([third.text, third.messages[0]?.content], ["", []]);
 });
 
 test("who has tried often enough gives up, with the reason", async () => {
