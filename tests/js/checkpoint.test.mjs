@@ -156,6 +156,15 @@ test("the state of tools, the mail and the usage go along", async () => {
   assert.equal(/** @type {any} */ (metadata.turnwheel).session.a1, true);
 });
 
+test("letters of before the first run keep their kind", async () => {
+  const agent = new Agent({ model: scripted(["one", "two", "three"]) });
+  agent.followUp("And then?");
+  agent.steer("Hurry");
+  const woken = Agent.restore(agent.checkpoint(), { model: scripted(["one", "two", "three"]), steering: { atStart: "before_first_call" } });
+  await woken.prompt("Go");
+  assert.deepEqual(woken.messages.map((/** @type {any} */ { content }) => content[0].text), ["Go", "Hurry", "one", "And then?", "two"]);
+});
+
 test("a decision before the run goes on counts; nobody has to be asked again", async () => {
   const own = world();
   const slept = await live(own, { until: whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1 });

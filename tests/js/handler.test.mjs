@@ -250,6 +250,35 @@ test("who comes into a turn whose start is not kept any more gets its answer and
   }
 });
 
+test("who comes back within what is kept goes on there, without a whole state", async () => {
+  const agent = new Agent({ model: scripted([{ text: Array.from({ length: 300 }, (_, i) => `${i} `) }]) });
+  const handler = agentHandler(agent, { host, limits: { events: 100 } });
+  await agent.prompt("Go");
+  await settle();
+  const last = Number((await ask(handler, "state")).body.lastEventId);
+  const told = async (/** @type {number} */ after) => {
+    const reader = /** @type {any} */ ((await handler(new Request(`${AT}/events?lastEventId=${after}`))).body).getReader();
+    let text = "";
+    while (!text.includes("event: ready")) text += new TextDecoder().decode((await reader.read()).value);
+    await reader.cancel();
+    return [text.includes("event: state"), [...text.matchAll(/^id: /gm)].length];
+  };
+  assert.deepEqual([await told(last - 99), await told(last), await told(last - 130)], [[false, 99], [false, 0], [true, 1]]);
+});
+
+test("nobody is told what the log may still lose: neither listeners nor who asked", async () => {
+  const gate = later();
+  const kept = memoryEvents();
+  const log = Object.assign(Object.create(kept, { first: { get: () => kept.first }, last: { get: () => kept.last } }), { sync: () => gate.promise });
+  const { handler } = pair({ model: scripted(["a"]) }, { events: log });
+  const reader = /** @type {any} */ ((await handler(new Request(`${AT}/events`))).body).getReader();
+  const waits = [reader.read(), ask(handler, "prompt", post({ input: "x" })), ask(handler, "state")];
+  for (const wait of waits) assert.ok(await isOpen(wait));
+  gate.resolve();
+  await Promise.all(waits);
+  await reader.cancel();
+});
+
 test("another process with another memory gives a whole state; one with the same log goes on", async () => {
   const model = () => scripted(["one", "two"]);
   let current = agentHandler(new Agent({ model: model() }), { host });
@@ -502,6 +531,8 @@ test("who asks is judged first", async () => {
     // As a Response of another realm, or of a package.
     const { handler: foreign } = pair({ model: scripted(["a"]) }, { authorize: () => ({ status: 418, headers: new Headers(), body: null }) });
     assert.equal((await foreign(new Request(`${AT}/state`))).status, 418);
+    const silent = agentHandler(new Agent({ model: scripted([]) }), { authorize: () => Promise.reject() });
+    assert.equal((await ask(silent, "state")).status, 500);
     const said = await ask(failing, "state");
     assert.equal(said.status, 500);
     assert.ok(!JSON.stringify(said.body).includes("secret"));
@@ -542,6 +573,11 @@ test("limits: listeners, commands a minute, the length of a conversation", async
   await first.body?.cancel();
   const second = await handler(new Request(`${AT}/events`));
   assert.equal(second.status, 200);
+  // Who was not seen to read for three life signs has gone.
+  now = 45_000;
+  assert.equal((await ask(handler, "events")).status, 429);
+  now = 45_001;
+  await (await handler(new Request(`${AT}/events`))).body?.cancel();
   await second.body?.cancel();
   assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 202);
   await agent.waitForIdle();

@@ -348,11 +348,11 @@ test("a server that is silent is noticed by the limits of time", async (t) => {
 
 test("the options of a stream stand in the request", async (t) => {
   const server = await serve(t, [says("hi")]);
-  const streamOptions = { temperature: 0.5, maxTokens: 77, stop: ["END"], toolChoice: "required", body: { seed: 7 }, headers: { "x-trace": "abc" } };
+  const streamOptions = { temperature: 0, maxTokens: 77, stop: ["END"], toolChoice: "required", body: { seed: 7 }, headers: { "x-trace": "abc" } };
   const tools = [{ name: "go", description: "", parameters: { type: "object" }, execute: () => "" }];
   await hear(new Agent({ model: modelAt(server), streamOptions, tools }).prompt("Hello"));
   const { body, headers } = /** @type {any} */ (server.requests[0]);
-  assert.equal(body.temperature, 0.5);
+  assert.equal(body.temperature, 0);
   assert.equal(body.max_tokens ?? body.max_completion_tokens, 77);
   assert.deepEqual(body.stop, ["END"]);
   assert.equal(body.tool_choice, "required");

@@ -7,6 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { transform } from "esbuild";
 import { getEngine } from "../../pkg/core.js";
+import { agentHandler } from "../../pkg/server.js";
 import { checkTrace } from "./grammar.mjs";
 import { Agent, agentLoop, call, hear, later, openaiCompatible, say, scripted, settle, textOf } from "./kit.mjs";
 
@@ -168,6 +169,24 @@ test("a model that an agent had before, and its key, are nobody's", async () => 
   assert.equal((await agent.prompt("2")).text, "c");
 });
 
+test("who listens and hears nothing, or goes again, leaves nothing behind", async () => {
+  const host = { sleep: async () => {} };
+  const agent = new Agent({ model: scripted([call("wait")]), tools: [say("wait", () => new Promise(() => {}))], host });
+  const handler = agentHandler(agent, { keepAliveMs: 1, host });
+  const events = async () => /** @type {ReadableStream<Uint8Array>} */ ((await handler(new Request("http://a.example/events"))).body).getReader();
+  const run = agent.prompt("Go");
+  for (const reader of [await events(), /** @type {ReadableStream<Uint8Array>} */ (run.toResponse({ keepAliveMs: 1 }).body).getReader()]) {
+    const sign = async () => new TextDecoder().decode((await reader.read()).value) === ": \n\n";
+    while (!(await sign()));
+    await collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 3_000; i++) assert.ok(await sign());
+    await collect();
+    assert.ok(process.memoryUsage().heapUsed - before < 1_000_000, `${process.memoryUsage().heapUsed - before} bytes for 3,000 life signs`);
+  }
+  run.abort();
+});
+
 test("one conversation of many turns holds what it said, not more", async () => {
   const agent = new Agent({ model: scripted([...Array.from({ length: 600 }, () => call("go")), "done"]), tools: [say("go", () => "x".repeat(200))], maxTurns: Infinity });
   const before = bytes();
@@ -185,6 +204,11 @@ test("a panic ends every run with an error that is told, and the next run has a 
   other.subscribe((event) => void elsewhere.push(event));
   const waiting = other.prompt("Wait");
   await settle();
+
+  const asleep = new Agent({ model: scripted([]) });
+  asleep.followUp("Once");
+  const woken = Agent.restore(asleep.checkpoint(), { model: scripted(["a", "b"]) });
+  assert.equal((await woken.prompt("Go")).text, "b");
 
   const { glue } = engine;
   const agent = new Agent({ model: scripted([call("go", "also"), "fine"]), tools: [say("go", () => "gone"), say("also", () => new Promise(() => {}))] });
@@ -204,7 +228,7 @@ test("a panic ends every run with an error that is told, and the next run has a 
   checkTrace(elsewhere);
 
   assert.notEqual(getEngine(), engine);
-  for (const again of [agent, other]) {
+  for (const again of [agent, other, woken]) {
     again.model = scripted(["well again"]);
     const next = await hear(again.prompt("Still there?"));
     assert.equal(next.result.text, "well again");

@@ -244,6 +244,17 @@ test("what is no JSON is nobody else's end: other runs go on", async () => {
   assert.equal((await other).text, "well");
 });
 
+test("a letter that only the engine can refuse takes no other along", async () => {
+  const agent = new Agent({ model: scripted(["one", "two", "three"]) });
+  const deep = agent.followUp({ role: "custom", kind: "k", data: JSON.parse("[".repeat(200) + "]".repeat(200)), timestamp: 0 });
+  const good = agent.followUp("and then?");
+  assert.match((await agent.prompt("Go")).error?.message ?? "", /nested too deep/);
+  assert.deepEqual(await deep, { delivered: false, reason: "run_ended" });
+  assert.equal((await agent.prompt("Go")).text, "two");
+  assert.equal((await good).delivered, true);
+  misused(() => agent.continue(), /cannot continue/);
+});
+
 test("an AgentError is known across copies of the package", async () => {
   const error = new AgentError({ code: "network", message: "gone", retryable: true }, "cause");
   assert.ok(AgentError.isInstance(error) && error instanceof Error);

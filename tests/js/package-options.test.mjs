@@ -366,8 +366,8 @@ test("a script may take its time over an item", async () => {
 });
 
 test("the arguments that stream have every character, the one of no width too", async () => {
-  const text = "\u0000 \ud83d\ude00 \u001f";
-  const args = JSON.stringify({ text }).replaceAll("\ud83d", "\\ud83d").replaceAll("\ude00", "\\ude00");
+  const text = "\u0000 \ud83d\ude00 \u001f \u20ac";
+  const args = JSON.stringify({ text }).replaceAll("\ud83d", "\\ud83d").replaceAll("\ude00", "\\ude00").replaceAll("\u20ac", "\\u20ac");
   const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "quick", chunks: [...args] }] }, "done"]), tools: [quick] });
   const run = agent.prompt("Go");
   /** @type {any} */

@@ -113,6 +113,9 @@ test("silence is broken by life signs, by the host's clock", async () => {
   while (!(await read()).includes("tool_execution_start"));
   const next = read();
   assert.ok(await isOpen(next));
+  // 0 is never.
+  for (const keepAliveMs of [0, Infinity]) void (async () => { for await (const _ of /** @type {any} */ (run.toResponse({ keepAliveMs }).body)); })();
+  await settle();
   clock.resolve();
   assert.equal(await next, ": \n\n");
   gate.resolve("ok");
@@ -219,6 +222,10 @@ test("what was told before it broke is in the result: text, messages, usage, tur
   const whole = await run;
   assert.deepEqual([second.text, second.turns, second.usage.total], ["all ", 2, /** @type {any} */ (whole.messages.find(({ role }) => role === "assistant")).usage.total]);
   assert.deepEqual(second.messages.map(({ role }) => role), ["assistant", "tool_result", "tool_result", "assistant"]);
+  // What was taken back is not part of it.
+  const taken = text.slice(0, text.indexOf("\n\n", text.indexOf('"delta":"two')) + 2) + `id: 999\ndata: ${JSON.stringify({ type: "message_reset", runId: run.runId })}\n\n`;
+  const third = await fromResponse(new Response(taken, { headers: { "content-type": "text/event-stream" } }), { host });
+  assert.deepEqual([third.text, third.messages[0]?.content], ["", []]);
 });
 
 test("who has tried often enough gives up, with the reason", async () => {
@@ -330,6 +337,17 @@ test("a run that fails before it begins is told as well", async () => {
   const heard = await hear(there);
   assert.equal(heard.end.stopReason, "error");
   assert.equal(heard.result.error?.message, (await run).error?.message);
+});
+
+test("a long event, a whole conversation, is read in the time of its length", async () => {
+  const answer = { role: "user", content: [{ type: "image", mimeType: "image/png", data: "A".repeat(20 * 2 ** 20) }], timestamp: 0 };
+  const bytes = new TextEncoder().encode(`id: 1\ndata: ${JSON.stringify({ type: "agent_end", runId: "r", messages: [answer], stopReason: "completed", usage: {}, turns: 0 })}\n\n`);
+  let at = 0;
+  const body = new ReadableStream({ pull: (controller) => (at < bytes.length ? controller.enqueue(bytes.subarray(at, (at += 2 ** 14))) : controller.close()) });
+  const from = performance.now();
+  assert.deepEqual((await fromResponse(new Response(body, { headers: { "content-type": "text/event-stream" } }), { host })).messages, [answer]);
+  // With each piece looked at again it is ten seconds and more.
+  assert.ok(performance.now() - from < 4_000, `${performance.now() - from} ms`);
 });
 
 test("server-sent events are read as a browser reads them, whoever wrote them", async () => {

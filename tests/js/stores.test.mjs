@@ -38,6 +38,48 @@ test("what is saved now is not overwritten by what waited", async () => {
   assert.deepEqual([await store.load("a"), await store.load("b")], [checkpoint(3), checkpoint(3)]);
 });
 
+test("of what came while one was written the newest is written, and nothing else", async () => {
+  const gate = later();
+  /** @type {any[]} */
+  const synced = [];
+  const store = durableObjectStore(/** @type {any} */ (storageOf(() => (synced.push(1), gate.promise))));
+  const saved = [1, 2, 3].map((n) => store.save("a", checkpoint(n)));
+  gate.resolve();
+  await Promise.all(saved);
+  assert.deepEqual([await store.load("a"), synced.length, await store.load("b")], [checkpoint(3), 2, undefined]);
+});
+
+test("what cannot be written is told, and the next one is written", async () => {
+  let isFull = true;
+  const storage = storageOf(() => {});
+  const store = durableObjectStore(/** @type {any} */ ({ ...storage, transactionSync: (/** @type {() => any} */ work) => {
+    if (isFull) throw new RangeError("no room");
+    return work();
+  } }));
+  await assert.rejects(store.save("a", checkpoint(1)), (/** @type {any} */ error) => error.code === "unknown" && error.cause instanceof RangeError && /`a` could not be saved in the Durable Object's SQLite: RangeError: no room/.test(error.message));
+  isFull = false;
+  await store.save("a", checkpoint(2));
+  assert.deepEqual(await store.load("a"), checkpoint(2));
+});
+
+test("no part of a long checkpoint ends within a character", async () => {
+  const storage = storageOf(() => {});
+  /** @type {string[]} */
+  const parts = [];
+  const { exec } = storage.sql;
+  storage.sql.exec = (statement, ...values) => {
+    if (statement.startsWith("INSERT")) parts.push(values[2]);
+    return exec(statement, ...values);
+  };
+  const store = durableObjectStore(/** @type {any} */ (storage));
+  for (const before of ["", "x"]) {
+    const long = /** @type {any} */ ({ version: 1, messages: [before + "\u{1f600}".repeat(400_000)] });
+    await store.save("a", long);
+    assert.deepEqual(await store.load("a"), long);
+  }
+  assert.deepEqual([parts.length, parts.filter((part) => /^[\udc00-\udfff]|[\ud800-\udbff]$/.test(part)).length], [4, 0]);
+});
+
 test("saveNow takes what save takes", () => {
   const store = durableObjectStore(/** @type {any} */ (storageOf(() => {})));
   misused(() => store.saveNow(/** @type {any} */ (5), checkpoint(1)), /the id of a checkpoint must be a text, got a number/);

@@ -172,6 +172,9 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   assert.deepEqual(odd.messages[0].content[0].arguments, {});
   const silent = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded" }] }]);
   assert.deepEqual(silent.decisions, { c: { action: "reject" } });
+  // Of a form, say, whose values are texts.
+  const word = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-go", toolCallId: "c", state: "approval-responded", approval: { id: "c", approved: /** @type {any} */ ("false") } }] }]);
+  assert.deepEqual(word.decisions, { c: { action: "reject" } });
   assert.deepEqual(fromUIMessages([{ role: "user", parts: [{ type: "file", url: "data:;base64,AA" }] }]).prompt?.content[0]?.type, "file");
   misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url: "https://x.example/a.png" }] }]), /must come as a data: address/);
 });

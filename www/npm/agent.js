@@ -230,7 +230,8 @@ class Core {
       this.noteHistory();
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
-    for (const { post } of this.mail.splice(0)) post(engine.glue);
+    // One that is refused ends the run; those behind it wait for the next.
+    for (let next; (next = this.mail.shift()); ) next.post(engine.glue);
     return engine;
   }
 
@@ -385,7 +386,15 @@ class Core {
     /** @type {any} */
     let settle;
     const receipt = new Promise((resolve) => (settle = resolve));
-    const post = (/** @type {any} */ glue) => this.receipts.set(glue.post_message(this.handle, followUp, text), settle);
+    const post = (/** @type {any} */ glue) => {
+      try {
+        this.receipts.set(glue.post_message(this.handle, followUp, text), settle);
+      } catch (error) {
+        this.letters.delete(settle);
+        settle({ delivered: false, reason: "run_ended" });
+        throw error;
+      }
+    };
     this.post(post, { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } });
     this.letters.add(settle);
     return receipt;

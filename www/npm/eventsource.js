@@ -27,7 +27,9 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
       const text = decoder.decode(value, { stream: true });
       if (text === "") continue;
       // A line may end with \r\n, and its halves may come apart.
-      const lines = (rest + (isReturned && text[0] === "\n" ? text.slice(1) : text)).split(/\r\n|\n|\r/);
+      const lines = (isReturned && text[0] === "\n" ? text.slice(1) : text).split(/\r\n|\n|\r/);
+      // What has come of a long line is not looked at again.
+      lines[0] = rest + lines[0];
       isReturned = text.endsWith("\r");
       rest = /** @type {string} */ (lines.pop());
       for (const line of lines) {

@@ -33,9 +33,9 @@ function decisionsOf(message) {
   const decisions = {};
   for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
     if (state !== "approval-responded") continue;
-    // Who says nothing has not said yes.
+    // Who says nothing, or anything else, has not said yes.
     const { approved, reason } = approval ?? {};
-    decisions[toolCallId] = approved ? "approve" : { action: "reject", ...(reason && { reason }) };
+    decisions[toolCallId] = approved === true ? "approve" : { action: "reject", ...(reason && { reason }) };
   }
   return decisions;
 }

@@ -17,7 +17,7 @@ const KNOWN = {
 
 /**
  * What was told of a run since somebody asked for a response first.
- * @typedef {{ events: any[], isOver: boolean, waiting: (() => void)[], segments?: number[] }} Told
+ * @typedef {{ events: any[], isOver: boolean, waiting: Set<() => void>, segments?: number[] }} Told
  */
 
 /** @param {any} driver @param {"events" | "uiMessages"} kind @param {any} [init] */
@@ -48,11 +48,12 @@ export function respond(driver, kind, init = {}) {
 function listen(driver) {
   const { core, runId, end } = driver;
   /** @type {Told} */
-  const told = { events: end ? [end] : [], isOver: end !== undefined, waiting: [] };
+  const told = { events: end ? [end] : [], isOver: end !== undefined, waiting: new Set() };
   const take = (/** @type {any} */ event) => {
     told.events.push(event);
     told.isOver = event.type === "agent_end";
-    for (const heard of told.waiting.splice(0)) heard();
+    for (const heard of told.waiting) heard();
+    told.waiting.clear();
   };
   if (told.isOver) return told;
   const leave = core.subscribe((/** @type {any} */ event) => {

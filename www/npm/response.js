@@ -18,7 +18,7 @@ export const LIFE_SIGN = ": \n\n";
 
 /**
  * A body that is written piece by piece, as fast as somebody reads.
- * @param {{ take(): string | undefined | Promise<string | undefined>, isOver(): boolean, more(): Promise<unknown>, sleep(ms: number, signal: AbortSignal): Promise<unknown>, keepAliveMs?: number, leave?(): void }} source
+ * @param {{ take(): string | undefined | Promise<string | undefined>, isOver(): boolean, more(signal: AbortSignal): Promise<unknown>, sleep(ms: number, signal: AbortSignal): Promise<unknown>, keepAliveMs?: number, leave?(): void }} source
  */
 export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave }) {
   let isLeft = false;
@@ -34,7 +34,7 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
         if (isOver()) return controller.close();
         timer = new AbortController();
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
-        const what = await Promise.race([more(), silence]);
+        const what = await Promise.race([more(timer.signal), silence]);
         timer.abort();
         if (what !== "silence") continue;
         // Where the host's sleep is none, others must get their turn between two signs.
@@ -50,10 +50,18 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
   };
 }
 
+/** Waits to be called, until the signal says that nobody waits any more. @param {Set<() => void>} waiting @param {AbortSignal} signal @returns {Promise<void>} */
+export function heardOf(waiting, signal) {
+  return new Promise((resolve) => {
+    waiting.add(resolve);
+    signal.addEventListener("abort", () => waiting.delete(resolve));
+  });
+}
+
 /** @param {any} driver @param {import("./respond.js").Told} told @param {() => number} at how far this listener is */
 const waitFor = (driver, told, at) => ({
-  more: async () => {
-    if (at() >= told.events.length && !told.isOver) await new Promise((resolve) => told.waiting.push(() => resolve(undefined)));
+  more: async (/** @type {AbortSignal} */ signal) => {
+    if (at() >= told.events.length && !told.isOver) await heardOf(told.waiting, signal);
   },
   sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => driver.core.sleep(ms, signal),
 });

@@ -3,7 +3,7 @@
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
 import { hostOf, numbersOf } from "./remoterun.js";
-import { body, sse } from "./response.js";
+import { body, heardOf, sse } from "./response.js";
 
 export { fromUIMessages } from "./fromuimessages.js";
 export { durableObjectEvents, memoryEvents } from "./eventlog.js";
@@ -30,7 +30,7 @@ const json = (value, status = 200, headers) => new Response(JSON.stringify(value
 
 /** @param {any} error */
 function refuse(error) {
-  const { status, code, message, headers } = error;
+  const { status, code, message, headers } = error ?? {};
   if (error instanceof Refused) return json({ error: { code, message } }, status, headers);
   if (AgentError.isInstance(error) && error.code === "misuse") return json({ error: { code: "misuse", message: error.message } }, 400);
   console.error("turnwheel:", error);
@@ -85,8 +85,8 @@ class Desk {
     this.unstored = new Map();
     /** Letters that were posted and not read yet: their text where it is another instance that posted them. @type {Map<string, string | undefined>} */
     this.letters = new Map();
-    /** Who waits for the next event. @type {(() => void)[]} */
-    this.waiting = [];
+    /** Who waits for the next event. @type {Set<() => void>} */
+    this.waiting = new Set();
     /** When each listener was last seen to read. Some hosts drop one without a word. @type {Map<object, number>} */
     this.listeners = new Map();
     this.closed = false;
@@ -121,7 +121,8 @@ class Desk {
   }
 
   wake() {
-    for (const heard of this.waiting.splice(0)) heard();
+    for (const heard of this.waiting) heard();
+    this.waiting.clear();
   }
 
   // ---- what is told
@@ -284,8 +285,8 @@ class Desk {
         return text;
       },
       isOver: () => this.closed,
-      more: async () => {
-        if (after >= log.last && !this.closed) await new Promise((resolve) => this.waiting.push(() => resolve(undefined)));
+      more: async (signal) => {
+        if (after >= log.last && !this.closed) await heardOf(this.waiting, signal);
       },
     });
     return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-content-type-options": "nosniff" } });
