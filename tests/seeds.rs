@@ -544,7 +544,8 @@ mod lessons {
     #[test]
     fn partition_indices_target_the_calls_left_after_preprocessing() {
         let notes = Notes::default();
-        let given = vec![calls(&[("a", "t", "{}"), ("b", "ghost", "{}"), ("c", "t", "{}"), ("d", "t", "{}")])];
+        let given =
+            vec![calls(&[("a", "t", "{}"), ("b", "ghost", "{}"), ("c", "t", "{}"), ("d", "t", "{}")])];
         let mut stage = stage(given, vec![noting_tool("t", &notes)], |config| {
             config.rules.pre_dispatch.push(Rc::new(|call: &mut DispatchCall<'_>| {
                 Ok(match call.call_id {
