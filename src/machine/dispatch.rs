@@ -504,9 +504,9 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// A tool has finished: steering is looked for. It is polled beside the tools, not between them: waiting for it
-    /// here would stall the batch. Always an effect, also without a provider: what the tool itself posted is known
-    /// before another one starts, and what others have ready counts.
+    /// A tool has finished: steering is looked for, beside the tools that run. None starts meanwhile. Always an effect,
+    /// also without a provider: what the tool itself posted is known before another one starts, and what others have
+    /// ready counts.
     fn completed(&mut self, batch: &mut Batch) {
         if !matches!(batch.ending, Ending::Normal) {
             return;
