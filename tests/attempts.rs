@@ -622,6 +622,24 @@ fn behind_the_call_policies_count_the_history_whatever_the_model_was_shown() {
 }
 
 #[test]
+fn no_message_is_new_to_a_policy_behind_the_turn_however_early_it_was_stopped() {
+    for point in ["agent_start", "turn_start", "message_end"] {
+        let fresh = Rc::new(Cell::new(usize::MAX));
+        let seen = fresh.clone();
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
+            config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
+                seen.set(turn.context.new_messages.len());
+                Ok(Verdict::Continue)
+            }));
+        });
+        stage.prompt("go").until(point);
+        stage.agent.abort("enough");
+        stage.finish().check();
+        assert_eq!(fresh.get(), 0, "{point}");
+    }
+}
+
+#[test]
 fn another_configuration_holds_from_the_next_turn_on() {
     let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |_| {});
     stage.prompt("go").until("tool_calls_proposed");

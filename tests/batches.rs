@@ -140,6 +140,35 @@ fn priorities_run_the_higher_first_and_the_equal_together() {
 }
 
 #[test]
+fn one_after_the_other_a_call_that_cannot_run_waits_for_its_turn_too() {
+    let given = [("a", "timed", "{\"ms\":10}"), ("b", "ghost", "{}"), ("c", "timed", "{\"ms\":10}")];
+    let sequential =
+        |config: &mut AgentLoopConfig| config.rules.tool_execution = ToolExecutionPolicy::Sequential;
+    let mut stage = timed_stage(&given, sequential);
+    stage.prompt("go").finish().check();
+    let unknown = "b!: no tool named `ghost`; known tools: `timed`, `deaf`, `quick`";
+    assert_eq!(
+        batch(&stage),
+        ["a starts with {\"ms\":10}", "a: 10 ms", unknown, "c starts with {\"ms\":10}", "c: 10 ms"]
+    );
+
+    let mut stage = timed_stage(&given, sequential);
+    stage.prompt("go").until("tool_execution_start");
+    drop(stage.agent.steer("wait".into()));
+    stage.finish().check();
+    let steered = "tool call cancelled: user requested steering interrupt";
+    assert_eq!(
+        batch(&stage),
+        [
+            "a starts with {\"ms\":10}".to_owned(),
+            "a: 10 ms".to_owned(),
+            format!("b!: {steered}"),
+            format!("c!: {steered}")
+        ]
+    );
+}
+
+#[test]
 fn an_invalid_partition_fails_the_batch_with_one_clear_text_and_runs_nothing() {
     for (groups, why) in [
         (vec![vec![0, 7]], "index 7 is out of range"),

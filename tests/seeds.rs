@@ -544,15 +544,24 @@ mod lessons {
     #[test]
     fn partition_indices_target_the_calls_left_after_preprocessing() {
         let notes = Notes::default();
-        let given = vec![calls(&[("a", "ghost", "{}"), ("b", "t", "{}"), ("c", "t", "{}")])];
+        let given =
+            vec![calls(&[("a", "t", "{}"), ("b", "ghost", "{}"), ("c", "t", "{}"), ("d", "t", "{}")])];
         let mut stage = stage(given, vec![noting_tool("t", &notes)], |config| {
+            config.rules.pre_dispatch.push(Rc::new(|call: &mut DispatchCall<'_>| {
+                Ok(match call.call_id {
+                    "a" => DispatchVerdict::Skip("not this one".to_owned()),
+                    _ => DispatchVerdict::Continue,
+                })
+            }));
             config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(|calls| {
-                assert_eq!(calls.iter().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-                Ok(vec![vec![1], vec![0]])
+                // The look-up comes when it is a call's turn.
+                let ids: Vec<_> = calls.iter().map(|call| call.call_id.as_str()).collect();
+                assert_eq!(ids, ["b", "c", "d"]);
+                Ok(vec![vec![2], vec![0], vec![1]])
             }));
         });
         stage.prompt("go").finish().check();
-        assert_eq!(*notes.borrow(), ["run c with {}", "run b with {}"]);
+        assert_eq!(*notes.borrow(), ["run d with {}", "run c with {}"]);
     }
 
     #[test]

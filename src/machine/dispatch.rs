@@ -204,7 +204,14 @@ impl Step<'_> {
             return;
         }
         match decision {
-            ToolDecision::Accept | ToolDecision::AcceptWith(_) => self.check(batch, place),
+            ToolDecision::Accept | ToolDecision::AcceptWith(_) => {
+                if self.is_grouped() || self.check(batch, place) {
+                    if let Some(call) = batch.calls.get_mut(place) {
+                        call.status = CallStatus::Ready;
+                    }
+                    batch.cleared.push(place);
+                }
+            }
             ToolDecision::Reject { .. } if by_rule => self.settle(batch, place, ToolResultCause::Denied, ""),
             ToolDecision::Reject { reason } => {
                 let reason = reason.unwrap_or_default();
@@ -217,22 +224,20 @@ impl Step<'_> {
         }
     }
 
-    /// Look-up, then schema.
-    fn check(&mut self, batch: &mut Batch, place: usize) {
-        let Some(call) = batch.calls.get(place) else { return };
+    /// Whether calls are looked up when it is their turn: groups are made of all that was allowed.
+    fn is_grouped(&self) -> bool {
+        !matches!(self.rules.tool_execution, ToolExecutionPolicy::Concurrent) && !self.is_in_order()
+    }
+
+    /// Look-up, then schema. A call that fails has its result then.
+    fn check(&mut self, batch: &mut Batch, place: usize) -> bool {
+        let Some(call) = batch.calls.get_mut(place) else { return false };
         let Some((tool, _)) = self.spec(&call.block.tool_name) else {
-            return self.settle_unknown(batch, place);
+            self.settle_unknown(batch, place);
+            return false;
         };
-        match self.fits(tool, call) {
-            Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
-            Ok(()) => {
-                if let Some(call) = batch.calls.get_mut(place) {
-                    call.tool = tool;
-                    call.status = CallStatus::Ready;
-                }
-                batch.cleared.push(place);
-            }
-        }
+        call.tool = tool;
+        self.still_fits(batch, place, tool)
     }
 
     /// Whether the arguments fit a tool; else why not.
@@ -293,8 +298,8 @@ impl Step<'_> {
     fn group_by_priority(&self, batch: &mut Batch, cleared: &[usize]) {
         let mut groups: Table<std::cmp::Reverse<i32>, Vec<usize>> = Table::new();
         for place in cleared {
-            let tool = batch.calls.get(*place).map_or(0, |call| call.tool);
-            let priority = std::cmp::Reverse(self.rules.tools.get(tool).map_or(0, |spec| spec.priority));
+            let tool = batch.calls.get(*place).and_then(|call| self.spec(&call.block.tool_name));
+            let priority = std::cmp::Reverse(tool.map_or(0, |(_, spec)| spec.priority));
             match groups.get_mut(&priority) {
                 Some(group) => group.push(*place),
                 None => drop(groups.insert(priority, vec![*place])),
@@ -305,9 +310,8 @@ impl Step<'_> {
 
     /// Starts what may start. A group begins when the one before it is done and its hooks are told.
     fn launch(&mut self, batch: &mut Batch) {
-        // What has begun may finish then, so nothing begins before it is known whether anybody steered.
-        let waits = self.rules.steering.in_flight == InFlight::Finish && self.is_polled(batch);
-        if waits || !matches!(batch.ending, Ending::Normal) {
+        // Nothing begins before it is known whether anybody steered.
+        if self.is_polled(batch) || !matches!(batch.ending, Ending::Normal) {
             return;
         }
         loop {
@@ -327,6 +331,10 @@ impl Step<'_> {
     }
 
     fn launch_call(&mut self, batch: &mut Batch, place: usize) {
+        let is_ready = batch.calls.get(place).is_some_and(|call| call.status.is_ready());
+        if is_ready && self.is_grouped() && !self.check(batch, place) {
+            return;
+        }
         let Some(call) = batch.calls.get(place).filter(|call| call.status.is_ready()) else {
             return;
         };
@@ -496,9 +504,9 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// A tool has finished: steering is looked for. It is polled beside the tools, not between them: waiting for it
-    /// here would stall the batch. Always an effect, also without a provider: what the tool itself posted is known
-    /// before another one starts, and what others have ready counts.
+    /// A tool has finished: steering is looked for, beside the tools that run. None starts meanwhile. Always an effect,
+    /// also without a provider: what the tool itself posted is known before another one starts, and what others have
+    /// ready counts.
     fn completed(&mut self, batch: &mut Batch) {
         if !matches!(batch.ending, Ending::Normal) {
             return;

@@ -155,7 +155,7 @@ impl Step<'_> {
     }
 
     /// The tool may be another version, and what it makes of the arguments is in no checkpoint: they are checked again.
-    fn still_fits(&mut self, batch: &mut Batch, place: usize, tool: usize) -> bool {
+    pub(super) fn still_fits(&mut self, batch: &mut Batch, place: usize, tool: usize) -> bool {
         let fits = batch.calls.get(place).map_or(Ok(()), |call| self.fits(tool, call));
         if let Err(text) = &fits {
             self.settle(batch, place, ToolResultCause::InvalidArguments, text);

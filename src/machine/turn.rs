@@ -360,6 +360,7 @@ impl Step<'_> {
         results: &[Rc<ToolResultMessage>],
     ) -> (Decided, Rc<AssistantMessage>) {
         let mut message = message.clone();
+        self.s.turn.fresh_from = None;
         let mut policies = self.rules.post_turn.iter();
         let mut decided = self.decide(policies.len(), &mut |context| {
             Some(policies.next()?.evaluate(&PostTurn {

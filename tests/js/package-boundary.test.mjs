@@ -115,8 +115,8 @@ test("a policy that sees a call may put words into the model's mouth; what it in
   assert.match(String(said.mock.calls[0]?.arguments[1]), /a message with role `system` cannot be an input/);
 });
 
-test("a queue of the host's that answers at once is heard before the next tool; one that promises is waited for beside the tools", async () => {
-  for (const [answers, begun] of /** @type {const} */ ([["at once", ["a"]], ["later", ["a", "b"]]])) {
+test("a queue of the host's is heard before the next tool, whether it answers at once or promises to", async () => {
+  for (const answers of ["at once", "later"]) {
     const started = /** @type {string[]} */ ([]);
     let queued = /** @type {string[]} */ ([]);
     const agent = new Agent({
@@ -125,7 +125,7 @@ test("a queue of the host's that answers at once is heard before the next tool; 
       getSteeringMessages: /** @type {any} */ (answers === "at once" ? () => queued.splice(0) : async () => queued.splice(0)),
     });
     const heard = await hear(agent.prompt("Go"));
-    assert.deepEqual(started, begun);
+    assert.deepEqual(started, ["a"]);
     assert.equal(heard.result.text, "done");
     assert.equal(agent.messages.some((message) => message.role === "user" && textOf(message) === "Stop"), true);
   }

@@ -53,6 +53,20 @@ test("with one tool at a time the second starts when the first is done", async (
   }
 });
 
+test("no tool starts while the host still says whether anybody steered", async () => {
+  for (const options of [{ toolExecution: "sequential" }, { maxConcurrentTools: 1 }]) {
+    /** @type {string[]} */
+    const ran = [];
+    const steering = ["not b"];
+    const tools = ["a", "b"].map((name) => say(name, () => (ran.push(name), settle())));
+    const getSteeringMessages = async () => (await settle(), ran.length ? steering.splice(0) : []);
+    const heard = await hear(new Agent({ model: scripted([call("a", "b"), "done"]), tools, getSteeringMessages, .../** @type {any} */ (options) }).prompt("Go"));
+    assert.deepEqual(ran, ["a"]);
+    assert.deepEqual(heard.all("tool_execution_start").map((event) => event.toolName), ["a"]);
+    assert.equal(heard.all("turn_end")[0].reason, "steering_interrupt");
+  }
+});
+
 test("groups of the host's own making, and an impossible one", async () => {
   const tools = ["a", "b", "c"].map((name) => say(name, async () => { await settle(); return name; }));
   const order = async (/** @type {any} */ toolExecution) => hear(new Agent({ model: scripted([call("a", "b", "c"), "done"]), tools, toolExecution }).prompt("Go"));
