@@ -350,6 +350,35 @@ fn who_is_restored_with_an_approver_waits_for_no_command() {
 }
 
 #[test]
+fn a_call_that_cannot_run_waits_for_its_turn_in_a_restored_run_too() {
+    let clock = Clock::default();
+    let setup = |given: Vec<Answer>, ms: u64| {
+        let (mut again, pauses) = (spec("again"), clock.clone());
+        again.idempotent = true;
+        let again = tool(again, move |_| {
+            let pause = pauses.pause(ms);
+            async move {
+                pause.await;
+                ToolOutcome::Completed(AgentToolResult::text("well"))
+            }
+        });
+        let mut config = config(&clock, answers(given), vec![again]);
+        config.rules.tool_execution = ToolExecutionPolicy::Sequential;
+        config
+    };
+    let given = vec![calls(&[("a", "again", "{}"), ("b", "ghost", "{}"), ("c", "again", "{}")])];
+    let mut stage = Stage::new(clock.clone(), setup(given, 1_000_000));
+    stage.prompt("go").until("tool_execution_start");
+    let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+    stage.stream = None;
+    stage.agent = Agent::restore(setup(Vec::new(), 10), &checkpoint).unwrap();
+    stage.resume().finish();
+    let lines = stage.lines();
+    let place = |start: &str| lines.iter().position(|line| line.starts_with(start)).unwrap();
+    assert!(place("a: well") < place("b!: no tool") && place("b!: no tool") < place("c starts"), "{lines:?}");
+}
+
+#[test]
 fn queues_that_are_cleared_before_a_restored_run_goes_on_are_empty() {
     let mut stage = stage(vec![calls(&[("a", "asks", "{}")])], vec![asking("asks")], |_| {});
     stage.prompt("go").settle();

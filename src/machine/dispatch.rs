@@ -225,23 +225,27 @@ impl Step<'_> {
     }
 
     /// Whether calls are looked up when it is their turn: groups are made of all that was allowed.
-    fn is_grouped(&self) -> bool {
+    pub(super) fn is_grouped(&self) -> bool {
         !matches!(self.rules.tool_execution, ToolExecutionPolicy::Concurrent) && !self.is_in_order()
     }
 
     /// Look-up, then schema. A call that fails has its result then.
-    fn check(&mut self, batch: &mut Batch, place: usize) -> bool {
+    pub(super) fn check(&mut self, batch: &mut Batch, place: usize) -> bool {
         let Some(call) = batch.calls.get_mut(place) else { return false };
         let Some((tool, _)) = self.spec(&call.block.tool_name) else {
             self.settle_unknown(batch, place);
             return false;
         };
         call.tool = tool;
-        self.still_fits(batch, place, tool)
+        let fits = batch.calls.get(place).map_or(Ok(()), |call| self.fits(tool, call));
+        if let Err(text) = &fits {
+            self.settle(batch, place, ToolResultCause::InvalidArguments, text);
+        }
+        fits.is_ok()
     }
 
     /// Whether the arguments fit a tool; else why not.
-    pub(super) fn fits(&self, tool: usize, call: &Call) -> Result<(), String> {
+    fn fits(&self, tool: usize, call: &Call) -> Result<(), String> {
         if !call.arguments.is_object() {
             let got = call.arguments.to_value().kind();
             return Err(["the arguments must be an object, got ", got].concat());
@@ -252,7 +256,7 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn settle_unknown(&mut self, batch: &mut Batch, place: usize) {
+    fn settle_unknown(&mut self, batch: &mut Batch, place: usize) {
         let known = known_tools(&self.rules.tools);
         self.settle(batch, place, ToolResultCause::UnknownTool, &known);
     }

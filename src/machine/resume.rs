@@ -133,17 +133,17 @@ impl Step<'_> {
                 self.ask_approver(batch, place, &block, need);
             }
             CallStatus::Asked(_) => call.status = CallStatus::Waiting,
-            CallStatus::Ready => match tool {
-                None => self.settle_unknown(batch, place),
-                Some(tool) => drop(self.still_fits(batch, place, tool)),
-            },
+            // The tool may be another version, and what it makes of the arguments is in no checkpoint: it is looked up
+            // again, where that is not done anyway when its turn comes.
+            CallStatus::Ready if self.is_grouped() => {}
+            CallStatus::Ready => drop(self.check(batch, place)),
             CallStatus::BeforeHook(_) | CallStatus::Running(..) => {
                 call.status = CallStatus::Ready;
                 let may_repeat =
                     |tool: &usize| self.rules.tools.get(*tool).is_some_and(|spec| spec.idempotent);
                 match tool.filter(may_repeat) {
                     None => self.settle(batch, place, ToolResultCause::Interrupted, ""),
-                    Some(tool) if self.still_fits(batch, place, tool) => {
+                    Some(_) if self.check(batch, place) => {
                         batch.running += 1;
                         self.execute(batch, place, None);
                     }
@@ -152,14 +152,5 @@ impl Step<'_> {
             }
             _ => {}
         }
-    }
-
-    /// The tool may be another version, and what it makes of the arguments is in no checkpoint: they are checked again.
-    pub(super) fn still_fits(&mut self, batch: &mut Batch, place: usize, tool: usize) -> bool {
-        let fits = batch.calls.get(place).map_or(Ok(()), |call| self.fits(tool, call));
-        if let Err(text) = &fits {
-            self.settle(batch, place, ToolResultCause::InvalidArguments, text);
-        }
-        fits.is_ok()
     }
 }
