@@ -115,22 +115,6 @@ test("a policy that sees a call may put words into the model's mouth; what it in
   assert.match(String(said.mock.calls[0]?.arguments[1]), /a message with role `system` cannot be an input/);
 });
 
-test("a queue of the host's is heard before the next tool, whether it answers at once or promises to", async () => {
-  for (const answers of ["at once", "later"]) {
-    const started = /** @type {string[]} */ ([]);
-    let queued = /** @type {string[]} */ ([]);
-    const agent = new Agent({
-      model: scripted([call("a", "b"), "done"]), toolExecution: "sequential",
-      tools: ["a", "b"].map((name) => say(name, () => { started.push(name); if (name === "a") queued = ["Stop"]; return name; })),
-      getSteeringMessages: /** @type {any} */ (answers === "at once" ? () => queued.splice(0) : async () => queued.splice(0)),
-    });
-    const heard = await hear(agent.prompt("Go"));
-    assert.deepEqual(started, ["a"]);
-    assert.equal(heard.result.text, "done");
-    assert.equal(agent.messages.some((message) => message.role === "user" && textOf(message) === "Stop"), true);
-  }
-});
-
 test("continue takes what a queue of the host's gave and no turn took", async () => {
   let queued = ["one", "two"];
   const agent = new Agent({

@@ -53,17 +53,21 @@ test("with one tool at a time the second starts when the first is done", async (
   }
 });
 
-test("no tool starts while the host still says whether anybody steered", async () => {
+test("a queue of the host's is heard before the next tool, whether it answers at once or takes its time", async () => {
   for (const options of [{ toolExecution: "sequential" }, { maxConcurrentTools: 1 }]) {
-    /** @type {string[]} */
-    const ran = [];
-    const steering = ["not b"];
-    const tools = ["a", "b"].map((name) => say(name, () => (ran.push(name), settle())));
-    const getSteeringMessages = async () => (await settle(), ran.length ? steering.splice(0) : []);
-    const heard = await hear(new Agent({ model: scripted([call("a", "b"), "done"]), tools, getSteeringMessages, .../** @type {any} */ (options) }).prompt("Go"));
-    assert.deepEqual(ran, ["a"]);
-    assert.deepEqual(heard.all("tool_execution_start").map((event) => event.toolName), ["a"]);
-    assert.equal(heard.all("turn_end")[0].reason, "steering_interrupt");
+    for (const takesTime of [false, true]) {
+      /** @type {string[]} */
+      const ran = [];
+      const steering = ["not b"];
+      const tools = ["a", "b"].map((name) => say(name, () => (ran.push(name), settle())));
+      const queued = () => (ran.length ? steering.splice(0) : []);
+      const getSteeringMessages = takesTime ? async () => (await settle(), queued()) : queued;
+      const heard = await hear(new Agent({ model: scripted([call("a", "b"), "done"]), tools, getSteeringMessages, .../** @type {any} */ (options) }).prompt("Go"));
+      assert.deepEqual(ran, ["a"]);
+      assert.deepEqual(heard.all("tool_execution_start").map((event) => event.toolName), ["a"]);
+      assert.equal(heard.all("turn_end")[0].reason, "steering_interrupt");
+      assert.deepEqual(outline(heard.result.messages).slice(-2), ["user not b", "assistant done"]);
+    }
   }
 });
 
