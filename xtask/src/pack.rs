@@ -256,9 +256,11 @@ fn bind(compiled: &Path, folder: &Path) -> Result<()> {
     bindgen.reset_state_function(true);
     bindgen.remove_producers_section(true);
     bindgen.generate(folder).context("wasm-bindgen failed")?;
-    let bound = folder.join(BOUND_WASM);
-    fs::write(&bound, rework::without_unused_closures(&fs::read(&bound)?)?)
-        .with_context(|| format!("cannot write {}", bound.display()))?;
+    let (bound, glue) = (folder.join(BOUND_WASM), folder.join(BOUND_JS));
+    let wasm = rework::without_unused_closures(&fs::read(&bound)?)?;
+    let (wasm, script) = rework::with_short_names(&wasm, &fs::read_to_string(&glue)?)?;
+    fs::write(&bound, wasm).with_context(|| format!("cannot write {}", bound.display()))?;
+    fs::write(&glue, script).with_context(|| format!("cannot write {}", glue.display()))?;
     // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
     if folder.join("snippets").exists() || folder.join("package.json").exists() {
         bail!(

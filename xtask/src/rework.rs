@@ -1,15 +1,15 @@
-//! What the build does to the wasm file that no tool does: it empties functions that nobody calls, and puts the others
-//! into an order that compresses well.
+//! What the build does to the wasm file that no tool does: it empties functions that nobody calls, shortens the names that
+//! only the glue uses, and puts the functions into an order that compresses well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use wasm_encoder::reencode::{Error, Reencode};
-use wasm_encoder::{CodeSection, Function, FunctionSection, Module};
+use wasm_encoder::{CodeSection, ExportSection, Function, FunctionSection, ImportSection, Module};
 use wasmparser::{
-    CodeSectionReader, ExternalKind, FunctionBody, FunctionSectionReader, KnownCustom, Name, Parser, Payload,
-    TypeRef,
+    CodeSectionReader, Export, ExternalKind, FunctionBody, FunctionSectionReader, ImportSectionReader,
+    KnownCustom, Name, Parser, Payload, TypeRef,
 };
 
 /// How wasm-bindgen calls what JavaScript calls a closure of Rust by.
@@ -32,6 +32,94 @@ pub fn without_unused_closures(wasm: &[u8]) -> Result<Vec<u8>> {
 pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
     let parts = Parts::read(wasm)?;
     parts.write(wasm, order_of(&parts.bodies), BTreeSet::new())
+}
+
+/// The same module and its glue, which call what one has of the other by names without what wasm-bindgen writes into them
+/// to tell crates and versions apart.
+///
+/// # Errors
+/// When two names would be one, or the glue does not know a name.
+pub fn with_short_names(wasm: &[u8], glue: &str) -> Result<(Vec<u8>, String)> {
+    let mut glue = glue.to_owned();
+    let mut names = Renamer::default();
+    for part in Parser::new(0).parse_all(wasm) {
+        match part? {
+            Payload::ImportSection(imports) => {
+                for import in imports.into_imports() {
+                    names.learn(import?.name)?;
+                }
+            }
+            Payload::ExportSection(exports) => {
+                for export in exports {
+                    names.learn(export?.name)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    for (long, short) in &names.0 {
+        if !glue.contains(long) {
+            bail!("the glue does not know `{long}`: did wasm-bindgen change how it writes names?");
+        }
+        glue = glue.replace(long, short);
+    }
+    let mut module = Module::new();
+    names
+        .parse_core_module(&mut module, Parser::new(0), wasm)
+        .map_err(|error| anyhow!("the module cannot be written anew: {error}"))?;
+    Ok((module.finish(), glue))
+}
+
+/// A name without its hash: `__wbg_wake_690572cc8982fcae` is `_wake`, of a closure's way in only `_closure` is left. Each
+/// keeps a mark in front, so that it is no name that stands elsewhere in the glue.
+fn short_name(name: &str) -> Option<String> {
+    if name.starts_with("wasm_bindgen_") && name.contains("__closures_") {
+        return Some("_closure".to_owned());
+    }
+    let (rest, hash) = name.strip_prefix("__wbg_")?.rsplit_once('_')?;
+    (hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then(|| format!("_{rest}"))
+}
+
+/// Names that become others.
+#[derive(Default)]
+struct Renamer(BTreeMap<String, String>);
+
+impl Renamer {
+    fn learn(&mut self, name: &str) -> Result<()> {
+        let Some(short) = short_name(name) else { return Ok(()) };
+        if self.0.values().any(|known| *known == short) {
+            bail!("`{name}` cannot be `{short}`: another is called so");
+        }
+        self.0.insert(name.to_owned(), short);
+        Ok(())
+    }
+
+    fn name<'n>(&'n self, name: &'n str) -> &'n str {
+        self.0.get(name).map_or(name, String::as_str)
+    }
+}
+
+impl Reencode for Renamer {
+    type Error = Infallible;
+
+    fn parse_import_section(
+        &mut self,
+        imports: &mut ImportSection,
+        section: ImportSectionReader<'_>,
+    ) -> Result<(), Error> {
+        for import in section.into_imports() {
+            let import = import?;
+            let kind = self.entity_type(import.ty)?;
+            imports.import(import.module, self.name(import.name), kind);
+        }
+        Ok(())
+    }
+
+    fn parse_export(&mut self, exports: &mut ExportSection, export: Export<'_>) -> Result<(), Error> {
+        let kind = self.export_kind(export.kind)?;
+        exports.export(self.name(export.name), kind, export.index);
+        Ok(())
+    }
 }
 
 /// What of a module matters here.
@@ -166,6 +254,28 @@ impl Reencode for Mover {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_lose_their_hashes_in_the_module_and_in_the_glue() {
+        let closure = "wasm_bindgen_c357bade0fce1642___convert__closures_____invoke___true_";
+        let mut exports = ExportSection::new();
+        exports.export("__wbg_wake_690572cc8982fcae", wasm_encoder::ExportKind::Memory, 0);
+        exports.export(closure, wasm_encoder::ExportKind::Memory, 0);
+        exports.export("run_poll", wasm_encoder::ExportKind::Memory, 0);
+        let mut module = Module::new();
+        module.section(&exports);
+        let glue = format!("__wbg_wake_690572cc8982fcae: 1, wake, {closure}() wasm.{closure}() run_poll");
+        let (wasm, glue) = with_short_names(&module.finish(), &glue).unwrap();
+        assert_eq!(glue, "_wake: 1, wake, _closure() wasm._closure() run_poll");
+        let names = Parser::new(0).parse_all(&wasm).filter_map(|part| match part.unwrap() {
+            Payload::ExportSection(exports) => {
+                Some(exports.into_iter().map(|export| export.unwrap().name.to_owned()))
+            }
+            _ => None,
+        });
+        assert_eq!(names.flatten().collect::<Vec<_>>(), ["_wake", "_closure", "run_poll"]);
+        assert_eq!(short_name("__wbg_reset_state"), None);
+    }
 
     #[test]
     fn every_function_comes_once_and_like_follows_like() {
