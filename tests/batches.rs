@@ -427,6 +427,45 @@ fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
 }
 
 #[test]
+fn what_nobody_has_heard_yet_is_in_the_checkpoint() {
+    type Act = fn(&Agent);
+    let acts: [(&str, Act); 6] = [
+        ("steer", |agent| drop(agent.steer("steered".into()))),
+        ("follow up", |agent| drop(agent.follow_up("and then".into()))),
+        ("clear the queues", Agent::clear_queues),
+        ("decide of one", |agent| {
+            agent.resolve_tool("a", ToolDecision::AcceptWith(RawJson::parse("{\"n\":1}").unwrap()));
+        }),
+        ("decide of all", |agent| {
+            let reject = ToolDecision::Reject { reason: Some("too dear".into()) };
+            agent.resolve_tools(vec![("b".into(), ToolDecision::Accept), ("a".into(), reject)]);
+        }),
+        ("abort", |agent| agent.abort("enough")),
+    ];
+    let goes_on = |stage: &mut Stage| {
+        stage.settle();
+        for id in ["a", "b"] {
+            stage.agent.resolve_tool(id, ToolDecision::Accept);
+        }
+        stage.finish();
+        (stage.history(), stage.result().stop_reason)
+    };
+    for (name, act) in acts {
+        let tools = || vec![asking("asks")];
+        let mut stage = stage(vec![calls(&[("a", "asks", "{}"), ("b", "asks", "{}")])], tools(), |_| {});
+        stage.prompt("go").settle();
+        drop(stage.agent.follow_up("queued before".into()));
+        stage.settle();
+        act(&stage.agent);
+        let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+        let stayed = goes_on(&mut stage);
+        let config = config(&stage.clock, answers(Vec::new()), tools());
+        stage.agent = Agent::restore(config, &checkpoint).unwrap();
+        assert_eq!(goes_on(stage.resume()), stayed, "{name}");
+    }
+}
+
+#[test]
 fn a_command_is_seen_however_its_key_is_written() {
     for key in ["command", "c\\u006fmmand", "\\u0063\\u006F\\u006d\\u006D\\u0061\\u006E\\u0064"] {
         let arguments = format!("{{\"{key}\":\"sh -c 'rm -rf .'\"}}");
