@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
 
 use std::cell::{Cell, RefCell};
-use std::future::{pending, ready};
+use std::future::{pending, poll_fn, ready};
 use std::rc::Rc;
+use std::task::Poll;
 
 use rig::clock::Clock;
 use rig::host::{
@@ -462,6 +463,45 @@ fn what_nobody_has_heard_yet_is_in_the_checkpoint() {
         let config = config(&stage.clock, answers(Vec::new()), tools());
         stage.agent = Agent::restore(config, &checkpoint).unwrap();
         assert_eq!(goes_on(stage.resume()), stayed, "{name}");
+    }
+}
+
+#[test]
+fn a_batch_that_ends_the_run_does_so_after_a_checkpoint_too() {
+    // The first call's hook has not answered when the second ends the run.
+    let after = |answer: Poll<Result<(), String>>| {
+        let stages = HookStages { after_tool_execution: true, ..HookStages::default() };
+        Rc::new(StagedHook(stages, move |_: HookCall| {
+            let answer = answer.clone();
+            poll_fn(move |_| answer.clone())
+        }))
+    };
+    let hand_over = || {
+        let transfer = Some(Transfer { to: "billing".to_owned(), reason: Some("money".to_owned()) });
+        ToolOutcome::Completed(AgentToolResult { transfer, ..AgentToolResult::text("moving") })
+    };
+    let outcomes: [fn() -> ToolOutcome; 2] = [hand_over, || ToolOutcome::Cancelled];
+    for outcome in outcomes {
+        let tools = || vec![quick("quick"), tool(spec("ends"), move |_| ready(outcome())), deaf("deaf")];
+        let begin = |answer| {
+            let given = calls(&[("a", "quick", "{}"), ("b", "ends", "{}"), ("c", "deaf", "{}")]);
+            let mut stage = stage(vec![given], tools(), |config| config.set_hooks(vec![after(answer)]));
+            stage.prompt("go");
+            stage
+        };
+        let mut whole = begin(Poll::Ready(Ok(())));
+        whole.finish().check();
+        let mut stage = begin(Poll::Pending);
+        stage.settle();
+        assert!(!stage.is_over());
+        let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
+        let mut config = config(&stage.clock, answers(Vec::new()), tools());
+        config.set_hooks(vec![after(Poll::Ready(Ok(())))]);
+        stage.agent = Agent::restore(config, &checkpoint).unwrap();
+        stage.resume().finish();
+        assert_eq!(stage.history(), whole.history());
+        let (woken, whole) = (stage.lines(), whole.lines());
+        assert_eq!(woken[woken.len() - 2..], whole[whole.len() - 2..]);
     }
 }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::approval::read_decision;
-use crate::error::ErrorInfo;
+use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value};
 use crate::list::{ListWriter, read_all, read_each};
@@ -427,8 +427,8 @@ impl Ending {
             Ending::Transfer(transfer) => {
                 out.field("kind", "transfer").field("to", &transfer.to).optional("reason", &transfer.reason);
             }
-            Ending::Aborted(why) => drop(out.field("kind", "aborted").field("reason", why)),
-            Ending::Failed(error) => drop(out.field("kind", "failed").field("error", error)),
+            // What fails ends at once.
+            Ending::Stopped(error) => drop(out.field("kind", "aborted").field("reason", &error.message)),
         }
     }
 
@@ -443,14 +443,11 @@ impl Ending {
                 to: told.word("to").to_owned(),
                 reason: reason.map(str::to_owned),
             }),
-            "aborted" => Ending::Aborted(reason.unwrap_or_default().into()),
-            kind => match told.optional("error") {
-                Some(error) if kind == "failed" => Ending::Failed(error),
-                _ => {
-                    told.unknown("kind", kind);
-                    Ending::Normal
-                }
-            },
+            "aborted" => Ending::Stopped(ErrorInfo::new(ErrorKind::Aborted, reason.unwrap_or_default())),
+            kind => {
+                told.unknown("kind", kind);
+                Ending::Normal
+            }
         }
     }
 }

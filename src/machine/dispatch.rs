@@ -386,13 +386,13 @@ impl Step<'_> {
         if batch.after_hook == Some(id) {
             batch.after_hook = None;
             if let Reply::Hook(Err(error)) = reply {
-                return self.fail_batch(batch, error);
+                return self.break_off(batch, error);
             }
             self.tell_hooks(&mut batch);
         } else if let Some(place) = batch.effects.get(&id).copied() {
             match self.reply_to_call(&mut batch, place, id, reply) {
                 Ok(()) => {}
-                Err(error) => return self.fail_batch(batch, *error),
+                Err(error) => return self.break_off(batch, *error),
             }
         }
         self.advance(batch);
@@ -457,7 +457,8 @@ impl Step<'_> {
             ToolOutcome::Completed(result) => self.answered_by_tool(batch, place, result),
             ToolOutcome::Invalid(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             ToolOutcome::Cancelled => {
-                batch.ending = Ending::Aborted("a tool cancelled the run".into());
+                batch.ending =
+                    Ending::Stopped(ErrorInfo::new(ErrorKind::Aborted, "a tool cancelled the run"));
                 self.give_up(batch, ToolResultCause::Aborted, "");
             }
             ToolOutcome::Failed(text) => {

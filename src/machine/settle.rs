@@ -142,19 +142,18 @@ impl Step<'_> {
         if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
             // Its result tells the model what is wrong with it.
             if let Err(error) = self.missed_output("see the tool's result") {
-                batch.ending = Ending::Failed(*error);
+                batch.ending = Ending::Stopped(*error);
             }
         }
         let reason = match &batch.ending {
             Ending::Normal | Ending::PolicyStop => TurnEndReason::ToolsExecuted,
             Ending::Interrupted => TurnEndReason::SteeringInterrupt,
             Ending::Transfer(_) => TurnEndReason::Transfer,
-            Ending::Aborted(_) => TurnEndReason::Aborted,
-            Ending::Failed(_) => TurnEndReason::Error,
+            Ending::Stopped(error) if error.code == ErrorKind::Aborted => TurnEndReason::Aborted,
+            Ending::Stopped(_) => TurnEndReason::Error,
         };
-        if let Ending::Aborted(why) = &batch.ending {
-            let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
-            batch.answer.message = self.mark_aborted(&batch.answer, &error);
+        if let (Ending::Stopped(error), TurnEndReason::Aborted) = (&batch.ending, reason) {
+            batch.answer.message = self.mark_aborted(&batch.answer, error);
         }
         let results = batch.results();
         let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
@@ -166,11 +165,7 @@ impl Step<'_> {
         match batch.ending {
             Ending::PolicyStop => self.end_run(RunStopReason::PolicyStop, None),
             Ending::Transfer(_) => self.end_run(RunStopReason::Transfer, None),
-            Ending::Aborted(why) => {
-                let error = ErrorInfo::new(ErrorKind::Aborted, why.as_ref());
-                self.end_run(RunStopReason::Aborted, Some(error));
-            }
-            Ending::Failed(error) => self.end_run(stop_reason_of(&error), Some(error)),
+            Ending::Stopped(error) => self.end_run(stop_reason_of(&error), Some(error)),
             Ending::Normal | Ending::Interrupted if decided.stop => {
                 self.end_run(RunStopReason::PolicyStop, None);
             }
@@ -198,22 +193,9 @@ impl Step<'_> {
         message
     }
 
-    /// Somebody stopped the run, or it took too long.
-    pub(super) fn interrupt_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
-        batch.ending = match error.code {
-            ErrorKind::Aborted => Ending::Aborted(error.message.as_str().into()),
-            _ => Ending::Failed(error),
-        };
-        self.abandon(batch);
-    }
-
-    /// A hook or a fatal tool failed.
-    pub(super) fn fail_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
-        batch.ending = Ending::Failed(error);
-        self.abandon(batch);
-    }
-
-    pub(super) fn abandon(&mut self, mut batch: Box<Batch>) {
+    /// Somebody stopped the run, or it took too long, or a hook or a fatal tool failed.
+    pub(super) fn break_off(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
+        batch.ending = Ending::Stopped(error);
         self.give_up(&mut batch, ToolResultCause::Aborted, "");
         let hook = batch.after_hook.take();
         self.cancel_some(hook);
@@ -222,7 +204,7 @@ impl Step<'_> {
 
     /// The run ends while the hooks were told of an answer: its calls never begin.
     pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
-        self.interrupt_batch(Box::new(new_batch(answer)), error);
+        self.break_off(Box::new(new_batch(answer)), error);
     }
 
     /// The whole calls of a message that was cut get their results too.

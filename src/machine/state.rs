@@ -254,10 +254,8 @@ pub(crate) enum Ending {
     PolicyStop,
     /// A tool handed over.
     Transfer(Transfer),
-    /// Somebody stopped the run.
-    Aborted(Rc<str>),
-    /// A hook or a fatal tool failed.
-    Failed(ErrorInfo),
+    /// Somebody stopped the run, or it took too long, or a hook or a fatal tool failed. Only the first may wait for hooks.
+    Stopped(ErrorInfo),
 }
 
 /// One call of a batch.

@@ -502,7 +502,7 @@ impl Step<'_> {
                 self.stop_message(error);
             }
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
-            Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
+            Phase::Dispatching(batch) => self.break_off(batch, error),
             Phase::Polling { effect, then, .. } if then == AfterPoll::Turn || !self.s.pending.is_empty() => {
                 // The turn that was due is shown as a whole, so that a listener sees where the run was stopped.
                 self.cancel(effect);
