@@ -279,7 +279,7 @@ impl Assembler {
     pub fn push(&mut self, event: AssistantMessageEvent) -> Result<Option<Delta>, String> {
         use AssistantMessageEvent as E;
         match event {
-            E::Start => self.blocks.clear(),
+            E::Start => self.clear(),
             E::Ping | E::Done { .. } | E::Error(_) => {}
             E::Raw { index, data } => self.open(index, Partial::Raw(data))?,
             E::Usage(usage) => self.usage = usage,
@@ -341,6 +341,11 @@ impl Assembler {
             },
         }
         Ok(None)
+    }
+
+    /// Forgets what has come; the usage stays.
+    pub(crate) fn clear(&mut self) {
+        self.blocks.clear();
     }
 
     /// Whether nothing came yet that could be shown.

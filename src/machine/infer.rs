@@ -298,45 +298,19 @@ impl Step<'_> {
                 self.finish_message(ask, streaming, stop_reason);
             }
             Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
-            Reply::Stream(mut event) => {
-                if matches!(event, AssistantMessageEvent::Start) {
-                    self.forget(&streaming.assembler, "the provider began the answer anew");
-                }
-                let original = self.claim_id(&mut event);
-                let pushed = streaming.assembler.push(event);
-                if let Some((index, original)) = original {
-                    streaming.assembler.note_original_id(index, original);
-                }
-                match pushed {
-                    Ok(delta) => {
-                        if let Some(delta) = delta.filter(|delta| !delta.text.is_empty()) {
-                            self.emit(AgentEvent::MessageUpdate(delta));
-                        }
-                        ask.step = AskStep::Streaming(streaming);
-                        self.s.phase = Phase::Asking(ask);
-                    }
-                    Err(text) => {
-                        let text = ["stream error: ", &text].concat();
-                        self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Unknown, text));
-                    }
-                }
-            }
             Reply::StreamEnded => {
                 let text = "the answer ended before it was complete";
                 self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Network, text));
             }
-            _ => {
+            other => {
+                if matches!(other, Reply::Stream(AssistantMessageEvent::Start)) {
+                    self.forget(&streaming.assembler, "the provider began the answer anew");
+                    streaming.assembler.clear();
+                }
                 ask.step = AskStep::Streaming(streaming);
                 self.s.phase = Phase::Asking(ask);
             }
         }
-    }
-
-    /// A call's id is made unique in the whole history when the call starts, so that every event shows the same. Gives
-    /// the model's own id where that is another.
-    fn claim_id(&mut self, event: &mut AssistantMessageEvent) -> Option<(u32, String)> {
-        let AssistantMessageEvent::ToolCallStart { index, call_id, .. } = event else { return None };
-        self.s.history.call_ids.claim_for(call_id).map(|original| (*index, original))
     }
 
     /// The watchdog's time is up. Life is judged by the clock: timers of hidden tabs come late, and many signs of
@@ -539,12 +513,23 @@ impl LoopState {
         let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };
         let AskStep::Streaming(streaming) = &mut ask.step else { return Err(reply) };
         match reply {
-            Reply::Stream(
-                event @ (E::TextDelta { .. } | E::ThinkingDelta { .. } | E::ToolCallDelta { .. }),
-            ) if streaming.effect == id => {
+            Reply::Stream(mut event)
+                if streaming.effect == id && !matches!(event, E::Start | E::Done { .. } | E::Error(_)) =>
+            {
                 streaming.last_life = now;
                 streaming.alive = true;
-                match streaming.assembler.push(event) {
+                // A call's id is made unique in the whole history when the call starts, so that every event shows the same.
+                let original = match &mut event {
+                    E::ToolCallStart { index, call_id, .. } => {
+                        self.history.call_ids.claim_for(call_id).map(|original| (*index, original))
+                    }
+                    _ => None,
+                };
+                let pushed = streaming.assembler.push(event);
+                if let Some((index, original)) = original {
+                    streaming.assembler.note_original_id(index, original);
+                }
+                match pushed {
                     Ok(delta) => {
                         Ok(delta.filter(|delta| !delta.text.is_empty()).map(AgentEvent::MessageUpdate))
                     }
