@@ -33,6 +33,21 @@ pub(crate) fn split_while(text: &str, is: fn(u8) -> bool) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
+/// Bytes as a text, with U+FFFD for what is none.
+#[inline(never)]
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    let mut rest = bytes;
+    while let Err(error) = str::from_utf8(rest) {
+        let (whole, broken) = rest.split_at_checked(error.valid_up_to()).unwrap_or_default();
+        text.push_str(str::from_utf8(whole).unwrap_or_default());
+        text.push('\u{fffd}');
+        rest = error.error_len().and_then(|len| broken.get(len..)).unwrap_or_default();
+    }
+    text.push_str(str::from_utf8(rest).unwrap_or_default());
+    text
+}
+
 /// The number that a text is in decimal digits, and nothing else.
 #[inline(never)]
 pub(crate) fn whole(text: &str) -> Option<u64> {
@@ -130,6 +145,9 @@ mod tests {
         assert_eq!(numbers, [Some(0), Some(u64::MAX), None, None, None, None]);
         assert_eq!(replace("key: k, k", "k", "[k]"), "[k]ey: [k], [k]");
         assert_eq!(number(1_024_usize), "1024");
+        let broken: [&[u8]; 6] =
+            [b"", b"whole \xc3\xa4", b"\xff", b"a\xc3(b\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80\x80z"];
+        assert!(broken.iter().all(|bytes| lossy(bytes) == String::from_utf8_lossy(bytes)));
         let text = "0123456789abcdefg";
         let start = |n| text.get(..n).unwrap_or_default();
         assert!((0..=text.len()).all(|n| is_same(start(n), start(n))));

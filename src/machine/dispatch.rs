@@ -273,7 +273,6 @@ impl Step<'_> {
         }
         let cleared = std::mem::take(&mut batch.cleared);
         match &self.rules.tool_execution {
-            ToolExecutionPolicy::Concurrent if batch.ready.is_empty() => batch.ready = cleared.into(),
             ToolExecutionPolicy::Concurrent => cleared.iter().for_each(|place| batch.ready.push_back(*place)),
             ToolExecutionPolicy::Sequential => {
                 cleared.iter().for_each(|place| batch.groups.push_back(vec![*place]));

@@ -113,7 +113,7 @@ struct Words {
 
 impl Words {
     fn of_body(body: &[u8], status: u16) -> Words {
-        let text = String::from_utf8_lossy(body);
+        let text = text::lossy(body);
         let text = text.trim();
         if text.is_empty() {
             let message = ["the provider answered ", &text::number(status), " without a body"].concat();

@@ -3,6 +3,8 @@
 //! Written here because the crates for it lose the last frame of a body that ends without a blank line, and drop the
 //! text beside the frames in which some servers hide an error.
 
+use crate::text::lossy;
+
 /// One event of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -116,7 +118,7 @@ impl SseParser {
 
     /// The text beside the events: a bare JSON document, a page of HTML. Kept up to a mebibyte.
     pub fn stray(&self) -> String {
-        String::from_utf8_lossy(&self.stray).trim().to_owned()
+        lossy(&self.stray).trim().to_owned()
     }
 
     /// The first line of `bytes` and what follows it; `None` where no line ends in them.
@@ -168,7 +170,7 @@ impl SseParser {
                 self.hand_on(in_place, each);
                 return Ok(None);
             }
-            Line::Event(name) => self.event = String::from_utf8_lossy(name).into_owned(),
+            Line::Event(name) => self.event = lossy(name),
             Line::PassedOver => {}
             Line::Stray(text) => self.keep_stray(text),
         }
@@ -196,7 +198,7 @@ impl SseParser {
         if let Some(bytes) = in_place.or(kept.as_deref()) {
             match std::str::from_utf8(bytes) {
                 Ok(data) => each(Frame { event: &self.event, data }),
-                Err(_) => each(Frame { event: &self.event, data: &String::from_utf8_lossy(bytes) }),
+                Err(_) => each(Frame { event: &self.event, data: &lossy(bytes) }),
             }
         }
         self.event.clear();

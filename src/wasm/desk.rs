@@ -225,13 +225,13 @@ impl Desk {
     }
 
     /// A tool changes the session state; without a value it deletes the key. After the call's end nothing changes.
-    pub(super) fn set_state(&self, slot: SlotId, key: &str, value: Option<&str>) {
+    pub(super) fn set_state(&self, slot: SlotId, key: &str, value: &str) {
         if !self.slots.borrow().contains_key(&slot) {
             return;
         }
-        match value.and_then(|text| Value::parse(text).ok()) {
-            Some(value) => self.session.set(key, value),
-            None => self.session.delete(key),
+        match Value::parse(value) {
+            Ok(value) => self.session.set(key, value),
+            Err(_) => self.session.delete(key),
         }
     }
 

@@ -192,23 +192,18 @@ pub fn agent_drop(handle: u32) {
     drop(gone);
 }
 
-/// Begins a run. Without `prompts` it goes on from the history.
+/// Begins a run. Where `prompts` is empty it goes on from the history.
 #[wasm_bindgen]
-pub fn run_new(
-    agent: u32,
-    prompts: Option<String>,
-    run_id: &str,
-    session_id: &str,
-    now: f64,
-) -> Result<u32, JsValue> {
+pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f64) -> Result<u32, JsValue> {
     set_now(now);
     let entry = agent_entry(agent)?;
     let context = AgentRunContext { run_id: run_id.into(), session_id: session_id.into() };
     let cancel = CancelToken::new();
     let history = entry.agent.messages();
-    let stream = match prompts {
-        None => entry.agent.continue_run(context, cancel.clone()),
-        Some(prompts) => entry.agent.prompt(read_messages(&prompts)?, context, cancel.clone()),
+    let stream = if prompts.is_empty() {
+        entry.agent.continue_run(context, cancel.clone())
+    } else {
+        entry.agent.prompt(read_messages(prompts)?, context, cancel.clone())
     };
     let mut stream = stream.map_err(|error| thrown(&error))?;
     stream.take_offers();
@@ -411,11 +406,11 @@ pub fn update(handle: u32, slot: SlotId, update: &str) {
     }
 }
 
-/// A tool changes the session state: a key and its value, JSON. Without a value the key is deleted.
+/// A tool changes the session state: a key and its value, JSON. Where that is empty the key is deleted.
 #[wasm_bindgen]
-pub fn set_state(handle: u32, slot: SlotId, key: &str, value: Option<String>) {
+pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
     if let Some(desk) = at_desk(handle) {
-        desk.set_state(slot, key, value.as_deref());
+        desk.set_state(slot, key, value);
     }
 }
 

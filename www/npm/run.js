@@ -172,7 +172,7 @@ export class Driver {
       const engine = ready instanceof Promise ? await ready : ready;
       this.engine = engine;
       const { handle, sessionId } = this.core;
-      this.handle = this.core.call(() => engine.glue.run_new(handle, prompts, this.runId, sessionId, this.now()));
+      this.handle = this.core.call(() => engine.glue.run_new(handle, prompts ?? "", this.runId, sessionId, this.now()));
       this.core.restored = undefined;
       this.core.byHandle.set(this.handle, this);
       if (this.restored?.run) this.#knowTurn();
@@ -612,7 +612,7 @@ export class Driver {
     if (!this.slots.has(slot)) return;
     if (value === undefined) this.core.state.delete(key);
     else this.core.state.set(key, JSON.parse(value));
-    this.core.call(() => this.engine.glue.set_state(this.handle, slot, key, value));
+    this.core.call(() => this.engine.glue.set_state(this.handle, slot, key, value ?? ""));
   }
 
   /** @param {number} slot */
