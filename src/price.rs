@@ -2,6 +2,7 @@
 
 use crate::json::{Value, write_u64};
 use crate::message::Usage;
+use crate::text::{split_once, without_end};
 
 /// An amount of money, in trillionths of the unit in which prices are told.
 pub type Cost = u64;
@@ -64,7 +65,7 @@ pub(crate) fn write_cost(cost: Cost, out: &mut String) {
     // The one in front keeps the zeros.
     write_u64(ONE + rest, &mut digits);
     out.push_str(".");
-    out.push_str(digits.get(1..).unwrap_or_default().trim_end_matches('0'));
+    out.push_str(without_end(digits.get(1..).unwrap_or_default(), "0"));
 }
 
 /// A number that is not negative, moved by so many places and cut there.
@@ -72,7 +73,7 @@ fn scaled(told: &Value, places: i32) -> Option<u64> {
     let Value::Number(number) = told else { return None };
     let (mantissa, exponent) = number.as_str().split_once(['e', 'E']).unwrap_or((number.as_str(), "0"));
     let mut places = exponent.parse::<i32>().ok()?.saturating_add(places);
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (whole, fraction) = split_once(mantissa, ".").unwrap_or((mantissa, ""));
     let mut value: u64 = 0;
     let mut append = |byte: u8| {
         let digit = u64::from(byte.wrapping_sub(b'0'));

@@ -18,7 +18,7 @@ pub(crate) fn contains(text: &str, wanted: &str) -> bool {
 /// Whether one of some texts, written with `|` between them, stands in another one.
 #[inline(never)]
 pub(crate) fn has_any(text: &str, wanted: &str) -> bool {
-    wanted.split('|').any(|wanted| contains(text, wanted))
+    split(wanted, "|").any(|wanted| contains(text, wanted))
 }
 
 /// Where the first of some ASCII characters stands.
@@ -71,6 +71,37 @@ pub(crate) fn rsplit_once(text: &str, mark: u8) -> Option<(&str, &str)> {
 pub(crate) fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
     let at = find(text, mark)?;
     Some((text.get(..at)?, text.get(at + mark.len()..)?))
+}
+
+/// What stands between the places of a text in another one.
+pub(crate) fn split<'a>(text: &'a str, mark: &'a str) -> Parts<'a> {
+    Parts { rest: Some(text), mark }
+}
+
+/// See [`split`].
+pub(crate) struct Parts<'a> {
+    rest: Option<&'a str>,
+    mark: &'a str,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a str;
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.rest.take()?;
+        let Some((part, behind)) = split_once(rest, self.mark) else { return Some(rest) };
+        self.rest = Some(behind);
+        Some(part)
+    }
+}
+
+/// A text without what it ends in, however often.
+pub(crate) fn without_end<'a>(mut text: &'a str, end: &str) -> &'a str {
+    while let Some(shorter) = text.strip_suffix(end).filter(|_| !end.is_empty()) {
+        text = shorter;
+    }
+    text
 }
 
 /// A text with another one in the place of every part.
@@ -144,6 +175,8 @@ mod tests {
         let numbers = ["0", "18446744073709551615", "", "1a", "-1", "18446744073709551616"].map(whole);
         assert_eq!(numbers, [Some(0), Some(u64::MAX), None, None, None, None]);
         assert_eq!(replace("key: k, k", "k", "[k]"), "[k]ey: [k], [k]");
+        assert_eq!(split("a||b|", "|").collect::<Vec<_>>(), ["a", "", "b", ""]);
+        assert_eq!((split("", " ").count(), without_end("a//", "/"), without_end("//", "/")), (1, "a", ""));
         assert_eq!(number(1_024_usize), "1024");
         let broken: [&[u8]; 6] =
             [b"", b"whole \xc3\xa4", b"\xff", b"a\xc3(b\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80\x80z"];

@@ -170,7 +170,7 @@ impl Updates {
 
     /// Shows any JSON. After the call's end nothing is shown.
     pub fn send(&self, update: RawJson) {
-        let text = update.as_str().starts_with('"').then(|| update.to_value());
+        let text = update.as_str().starts_with("\"").then(|| update.to_value());
         self.push(match text {
             Some(Value::String(text)) => Update::Text(text),
             _ => Update::Json(update),

@@ -2,7 +2,7 @@
 
 use crate::json::{FromJson, Value};
 use crate::table::Table;
-use crate::text::split_once;
+use crate::text::{split, split_once};
 
 /// What a rule says. Ordered by strictness: approve, ask, deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,8 +68,8 @@ pub enum ToolApprovalPolicy {
 impl ToolApprovalPolicy {
     /// Well-known reading tools are approved, everything else is asked for.
     pub fn with_defaults() -> Self {
-        let reading = READING.split(' ').map(|name| (name.to_owned(), ToolApprovalAction::Approve));
-        let changing = CHANGING.split(' ').map(|name| (name.to_owned(), ToolApprovalAction::Ask));
+        let reading = split(READING, " ").map(|name| (name.to_owned(), ToolApprovalAction::Approve));
+        let changing = split(CHANGING, " ").map(|name| (name.to_owned(), ToolApprovalAction::Ask));
         ToolApprovalPolicy::Custom {
             rules: reading.chain(changing).collect(),
             default: ToolApprovalAction::Ask,

@@ -279,8 +279,8 @@ fn check_part(part: &Value) -> Result<(), String> {
 /// A UUID in its usual form, from any of its forms.
 fn uuid(text: &str) -> Option<String> {
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
-    let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
-    let groups: Vec<&str> = text.split('-').collect();
+    let text = text.strip_prefix("{").and_then(|text| text.strip_suffix("}")).unwrap_or(text);
+    let groups: Vec<&str> = text::split(text, "-").collect();
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
     let has_form = matches!(lengths.as_slice(), [32] | [8, 4, 4, 4, 12]);
     if !has_form || !groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit())) {

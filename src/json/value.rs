@@ -51,7 +51,7 @@ pub(super) fn whole_number(text: &str) -> Option<u64> {
 
 /// What stands before the point, and behind it.
 fn parts(text: &str) -> (&str, &str) {
-    text.split_once('.').unwrap_or((text, "0"))
+    text::split_once(text, ".").unwrap_or((text, "0"))
 }
 
 impl From<u64> for Number {
@@ -381,7 +381,7 @@ impl RawJson {
 
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
-        self.0.starts_with('{')
+        self.0.starts_with("{")
     }
 
     /// The value as a tree.

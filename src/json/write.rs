@@ -169,7 +169,7 @@ pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
 
 /// Items that were written with a comma before each, as they stand in a list.
 pub(crate) fn listed(items: &str) -> &str {
-    items.strip_prefix(',').unwrap_or(items)
+    items.strip_prefix(",").unwrap_or(items)
 }
 
 /// `true` or `false`

@@ -170,5 +170,5 @@ fn without_fence(text: &str) -> &str {
     let Some(fenced) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {
         return text;
     };
-    fenced.split_once('\n').map_or(fenced, |(_, json)| json)
+    text::split_once(fenced, "\n").map_or(fenced, |(_, json)| json)
 }

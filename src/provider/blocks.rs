@@ -54,9 +54,9 @@ impl<'a> Piece<'a> {
     fn halved(text: String, written: &str) -> Piece<'a> {
         let inner = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
         let half = |escape: Option<&str>| hex(escape?.strip_prefix("\\u")?.as_bytes());
-        let first = if text.starts_with('\u{fffd}') { half(inner.get(..6)) } else { None };
+        let first = if text.starts_with("\u{fffd}") { half(inner.get(..6)) } else { None };
         let last = inner.len().checked_sub(6).and_then(|at| half(inner.get(at..)));
-        let last = if text.ends_with('\u{fffd}') { last } else { None };
+        let last = if text.ends_with("\u{fffd}") { last } else { None };
         Piece {
             text: Cow::Owned(text),
             written: "",
@@ -242,7 +242,7 @@ impl Blocks {
         let mut rest = &*text;
         if let Some(held) = self.held.take() {
             let whole = low.and_then(|low| {
-                let rest = rest.strip_prefix('\u{fffd}')?;
+                let rest = rest.strip_prefix("\u{fffd}")?;
                 let code = 0x10000 + ((held.high - 0xd800) << 10) + (low - 0xdc00);
                 Some((char::from_u32(code)?, rest))
             });
@@ -251,7 +251,7 @@ impl Blocks {
             rest = after;
         }
         if let Some(high) = high {
-            rest = rest.strip_suffix('\u{fffd}').unwrap_or(rest);
+            rest = rest.strip_suffix("\u{fffd}").unwrap_or(rest);
             self.held = Some(Held { index, kind, high });
         }
         joined.push_str(rest);

@@ -2,7 +2,7 @@
 //! are taken wherever it is, the others set one switch each.
 
 use crate::json::{RawJson, Value};
-use crate::text::{contains, rsplit_once, split_once, split_while};
+use crate::text::{contains, rsplit_once, split, split_once, split_while};
 
 use super::strict::is_strict;
 
@@ -166,7 +166,7 @@ const HOSTS: &str = "\
 pub fn known(base_url: &str) -> (&'static str, Compat) {
     let (host, port, path) = address(base_url);
     let is = |domain: &str| {
-        host.strip_suffix(domain).is_some_and(|front| front.is_empty() || front.ends_with('.'))
+        host.strip_suffix(domain).is_some_and(|front| front.is_empty() || front.ends_with("."))
     };
     let is_local = matches!(host, "localhost" | "0.0.0.0" | "[::1]" | "host.docker.internal")
         || ["127.", "192.168.", "10."].iter().any(|start| host.starts_with(start));
@@ -179,17 +179,17 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
     };
     let name = if host == "gateway.ai.cloudflare.com" {
         // `/v1/ACCOUNT/GATEWAY/PROVIDER`: the server behind the gateway counts.
-        match path.split('/').nth(4).unwrap_or_default() {
+        match split(path, "/").nth(4).unwrap_or_default() {
             "grok" => "xai",
             "azure-openai" => "azure",
-            behind => SERVERS.split(' ').find(|name| *name == behind).unwrap_or_default(),
+            behind => split(SERVERS, " ").find(|name| *name == behind).unwrap_or_default(),
         }
     } else if is("cloudflare.com") && contains(path, "/ai/") {
         "workers-ai"
     } else if is_local {
         at_home
     } else {
-        let mut known = HOSTS.split(' ').filter_map(|entry| entry.split_once('='));
+        let mut known = split(HOSTS, " ").filter_map(|entry| split_once(entry, "="));
         known.find(|(domain, _)| is(domain)).map_or("", |(_, name)| name)
     };
     let name = if name.is_empty() { "openai-compatible" } else { name };
@@ -267,7 +267,7 @@ impl Compat {
             };
         };
         for (name, value) in switches.iter().filter(|(name, _)| *name != "server") {
-            if !has.split(' ').any(|known| known == name) {
+            if !split(has, " ").any(|known| known == name) {
                 return Err(
                     ["unknown `compat` switch `", name, "` of this wire; it has", &listed(has)].concat()
                 );
@@ -351,13 +351,13 @@ fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
 
 /// The place of a value among some words, and the word.
 fn word(name: &str, value: &Value, words: &'static str) -> Result<(usize, &'static str), String> {
-    let found = words.split(' ').enumerate().find(|(_, word)| value.as_str() == Some(*word));
+    let found = split(words, " ").enumerate().find(|(_, word)| value.as_str() == Some(*word));
     found.ok_or_else(|| ["`compat.", name, "` must be one of", &listed(words)].concat())
 }
 
 fn listed(words: &str) -> String {
     let mut list = String::new();
-    for word in words.split(' ') {
+    for word in split(words, " ") {
         list.push_str(" `");
         list.push_str(word);
         list.push_str("`");

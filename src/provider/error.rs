@@ -7,7 +7,7 @@ use crate::error::{ErrorInfo, ErrorKind, ProviderError};
 use crate::json::{ToJson, Value};
 use crate::overflow::OVERFLOWS;
 use crate::retry::{delay_from_headers, delay_from_rate_limits, delay_in_text};
-use crate::text::{self, Put, contains, has_any};
+use crate::text::{self, Put, contains, has_any, split};
 
 /// Characters of a message that are kept; some providers send the whole request back.
 const MAX_MESSAGE: usize = 4_000;
@@ -265,7 +265,7 @@ impl Words {
     }
 
     fn is_any(&self, known: &str) -> bool {
-        known.split('|').any(|known| self.tags.iter().any(|tag| tag == known))
+        split(known, "|").any(|known| self.tags.iter().any(|tag| tag == known))
     }
 
     fn is_overflow(&self, status: Option<u16>, text: &str) -> bool {
@@ -426,7 +426,7 @@ fn joined_details(object: &Value) -> Option<String> {
                 all.put(".");
             }
         }
-        if all.ends_with('.') {
+        if all.ends_with(".") {
             all.pop();
             all.put(": ");
         }
@@ -487,7 +487,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
     while let Some((_, after)) = text::split_once(rest, word) {
         rest = after;
         let number = rest.trim_ascii_start();
-        let number = number.strip_prefix(':').unwrap_or(number).trim_ascii_start();
+        let number = number.strip_prefix(":").unwrap_or(number).trim_ascii_start();
         let (digits, _) = text::split_while(number, |byte| byte.is_ascii_digit() || byte == b',');
         if let Some(number) = text::whole(&text::replace(digits, ",", "")) {
             return Some(number);

@@ -166,7 +166,7 @@ impl Stencil {
             if *is_text {
                 let mut spare = String::new();
                 let plain =
-                    if value.starts_with('"') { reader.text_into(&mut spare).ok()? } else { return None };
+                    if value.starts_with("\"") { reader.text_into(&mut spare).ok()? } else { return None };
                 text = plain.map_or(Cow::Owned(spare), Cow::Borrowed);
                 // Half a character waits for the other half: that is for the decoder.
                 if reader.mended {
@@ -315,7 +315,7 @@ impl Progress {
     /// A frame is no JSON. The last one of a connection that was cut may be so, and the words that some proxies send
     /// to keep it alive.
     pub(super) fn broken(&mut self, data: &str, error: &JsonError, out: &mut Vec<Event>) {
-        if !self.is_over && data.starts_with('{') {
+        if !self.is_over && data.starts_with("{") {
             let message = ["a chunk of the stream is no JSON: ", &error.text()].concat();
             self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::json::{Map, ObjectWriter, RawJson, ToJson, Value, fill, listed, truth};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
-use crate::text::{Put, contains, number, rsplit_once, whole};
+use crate::text::{Put, contains, number, rsplit_once, split, split_once, whole, without_end};
 
 use super::compat::Strict;
 
@@ -42,8 +42,8 @@ pub(super) fn headers(
 /// An address without slashes at its end, and what follows its question mark.
 #[inline(never)]
 pub(super) fn split_query(base_url: &str) -> (&str, &str) {
-    let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-    (base.trim_end_matches('/'), query)
+    let (base, query) = split_once(base_url, "?").unwrap_or((base_url, ""));
+    (without_end(base, "/"), query)
 }
 
 /// The header in which servers of OpenAI's wires take a key.
@@ -112,10 +112,10 @@ impl<'a> Body<'a> {
     pub(super) fn tools(&mut self, ours: &str, mark: &str) {
         let ours = ours.strip_suffix("}]").unwrap_or(ours);
         let own = self.own.iter().find(|(key, _)| key == "tools");
-        let Some(more) = own.and_then(|(_, tools)| tools.as_str().strip_prefix('[')) else {
+        let Some(more) = own.and_then(|(_, tools)| tools.as_str().strip_prefix("[")) else {
             return self.fill("tools", "##}]", &[ours, mark]);
         };
-        let joint = if more.trim_start().starts_with(']') { "" } else { "," };
+        let joint = if more.trim_start().starts_with("]") { "" } else { "," };
         fill("##}##", &[ours, mark, joint, more], self.object.key("tools"));
         self.has_tools = true;
     }
@@ -299,7 +299,7 @@ pub(super) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
     match word {
         "off" | "none" | "minimal" if contains(model, "codex") || (is_sixth && !can_rest) => "low",
         "off" | "none" | "minimal" if gpt_version(model) == Some((5, 0)) => "minimal",
-        "off" | "none" if !model_name(model).starts_with('o') => "none",
+        "off" | "none" if !model_name(model).starts_with("o") => "none",
         "off" | "none" | "minimal" => "low",
         word => word,
     }
@@ -312,8 +312,8 @@ pub(super) fn gpt_version(model: &str) -> Option<(u32, u32)> {
 
 /// The version that a name begins with.
 pub(super) fn version(name: &str) -> Option<(u32, u32)> {
-    let word = name.split('-').next()?;
-    let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
+    let word = split(name, "-").next()?;
+    let (major, minor) = split_once(word, ".").unwrap_or((word, "0"));
     Some((small(major)?, small(minor).unwrap_or(0)))
 }
 

@@ -1,6 +1,7 @@
 //! Which schemas may be marked as strict. A server that is told `strict` refuses schemas of any other form.
 
 use crate::json::Value;
+use crate::text::split;
 
 /// The keywords that strict schemas may have.
 const KNOWN: &str = "\
@@ -25,7 +26,7 @@ fn fits(schema: &Value) -> bool {
     let has = |key: &str| map.get(key).is_some();
     let is_typed = if has("$ref") { map.len() == 1 } else { has("type") || has("anyOf") };
     is_typed
-        && map.iter().all(|(key, _)| KNOWN.split(' ').any(|known| known == key))
+        && map.iter().all(|(key, _)| split(KNOWN, " ").any(|known| known == key))
         && (!is_object(schema) || is_closed(schema))
         && all_fit("properties")
         && all_fit("$defs")

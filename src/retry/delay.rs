@@ -3,7 +3,7 @@
 //! Order of belief: [`delay_from_headers`], then a delay in the body, then [`delay_in_text`], then
 //! [`delay_from_rate_limits`]. Read them on errors only: some servers send `retry-after` with good answers too.
 
-use crate::text::{find_any, replace, split_while, whole};
+use crate::text::{find_any, replace, split, split_once, split_while, whole};
 
 /// Where a delay was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn delay_from_rate_limits(header: &dyn Fn(&str) -> Option<String>, now_ms: u
             parse_rfc3339(reset.trim()).map(|at| until(at, now_ms))
         }
     };
-    RATE_LIMITS.split(' ').filter_map(reset_of).max()
+    split(RATE_LIMITS, " ").filter_map(reset_of).max()
 }
 
 /// The delay in the words of an error ("Please try again in 1.5s", "retry after 20 seconds", "wait 1 minute"), or in
@@ -79,7 +79,7 @@ pub fn delay_in_text(text: &str) -> Option<u64> {
 /// American zone name, or without the weekday). A weekday that is wrong makes the date wrong.
 pub fn parse_date(text: &str) -> Option<i64> {
     let text = text.trim();
-    let (weekday, mut rest) = match text.split_once(',') {
+    let (weekday, mut rest) = match split_once(text, ",") {
         Some((name, rest)) => (Some(position(WEEKDAYS, name.trim())?), rest),
         None => (None, text),
     };
@@ -88,7 +88,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     let year = full_year(next_word(&mut rest)?)?;
     let (hour, minute, second) = time_of_day(next_word(&mut rest)?)?;
     let offset = zone_minutes(next_word(&mut rest)?)?;
-    let is_over = next_word(&mut rest).is_none_or(|comment| comment.starts_with('('));
+    let is_over = next_word(&mut rest).is_none_or(|comment| comment.starts_with("("));
     let days = days_since_1970(year, month, day)?;
     // 1970 began on a Thursday.
     if !is_over || weekday.is_some_and(|weekday| (days + 3).rem_euclid(7) != weekday) {
@@ -109,13 +109,13 @@ fn next_word<'a>(rest: &mut &'a str) -> Option<&'a str> {
 /// A date in milliseconds since 1970: RFC 3339, `2026-01-02T03:04:05.5Z`.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
     let (date, time) = text.split_at_checked(find_any(text, "Tt")?)?;
-    let mut parts = date.split('-');
+    let mut parts = split(date, "-");
     let year = digits(parts.next()?, 4, 4)?;
     let month = digits(parts.next()?, 2, 2)?;
     let day = digits(parts.next()?, 2, 2)?;
     let time = time.get(1..)?;
     let (clock, zone) = time.split_at_checked(find_any(time, "Zz+-")?)?;
-    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let (clock, fraction) = split_once(clock, ".").unwrap_or((clock, "0"));
     let (hour, minute, second) = time_of_day(clock)?;
     // Three digits are the milliseconds; what is missing of them is zero.
     let thousandths = [fraction, "00"].concat();
@@ -157,7 +157,7 @@ fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
 
 /// A whole number, also one with a plus sign.
 fn unsigned(value: &str) -> Option<u64> {
-    whole(value.strip_prefix('+').unwrap_or(value))
+    whole(value.strip_prefix("+").unwrap_or(value))
 }
 
 /// How long it is from now to a time; 0 if it has passed.
@@ -184,7 +184,7 @@ fn leading_duration(text: &str) -> Option<(u64, &str)> {
 fn leading_unit(text: &str) -> Option<(u64, &str)> {
     let (number, rest) = split_while(text, |byte| byte.is_ascii_digit() || byte == b'.');
     let (unit, after) = split_while(rest.trim_start(), |byte| byte.is_ascii_alphabetic());
-    let at = UNITS.split('|').position(|words| position(words, unit).is_some())?;
+    let at = split(UNITS, "|").position(|words| position(words, unit).is_some())?;
     let (delay, rest) = decimal_times(number, *UNITS_IN_MS.get(at)?)?;
     if rest.is_empty() { Some((delay, after)) } else { None }
 }
@@ -193,7 +193,7 @@ fn leading_unit(text: &str) -> Option<(u64, &str)> {
 fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
     let (number, mut rest) = split_while(text, |byte| byte.is_ascii_digit());
     let mut total = whole(number)?.saturating_mul(factor);
-    if let Some(fraction) = rest.strip_prefix('.') {
+    if let Some(fraction) = rest.strip_prefix(".") {
         let (digits, after) = split_while(fraction, |byte| byte.is_ascii_digit());
         let (mut share, mut scale, mut lost) = (0_u64, 1_u64, false);
         for (at, digit) in digits.bytes().enumerate() {
@@ -215,7 +215,7 @@ fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
 
 /// `03:04:05` or `03:04`
 fn time_of_day(text: &str) -> Option<(i64, i64, i64)> {
-    let mut parts = text.split(':');
+    let mut parts = split(text, ":");
     let hour = digits(parts.next()?, 2, 2)?;
     let minute = digits(parts.next()?, 2, 2)?;
     let second = parts.next().map_or(Some(0), |second| digits(second, 2, 2))?;
@@ -238,9 +238,9 @@ fn zone_minutes(text: &str) -> Option<i64> {
 
 /// `+0200`
 fn offset_minutes(text: &str) -> Option<i64> {
-    let (sign, rest) = match text.strip_prefix('+') {
+    let (sign, rest) = match text.strip_prefix("+") {
         Some(rest) => (1, rest),
-        None => (-1, text.strip_prefix('-')?),
+        None => (-1, text.strip_prefix("-")?),
     };
     let number = digits(rest, 4, 4)?;
     let (hours, minutes) = (number / 100, number % 100);
@@ -265,7 +265,7 @@ fn digits(text: &str, least: usize, most: usize) -> Option<i64> {
 }
 
 fn position(names: &str, name: &str) -> Option<i64> {
-    let at = names.split(' ').position(|known| known.eq_ignore_ascii_case(name))?;
+    let at = split(names, " ").position(|known| known.eq_ignore_ascii_case(name))?;
     i64::try_from(at).ok()
 }
 

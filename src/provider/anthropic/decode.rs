@@ -188,7 +188,7 @@ impl Answer {
         // Empty in most streams; the whole where there is none.
         let mut index = 0;
         let _ = Reader::new(event.content.unwrap_or("[]")).array(|reader, _| {
-            let block = Some(reader.skip()?).filter(|block| block.starts_with('{'));
+            let block = Some(reader.skip()?).filter(|block| block.starts_with("{"));
             self.begin(&WireEvent { index: Some(index), block, ..WireEvent::default() }, out);
             self.close_raw(out);
             index += 1;

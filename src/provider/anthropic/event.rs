@@ -79,7 +79,7 @@ impl<'a> WireEvent<'a> {
             "type" => string(reader, &mut self.kind),
             "index" => number(reader, &mut self.index),
             "content_block" => {
-                self.block = Some(reader.skip()?).filter(|block| block.starts_with('{'));
+                self.block = Some(reader.skip()?).filter(|block| block.starts_with("{"));
                 Ok(())
             }
             "delta" => in_object(reader, |reader, key| self.delta.read(reader, key)),
@@ -101,7 +101,7 @@ impl<'a> WireEvent<'a> {
         match key {
             "usage" => in_object(reader, |reader, key| self.tokens.read(reader, key)),
             "content" => {
-                self.content = Some(reader.skip()?).filter(|content| content.starts_with('['));
+                self.content = Some(reader.skip()?).filter(|content| content.starts_with("["));
                 Ok(())
             }
             "stop_reason" | "stop_sequence" | "stop_details" => self.delta.read(reader, key),

@@ -127,7 +127,7 @@ impl Scribe<'_> {
             }
         }
         list.put(&calls);
-        if let Some(list) = list.strip_prefix(',') {
+        if let Some(list) = list.strip_prefix(",") {
             carried.close(out);
             fill(r#",{"role":"assistant","content":[#]}"#, &[list], out);
         }

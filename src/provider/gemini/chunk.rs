@@ -113,7 +113,7 @@ impl<'a> Part<'a> {
                 text(reader).map(|signature| part.signature = signature.unwrap_or_default())
             }
             "functionCall" => {
-                part.call = Some(reader.skip()?).filter(|call| call.starts_with('{'));
+                part.call = Some(reader.skip()?).filter(|call| call.starts_with("{"));
                 Ok(())
             }
             "partMetadata" | "videoMetadata" | "mediaResolution" => reader.pass_over(),

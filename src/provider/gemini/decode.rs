@@ -65,7 +65,7 @@ impl Frames for Answer {
 
     /// Beside the frames, or in their place: an error, or the chunks as one list.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        if text.starts_with('[') {
+        if text.starts_with("[") {
             let _ = Reader::new(text).array(|reader, _| {
                 self.document_item(reader.skip()?, out);
                 Ok(())

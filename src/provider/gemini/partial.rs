@@ -2,7 +2,7 @@
 //! come; a model writes them in the order in which they stand in the text.
 
 use crate::json::{ToJson, Value, write_str};
-use crate::text::{Put, split_while, whole};
+use crate::text::{Put, split_once, split_while, whole};
 
 /// What is written so far, as far as the rest depends on it.
 #[derive(Default)]
@@ -171,15 +171,15 @@ fn write_inner(text: &str, out: &mut String) {
 
 /// The steps of `$.a['b c'][0]`.
 fn steps(path: &str) -> Vec<Step> {
-    let mut rest = path.strip_prefix('$').unwrap_or(path);
+    let mut rest = path.strip_prefix("$").unwrap_or(path);
     let mut steps = Vec::new();
     while !rest.is_empty() {
-        if let Some(inner) = rest.strip_prefix('[') {
+        if let Some(inner) = rest.strip_prefix("[") {
             let (step, after) = bracket(inner);
             steps.push(step);
             rest = after;
         } else {
-            let name = rest.strip_prefix('.').unwrap_or(rest);
+            let name = rest.strip_prefix(".").unwrap_or(rest);
             let (key, after) = split_while(name, |byte| !b".[".contains(&byte));
             if !key.is_empty() {
                 steps.push(Step::Key(key.to_owned()));
@@ -197,10 +197,10 @@ fn bracket(inner: &str) -> (Step, &str) {
         if let Some(name) = inner.strip_prefix(quote)
             && let Some((key, after)) = name.split_once(quote)
         {
-            return (Step::Key(key.to_owned()), after.strip_prefix(']').unwrap_or(after));
+            return (Step::Key(key.to_owned()), after.strip_prefix("]").unwrap_or(after));
         }
     }
-    let (word, after) = inner.split_once(']').unwrap_or((inner, ""));
+    let (word, after) = split_once(inner, "]").unwrap_or((inner, ""));
     let index = whole(word).and_then(|index| usize::try_from(index).ok());
     (index.map_or_else(|| Step::Key(word.to_owned()), Step::Index), after)
 }

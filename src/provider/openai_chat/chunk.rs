@@ -299,7 +299,7 @@ impl<'a> Choice<'a> {
             (5, "index") => reader.optional_u64().map(|index| call.index = index),
             (2, "id") => call.read_id(reader),
             (13, "extra_content") => {
-                call.extra = Some(reader.skip()?).filter(|extra| extra.starts_with('{'));
+                call.extra = Some(reader.skip()?).filter(|extra| extra.starts_with("{"));
                 Ok(())
             }
             (8, "function") => in_object(reader, |reader, key| call.read_function(reader, key)),

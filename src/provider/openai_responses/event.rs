@@ -53,7 +53,7 @@ impl<'a> WireEvent<'a> {
             "sequence_number" => reader.skip().map(|number| self.noise[0] = number),
             "obfuscation" => reader.skip().map(|padding| self.noise[1] = padding),
             "item" => {
-                self.item = Some(reader.skip()?).filter(|item| item.starts_with('{'));
+                self.item = Some(reader.skip()?).filter(|item| item.starts_with("{"));
                 Ok(())
             }
             "response" => in_object(reader, |reader, key| self.response.read(reader, key)),
@@ -91,7 +91,7 @@ impl<'a> Response<'a> {
                 Ok(())
             }
             "output" => {
-                self.output = Some(reader.skip()?).filter(|output| output.starts_with('['));
+                self.output = Some(reader.skip()?).filter(|output| output.starts_with("["));
                 Ok(())
             }
             _ => reader.pass_over(),
