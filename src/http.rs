@@ -60,6 +60,8 @@ impl Call {
         // A key from a file often has a line's end behind it, which no header takes.
         let key = request.api_key.take().or_else(|| key.cloned());
         let key = key.map(|key| if key.trim().len() < key.len() { key.trim().into() } else { key });
+        // One that was not set anywhere is none: a server without keys may refuse an empty one.
+        let key = key.filter(|key: &Rc<str>| !key.is_empty());
         request.api_key.clone_from(&key);
         request.session_id = Some(context.session_id.clone());
         Call { key, price }

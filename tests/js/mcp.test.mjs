@@ -215,6 +215,11 @@ test("an empty cursor is the end of the list", async () => {
   assert.deepEqual((await mcpTools(client)).tools.map(({ name }) => name), ["t1", "t2", "t3"]);
 });
 
+test("a list that has no end is an error", async () => {
+  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [], nextCursor: "more" }) };
+  await assert.rejects(mcpTools(client), /its list of tools has no end: more than 1000 pages/);
+});
+
 test("sounds, pictures as resources, answers without blocks, old and unknown ones", async () => {
   /** @type {Record<string, any>} */
   const answers = {

@@ -276,6 +276,14 @@ test("a model's apiKey may be a function, also one that answers later; getApiKey
   assert.deepEqual(server.requests.map((request) => request.headers.authorization), ["Bearer now", "Bearer later", "Bearer asked"]);
 });
 
+test("an empty key is none, whoever gives it", async (t) => {
+  const server = await serve(t, Array(4).fill(says("a")));
+  for (const [apiKey, getApiKey] of /** @type {any[]} */ ([["", undefined], [" \n", undefined], [() => "", undefined], [KEY, () => ""]])) {
+    await hear(new Agent({ model: modelAt(server, { apiKey }), getApiKey }).prompt("Hello"));
+  }
+  assert.deepEqual(server.requests.map((request) => request.headers.authorization), Array(4).fill(undefined));
+});
+
 test("a model that falls back is given its own key, never that of the one before", async (t) => {
   const [first, second] = [await serve(t, Array(6).fill({ status: 401, body: "{}" })), await serve(t, Array(6).fill(says("here")))];
   const { host } = clock();

@@ -213,6 +213,7 @@ test("other misuse of an agent", async () => {
   misused(() => agent.resolveTool("c1", /** @type {any} */ ("yes")), /a decision must be "approve", "reject" or/);
   misused(() => agent.resolveTool("c1", /** @type {any} */ ({ action: "approve", args: { n: 1 } })), /unknown member of a decision `args`/);
   misused(() => agent.resolveTool("c1", { action: "approve", arguments: { n: /** @type {any} */ (1n) } }), /the decision is no JSON: .*BigInt/);
+  misused(() => new Agent({ model: scripted([]), sessionState: /** @type {any} */ ({ act() {} }) }), /`sessionState` is no JSON: .*could not be cloned/);
   for (const options of [{ sessionState: { n: 1n } }, { streamOptions: { body: { n: 1n } } }]) misused(() => new Agent({ model: scripted([]), .../** @type {any} */ (options) }), /the options are no JSON: .*BigInt/);
   misused(() => { agent.model = /** @type {any} */ (undefined); }, /there is no model/);
   misused(() => { agent.systemPrompt = /** @type {any} */ (7); }, /`systemPrompt` must be a text/);

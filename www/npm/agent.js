@@ -105,7 +105,11 @@ class Core {
   }
 
   resetState() {
-    this.state = new Map(Object.entries(structuredClone(this.options.sessionState ?? {})));
+    try {
+      this.state = new Map(Object.entries(structuredClone(this.options.sessionState ?? {})));
+    } catch (error) {
+      throw misuse(`\`sessionState\` is no JSON: ${textOf(error)}`, error);
+    }
   }
 
   /** Its number in the engine; none before the first run, and none in an instance that died. */

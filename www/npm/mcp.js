@@ -14,6 +14,8 @@ const LONGEST = 64;
 /** Codes of the SDK's errors. */
 const CLOSED = -32000;
 const TIMED_OUT = -32001;
+/** A list of tools with more has no end. */
+const MOST_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
 
 /** @type {Record<string, (annotations: any) => boolean>} */
@@ -168,7 +170,9 @@ class McpServer {
     const listed = [];
     /** @type {string | undefined} */
     let cursor;
+    let pages = 0;
     do {
+      if (++pages > MOST_PAGES) throw new Error(`${this.#name}: its list of tools has no end: more than ${MOST_PAGES} pages`);
       /** @type {any} */
       const page = await this.client.listTools(cursor === undefined ? undefined : { cursor }).catch((/** @type {unknown} */ error) => {
         throw this.#explained(error, "cannot list its tools");
