@@ -4,7 +4,7 @@
 
 import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
-import { hostOf, Listening, numbersOf } from "./remoterun.js";
+import { checkFunctions, hostOf, Listening, numbersOf } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 const RECONNECT = { maxAttempts: 10, initialMs: 250, maxMs: 15_000 };
@@ -251,6 +251,7 @@ class Link {
   constructor(options) {
     if (typeof options !== "object" || options === null) throw misuse(`RemoteAgent takes { url }, got ${kindOf(options)}`);
     checkNames("unknown option", options, OPTIONS);
+    checkFunctions(options, ["fetch", "onConnection", "onError"]);
     const { url } = options;
     if (typeof url !== "string" && !(url instanceof URL)) throw misuse(`\`url\` must be the address of an agent, got ${kindOf(url)}`);
     if (/[?#]/.test(String(url))) throw misuse(`\`url\` is followed by the name of a command, so it may have no query: send that in \`headers\`, got ${JSON.stringify(String(url))}`);
