@@ -2,8 +2,9 @@
 // Misuse is told at the call, in words that help.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
-import { inspect } from "node:util";
+import { inspect, promisify } from "node:util";
 import { mcpTools } from "../../pkg/mcp.js";
 import { fromResponse, RemoteAgent } from "../../pkg/remote.js";
 import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, gemini, hear, later, misused, openai, openaiCompatible, openaiResponses, say, scripted, subagent, tool } from "./kit.mjs";
@@ -308,4 +309,23 @@ test("an address that is none is refused at the call: nothing would come of it",
   for (const baseUrl of ["http://", "http://exa mple/v1", "http://localhost:99999/v1", "https://[::x]/v1"]) {
     misused(() => openaiCompatible("llama", { baseUrl }), /model `llama`: `baseUrl` must be an address, got "http/);
   }
+});
+
+test("turnwheel/slim: what is no function, or gives neither bytes nor a module, is named; the right one goes on", async () => {
+  const slim = new URL("../../pkg/slim.js", import.meta.url).href;
+  const script = `
+    import { readFileSync } from "node:fs";
+    import { Agent, scripted, use } from ${JSON.stringify(slim)};
+    const said = [];
+    const bytes = readFileSync(new URL("turnwheel.wasm", ${JSON.stringify(slim)}));
+    try { use(bytes); } catch (error) { said.push([error.code, error.message]); }
+    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => bytes]) {
+      use(load);
+      const { text, error } = await new Agent({ model: scripted(["Hi."]) }).prompt("Go");
+      said.push([error?.code ?? "", error?.message ?? text]);
+    }
+    console.log(JSON.stringify(said));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+  const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
+  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["", "Hi."]]);
 });
