@@ -708,6 +708,14 @@ test("a limit that is undefined is the usual one", async () => {
   assert.equal(asked, 11);
 });
 
+test("a fetch that gives no Response is named, and not tried again", async () => {
+  let asked = 0;
+  const remote = new RemoteAgent({ url: AT, fetch: /** @type {any} */ (async () => void (asked += 1)), onError: () => {} });
+  const { error } = await remote.prompt("Go");
+  assert.deepEqual([error?.code, error?.message], ["misuse", "`fetch` and `reconnect` must give a Response, got nothing"]);
+  assert.ok(asked <= 2, `asked ${asked} times`);
+});
+
 test("misuse is told at the call", () => {
   misused(() => agentHandler(/** @type {any} */ ({})), /agentHandler takes an Agent, got an object/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ (null)), /the options of agentHandler must be an object, got null/);

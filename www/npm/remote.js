@@ -33,8 +33,15 @@ async function refusal(response) {
   return new AgentError({ code: told?.code ?? codeOf(status), message, retryable: passes(status), ...(after > 0 && { retryAfterMs: after * 1000 }), provider: { status } });
 }
 
-/** The body of a stream of events. @param {Response} response */
-async function bodyOf(response) {
+/** A wrapper of `fetch` may have forgotten its `return`. @param {any} given @returns {Response} */
+function responseOf(given) {
+  if (typeof given?.ok !== "boolean") throw misuse(`\`fetch\` and \`reconnect\` must give a Response, got ${kindOf(given)}`);
+  return given;
+}
+
+/** The body of a stream of events. @param {any} given */
+async function bodyOf(given) {
+  const response = responseOf(given);
   if (!response.ok) throw await refusal(response);
   const type = response.headers.get("content-type") ?? "nothing";
   if (!response.body || !type.toLowerCase().startsWith("text/event-stream")) {
@@ -419,7 +426,7 @@ class Link {
     init.signal?.addEventListener("abort", abort);
     const asked = (this.options.fetch ?? fetch)(`${this.url}/${what}`, { ...init, headers: all, signal: stop.signal });
     try {
-      return await within(asked, this.options.stallMs ?? STALL, sleep);
+      return responseOf(await within(asked, this.options.stallMs ?? STALL, sleep));
     } catch (error) {
       stop.abort(error);
       throw error;
