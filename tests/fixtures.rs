@@ -11,6 +11,7 @@
 #[path = "../xtask/src/fixtures.rs"]
 mod fixtures;
 
+use std::fs;
 use std::path::Path;
 
 #[test]
@@ -21,4 +22,48 @@ fn every_recorded_answer_comes_out_as_it_should() {
     assert_eq!(outcome.failed, 0);
     assert!(outcome.not_built.is_empty(), "wires that are not built: {:?}", outcome.not_built);
     assert!(outcome.passed >= 190, "{} cases were found", outcome.passed);
+}
+
+#[test]
+fn files_that_cannot_be_played_are_cases_that_failed() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken-fixtures");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    let text = r#"{"wire": "openai-chat", "text": "Hello"}"#;
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let files: [(&str, &str); 10] = [
+        ("cut.expect.json", "{\"wire\": "),
+        ("cut.sse", body),
+        ("good.expect.json", text),
+        ("good.sse", body),
+        ("lone.expect.json", text),
+        ("nameless.expect.json", "{}"),
+        ("other.expect.json", r#"{"wire": "telegraph"}"#),
+        ("refused.expect.json", r#"{"wire": "openai-chat"}"#),
+        ("refused.http.json", "not JSON"),
+        ("unexpected.sse", body),
+    ];
+    for (name, text) in files {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    let outcome = fixtures::play(&dir).unwrap();
+    let named: Vec<&str> =
+        outcome.complaints.iter().map(|line| line.split([' ', ':']).next().unwrap()).collect();
+    let wanted = [
+        "cut.expect.json",
+        "lone.http.json",
+        "nameless.expect.json",
+        "refused.http.json",
+        "unexpected.expect.json",
+    ];
+    assert_eq!(named, wanted, "{:?}", outcome.complaints);
+    assert_eq!((outcome.passed, outcome.failed, outcome.not_built.get("telegraph")), (1, 5, Some(&1)));
+    assert!(!fixtures::run(&dir));
+}
+
+#[test]
+fn a_directory_without_a_case_is_no_success() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-fixtures");
+    fs::create_dir_all(&dir).unwrap();
+    assert!(!fixtures::run(&dir));
 }

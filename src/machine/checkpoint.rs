@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::approval::read_decision;
+use crate::approval::{ApprovalState, read_decision};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value};
@@ -138,6 +138,16 @@ impl LoopState {
         state.table = run.read("table");
         state.turn = read_turn(history, &run.part("turn"));
         state.phase = read_phase(history, &mut state.end, &run.part("phase"));
+        if let Phase::Dispatching(batch) = &state.phase {
+            // In the order of the calls, both. One that nobody could decide about would be waited for.
+            let mut open =
+                state.table.entries().iter().filter(|entry| entry.state != ApprovalState::Dispatched);
+            let is_open = |call: &Call| open.any(|entry| entry.call.call_id == call.block.call_id);
+            let waits = |call: &&Call| matches!(call.status, CallStatus::Waiting | CallStatus::Asked(_));
+            if !batch.calls.iter().filter(waits).all(is_open) {
+                run.wrong("table", "must hold the calls that wait");
+            }
+        }
         match flaw.0.into_inner() {
             None => Ok(state),
             Some(flaw) => Err(flaw),
@@ -347,6 +357,13 @@ impl Batch {
         batch.cleared = told.places(told.need("cleared"), count);
         for group in told.list("groups") {
             batch.groups.push_back(told.places(group, count));
+        }
+        let queued = |place| {
+            let mut places = batch.ready.iter().chain(&batch.cleared).chain(batch.groups.iter().flatten());
+            places.any(|at| *at == place)
+        };
+        if !batch.calls.iter().enumerate().all(|(at, call)| !call.status.is_ready() || queued(at)) {
+            told.wrong("ready", "must name the calls that are to run");
         }
         batch.committed = told.size("committed");
         batch.told = told.size("told");

@@ -236,6 +236,19 @@ test("what is no checkpoint is refused with the reason", () => {
   refuse({ metadata: { turnwheel: { version: 1, run: { turns: 1 } } } }, /the run of the checkpoint cannot be read: `runId` is missing/);
 });
 
+test("a call that would wait for ever, because nothing in the checkpoint waits for it, is refused", async () => {
+  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const { saved } = await live(world(), { until: asked });
+  const refuse = (/** @type {(run: any) => void} */ change, /** @type {RegExp} */ text) => {
+    const told = JSON.parse(typeof saved === "string" ? saved : JSON.stringify(saved));
+    change(told.metadata.turnwheel.run);
+    assert.throws(() => Agent.restore(told, options(world())), text);
+  };
+  refuse((run) => void (run.table.entries = []), /the run of the checkpoint cannot be read: `table` must hold the calls that wait/);
+  refuse((run) => void (run.table.entries[0].call.callId = "x"), /`table` must hold the calls that wait/);
+  refuse((run) => void (run.phase.calls[0].status = "ready"), /`ready` must name the calls that are to run/);
+});
+
 test("a checkpoint of another engine is a history to go on from; what it says besides is kept", async () => {
   const theirs = {
     version: 1, format: "stakai_message_v1", run_id: null, extra: [1],

@@ -33,8 +33,17 @@ let written = 0;
 const skipped = new Map();
 const skip = (/** @type {string} */ need, /** @type {string} */ file) => skipped.set(need, [...(skipped.get(need) ?? []), file]);
 
-for (const file of readdirSync(scenarios).filter((name) => name.endsWith(".json")).sort()) {
-  const scenario = JSON.parse(readFileSync(join(scenarios, file), "utf8"));
+let broken = 0;
+const files = readdirSync(scenarios).filter((name) => name.endsWith(".json")).sort();
+for (const file of files) {
+  let scenario;
+  try {
+    scenario = JSON.parse(readFileSync(join(scenarios, file), "utf8"));
+  } catch (/** @type {any} */ error) {
+    console.log(`${join(scenarios, file)}: no JSON: ${error.message}`);
+    broken++;
+    continue;
+  }
   const need = unmetNeed(scenario);
   if (need !== undefined) {
     skip(need, file);
@@ -49,6 +58,7 @@ for (const file of readdirSync(scenarios).filter((name) => name.endsWith(".json"
 }
 
 for (const [need, files] of skipped) console.log(`skipped ${files.length}, which need ${need}: ${files.join(", ")}`);
+if (files.length === 0) console.log(`no scenario in ${scenarios}: one is a file NAME.json`);
 const without = [...skipped.values()].flat().length;
 console.log(`${written} traces written, ${without} skipped`);
-process.exit(written > 0 ? 0 : 1);
+process.exit(written > 0 && broken === 0 ? 0 : 1);

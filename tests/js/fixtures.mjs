@@ -15,12 +15,20 @@ const PIECES = [Infinity, 1, 7, 17, 4096];
 /** @type {Record<string, (id: string, options: any) => any>} */
 const WIRES = { "openai-chat": openai, "openai-responses": openaiResponses, anthropic, gemini };
 
-/** @param {string} dir @returns {string[]} */
-const find = (dir) =>
-  readdirSync(dir).flatMap((name) => {
-    const path = join(dir, name);
-    return statSync(path).isDirectory() ? find(path) : path.endsWith(".expect.json") ? [path] : [];
-  });
+/** The paths of all cases, without what their files end in. @param {string} dir @returns {string[]} */
+const find = (dir) => [...new Set(readdirSync(dir).flatMap((name) => {
+  const path = join(dir, name);
+  return statSync(path).isDirectory() ? find(path) : /\.(expect\.json|sse|http\.json)$/.test(name) ? [path.replace(/\.(expect\.json|sse|http\.json)$/, "")] : [];
+}))];
+
+/** @param {string} path */
+const json = (path) => {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (/** @type {any} */ error) {
+    throw new Error(error.code ? error.message : `${path} is no JSON: ${error.message}`);
+  }
+};
 
 /** The answer of a server, its body in pieces. @param {Uint8Array} body @param {number} size */
 function streamed(body, size) {
@@ -34,14 +42,13 @@ function streamed(body, size) {
   }), { headers: { "content-type": "text/event-stream" } });
 }
 
-/** @param {{ status: number, headers: Record<string, string>, body: any }} answer */
-const refused = ({ status, headers, body }) =>
+/** @param {{ status: number, headers?: Record<string, string>, body: any }} answer */
+const refused = ({ status, headers = {}, body }) =>
   new Response(typeof body === "string" ? body : JSON.stringify(body), { status, headers: Object.entries(headers).map(([name, value]) => [name, String(value)]) });
 
 /** A run against an answer, heard to its end. @param {any} expected @param {() => Response} answer */
 async function play(expected, answer) {
   const wire = WIRES[expected.wire];
-  if (!wire) throw new Error(`the wire ${expected.wire} is not built`);
   /** @type {any[]} */
   const ran = [];
   const tools = [...new Set((expected.tool_calls ?? []).map((/** @type {any} */ call) => call.name))].map((name) => ({
@@ -90,20 +97,23 @@ function differences(expected, heard, size) {
   const refusal = expected.refusal ?? "";
   if (![expected.text + refusal, refusal + expected.text].includes(shown)) same("text", shown, expected.text + refusal);
   if (expected.text_from_deltas === undefined) same("text of the deltas", heard.text, shown);
-  if (expected.stop_reason !== "unknown" && !expected.error) same("stop reason", message.stopReason, expected.stop_reason);
+  if (expected.stop_reason !== undefined && expected.stop_reason !== "unknown" && !expected.error) same("stop reason", message.stopReason, expected.stop_reason);
   if (expected.usage) {
     const { input, output, cache_read: cacheRead, cache_write: cacheWrite, reasoning } = expected.usage;
     const { input: i, output: o, cacheRead: r, cacheWrite: w, reasoning: t } = message.usage;
     same("usage", [i, o, r, w, t ?? null], [input, output, cacheRead, cacheWrite, reasoning ?? null]);
   }
-  const thoughts = of("thinking");
-  same("thinking", thoughts.map((/** @type {any} */ { thinking, redacted }) => [thinking, redacted ?? false]), expected.thinking.map((/** @type {any} */ { text, redacted }) => [text ?? "", redacted ?? false]));
-  for (const [at, { signature, data }] of expected.thinking.entries()) {
-    const wanted = signature ?? data ?? "";
-    if (!(thoughts[at]?.signature ?? "").includes(JSON.stringify(wanted).slice(1, -1))) same("signature", thoughts[at]?.signature, wanted);
+  if (expected.thinking) {
+    const thoughts = of("thinking");
+    same("thinking", thoughts.map((/** @type {any} */ { thinking, redacted }) => [thinking, redacted ?? false]), expected.thinking.map((/** @type {any} */ { text, redacted }) => [text ?? "", redacted ?? false]));
+    for (const [at, { signature, data }] of expected.thinking.entries()) {
+      const wanted = signature ?? data ?? "";
+      if (!(thoughts[at]?.signature ?? "").includes(JSON.stringify(wanted).slice(1, -1))) same("signature", thoughts[at]?.signature, wanted);
+    }
   }
   if (expected.text_signature) same("signature of the text", of("text").findLast((/** @type {any} */ block) => block.signature)?.signature, expected.text_signature);
 
+  if (!expected.tool_calls) return found;
   // What failed keeps its whole calls, and none of them runs.
   const wanted = expected.tool_calls.filter((/** @type {any} */ call) => call.complete !== false);
   const runs = expected.error ? [] : wanted;
@@ -131,25 +141,26 @@ if (!dir) {
 }
 let [passed, failed] = [0, 0];
 for (const path of find(dir).sort()) {
-  const expected = JSON.parse(readFileSync(path, "utf8"));
-  const beside = (/** @type {string} */ end) => path.replace(/\.expect\.json$/, end);
-  const isStream = existsSync(beside(".sse"));
   const before = failed;
-  const body = isStream ? readFileSync(beside(".sse")) : undefined;
-  for (const size of isStream ? PIECES : [Infinity]) {
-    const answer = body ? () => streamed(body, Math.min(size, body.length)) : () => refused(JSON.parse(readFileSync(beside(".http.json"), "utf8")));
-    /** @type {string[]} */
-    let found;
-    try {
-      found = differences(expected, await play(expected, answer), size);
-    } catch (/** @type {any} */ error) {
-      found = [error.stack];
-    }
-    if (found.length === 0) continue;
-    console.log(`${relative(dir, path).replace(".expect.json", "")} (${size === Infinity ? "whole" : `pieces of ${size}`}): ${found.join("; ")}`);
+  const fails = (/** @type {string} */ how, /** @type {string} */ why) => {
+    console.log(`${relative(dir, path)} (${how}): ${why}`);
     failed = before + 1;
+  };
+  try {
+    const expected = json(`${path}.expect.json`);
+    const body = existsSync(`${path}.sse`) ? readFileSync(`${path}.sse`) : undefined;
+    const error = body ? undefined : json(`${path}.http.json`);
+    if (!Object.hasOwn(WIRES, expected.wire)) throw new Error(`its wire is not built: ${expected.wire}`);
+    for (const size of body ? PIECES : [Infinity]) {
+      const answer = () => (body ? streamed(body, Math.min(size, body.length)) : refused(error));
+      const found = differences(expected, await play(expected, answer), size);
+      if (found.length > 0) fails(size === Infinity ? "whole" : `pieces of ${size}`, found.join("; "));
+    }
+  } catch (/** @type {any} */ error) {
+    fails("not played", error.message);
   }
   if (failed === before) passed++;
 }
+if (passed + failed === 0) console.log(`no case in ${dir}: one is NAME.expect.json beside NAME.sse or NAME.http.json`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed > 0 || passed === 0 ? 1 : 0);

@@ -708,6 +708,14 @@ test("a limit that is undefined is the usual one", async () => {
   assert.equal(asked, 11);
 });
 
+test("a fetch that gives no Response is named, and not tried again", async () => {
+  let asked = 0;
+  const remote = new RemoteAgent({ url: AT, fetch: /** @type {any} */ (async () => void (asked += 1)), onError: () => {} });
+  const { error } = await remote.prompt("Go");
+  assert.deepEqual([error?.code, error?.message], ["misuse", "`fetch` and `reconnect` must give a Response, got nothing"]);
+  assert.ok(asked <= 2, `asked ${asked} times`);
+});
+
 test("misuse is told at the call", () => {
   misused(() => agentHandler(/** @type {any} */ ({})), /agentHandler takes an Agent, got an object/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), /** @type {any} */ (null)), /the options of agentHandler must be an object, got null/);
@@ -718,6 +726,10 @@ test("misuse is told at the call", () => {
   misused(() => new RemoteAgent({ url: AT, reconnects: /** @type {any} */ ({ maxAttempt: 3 }) }), /unknown option `reconnects.maxAttempt`; did you mean `maxAttempts`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ ("https://a.example") }), /`cors` must be "\*", a list of origins or a function, got a string; write \["https:\/\/a\.example"\]/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }))(/** @type {any} */ ({ url: "/", headers: {} })), /takes a Request, got an object \(Object\); docs\/remote\.md/);
+  // What guards the agent is there, or it is not: nobody is let in because it is null.
+  for (const authorize of [null, false, "secret", {}]) misused(() => agentHandler(new Agent({ model: scripted([]) }), { authorize: /** @type {any} */ (authorize) }), /`authorize` must be a function, got /);
+  misused(() => agentHandler(new Agent({ model: scripted([]) }), { waitUntil: /** @type {any} */ ({}) }), /`waitUntil` must be a function/);
+  misused(() => new RemoteAgent({ url: AT, fetch: /** @type {any} */ ("x") }), /`fetch` must be a function, got a string/);
   misused(() => new RemoteAgent(/** @type {any} */ ("http://x")), /RemoteAgent takes \{ url \}, got a string/);
   misused(() => new RemoteAgent(/** @type {any} */ ({ uri: "x" })), /unknown option `uri`; did you mean `url`/);
   misused(() => new RemoteAgent(/** @type {any} */ ({})), /`url` must be the address of an agent, got nothing/);

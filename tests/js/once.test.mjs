@@ -6,6 +6,8 @@ import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { explain } from "../../www/demo/advice.js";
+import { Trace } from "../../www/demo/trace.js";
 
 const SCRIPT = fileURLToPath(new URL("../../www/demo/once.mjs", import.meta.url));
 
@@ -93,4 +95,37 @@ test("what is missing in the command is said, with the usage, and ends with 1", 
     assert.match(text, said);
   }
   assert.equal((await once(["--help"])).code, 0);
+});
+
+test("what was taken back leaves no call and no words behind while the next attempt is waited for", () => {
+  const trace = new Trace(0);
+  const tell = (/** @type {any} */ event, /** @type {number} */ at) => trace.push(event, at);
+  const delta = (/** @type {any} */ of) => ({ type: "message_update", delta: { contentIndex: 0, delta: "x", ...of } });
+  tell({ type: "turn_start", turnIndex: 0 }, 0);
+  tell({ type: "message_start" }, 0);
+  tell(delta({ type: "text" }), 10);
+  tell(delta({ type: "tool_call", callId: "c1", toolName: "clock" }), 20);
+  tell({ type: "message_reset", reason: "cut" }, 30);
+  tell(delta({ type: "tool_call", callId: "c2", toolName: "clock" }), 1000);
+  tell(delta({ type: "tool_call", callId: "c2", toolName: "clock" }), 1010);
+  assert.deepEqual([...trace.calls.keys()], ["c2"]);
+  assert.deepEqual(trace.answers[0]?.parts, [
+    { kind: "text", start: 10, end: 20 }, { kind: "tool_call", start: 20, end: 20 }, { kind: "tool_call", start: 1000, end: 1010 },
+  ]);
+});
+
+test("the advice fits what happened: nothing there, an answer that was cut, a page in place of an answer", () => {
+  const where = { label: "here", baseUrl: "http://here/v1", model: "m", origin: "http://page" };
+  const told = (/** @type {any} */ error, /** @type {any} */ more = {}) => {
+    const { title, advice } = explain({ retryable: false, ...error }, { ...where, ...more });
+    return [title, ...advice].join(" ");
+  };
+  assert.match(told({ code: "network", message: "no answer from here: Failed to fetch" }), /^No answer from http:\/\/here\/v1\. .*CORS/);
+  for (const message of ["the answer of here was cut: network error", "the stream ended early: the connection was cut before the answer was whole"]) {
+    assert.match(told({ code: "network", message }), /^here began to answer, and was cut off\. (?!.*CORS)/);
+  }
+  const page = told({ code: "invalid_request", message: "the answer is no stream of events but: Hello; is the address that of the API?" });
+  assert.match(page, /^here does not know the address\. The address usually ends in `\/v1`/);
+  assert.match(told({ code: "invalid_request", message: "404", provider: { status: 404 } }), /^here does not know the model or the address\. Is `m` the exact/);
+  assert.doesNotMatch(told({ code: "invalid_request", message: "404", provider: { status: 404 } }, { model: "" }), /``/);
 });

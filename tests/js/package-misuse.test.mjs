@@ -2,8 +2,9 @@
 // Misuse is told at the call, in words that help.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
-import { inspect } from "node:util";
+import { inspect, promisify } from "node:util";
 import { mcpTools } from "../../pkg/mcp.js";
 import { fromResponse, RemoteAgent } from "../../pkg/remote.js";
 import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, gemini, hear, later, misused, openai, openaiCompatible, openaiResponses, say, scripted, subagent, tool } from "./kit.mjs";
@@ -36,6 +37,8 @@ const OPTIONS = [
   ["an option of the stream", { model, streamOptions: { max_tokens: 9 } }, /unknown option `streamOptions.max_tokens`; did you mean `maxTokens`\?/],
   ["an approval mode", { model, approval: { mode: "on" } }, /`approval.mode` must be "smart" or "enabled" or "bypassed", got "on"/],
   ["a rule of the approval", { model, approval: { rules: { pay: "never" } } }, /`approval.rules.pay` must be "approve" or "ask" or "deny", got "never"/],
+  ["rules that have no names", { model, approval: { rules: new Map([["pay", "deny"]]) } }, /`approval.rules` must be an object, got an object \(Map\)/],
+  ["a state that has no names", { model, sessionState: new Map([["a", 1]]) }, /`sessionState` must be an object, got an object \(Map\)/],
   ["a wrong name of the approval", { model, approval: { rule: {} } }, /unknown option `approval.rule`; did you mean `rules`\?/],
   ["a wrong name of the timeouts", { model, timeouts: { total: 5 } }, /unknown option `timeouts.total`; did you mean `totalMs`\?/],
   ["a time that is a text", { model, timeouts: { totalMs: "5s" } }, /`timeouts.totalMs` must be a number from 0 on, got "5s"/],
@@ -118,6 +121,7 @@ const TOOLS = [
   ["a slip in a flag", { requireApproval: true }, /tool `go`: unknown option `requireApproval`; did you mean `requiresApproval`\?/],
   ["a time that is a text", { timeoutMs: "5s" }, /tool `go`: `timeoutMs` must be a number from 0 on, got "5s"/],
   ["an approval that is a word", { requiresApproval: "always" }, /tool `go`: `requiresApproval` must be true or false or a function, got a string/],
+  ["a priority that is a word", { priority: "high" }, /tool `go`: `priority` must be a number, got "high"/],
   ["a description that is none", { description: 7 }, /tool `go`: `description` must be a text, got a number/],
   ["parameters by another name", { schema: {}, parameters: undefined }, /tool `go`: unknown option `schema`; did you mean `parameters`\?/],
   ["properties in place of a schema", { parameters: { city: { type: "string" }, unit: { enum: ["C"] } } }, /parameters of tool `go` are properties, no JSON Schema; write \{ type: "object", properties: \{ city: … \} \}/],
@@ -306,4 +310,23 @@ test("an address that is none is refused at the call: nothing would come of it",
   for (const baseUrl of ["http://", "http://exa mple/v1", "http://localhost:99999/v1", "https://[::x]/v1"]) {
     misused(() => openaiCompatible("llama", { baseUrl }), /model `llama`: `baseUrl` must be an address, got "http/);
   }
+});
+
+test("turnwheel/slim: what is no function, or gives neither bytes nor a module, is named; the right one goes on", async () => {
+  const slim = new URL("../../pkg/slim.js", import.meta.url).href;
+  const script = `
+    import { readFileSync } from "node:fs";
+    import { Agent, scripted, use } from ${JSON.stringify(slim)};
+    const said = [];
+    const bytes = readFileSync(new URL("turnwheel.wasm", ${JSON.stringify(slim)}));
+    try { use(bytes); } catch (error) { said.push([error.code, error.message]); }
+    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => bytes]) {
+      use(load);
+      const { text, error } = await new Agent({ model: scripted(["Hi."]) }).prompt("Go");
+      said.push([error?.code ?? "", error?.message ?? text]);
+    }
+    console.log(JSON.stringify(said));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+  const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
+  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["", "Hi."]]);
 });

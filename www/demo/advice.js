@@ -24,13 +24,16 @@
 export function explain(error, where) {
   const { label, baseUrl = "the model" } = where;
   const status = error.provider?.status;
-  if (status === 404) {
-    return { title: `${label} does not know the model or the address.`, advice: [`Is \`${where.model}\` the exact model id there?`, `The address usually ends in \`/v1\`; it is \`${baseUrl}\`.`] };
+  // A page in place of an answer is no refusal: nobody there heard of a model.
+  if (status === 404 || /is the address that of the API\?$/.test(error.message)) {
+    const known = where.model && status === 404 ? [`Is \`${where.model}\` the exact model id there?`] : [];
+    return { title: `${label} does not know the ${known.length > 0 ? "model or the " : ""}address.`, advice: [...known, `The address usually ends in \`/v1\`; it is \`${baseUrl}\`.`] };
   }
   switch (error.code) {
     case "auth":
       return { title: `${label} refused the key${status ? ` (${status})` : ""}.`, advice: [where.origin ? "Open the model settings and type a valid key. It is sent to that address only." : "Set OPENAI_API_KEY to a valid key."] };
     case "network":
+      if (/ was cut: |^the stream ended early/.test(error.message)) return { title: `${label} began to answer, and was cut off.`, advice: ["Try again in a moment. If it stays, look at the server's log."] };
       return { title: `No answer from ${baseUrl}.`, advice: networkAdvice(where) };
     case "timeout":
       return { title: `${label} did not answer in time.`, advice: ["Is the machine busy loading the model? Try again in a moment."] };

@@ -95,7 +95,7 @@ export class Conversation {
         turn?.note(`The context was compacted: ${event.report.text}`);
         return;
       case "retry_attempt":
-        turn?.note(`Attempt ${event.attempt} failed: ${event.error.message} Next one in ${duration(event.delayMs)}.`);
+        turn?.note(`Attempt ${event.attempt} failed: ${event.error.message.replace(/[^.!?]$/, "$&.")} Next one in ${duration(event.delayMs)}.`);
         return;
       case "model_fallback":
         turn?.note(`${event.from} failed; now ${event.to} answers.`);

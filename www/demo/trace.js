@@ -9,7 +9,7 @@
 
 /** @typedef {"thinking" | "text" | "tool_call"} PartKind */
 /** @typedef {{ kind: PartKind, start: number, end: number }} Part */
-/** @typedef {{ turn: number, start: number, end?: number, parts: Part[], stopReason?: string }} Answer */
+/** @typedef {{ turn: number, start: number, end?: number, parts: Part[], stopReason?: string, isTakenBack?: boolean }} Answer */
 /** @typedef {{ index: number, start: number, end?: number, reason?: string }} Turn */
 /** @typedef {"asked" | "running" | "done" | "failed" | "cut"} CallState */
 /** @typedef {{ callId: string, toolName: string, turn: number, state: CallState, asked: number, start?: number, end?: number, given?: JsonValue, progress?: number, text?: string }} Call */
@@ -48,6 +48,11 @@ export class Trace {
       case "message_update":
         if (event.delta.type === "tool_call") this.#call(event.delta, at);
         if (answer) extend(answer, event.delta.type, at);
+        break;
+      case "message_reset":
+        // Its calls were never made, and what follows is another attempt's.
+        for (const [callId, call] of this.calls) if (call.state === "asked" && call.turn === answer?.turn) this.calls.delete(callId);
+        if (answer) answer.isTakenBack = true;
         break;
       case "message_end":
         if (answer) Object.assign(answer, { end: at, stopReason: event.message.stopReason });
@@ -119,7 +124,8 @@ export class Trace {
 
 /** @param {Answer} answer @param {PartKind} kind @param {number} at */
 function extend(answer, kind, at) {
-  const last = answer.parts.at(-1);
+  const last = answer.isTakenBack ? undefined : answer.parts.at(-1);
+  answer.isTakenBack = false;
   if (last?.kind === kind) last.end = at;
   else {
     if (last) last.end = at;

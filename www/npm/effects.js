@@ -318,6 +318,7 @@ async function pump(run, slot, { url, headers, model }, state) {
  * @param {any} run @param {number} slot @param {Response} response @param {Slot} state
  */
 function open(run, slot, response, state) {
+  if (typeof response?.ok !== "boolean") throw misuse(`\`fetch\` must give a Response, got ${kindOf(response)}`);
   const { body } = response;
   if (state.aborted) return quietly(() => body?.cancel());
   if (!response.ok) return refused(run, slot, response);

@@ -1,7 +1,7 @@
 // @ts-check
 // The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
 
-import { AgentError } from "./shared.js";
+import { AgentError, kindOf, misuse } from "./shared.js";
 import {
   __wbg_reset_state, agent_configure, agent_drop, agent_new, agent_reset, agent_restore, checkpoint, clear_queues, control,
   feed_end, feed_refusal, has_waiting, initSync, input, post_decisions, post_message, reject, resolve, run_abort, run_drop,
@@ -31,7 +31,13 @@ let dead = false;
  * @param {Loader} load @param {boolean} [isEntry] what an entry says counts where nobody said anything
  */
 export function use(load, isEntry) {
+  if (typeof load !== "function") throw wrong(load);
   if (!isEntry || !loader) loader = load;
+}
+
+/** @param {unknown} given */
+function wrong(given) {
+  return misuse(`\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${kindOf(given)}`);
 }
 
 /** The engine: at once where its bytes are at hand, else as soon as they are. @returns {Engine | Promise<Engine>} */
@@ -39,9 +45,9 @@ export function getEngine() {
   if (engine) return engine;
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
-  const source = loader();
-  if (!("then" in source)) return (engine = new Engine(source));
-  loading = source.then((bytes) => (engine = new Engine(bytes)));
+  const source = /** @type {any} */ (loader());
+  if (!source?.then) return (engine = new Engine(source));
+  loading = source.then((/** @type {BufferSource} */ bytes) => (engine = new Engine(bytes)));
   const loaded = () => void (loading = undefined);
   loading.then(loaded, loaded);
   return loading;
@@ -74,12 +80,13 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** One wasm instance and its memory. */
 export class Engine {
-  /** @param {BufferSource | WebAssembly.Module} source */
+  /** @param {any} source bytes, or a compiled module */
   constructor(source) {
     const { Module } = WebAssembly;
     // The host may have made it in a realm of its own, as Next.js does for its edge runtime.
-    const isModule = /** @type {any} */ (source)?.[Symbol.toStringTag] === "WebAssembly.Module";
-    const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(/** @type {any} */ (source));
+    const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
+    if (!isModule && !source?.byteLength) throw wrong(source);
+    const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
     if (dead) __wbg_reset_state();
     dead = false;
     const exports = initSync({ module });

@@ -16,9 +16,11 @@ const KINDS = {
   text: ["a text", (value) => typeof value === "string"],
   flag: ["true or false", (value) => typeof value === "boolean"],
   number: ["a number from 0 on", (value) => typeof value === "number" && value >= 0],
+  real: ["a number", (value) => typeof value === "number" && !Number.isNaN(value)],
   whole: ["a whole number", (value) => Number.isInteger(value) && value >= 0],
   count: ["a whole number or Infinity", (value) => value === Infinity || (Number.isInteger(value) && value >= 0)],
-  object: ["an object", (value) => typeof value === "object" && value !== null && !Array.isArray(value)],
+  // An array, a Map or a Set has no members: rules in it would rule nothing.
+  object: ["an object", (value) => typeof value === "object" && value !== null && !(Symbol.iterator in value)],
   // A Headers or a Map has no members: none of them would be sent.
   texts: ["an object of texts", (value) => fits("object", value) && !isOfClass(value) && Object.values(value).every((text) => typeof (text ?? "") === "string")],
   list: ["an array", Array.isArray],
@@ -58,7 +60,7 @@ export const SERVED = {
 /** What a tool may say besides its name. @type {{ [name: string]: Shape }} */
 export const TOOL = {
   description: "text", parameters: "any", execute: "any", requiresApproval: new OneOf("flag", "function"), timeoutMs: "number",
-  maxResultBytes: "whole", idempotent: "flag", fatal: "flag", priority: "any",
+  maxResultBytes: "whole", idempotent: "flag", fatal: "flag", priority: "real",
 };
 
 /** The options of an agent. `model`, `tools`, `messages` and `output` have checks of their own. @type {{ [name: string]: Shape }} */

@@ -4,7 +4,7 @@
 
 import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
-import { hostOf, Listening, numbersOf } from "./remoterun.js";
+import { checkFunctions, hostOf, Listening, numbersOf } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 const RECONNECT = { maxAttempts: 10, initialMs: 250, maxMs: 15_000 };
@@ -33,8 +33,15 @@ async function refusal(response) {
   return new AgentError({ code: told?.code ?? codeOf(status), message, retryable: passes(status), ...(after > 0 && { retryAfterMs: after * 1000 }), provider: { status } });
 }
 
-/** The body of a stream of events. @param {Response} response */
-async function bodyOf(response) {
+/** A wrapper of `fetch` may have forgotten its `return`. @param {any} given @returns {Response} */
+function responseOf(given) {
+  if (typeof given?.ok !== "boolean") throw misuse(`\`fetch\` and \`reconnect\` must give a Response, got ${kindOf(given)}`);
+  return given;
+}
+
+/** The body of a stream of events. @param {any} given */
+async function bodyOf(given) {
+  const response = responseOf(given);
   if (!response.ok) throw await refusal(response);
   const type = response.headers.get("content-type") ?? "nothing";
   if (!response.body || !type.toLowerCase().startsWith("text/event-stream")) {
@@ -251,6 +258,7 @@ class Link {
   constructor(options) {
     if (typeof options !== "object" || options === null) throw misuse(`RemoteAgent takes { url }, got ${kindOf(options)}`);
     checkNames("unknown option", options, OPTIONS);
+    checkFunctions(options, ["fetch", "onConnection", "onError"]);
     const { url } = options;
     if (typeof url !== "string" && !(url instanceof URL)) throw misuse(`\`url\` must be the address of an agent, got ${kindOf(url)}`);
     if (/[?#]/.test(String(url))) throw misuse(`\`url\` is followed by the name of a command, so it may have no query: send that in \`headers\`, got ${JSON.stringify(String(url))}`);
@@ -418,7 +426,7 @@ class Link {
     init.signal?.addEventListener("abort", abort);
     const asked = (this.options.fetch ?? fetch)(`${this.url}/${what}`, { ...init, headers: all, signal: stop.signal });
     try {
-      return await within(asked, this.options.stallMs ?? STALL, sleep);
+      return responseOf(await within(asked, this.options.stallMs ?? STALL, sleep));
     } catch (error) {
       stop.abort(error);
       throw error;

@@ -1,7 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, from its events: the same surface as a run in this process.
 
-import { AgentError, checkNames, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "./shared.js";
+import { AgentError, checkNames, kindOf, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "./shared.js";
 
 /** So many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
@@ -32,6 +32,13 @@ export function numbersOf(where, given, usual) {
     /** @type {any} */ (all)[name] = value;
   }
   return all;
+}
+
+/** What must be functions, where they are given at all. @param {any} options @param {string[]} names */
+export function checkFunctions(options, names) {
+  for (const name of names) {
+    if (options[name] !== undefined && typeof options[name] !== "function") throw misuse(`\`${name}\` must be a function, got ${kindOf(options[name])}`);
+  }
 }
 
 /** What is known of a run from its events, and who listens to it. */

@@ -2,7 +2,7 @@
 // An agent behind HTTP: the server half of remote.js. The contract between them is docs/remote.md.
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
-import { hostOf, numbersOf } from "./remoterun.js";
+import { checkFunctions, hostOf, numbersOf } from "./remoterun.js";
 import { body, heardOf, sse } from "./response.js";
 
 export { fromUIMessages } from "./fromuimessages.js";
@@ -46,6 +46,8 @@ export function agentHandler(agent, options = {}) {
   if (typeof agent?.prompt !== "function" || typeof agent?.subscribe !== "function") throw misuse(`agentHandler takes an Agent, got ${kindOf(agent)}`);
   if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
   checkNames("unknown option", options, OPTIONS);
+  // One that is null lets nobody in by mistake.
+  checkFunctions(options, ["authorize", "commit", "waitUntil"]);
   const { cors } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   const desk = new Desk(agent, options);

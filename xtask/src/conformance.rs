@@ -145,11 +145,16 @@ fn native(scenarios: &Path, traces: &Path, route: Option<Route>) -> Result<ExitC
         .collect::<Result<_>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
-    let (mut written, mut skipped) = (0, 0);
+    let (mut written, mut skipped, mut broken) = (0, 0, 0);
     for file in &files {
         let Some(name) = file.file_name() else { continue };
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+            println!("{}: no JSON: {error}", file.display());
+            broken += 1;
+            continue;
+        }
         match read(&text) {
             Ok(scenario) => {
                 let natural = Route::natural(&scenario);
@@ -163,8 +168,11 @@ fn native(scenarios: &Path, traces: &Path, route: Option<Route>) -> Result<ExitC
             }
         }
     }
+    if files.is_empty() {
+        println!("no scenario in {}: one is a file NAME.json", scenarios.display());
+    }
     println!("{written} traces written, {skipped} skipped");
-    Ok(ExitCode::from(u8::from(written == 0)))
+    Ok(ExitCode::from(u8::from(written == 0 || broken > 0)))
 }
 
 /// The package, built where it is not, plays them in Node.

@@ -3,9 +3,9 @@
 //! A case is a file `NAME.expect.json` and beside it `NAME.sse`, the body of a 200 answer, or `NAME.http.json`, an
 //! answer with another status. Directories may be laid out in any way. The tests of the crate include this file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use turnwheel::error::{ErrorInfo, ErrorKind};
@@ -15,6 +15,9 @@ use turnwheel::stream::{Assembler, AssistantMessageEvent};
 
 /// Bodies are fed whole and in pieces of so many bytes.
 const PIECES: [usize; 4] = [1, 7, 17, 4096];
+
+/// What the files of a case end in: what should come out, the body of a 200 answer, another answer.
+const ENDS: [&str; 3] = [".expect.json", ".sse", ".http.json"];
 
 /// Fields of an expectation that say nothing about what a decoder gives.
 const NOTES: [&str; 8] = [
@@ -77,32 +80,37 @@ pub fn run(dir: &Path) -> bool {
     for (wire, cases) in &outcome.not_built {
         println!("not yet built: {cases} cases ({wire})");
     }
+    if outcome.passed + outcome.failed == 0 {
+        println!("no case in {}: one is NAME.expect.json beside NAME.sse or NAME.http.json", dir.display());
+    }
     println!("{} passed, {} failed", outcome.passed, outcome.failed);
-    outcome.failed == 0
+    outcome.failed == 0 && outcome.passed > 0
 }
 
-/// Plays every case below a directory.
+/// Plays every case below a directory. A file that cannot be played is a case that failed.
 ///
 /// # Errors
-/// Where a file cannot be read, or holds no JSON where it should.
+/// Where a directory cannot be read.
 pub fn play(dir: &Path) -> std::io::Result<Outcome> {
-    let mut expectations = Vec::new();
-    find(dir, &mut expectations)?;
-    expectations.sort();
+    let mut stems = BTreeSet::new();
+    find(dir, &mut stems)?;
     let mut outcome = Outcome::default();
-    for path in expectations {
-        let expected: Value = serde_json::from_slice(&fs::read(&path)?)?;
-        let name = expected["wire"].as_str().unwrap_or_default();
-        let Some(wire) = wire(name) else {
-            *outcome.not_built.entry(name.to_owned()).or_default() += 1;
-            continue;
-        };
-        let stem = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace(".expect.json", "");
+    for stem in stems {
+        let shown = Path::new(&stem).strip_prefix(dir).unwrap_or(Path::new(&stem)).display().to_string();
         let before = outcome.complaints.len();
-        for (cutting, differences) in case(name, wire.as_ref(), &path, &expected)? {
-            if !differences.is_empty() {
-                outcome.complaints.push(format!("{stem} ({cutting}): {}", differences.join("; ")));
+        match case(&stem) {
+            Ok(Case::Played(cuttings)) => {
+                for (cutting, differences) in cuttings {
+                    if !differences.is_empty() {
+                        outcome.complaints.push(format!("{shown} ({cutting}): {}", differences.join("; ")));
+                    }
+                }
             }
+            Ok(Case::NotBuilt(wire)) => {
+                *outcome.not_built.entry(wire).or_default() += 1;
+                continue;
+            }
+            Err(error) => outcome.complaints.push(format!("{shown}{error}")),
         }
         let counter =
             if outcome.complaints.len() == before { &mut outcome.passed } else { &mut outcome.failed };
@@ -111,39 +119,47 @@ pub fn play(dir: &Path) -> std::io::Result<Outcome> {
     Ok(outcome)
 }
 
-fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// The paths of all cases, without what their files end in.
+fn find(dir: &Path, found: &mut BTreeSet<String>) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         if path.is_dir() {
             find(&path, found)?;
-        } else if path.to_string_lossy().ends_with(".expect.json") {
-            found.push(path);
+            continue;
         }
+        let name = path.to_string_lossy();
+        found.extend(ENDS.iter().find_map(|end| name.strip_suffix(end)).map(str::to_owned));
     }
     Ok(())
 }
 
-/// Each cutting of a case and how what it gave differs.
-fn case(
-    name: &str,
-    wire: &dyn Wire,
-    path: &Path,
-    expected: &Value,
-) -> std::io::Result<Vec<(String, Vec<String>)>> {
-    let beside = |end: &str| PathBuf::from(path.to_string_lossy().replace(".expect.json", end));
-    let stream = beside(".sse");
-    if !stream.exists() {
-        let answer: Value = serde_json::from_slice(&fs::read(beside(".http.json"))?)?;
-        return Ok(vec![("answer".to_owned(), compare(expected, &of_answer(wire, &answer)))]);
+/// What became of one case.
+enum Case {
+    /// Each cutting and how what it gave differs.
+    Played(Vec<(String, Vec<String>)>),
+    /// It is of a wire that is not built.
+    NotBuilt(String),
+}
+
+/// Plays one case. The error begins with how the name of its file ends.
+fn case(stem: &str) -> Result<Case, String> {
+    let file = |end: &str| fs::read(format!("{stem}{end}")).map_err(|error| format!("{end}: {error}"));
+    let json = |end: &str| -> Result<Value, String> {
+        serde_json::from_slice(&file(end)?).map_err(|error| format!("{end} is no JSON: {error}"))
+    };
+    let [expectation, recording, answer] = ENDS;
+    let expected = json(expectation)?;
+    let name = expected["wire"].as_str().ok_or_else(|| format!("{expectation} names no `wire`"))?;
+    let Some(wire) = wire(name) else { return Ok(Case::NotBuilt(name.to_owned())) };
+    if !Path::new(&format!("{stem}{recording}")).exists() {
+        let differences = compare(&expected, &of_answer(wire.as_ref(), &json(answer)?));
+        return Ok(Case::Played(vec![("answer".to_owned(), differences)]));
     }
-    let body = fs::read(stream)?;
-    let mut all =
-        vec![("whole".to_owned(), compare(expected, &of_stream((name, wire), &body, body.len().max(1))))];
-    for piece in PIECES {
-        let cutting = format!("pieces of {piece}");
-        all.push((cutting, compare(expected, &of_stream((name, wire), &body, piece))));
-    }
-    Ok(all)
+    let body = file(recording)?;
+    let fed = |size: usize| compare(&expected, &of_stream((name, wire.as_ref()), &body, size));
+    let mut all = vec![("whole".to_owned(), fed(body.len().max(1)))];
+    all.extend(PIECES.map(|size| (format!("pieces of {size}"), fed(size))));
+    Ok(Case::Played(all))
 }
 
 /// What a wire made of an answer, in the words of an expectation, and what was against the rules.

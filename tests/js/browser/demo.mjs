@@ -468,6 +468,14 @@ for (const colorScheme of /** @type {("light" | "dark")[]} */ (inWorker ? ["dark
   }, { viewport: { width: 360, height: 740 }, colorScheme, hasTouch: true, isMobile: true, hold: 4 });
 }
 
+await check("360 px: a model with a long name leaves every button in reach", async (page) => {
+  await choose(page, { address: "http://127.0.0.1:9/v1", model: "qwen3-coder-480b-a35b-instruct" });
+  await noSidewaysScroll(page);
+  const [name, model, reset] = await Promise.all([".name", by("choose-model"), by("reset")].map(async (each) => /** @type {any} */ (await page.locator(each).boundingBox())));
+  assert.ok(name.x + name.width <= model.x && model.x + model.width <= reset.x, JSON.stringify([name, model, reset]));
+  await shot(page, "phone-model");
+}, { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
+
 const ASKING = "What is 6*7? And rename this page to Turning";
 
 /** @param {Page} page */

@@ -64,6 +64,12 @@ pub(crate) struct Report {
 pub(crate) fn run(dir: &Path) -> Result<Report, String> {
     let mut files = json_files(dir)?;
     files.sort();
+    if files.is_empty() {
+        return Err(format!(
+            "no vectors in {}: a set is a file NAME.json with `set` and `cases`",
+            dir.display()
+        ));
+    }
     let mut total = Report::default();
     for file in files {
         let shown = file.display();
@@ -71,10 +77,11 @@ pub(crate) fn run(dir: &Path) -> Result<Report, String> {
         let vectors = Value::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
         let set =
             vectors.get("set").and_then(Value::as_str).ok_or_else(|| format!("{shown} names no `set`"))?;
-        let cases = vectors.get("cases").and_then(Value::as_array).unwrap_or_default();
+        let cases = vectors.get("cases").and_then(Value::as_array);
+        let cases = cases.ok_or_else(|| format!("{shown} has no `cases`"))?;
         let player = PLAYERS.iter().find(|player| player.set == set);
         let player = player.ok_or_else(|| format!("{shown}: nobody plays the set `{set}`"))?;
-        let report = play_set(player, cases)?;
+        let report = play_set(player, cases);
         println!("{set}: {} passed, {} failed", report.passed, report.failed);
         total.passed += report.passed;
         total.failed += report.failed;
@@ -89,10 +96,17 @@ fn json_files(dir: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     Ok(paths?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")).collect())
 }
 
-fn play_set(player: &Player, cases: &[Value]) -> Result<Report, String> {
+fn play_set(player: &Player, cases: &[Value]) -> Report {
     let mut report = Report::default();
-    for case in cases {
-        let case = Case::read(case)?;
+    for (at, case) in cases.iter().enumerate() {
+        let case = match Case::read(case) {
+            Ok(case) => case,
+            Err(error) => {
+                report.failed += 1;
+                println!("FAILED case {} of {}: {error}", at + 1, player.set);
+                continue;
+            }
+        };
         let (verdict, came) = match (player.play)(case.input) {
             Ok(actual) => (judge(player, &case, &actual), actual.to_json()),
             Err(error) => (Err("an answer".to_owned()), error),
@@ -107,7 +121,7 @@ fn play_set(player: &Player, cases: &[Value]) -> Result<Report, String> {
             }
         }
     }
-    Ok(report)
+    report
 }
 
 /// The rules of the README: `required` as expected; `pinned` as expected or as recommended; `defect` as wanted.
@@ -130,11 +144,16 @@ fn judge(player: &Player, case: &Case<'_>, actual: &Value) -> Result<(), String>
 impl<'a> Case<'a> {
     fn read(case: &'a Value) -> Result<Self, String> {
         let text = |key: &str| case.get(key).and_then(Value::as_str);
-        let member = |key: &str| case.get(key).ok_or_else(|| format!("a case has no `{key}`"));
+        let id = text("id").unwrap_or("?");
+        let member = |key: &str| case.get(key).ok_or_else(|| format!("`{id}` has no `{key}`"));
+        let status = text("status").unwrap_or("required");
+        if !["required", "pinned", "defect"].contains(&status) {
+            return Err(format!("`{id}` has a status that nobody knows, `{status}`"));
+        }
         Ok(Case {
-            id: text("id").unwrap_or("?"),
+            id,
             title: text("title").unwrap_or_default(),
-            status: text("status").unwrap_or("required"),
+            status,
             is_host_specific: text("note").is_some_and(|note| note.starts_with("host-specific")),
             recommended: text("recommended"),
             wanted: case.get("wanted"),
