@@ -29,6 +29,32 @@ struct Case {
 const WIRES: [(&str, usize); 4] =
     [("openai_chat", 83), ("anthropic", 31), ("openai_responses", 30), ("gemini", 23)];
 
+/// Wire (and `compat`), model, options, and what the body says beside model, messages and tools.
+const TOLD: &str = r#"
+anthropic | claude-3-opus-20240229 | {"reasoning":"off"} | {"max_tokens":4096}
+anthropic | claude-3-5-sonnet-20241022 | {"reasoning":"none"} | {"max_tokens":8192}
+anthropic | claude-3-7-sonnet-20250219 | {"reasoning":"none"} | {"max_tokens":8192,"thinking":{"type":"disabled"}}
+anthropic | claude-sonnet-5 | {"reasoning":"off"} | {"max_tokens":32768,"thinking":{"type":"disabled"}}
+anthropic | claude-haiku-5-5 | {"reasoning":"off"} | {"max_tokens":32768,"thinking":{"type":"disabled"}}
+anthropic | claude-fable-5 | {"reasoning":"off"} | {"max_tokens":32768,"output_config":{"effort":"low"}}
+anthropic | claude-mythos-5 | {"reasoning":"none"} | {"max_tokens":32768,"output_config":{"effort":"low"}}
+anthropic | claude-opus-4-6 | {"reasoning":"minimal"} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}}
+anthropic | claude-opus-4-6 | {"reasoning":{"budgetTokens":9000}} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"}}
+anthropic | claude-opus-4-6 | {"reasoning":"xhigh","maxTokens":9} | {"max_tokens":9,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"xhigh"}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"minimal"} | {"max_tokens":9216,"thinking":{"type":"enabled","budget_tokens":1024}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"medium"} | {"max_tokens":16384,"thinking":{"type":"enabled","budget_tokens":8192}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"high"} | {"max_tokens":24576,"thinking":{"type":"enabled","budget_tokens":16384}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"max"} | {"max_tokens":40960,"thinking":{"type":"enabled","budget_tokens":32768}}
+anthropic | claude-sonnet-4-5 | {"reasoning":{"budgetTokens":100},"maxTokens":1024} | {"max_tokens":2048,"thinking":{"type":"enabled","budget_tokens":1024}}
+anthropic | claude-sonnet-4-5 | {"reasoning":{"budgetTokens":2000},"maxTokens":5000} | {"max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":2000}}
+anthropic {"reasoning":"budget"} | m | {"reasoning":"low"} | {"max_tokens":10240,"thinking":{"type":"enabled","budget_tokens":2048}}
+anthropic | claude-opus-5-4 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
+anthropic | claude-haiku-5-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
+anthropic | claude-mythos-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
+anthropic | claude-mythos-5-1 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
+anthropic | claude-fable-5-1 | {"toolChoice":{"toolName":"f"}} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
+"#;
+
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (wire, least) in WIRES {
@@ -150,6 +176,48 @@ fn a_call_and_its_result_always_get_the_same_id() {
             assert_eq!(messages[1].get("tool_call_id"), Some(call));
             assert!(length.contains(&call.as_str().unwrap().len()), "{}", call.to_json());
         }
+    }
+}
+
+/// What a model is told beside its messages and tools: what `options` ask for, in words that it knows.
+#[test]
+fn a_model_is_told_only_what_it_knows() {
+    let tools = r#"[{"name":"f","description":"","parameters":{"type":"object","properties":{}}}]"#;
+    let message = r#"{"role":"user","content":"Go","timestamp":0}"#;
+    for row in TOLD.trim().lines() {
+        let [wire, model, options, wanted] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let file = format!(
+            r#"{{"options":{{"compat":{{}}}},"request":{{"model":"{model}","messages":[{message}],"tools":{tools},"options":{options}}}}}"#
+        );
+        let (wire, server) = wire.split_once(' ').unwrap_or((wire, ""));
+        let file = if server.is_empty() {
+            file
+        } else {
+            file.replace("\"compat\":{}", &format!("\"compat\":{server}"))
+        };
+        let case = Case {
+            wire: WIRES.iter().find(|(name, _)| *name == wire).unwrap().0,
+            name: row.into(),
+            file: Value::parse(&file).unwrap(),
+        };
+        let told = body(&case.wire().encode(&case.request()));
+        let usual = [
+            "model",
+            "stream",
+            "stream_options",
+            "messages",
+            "input",
+            "contents",
+            "tools",
+            "store",
+            "include",
+        ];
+        let told = told.as_object().unwrap().iter().filter(|(key, _)| !usual.contains(key));
+        let told = Value::Object(told.map(|(key, value)| (key.to_owned(), value.clone())).collect());
+        let wanted = Value::parse(wanted).unwrap();
+        assert_eq!(told.to_json(), ordered_as(&told, &wanted).to_json(), "{row}");
     }
 }
 
