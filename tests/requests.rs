@@ -53,6 +53,21 @@ anthropic | claude-haiku-5-5 | {"toolChoice":"required"} | {"max_tokens":32768,"
 anthropic | claude-mythos-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
 anthropic | claude-mythos-5-1 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
 anthropic | claude-fable-5-1 | {"toolChoice":{"toolName":"f"}} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
+gemini | gemini-2.0-flash | {"reasoning":"high"} | {}
+gemini | m-latest | {"reasoning":"high"} | {}
+gemini | gemini-2.5-flash | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":0}}}
+gemini | gemini-2.5-pro | {"reasoning":"off"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":128}}}
+gemini | gemini-2.5-pro | {"reasoning":"minimal"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1024}}}
+gemini | gemini-2.5-pro | {"reasoning":"low"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":2048}}}
+gemini | gemini-2.5-pro | {"reasoning":"medium"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":8192}}}
+gemini | gemini-2.5-pro | {"reasoning":"max"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":24576}}}
+gemini | gemini-2.5-pro | {"reasoning":{"budgetTokens":5000}} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":5000}}}
+gemini | gemini-3-pro-preview | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"LOW"}}}
+gemini | gemini-3-flash-preview | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"MINIMAL"}}}
+gemini | gemini-3-flash-preview | {"reasoning":"minimal"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"MINIMAL"}}}
+gemini | gemini-3.7-flash | {"reasoning":"minimal"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"LOW"}}}
+gemini | gemini-3.7-flash-lite | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"MINIMAL"}}}
+gemini {"reasoning":"level"} | m | {"reasoning":"off"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"MINIMAL"}}}
 "#;
 
 fn cases() -> Vec<Case> {

@@ -72,6 +72,198 @@ fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
         let events = messages(&[&tool(0), &whole(0), close, &tool(1), &whole(1), &reason(word), STOP]);
         assert!(events.contains(&"0 end".to_owned()), "{word}");
         assert_eq!(events.contains(&"1 end".to_owned()), ends, "{word}");
+        let stop = match word {
+            "max_tokens" => "done length",
+            "refusal" => "done refusal",
+            _ => "done tool_use",
+        };
+        assert_eq!(events.last().unwrap(), stop);
+    }
+    // A block behind it whose beginning was left out says that it was whole; so does its own end.
+    let behind = delta(1, r#"{"type":"text_delta","text":"x"}"#);
+    let told = ["start", "0 call f(t0)", r#"0 + {"a":1}"#];
+    let wanted = [&told[..], &["0 end", "1 text", "1 + x", "1 end", "done length"]].concat();
+    assert_eq!(messages(&[&tool(0), &whole(0), &behind, &reason("max_tokens"), STOP]), wanted);
+    let half = delta(1, r#"{"type":"input_json_delta","partial_json":"{"}"#);
+    let events = messages(&[&tool(0), &tool(1), &whole(0), &half, close, &half, &reason("max_tokens"), STOP]);
+    let wanted = ["0 call f(t0)", "1 call f(t1)", r#"0 + {"a":1}"#, "1 + {", "1 + {", "0 end", "done length"];
+    assert_eq!(events[1..], wanted);
+}
+
+#[test]
+fn what_an_answer_said_under_another_id_is_forgotten() {
+    let start = |id: &str, used: u32| {
+        format!(r#"{{"type":"message_start","message":{{"id":"{id}","usage":{{"input_tokens":{used}}}}}}}"#)
+    };
+    let text = |index, text: &str| block(index, &format!(r#"{{"type":"text","text":"{text}"}}"#));
+    let events = messages(&[
+        &start("", 1),
+        &start("a", 1),
+        &tool(0),
+        &tool(1),
+        r#"{"type":"content_block_stop","index":1}"#,
+        &start("a", 1),
+        r#"{"type":"message_start","message":{}}"#,
+        &text(2, "void"),
+        &start("b", 2),
+        &text(0, "new"),
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":""}}"#,
+        STOP,
+    ]);
+    let void = ["start", "usage 1 0", "0 call f(t0)", "1 call f(t1)", "1 end", "2 text", "2 + void"];
+    let new = ["start", "usage 2 0", "0 text", "0 + new", "usage 2 3", "0 end", "done stop"];
+    assert_eq!(events, [void, new].concat());
+    // Nothing was said under the first one.
+    let events = messages(&[&start("a", 1), &start("b", 2), &reason("end_turn"), STOP]);
+    assert_eq!(events, ["start", "usage 1 0", "usage 2 0", "done stop"]);
+}
+
+#[test]
+fn blocks_of_anthropic_in_forms_that_few_have() {
+    let close = r#"{"type":"content_block_stop","index":0}"#;
+    let play = |documents: &[&str]| {
+        let end = [&reason("end_turn"), STOP];
+        let mut events = messages(&[documents, &end].concat());
+        assert_eq!((events.remove(0), events.pop().unwrap().contains("done")), ("start".to_owned(), true));
+        events
+    };
+    // Thinking whose text is not shown is its signature.
+    let thinking = block(0, r#"{"type":"thinking","thinking":""}"#);
+    let sign = delta(0, r#"{"type":"signature_delta","signature":"S"}"#);
+    assert_eq!(play(&[&thinking, &sign, close]), ["0 thinking", "0 end S"]);
+    let whole = block(0, r#"{"type":"thinking","thinking":"t","signature":"S"}"#);
+    assert_eq!(play(&[&whole, close]), ["0 thinking", "0 + t", "0 end S"]);
+    // Arguments at the beginning count where no pieces follow.
+    let call = block(0, r#"{"type":"tool_use","id":"t","name":"f","input":{"a":1}}"#);
+    let piece = delta(0, r#"{"type":"input_json_delta","partial_json":"{}"}"#);
+    assert_eq!(play(&[&call, close]), ["0 call f(t)", r#"0 + {"a":1}"#, "0 end"]);
+    assert_eq!(play(&[&call, &piece, close]), ["0 call f(t)", "0 + {}", "0 end"]);
+    let none = call.replace(r#"{"a":1}"#, "null");
+    assert_eq!(play(&[&none, close]), ["0 call f(t)", "0 end"]);
+    let half = delta(0, r#"{"type":"input_json_delta","partial_json":"\ud83d"}"#);
+    assert_eq!(play(&[&tool(0), &half, close])[1..], ["0 + \u{fffd}", "0 end"]);
+    // Without numbers, and without a beginning.
+    assert_eq!(
+        play(&[r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}"#]),
+        ["0 text", "0 + a", "0 end"]
+    );
+    // What nobody knows is kept, also where its end is left out.
+    let new = block(0, r#"{"type":"new","text":"a"}"#);
+    let more = delta(0, r#"{"type":"text_delta","text":"b"}"#);
+    let text = block(1, r#"{"type":"text","text":"c"}"#);
+    let kept = r#"0 raw {"type":"new","text":"ab"}"#;
+    assert_eq!(play(&[&new, &more, &text]), [kept, "1 text", "1 + c", "1 end"]);
+    // It is whole at its own end, whatever cuts the answer.
+    let cut = |documents: &[&str]| messages(&[documents, &[&reason("max_tokens"), STOP]].concat());
+    assert_eq!(cut(&[&new, &more, close]), ["start", kept, "done length"]);
+    assert_eq!(cut(&[&new, &more]), ["start", "done length"]);
+    // Gateways close with `[DONE]`; without a reason to stop it says nothing.
+    assert_eq!(messages(&[&text, "[DONE]", STOP])[3..], ["0 end", "done stop"]);
+    let named = r#"{"type":"message_delta","delta":{},"error":{"type":"overloaded_error","message":"m"}}"#;
+    assert_eq!(messages(&[named]), ["error overloaded: m"]);
+    let fine = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"error":null}"#;
+    assert_eq!(messages(&[fine, STOP]), ["start", "done stop"]);
+}
+
+#[test]
+fn frames_that_are_no_json_are_errors_where_they_should_be_some() {
+    let wires: [Box<dyn Wire>; 4] = [
+        Box::new(OpenAiChat::new(WireOptions::default()).unwrap()),
+        Box::new(Anthropic::new(WireOptions::default()).unwrap()),
+        Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()),
+        Box::new(Gemini::new(WireOptions::default()).unwrap()),
+    ];
+    for wire in wires {
+        let last = |body: &str| play(&*wire, body).0.pop().unwrap();
+        assert_eq!(
+            last("event: error\ndata: Rate limit exceeded\n\n"),
+            "error throttled: Rate limit exceeded"
+        );
+        let broken = last("data: {\"a\"\n\ndata: {}\n\n");
+        assert!(broken.starts_with("error server: a chunk of the stream is no JSON: "), "{broken}");
+        let alive =
+            last("data: working on it\n\ndata:\n\ndata: {\"error\":{\"message\":\"m\",\"code\":503}}\n\n");
+        assert_eq!(alive, "error overloaded: m");
+        // What was cut is no broken chunk.
+        assert!(last("data: {\"a\"").starts_with("error network: "));
+    }
+}
+
+#[test]
+fn the_words_of_gemini_are_translated() {
+    let words = [
+        ("STOP", "done tool_use"),
+        ("OTHER", "done tool_use"),
+        ("MAX_TOKENS", "done length"),
+        ("CONTINUATION", "done length"),
+        ("SAFETY", "done content_filter"),
+        ("RECITATION", "done content_filter"),
+        ("LANGUAGE", "done content_filter"),
+        ("BLOCKLIST", "done content_filter"),
+        ("PROHIBITED_CONTENT", "done content_filter"),
+        ("SPII", "done content_filter"),
+        ("IMAGE_SAFETY", "done content_filter"),
+        ("IMAGE_PROHIBITED_CONTENT", "done content_filter"),
+        ("IMAGE_RECITATION", "done content_filter"),
+        ("UNEXPECTED_TOOL_CALL", "error server: UNEXPECTED_TOOL_CALL: the answer went wrong"),
+        ("TOO_MANY_TOOL_CALLS", "error server: TOO_MANY_TOOL_CALLS: the answer went wrong"),
+        ("MISSING_THOUGHT_SIGNATURE", "error server: MISSING_THOUGHT_SIGNATURE: the answer went wrong"),
+    ];
+    let call =
+        |call: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{call}}}]}}}}]}}"#);
+    let (whole, half) = (call(r#"{"id":"i","name":"f"}"#), call(r#"{"name":"g","willContinue":true}"#));
+    for (word, wanted) in words {
+        let end = format!(r#"{{"candidates":[{{"finishReason":"{word}"}}]}}"#);
+        let events = gemini(&[&whole, &half, &end]);
+        let told = ["start", "0 call f(i)", "0 + {}", r#"0 end {"id":"i"}"#, "1 call g()"];
+        assert_eq!(events[..5], told);
+        assert_eq!(events.contains(&"1 end".to_owned()), wanted == "done tool_use", "{word}");
+        assert_eq!(events.last().unwrap(), wanted);
+    }
+    // A call that another one follows had an end.
+    let end = r#"{"candidates":[{"finishReason":"SAFETY"}]}"#;
+    assert_eq!(
+        gemini(&[&half, &whole, end])[1..],
+        [
+            "0 call g()",
+            "0 + {}",
+            "0 end",
+            "1 call f(i)",
+            "1 + {}",
+            r#"1 end {"id":"i"}"#,
+            "done content_filter"
+        ]
+    );
+    // Nothing is said where the prompt was refused, also by an answer that is no stream.
+    let refused = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
+    let said = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
+    let error = "error content_filtered: the provider refused the prompt: ";
+    for (document, words) in [(refused, "SAFETY"), (&said, "m")] {
+        let wanted = [error, words].concat();
+        assert_eq!(gemini(&[document]), ["start", &wanted]);
+        assert_eq!(play(&Gemini::new(WireOptions::default()).unwrap(), document).0, ["start", &wanted]);
+    }
+}
+
+#[test]
+fn parts_of_gemini_in_forms_that_few_have() {
+    let play = |parts: &str| {
+        let mut events = gemini(&[&format!(
+            r#"{{"error":null,"candidates":[{{"index":1,"content":{{"parts":[{{"text":"no"}}]}}}},{{"index":0,"content":{{"parts":[{parts}]}},"finishReason":"STOP"}},{{"content":{{"parts":[{{"text":"no"}}]}}}}]}}"#
+        )]);
+        assert_eq!(events.remove(0), "start");
+        events
+    };
+    let text = ["0 text", "0 + a", "0 end", "done stop"];
+    assert_eq!(play(r#"{"text":"a"}"#), text);
+    assert_eq!(play(r#"null,{"text":"a","inlineData":null}"#), text);
+    assert_eq!(play(r#"{"text":"a","functionCall":null,"speaker":1}"#), text);
+    let signed = ["0 text", "0 + a", "0 end S", "1 text", "1 + b", "1 end", "done stop"];
+    assert_eq!(play(r#"{"text":"a","thought_signature":"S"},{"text":"b"}"#), signed);
+    let called = ["0 call f()", "0 + {}", "0 end", "done tool_use"];
+    for args in ["null", "[1]", "\"x\"", "7"] {
+        assert_eq!(play(&format!(r#"{{"functionCall":{{"name":"f","args":{args}}}}}"#)), called, "{args}");
     }
 }
 
@@ -86,6 +278,7 @@ fn the_words_of_anthropic_are_translated() {
         ("compaction", "done pause"),
         ("refusal", "done refusal"),
         ("something_new", "done stop"),
+        ("error", "error server: the provider ended the answer with `error`"),
     ];
     for (word, wanted) in words {
         // Without `message_stop` too.
