@@ -93,6 +93,119 @@ fn usage_in_a_chunk_without_content_ends_a_stream_that_has_no_other_end() {
 }
 
 #[test]
+fn usage_ends_a_stream_where_nothing_comes_behind_it() {
+    let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":1}"#;
+    let frame = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{{{delta}}}}}],{usage}}}\n\n");
+    let (role, end) = (frame("\"role\":\"assistant\""), frame(""));
+    let contents = [
+        r#""content":"a""#,
+        r#""reasoning":"a""#,
+        r#""refusal":"a""#,
+        r#""content":[{"type":"text","text":"a"}]"#,
+        r#""reasoning_details":[{"type":"reasoning.text","text":"a"}]"#,
+        r#""tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]"#,
+    ];
+    for content in contents {
+        let content = frame(content);
+        let last = |frames: &[&str]| play(&wire(""), &frames.concat()).0.pop().unwrap();
+        for cut in [
+            &[&*role][..],
+            &[&content],
+            &[&role, &content],
+            &[&content, &content],
+            &[&content, &end, &content],
+        ] {
+            assert!(last(cut).starts_with("error network"), "{cut:?}");
+        }
+        assert!(last(&[&content, &end]).starts_with("done "), "{content}");
+        assert!(last(&[&content, &end, &role]).starts_with("done "), "{content}");
+    }
+    let trailer = format!("data: {{\"choices\":[],{usage}}}\n\n");
+    assert_eq!(play(&wire(""), &[role, trailer].concat()).0[2..], ["done stop"]);
+}
+
+#[test]
+fn deltas_in_forms_that_few_have() {
+    let whole = |documents: &[&str]| {
+        let body: String = documents.iter().map(|document| format!("data: {document}\n\n")).collect();
+        play(&wire(""), &(body + DONE)).0
+    };
+    let said = ["start", "0 text", "0 + a", "0 end", "done stop"];
+    // Choices and parts that are none, a second first choice, a status of MiniMax that is good, an error that is none.
+    assert_eq!(whole(&[r#"{"choices":[null,{"delta":{"content":"a"}},{"delta":{"content":"no"}}]}"#]), said);
+    assert_eq!(whole(&[r#"{"choices":[{"delta":{"content":["a",null]}}],"error":{}}"#]), said);
+    let good = r#"{"choices":[{"delta":{"content":"a"}}],"object":"x","base_resp":{"status_code":0,"status_msg":"ok"}}"#;
+    assert_eq!(whole(&[good]), said);
+    assert_eq!(whole(&[r#"{"response":"a"}"#]), said);
+    assert_eq!(choices(&[r#""delta":{"reasoning_text":"a"}"#])[1..3], ["0 thinking", "0 + a"]);
+    let thinking = r#""delta":{"content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#;
+    assert_eq!(choices(&[thinking])[1..5], ["0 thinking", "0 + a", "0 end", "1 text"]);
+    // The last word that is one counts.
+    let ends = [r#""delta":{},"finish_reason":"length""#, r#""delta":{},"finish_reason":"""#];
+    assert_eq!(choices(&ends), ["start", "done length"]);
+    // An id may be a number; what stands beside a call may be nothing; a call of nulls is none.
+    let call = r#"{"index":0,"id":7,"function":{"name":"f","arguments":"{}"},"extra_content":null}"#;
+    let nothing = r#"{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}}"#;
+    assert_eq!(calls(&[call, nothing], "stop"), ["start", "0 call f(7)", "0 + {}", "0 end", "done tool_use"]);
+    // What is named an error is one, whatever it says; a sign of life alone is no answer.
+    assert_eq!(
+        play(&wire(""), "event: error\ndata: {\"why\":1}\n\n").0,
+        ["start", r#"error server: {"why":1}"#][1..]
+    );
+    assert!(play(&wire(""), r#"{"type":"keepalive"}"#).0[0].starts_with("error invalid_request"));
+}
+
+#[test]
+fn thinking_without_an_entry_and_entries_that_say_nothing_keep_their_places() {
+    let play_details = |lists: &[&str]| {
+        let mut body: String = lists
+            .iter()
+            .map(|list| format!("data: {{\"choices\":[{{\"delta\":{{{list}}}}}]}}\n\n"))
+            .collect();
+        body +=
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}}]}"#;
+        let mut events = play(&wire("https://openrouter.ai/api/v1"), &[&body, "\n\n", DONE].concat()).0;
+        assert_eq!((events.remove(0), events.pop().unwrap()), ("start".into(), "done tool_use".into()));
+        events
+    };
+    let events = play_details(&[
+        r#""reasoning":"a""#,
+        r#""reasoning_details":[null,{"type":"new","text":"no"},{"type":"reasoning.text","text":"","index":0}]"#,
+        r#""reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"r"}]"#,
+        r#""reasoning":"b""#,
+    ]);
+    let wanted = [
+        "0 thinking",
+        "0 + a",
+        "0 end",
+        "1 thinking",
+        "1 end x redacted",
+        "2 thinking",
+        "2 + b",
+        "2 end",
+        "3 call f(a)",
+        r#"3 end {"reasoning_details":[null,{"type":"reasoning.encrypted","id":"r"},null]}"#,
+    ];
+    assert_eq!(events, wanted);
+    // Another kind or another number is another entry; a number that is missing is none.
+    let text = |index: &str, text: &str| format!(r#"{{"type":"reasoning.text","text":"{text}"{index}}}"#);
+    let list = [
+        text("", "a"),
+        text(r#","index":1"#, "b"),
+        r#"{"type":"reasoning.summary","summary":"c"}"#.into(),
+        text(r#","index":1"#, "d"),
+        text(r#","index":2"#, "e"),
+        text("", "f"),
+    ];
+    let events = play_details(&[&format!("\"reasoning_details\":[{}]", list.join(","))]);
+    let told: Vec<&str> = events.iter().filter(|event| event.contains('+')).map(String::as_str).collect();
+    assert_eq!(told, ["0 + a", "0 + b", "1 + c", "2 + d", "3 + e", "3 + f"]);
+    // A signature alone is worth a block.
+    let events = play_details(&[r#""reasoning_details":[{"type":"reasoning.text","signature":"s"}]"#]);
+    assert_eq!(events[..2], ["0 thinking", "0 end s"]);
+}
+
+#[test]
 fn calls_are_told_apart_by_index_and_may_grow_in_turns() {
     let events = calls(
         &[
@@ -289,6 +402,8 @@ fn the_word_of_the_server_is_translated() {
         ("eos", "done stop"),
         ("length", "done length"),
         ("model_length", "done length"),
+        ("max_tokens", "done length"),
+        ("abort", "error server: the provider ended the answer with `abort`"),
         ("model_context_window_exceeded", "done length"),
         ("content_filter", "done content_filter"),
         ("sensitive", "done content_filter"),
@@ -446,6 +561,12 @@ fn usage_is_read_in_every_dialect() {
             r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_token_details":{"cached_tokens":4}}"#,
             (6, 5, 4, 0, None),
         ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"cache_read_input_tokens":4,"cache_creation_input_tokens":3}"#,
+            (3, 5, 4, 3, None),
+        ),
+        (r#"{"prompt_tokens":10}"#, (10, 0, 0, 0, None)),
+        (r#"{"completion_tokens":5,"reasoning_tokens":2}"#, (0, 5, 0, 0, Some(2))),
     ];
     for (usage, wanted) in dialects {
         for frame in [
