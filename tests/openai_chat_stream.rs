@@ -156,6 +156,51 @@ fn deltas_in_forms_that_few_have() {
 }
 
 #[test]
+fn pieces_of_calls_find_the_call_that_they_belong_to() {
+    let told = |lists: &[&str]| {
+        let mut events = calls(lists, "stop");
+        assert_eq!((events.remove(0), events.pop().unwrap()), ("start".into(), "done tool_use".into()));
+        events
+    };
+    let f = r#"{"function":{"name":"f","arguments":"{"}}"#;
+    let one = ["0 call f(a)", "0 + {", "0 + }", "0 end"];
+    // Another id without a name begins nothing; the name once more is no other call, another name is one.
+    assert_eq!(
+        told(&[&f.replace("{\"fu", "{\"id\":\"a\",\"fu"), r#"{"id":"b","function":{"arguments":"}"}}"#]),
+        one
+    );
+    let again = told(&[f, &f.replace("\"{\"", "\"}\"")]);
+    assert_eq!(again, ["0 call f()", "0 + {", "0 + }", "0 end"]);
+    assert_eq!(told(&[f, r#"{"function":{"name":"g"}}"#])[2..], ["1 call g()", "0 end", "1 end"]);
+    // The arguments may come first, then the id, then the name; or no name at all.
+    let late = [
+        r#"{"index":0,"function":{"arguments":"{"}}"#,
+        r#"{"index":0,"id":"a"}"#,
+        r#"{"index":0,"function":{"name":"f","arguments":"}"}}"#,
+    ];
+    assert_eq!(told(&late), one);
+    assert_eq!(told(&late[..2]), ["0 call (a)", "0 + {", "0 end"]);
+    // An id that comes late, and a name without arguments behind those that are whole, are of the same call.
+    let whole = r#"{"index":0,"function":{"name":"f","arguments":"{}"}}"#;
+    let same = ["0 call f()", "0 + {}", "0 end"];
+    assert_eq!(
+        told(&[r#"{"index":0,"function":{"name":"f"}}"#, &whole.replace("{\"in", "{\"id\":\"a\",\"in")]),
+        same
+    );
+    assert_eq!(told(&[whole, r#"{"index":0,"function":{"name":"f"}}"#]), same);
+    // `null` for no arguments is told as nothing; inside of some it is told.
+    let piece = |text: &str| whole.replace("{}", text);
+    assert_eq!(told(&[&piece("null")]), ["0 call f()", "0 end"]);
+    let more = |text: &str| format!(r#"{{"index":0,"function":{{"arguments":"{text}"}}}}"#);
+    let events = told(&[&piece("[1,"), &more("null"), &more("]")]);
+    assert_eq!(events, ["0 call f()", "0 + [1,", "0 + null", "0 + ]", "0 end"]);
+    // Details are given back to OpenRouter alone.
+    let details = r#""delta":{"reasoning_details":[{"type":"reasoning.text","text":"a"}]}"#;
+    let events = choices(&[details, &format!("\"delta\":{{\"tool_calls\":[{whole}]}}")]);
+    assert_eq!(events[4..], ["1 call f()", "1 + {}", "1 end", "done tool_use"]);
+}
+
+#[test]
 fn thinking_without_an_entry_and_entries_that_say_nothing_keep_their_places() {
     let play_details = |lists: &[&str]| {
         let mut body: String = lists
@@ -200,6 +245,16 @@ fn thinking_without_an_entry_and_entries_that_say_nothing_keep_their_places() {
     let events = play_details(&[&format!("\"reasoning_details\":[{}]", list.join(","))]);
     let told: Vec<&str> = events.iter().filter(|event| event.contains('+')).map(String::as_str).collect();
     assert_eq!(told, ["0 + a", "0 + b", "1 + c", "2 + d", "3 + e", "3 + f"]);
+    // What comes with the signature is added to what came with the text.
+    let events = play_details(&[
+        r#""reasoning_details":[{"type":"reasoning.text","text":"a","index":0,"format":"f"}]"#,
+        r#""reasoning_details":[{"type":"reasoning.text","text":"b","index":0,"id":"no"}]"#,
+        r#""reasoning_details":[{"type":"reasoning.text","signature":"s","id":"r","index":0,"format":null}]"#,
+    ]);
+    let end = r#"1 end {"reasoning_details":[{"type":"reasoning.text","index":0,"format":"f","id":"r"}]}"#;
+    assert_eq!(events[3..], ["0 end s", "1 call f(a)", end]);
+    let events = play_details(&[r#""reasoning":"a""#]);
+    assert_eq!(events[2..], ["0 end", "1 call f(a)", "1 end"]);
     // A signature alone is worth a block.
     let events = play_details(&[r#""reasoning_details":[{"type":"reasoning.text","signature":"s"}]"#]);
     assert_eq!(events[..2], ["0 thinking", "0 end s"]);
@@ -432,6 +487,8 @@ fn an_error_in_any_form_ends_the_stream() {
         ),
         (r#"data: {"choices":[{"error":{"code":502,"message":"m"},"delta":{}}]}"#, "error server: m"),
         (r#"data: {"message":"m","code":429}"#, "error throttled: m"),
+        (r#"data: {"choices":[{"error":{"message":"no"}}],"error":{"message":"m"}}"#, "error server: m"),
+        (r#"data: {"errors":[{"message":"m"}]}"#, "error server: m"),
         (r#"data: {"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
         (r#"{"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
         (

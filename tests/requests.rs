@@ -27,7 +27,7 @@ struct Case {
 
 /// The folders of the wires, and how many cases each has at least.
 const WIRES: [(&str, usize); 4] =
-    [("openai_chat", 83), ("anthropic", 31), ("openai_responses", 30), ("gemini", 23)];
+    [("openai_chat", 88), ("anthropic", 34), ("openai_responses", 30), ("gemini", 23)];
 
 /// Wire (and `compat`), model, options, and what the body says beside model, messages and tools.
 const TOLD: &str = r#"
@@ -53,6 +53,26 @@ anthropic | claude-haiku-5-5 | {"toolChoice":"required"} | {"max_tokens":32768,"
 anthropic | claude-mythos-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
 anthropic | claude-mythos-5-1 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
 anthropic | claude-fable-5-1 | {"toolChoice":{"toolName":"f"}} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
+openai_chat {"server":"openrouter"} | openai/gpt-5.6 | {"temperature":0.5} | {"temperature":0.5}
+openai_chat {"server":"openrouter"} | m | {"reasoning":{"budgetTokens":0}} | {"reasoning":{"enabled":false}}
+openai_chat {"server":"openai"} | gpt-4o | {"reasoning":"high"} | {"reasoning_effort":"high"}
+openai_chat {"server":"azure"} | gpt-5 | {"reasoning":"none","temperature":1} | {"reasoning_effort":"minimal"}
+openai_chat {"server":"groq"} | openai/gpt-oss-120b | {"reasoning":"minimal"} | {"reasoning_effort":"low"}
+openai_chat {"server":"mistral"} | magistral-small | {"reasoning":"none"} | {}
+openai_chat {"server":"mistral"} | mistral-medium | {"reasoning":"none"} | {"reasoning_effort":"none"}
+openai_chat {"server":"mistral"} | mistral-medium | {"reasoning":"low"} | {"reasoning_effort":"high"}
+openai_chat {"server":"moonshot"} | kimi-k2 | {} | {}
+openai_chat {"server":"moonshot"} | kimi-k2 | {"toolChoice":"auto"} | {"tool_choice":"auto"}
+openai_chat {"server":"moonshot"} | kimi-k2 | {"reasoning":"none","toolChoice":"required"} | {"tool_choice":"required","thinking":{"type":"disabled"}}
+openai_chat {"server":"deepseek"} | deepseek-v4 | {"reasoning":"off","toolChoice":{"toolName":"f"}} | {"tool_choice":{"type":"function","function":{"name":"f"}},"thinking":{"type":"disabled"}}
+openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":2048},"topP":0.5} | {"reasoning":{"effort":"low","summary":"auto"}}
+openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":2049}} | {"reasoning":{"effort":"medium","summary":"auto"}}
+openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":16385}} | {"reasoning":{"effort":"high","summary":"auto"}}
+openai_responses {"server":"azure"} | gpt-4o | {"reasoning":"none","temperature":0.5,"toolChoice":{"toolName":"f"}} | {"tool_choice":{"type":"function","name":"f"},"temperature":0.5}
+openai_responses {"server":"azure"} | gpt-5 | {"reasoning":"low","temperature":0.5} | {"reasoning":{"effort":"low","summary":"auto"}}
+openai_responses {"server":"openrouter"} | openai/gpt-5 | {"temperature":0.5} | {"temperature":0.5}
+openai_responses {"server":"ollama"} | m | {"reasoning":"none"} | {"reasoning":{"effort":"none"}}
+openai_responses {"reasoning":"none"} | m | {"reasoning":"high"} | {}
 gemini | gemini-2.0-flash | {"reasoning":"high"} | {}
 gemini | m-latest | {"reasoning":"high"} | {}
 gemini | gemini-2.5-flash | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":0}}}
