@@ -544,6 +544,158 @@ fn items_are_told_apart_by_their_number_and_their_end_counts() {
     assert_eq!(events, wanted);
 }
 
+/// As [`responses`]: the items that are announced, pieces of them and their ends, and the end of the answer.
+fn items(documents: &[&str], end: &str) -> Vec<String> {
+    let expand = |document: &&str| match document.split_once(' ') {
+        Some(("+", rest)) => {
+            let (at, item) = rest.split_once(' ').unwrap();
+            format!(r#"{{"type":"response.output_item.added","output_index":{at},"item":{item}}}"#)
+        }
+        Some((".", rest)) => {
+            let (at, item) = rest.split_once(' ').unwrap();
+            format!(r#"{{"type":"response.output_item.done","output_index":{at},"item":{item}}}"#)
+        }
+        Some((at, rest)) if at.parse::<u32>().is_ok() => {
+            let (kind, text) = rest.split_once(' ').unwrap();
+            let text = RawJson::string(text);
+            format!(r#"{{"type":"response.{kind}.delta","output_index":{at},"delta":{}}}"#, text.as_str())
+        }
+        _ => (*document).to_owned(),
+    };
+    let all: Vec<String> = documents.iter().chain([&end]).map(expand).collect();
+    let mut events = responses(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(events.remove(0), "start");
+    events
+}
+
+const COMPLETED: &str = r#"{"type":"response.completed","response":{"usage":{"input_tokens":2}}}"#;
+
+#[test]
+fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
+    let usual = |documents: &[&str]| {
+        let mut events = items(documents, COMPLETED);
+        assert!(events.pop().unwrap().starts_with("done "));
+        events.retain(|event| event != "usage 2 0");
+        events
+    };
+    let message =
+        |phase: &str, part: &str| format!(r#"{{"type":"message","phase":"{phase}","content":[{part}]}}"#);
+    let (said, refused) = (r#"{"type":"output_text","text":"ab"}"#, r#"{"type":"refusal","refusal":"No"}"#);
+    let end = r#"0 end {"phase":"p"}"#;
+    assert_eq!(usual(&[&format!(". 0 {}", message("p", said))]), ["0 text", "0 + ab", end]);
+    assert_eq!(
+        usual(&["0 output_text a", &format!(". 0 {}", message("p", said))]),
+        ["0 text", "0 + a", "0 + b", end]
+    );
+    let whole = format!(". 0 {}", message("p", refused));
+    assert_eq!(usual(&[&whole]), ["0 text", "0 + No", end]);
+    assert_eq!(usual(&["0 refusal N", &whole]), ["0 text", "0 + N", "0 + o", end]);
+    assert_eq!(items(&["0 refusal No"], COMPLETED).pop().unwrap(), "done refusal");
+    // Two that were announced and not ended are two.
+    let two = [
+        &*format!("+ 0 {}", message("p", "")),
+        "0 output_text a",
+        &format!("+ 1 {}", message("q", "")),
+        "1 output_text b",
+    ];
+    assert_eq!(usual(&two), ["0 text", "0 + a", end, "1 text", "1 + b", r#"1 end {"phase":"q"}"#]);
+    assert_eq!(
+        usual(&["0 reasoning_text a", "1 reasoning b", "2 output_text c"]),
+        ["0 thinking", "0 + a", "0 end", "1 thinking", "1 + b", "1 end", "2 text", "2 + c", "2 end"]
+    );
+    // Thinking: as a summary, in full, or the rest of it.
+    let reasoning =
+        |lists: &str| format!(r#". 0 {{"type":"reasoning","id":"r","status":"completed",{lists}}}"#);
+    let summary = reasoning(r#""summary":[{"text":"ab"}]"#);
+    assert_eq!(usual(&[&summary]), ["0 thinking", "0 + ab", r#"0 end {"id":"r"}"#]);
+    assert_eq!(usual(&["0 reasoning_summary_text a", &summary])[..3], ["0 thinking", "0 + a", "0 + b"]);
+    let full = reasoning(r#""summary":[],"content":[{"text":"ab"}]"#);
+    assert_eq!(usual(&[&full]), ["0 thinking", "0 + ab", r#"0 end {"id":"r","source":"content"}"#]);
+    assert_eq!(
+        usual(&["0 output_text x", &reasoning("\"summary\":[]")])[2..],
+        ["0 end", "1 thinking", r#"1 end {"id":"r"}"#]
+    );
+    // Calls whose input is a text.
+    let custom = |input: &str| {
+        format!(r#". 0 {{"type":"custom_tool_call","call_id":"c","name":"f","input":"{input}"}}"#)
+    };
+    let added = r#"+ 0 {"type":"custom_tool_call","call_id":"c","name":"f"}"#;
+    let told = |documents: &[&str]| -> String {
+        usual(documents).iter().filter_map(|event| event.strip_prefix("0 + ")).collect()
+    };
+    assert_eq!(told(&[&custom("a b")]), r#"{"input":"a b"}"#);
+    assert_eq!(told(&[&custom("")]), r#"{"input":""}"#);
+    assert_eq!(told(&[added, "0 custom_tool_call_input \"a", &custom("\\\"a b")]), r#"{"input":"\"a b"}"#);
+    // Some servers know a call by one id, and give its arguments as an object.
+    let call = r#". 0 {"type":"function_call","call_id":"","id":"fc","name":"f","arguments":{"a":1}}"#;
+    assert_eq!(usual(&[call]), ["0 call f(fc)", r#"0 + {"a":1}"#, r#"0 end {"item_id":"fc"}"#]);
+    assert_eq!(usual(&[&call.replace(",\"id\":\"fc\"", "")])[0], "0 call f()");
+}
+
+#[test]
+fn a_call_whose_item_is_incomplete_is_cut() {
+    let call =
+        r#". 0 {"type":"function_call","call_id":"c","name":"f","arguments":"{}","status":"incomplete"}"#;
+    for (end, wanted) in [
+        (r#"{"type":"response.incomplete","response":{}}"#, "done length"),
+        (
+            r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}"#,
+            "done content_filter",
+        ),
+        (r#"{"type":"response.done","response":{"output":null}}"#, "done stop"),
+    ] {
+        assert_eq!(items(&[call], end), ["0 call f(c)", "0 + {}", wanted]);
+    }
+}
+
+#[test]
+fn events_of_responses_in_forms_that_few_have() {
+    // Without numbers.
+    let bare = |kind: &str, text: &str| {
+        format!(r#"{{"type":"response.{kind}.delta","delta":"{text}","error":null}}"#)
+    };
+    let events = responses(&[
+        &bare("reasoning_text", ""),
+        &bare("reasoning_text", "a"),
+        &bare("output_text", ""),
+        &bare("output_text", "b"),
+        &bare("reasoning_text", "c"),
+        COMPLETED,
+    ]);
+    let wanted = [
+        "start",
+        "0 thinking",
+        "0 + a",
+        "0 end",
+        "1 text",
+        "1 + b",
+        "1 end",
+        "2 thinking",
+        "2 + c",
+        "usage 2 0",
+        "2 end",
+        "done stop",
+    ];
+    assert_eq!(events, wanted);
+    // Named by their frames alone, and errors.
+    let wire = OpenAiResponses::new(WireOptions::default()).unwrap();
+    let named = "event: response.output_text.delta\ndata: {\"delta\":\"a\"}\n\nevent: response.completed\ndata: {}\n\n";
+    assert_eq!(play(&wire, named).0, ["start", "0 text", "0 + a", "0 end", "done stop"]);
+    assert_eq!(responses(&[r#"{"error":{"message":"m"}}"#]), ["error server: m"]);
+    assert_eq!(
+        play(&wire, "event: error\ndata: {\"type\":\"response.created\",\"message\":\"m\"}\n\n").0,
+        ["error server: m"]
+    );
+    let failed = r#"{"type":"response.completed","response":{"status":"completed","error":{"message":"m"}}}"#;
+    assert_eq!(responses(&[failed])[1..], ["error server: m"]);
+    let cancelled = r#"{"type":"response.completed","response":{"status":"cancelled"}}"#;
+    assert_eq!(responses(&[cancelled])[1..], ["error server: the provider ended the answer as `cancelled`"]);
+    // A document that is no answer.
+    assert!(
+        play(&wire, r#"{"object":"list","status":"completed"}"#).0[0].starts_with("error invalid_request")
+    );
+}
+
 #[test]
 fn items_without_numbers_that_end_with_the_answer_are_told_once() {
     let events = responses(&[
