@@ -65,6 +65,17 @@ openai_chat {"server":"moonshot"} | kimi-k2 | {} | {}
 openai_chat {"server":"moonshot"} | kimi-k2 | {"toolChoice":"auto"} | {"tool_choice":"auto"}
 openai_chat {"server":"moonshot"} | kimi-k2 | {"reasoning":"none","toolChoice":"required"} | {"tool_choice":"required","thinking":{"type":"disabled"}}
 openai_chat {"server":"deepseek"} | deepseek-v4 | {"reasoning":"off","toolChoice":{"toolName":"f"}} | {"tool_choice":{"type":"function","function":{"name":"f"}},"thinking":{"type":"disabled"}}
+openai_chat {"server":"openai"} | o1 | {"reasoning":"minimal","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | o1-mini | {"reasoning":"off","temperature":1} | {"temperature":1}
+openai_chat {"server":"openai"} | o4-mini | {"reasoning":"off","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | codex-mini-latest | {"reasoning":"none","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | gpt-5.4 | {"reasoning":"none","temperature":1} | {"temperature":1,"reasoning_effort":"none"}
+openai_chat {"server":"openai"} | gpt-5.4 | {"reasoning":"minimal","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | gpt-6-luna | {"reasoning":"none","temperature":1} | {"reasoning_effort":"none"}
+openai_chat {"server":"openai"} | gpt-6.1-terra | {"reasoning":"off"} | {"reasoning_effort":"none"}
+openai_chat {"server":"openai"} | gpt-6 | {"reasoning":"minimal"} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | gpt-4o | {"toolChoice":"none","parallelToolCalls":false} | {"tool_choice":"none","parallel_tool_calls":false}
+openai_chat | m | {"headers":{"x":"y"},"body":{"a":1,"tools":[]}} | {"a":1}
 openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":2048},"topP":0.5} | {"reasoning":{"effort":"low","summary":"auto"}}
 openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":2049}} | {"reasoning":{"effort":"medium","summary":"auto"}}
 openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":16385}} | {"reasoning":{"effort":"high","summary":"auto"}}
@@ -154,8 +165,9 @@ fn every_request_is_written_as_its_server_wants_it() {
             assert_eq!(Some(got.url.as_str()), url.as_str(), "{}", case.name);
         }
         if let Some(headers) = case.file.get("headers") {
-            let got = got.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-            assert_eq!(&Value::Object(got.collect()), headers, "{}", case.name);
+            let told = got.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+            assert_eq!(&Value::Object(told.collect()), headers, "{}", case.name);
+            assert_eq!(headers.as_object().unwrap().len(), got.headers.len(), "{}", case.name);
         }
         let wanted = case.file.get("body").unwrap();
         assert_eq!(body(&got).to_json(), ordered_as(&body(&got), wanted).to_json(), "{}", case.name);

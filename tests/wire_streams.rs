@@ -114,6 +114,10 @@ fn what_an_answer_said_under_another_id_is_forgotten() {
     let void = ["start", "usage 1 0", "0 call f(t0)", "1 call f(t1)", "1 end", "2 text", "2 + void"];
     let new = ["start", "usage 2 0", "0 text", "0 + new", "usage 2 3", "0 end", "done stop"];
     assert_eq!(events, [void, new].concat());
+    // How the first one stopped is no end of the second one.
+    let events =
+        messages(&[&start("a", 1), &text(0, "void"), &reason("refusal"), &start("b", 1), &text(0, "new")]);
+    assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
     // Nothing was said under the first one.
     let events = messages(&[&start("a", 1), &start("b", 2), &reason("end_turn"), STOP]);
     assert_eq!(events, ["start", "usage 1 0", "usage 2 0", "done stop"]);
@@ -188,6 +192,11 @@ fn frames_that_are_no_json_are_errors_where_they_should_be_some() {
         // What was cut is no broken chunk.
         assert!(last("data: {\"a\"").starts_with("error network: "));
     }
+    let half = r#"{"choices":[{"delta":{"content":"\ud83d"}}]}"#;
+    let chat = OpenAiChat::new(WireOptions::default()).unwrap();
+    let (events, _) = play(&chat, &format!("data: {half}\n\n<title>Bad gateway</title>"));
+    assert_eq!(events[..3], ["start", "0 text", "0 + \u{fffd}"]);
+    assert!(events[3].ends_with("; beside the events stood: Bad gateway"), "{events:?}");
 }
 
 #[test]
@@ -905,6 +914,18 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
             let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
             let events = frames(wire.as_ref(), &documents);
             assert!(events.last().unwrap().starts_with("error server: the a"), "{events:?}");
+        }
+        // As many as there may be, and as long as they may be, are no error.
+        let (calls, arguments) = (calls.join("|"), arguments.join("|"));
+        let fewer = calls
+            .rsplit_once('|')
+            .map_or(calls.replacen("{\"functionCall\":{\"name\":\"f\"}},", "", 1), |(some, _)| {
+                some.to_owned()
+            });
+        let most = if arguments.contains("\"args\"") { 14 } else { 20 };
+        for documents in [fewer, arguments.replace(&long, &long[..most])] {
+            let events = frames(wire.as_ref(), &documents.split('|').collect::<Vec<_>>());
+            assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
         }
         let endless = format!("data: {}", "x".repeat(20_000));
         let (events, _) = play(wire.as_ref(), &endless);

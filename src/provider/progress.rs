@@ -244,11 +244,10 @@ impl Progress {
         }
     }
 
-    /// The provider begins anew: what it said is void.
+    /// The provider begins anew: what it said is void, also of how it stopped.
     pub(super) fn restart(&mut self, out: &mut Vec<Event>) {
         self.blocks = Blocks::default();
-        self.remarks.refusals.clear();
-        self.is_started = true;
+        self.remarks = Remarks::default();
         out.push(Event::Start);
     }
 
