@@ -92,6 +92,8 @@ impl Decoder for SseDecoder {
             Some(text) => stencil.repeat(text, &mut **answer, out),
             None => {
                 let known = out.len();
+                #[cfg(not(target_os = "unknown"))]
+                answer.progress_mut().see(&frame);
                 answer.frame(frame, out);
                 stencil.learn(&frame, answer.progress_mut(), out.get(known..).unwrap_or_default());
             }
@@ -108,7 +110,12 @@ impl Decoder for SseDecoder {
         let SseDecoder { sse, answer, .. } = self;
         let begun = out.len();
         answer.progress_mut().is_over = true;
-        if let Err(error) = sse.finish(|frame| answer.frame(frame, out)) {
+        let last = |frame: Frame<'_>| {
+            #[cfg(not(target_os = "unknown"))]
+            answer.progress_mut().see(&frame);
+            answer.frame(frame, out);
+        };
+        if let Err(error) = sse.finish(last) {
             answer.progress_mut().too_long(error, out);
         }
         if !answer.progress().is_ended {
@@ -236,6 +243,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// A frame came that was read.
+    #[cfg(not(target_os = "unknown"))]
+    fn see(&mut self, frame: &Frame<'_>) {
+        self.remarks.saw_done |= frame.data.trim_ascii() == "[DONE]";
+    }
+
     /// The provider answered.
     pub(super) fn start(&mut self, out: &mut Vec<Event>) {
         if !self.is_started {

@@ -2,7 +2,7 @@
 //! token limit cut it. A call ends at its own end too, because gateways tell several at the same time.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{Map, RawJson, Reader, ToJson, Value};
+use crate::json::{Map, Reader, ToJson, Value};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
@@ -67,7 +67,6 @@ impl Frames for Answer {
         let data = frame.data.trim_ascii();
         if data == "[DONE]" {
             // Gateways send it; without a reason to stop it says nothing.
-            self.progress.remarks.saw_done = true;
             if !self.progress.is_ended && self.progress.remarks.raw_stop_reason.is_some() {
                 self.done(out);
             }
@@ -211,7 +210,10 @@ impl Answer {
             return;
         }
         self.tokens.merge(tokens);
-        self.progress.remarks.billed = self.tokens.billed;
+        #[cfg(not(target_os = "unknown"))]
+        {
+            self.progress.remarks.billed = self.tokens.billed;
+        }
         self.progress.tell_usage(self.tokens.usage(), out);
     }
 
@@ -330,11 +332,13 @@ impl Answer {
         if let Some(word) = event.delta.stop_reason.as_deref().filter(|word| !word.is_empty()) {
             remarks.raw_stop_reason = Some(word.to_owned());
         }
+        #[cfg(not(target_os = "unknown"))]
         if let Some(text) = event.delta.stop_sequence.as_deref() {
             remarks.stop_sequence = Some(text.to_owned());
         }
+        #[cfg(not(target_os = "unknown"))]
         if let Some(details) = event.delta.stop_details {
-            remarks.stop_details = RawJson::parse(details).ok();
+            remarks.stop_details = crate::json::RawJson::parse(details).ok();
         }
         self.tell(&event.tokens, out);
     }

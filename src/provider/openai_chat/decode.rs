@@ -60,7 +60,6 @@ impl Frames for Answer {
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
         if data == "[DONE]" {
-            self.progress.remarks.saw_done = true;
             if !self.progress.is_ended {
                 self.done(out);
             }
@@ -326,8 +325,11 @@ impl Answer {
 
     fn fail_by(&mut self, document: &str, out: &mut Vec<Event>) {
         let value = Value::parse(document).unwrap_or_default();
-        let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
-        self.progress.remarks.failed_generation = failed.map(str::to_owned);
+        #[cfg(not(target_os = "unknown"))]
+        {
+            let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
+            self.progress.remarks.failed_generation = failed.map(str::to_owned);
+        }
         let says = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
         let mut parts = value.list_at("choices").first().into_iter().chain(value.get("x_groq"));
         let inner = if says(&&value) { None } else { parts.find(says) };

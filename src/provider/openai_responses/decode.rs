@@ -72,21 +72,17 @@ impl Frames for Answer {
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
-        if data == "[DONE]" {
-            self.progress.remarks.saw_done = true;
-            return;
-        }
         if data.is_empty() {
             return;
         }
         let mut event = WireEvent::default();
         match event.read(data) {
             // `error` and `response.failed` come both.
-            Ok(()) if self.progress.is_ended => {
-                if event.kind == "response.failed" {
-                    self.progress.remarks.raw_stop_reason = Some("failed".to_owned());
-                }
+            #[cfg(not(target_os = "unknown"))]
+            Ok(()) if self.progress.is_ended && event.kind == "response.failed" => {
+                self.progress.remarks.raw_stop_reason = Some("failed".to_owned());
             }
+            Ok(()) if self.progress.is_ended => {}
             Ok(()) => {
                 if event.kind.is_empty() || frame.event == "error" {
                     event.kind = frame.event.to_owned().into();
@@ -207,7 +203,9 @@ impl Answer {
                 let id = Some(word("call_id")).filter(|id| !id.is_empty()).unwrap_or(word("id"));
                 let block = self.progress.blocks.call(id, word("name"), out);
                 item.block = Some(block);
+                #[cfg(not(target_os = "unknown"))]
                 let item_id = word("id");
+                #[cfg(not(target_os = "unknown"))]
                 if !item_id.is_empty() {
                     self.progress.remarks.items.push((block, item_id.to_owned()));
                 }
@@ -428,7 +426,10 @@ impl Answer {
             self.progress.tell_usage(usage, out);
         }
         if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
-            self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
+            #[cfg(not(target_os = "unknown"))]
+            {
+                self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
+            }
             let document = response.error.map(|error| ["{\"error\":", error, "}"].concat());
             let error = document.and_then(|document| error_in(&document)).unwrap_or_else(|| {
                 let text = ["the provider ended the answer as `", &response.status, "`"].concat();
@@ -453,12 +454,15 @@ impl Answer {
         }
         self.progress.blocks.close(out);
         let is_incomplete = response.status == "incomplete";
-        let word = if is_incomplete && !response.reason.is_empty() {
-            [&response.status, ":", &*response.reason].concat()
-        } else {
-            response.status.clone().into_owned()
-        };
-        self.progress.remarks.raw_stop_reason = Some(word).filter(|word| !word.is_empty());
+        #[cfg(not(target_os = "unknown"))]
+        {
+            let word = if is_incomplete && !response.reason.is_empty() {
+                [&response.status, ":", &*response.reason].concat()
+            } else {
+                response.status.clone().into_owned()
+            };
+            self.progress.remarks.raw_stop_reason = Some(word).filter(|word| !word.is_empty());
+        }
         let has_calls = self.end_calls(out);
         let stop_reason = if !self.progress.remarks.refusals.is_empty() {
             MessageStopReason::Refusal
