@@ -27,7 +27,7 @@ struct Case {
 
 /// The folders of the wires, and how many cases each has at least.
 const WIRES: [(&str, usize); 4] =
-    [("openai_chat", 88), ("anthropic", 34), ("openai_responses", 31), ("gemini", 23)];
+    [("openai_chat", 88), ("anthropic", 36), ("openai_responses", 31), ("gemini", 23)];
 
 /// Wire (and `compat`), model, options, and what the body says beside model, messages and tools.
 const TOLD: &str = r#"
@@ -44,10 +44,13 @@ anthropic | claude-opus-4-6 | {"reasoning":"xhigh","maxTokens":9} | {"max_tokens
 anthropic | claude-sonnet-4-5 | {"reasoning":"minimal"} | {"max_tokens":9216,"thinking":{"type":"enabled","budget_tokens":1024}}
 anthropic | claude-sonnet-4-5 | {"reasoning":"medium"} | {"max_tokens":16384,"thinking":{"type":"enabled","budget_tokens":8192}}
 anthropic | claude-sonnet-4-5 | {"reasoning":"high"} | {"max_tokens":24576,"thinking":{"type":"enabled","budget_tokens":16384}}
+anthropic | claude-opus-4-6 | {"reasoning":"max"} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"xhigh"} | {"max_tokens":40960,"thinking":{"type":"enabled","budget_tokens":32768}}
 anthropic | claude-sonnet-4-5 | {"reasoning":"max"} | {"max_tokens":40960,"thinking":{"type":"enabled","budget_tokens":32768}}
 anthropic | claude-sonnet-4-5 | {"reasoning":{"budgetTokens":100},"maxTokens":1024} | {"max_tokens":2048,"thinking":{"type":"enabled","budget_tokens":1024}}
 anthropic | claude-sonnet-4-5 | {"reasoning":{"budgetTokens":2000},"maxTokens":5000} | {"max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":2000}}
-anthropic {"reasoning":"budget"} | m | {"reasoning":"low"} | {"max_tokens":10240,"thinking":{"type":"enabled","budget_tokens":2048}}
+anthropic {"reasoning":"budget"} | claude-opus-4-6 | {"reasoning":"low"} | {"max_tokens":10240,"thinking":{"type":"enabled","budget_tokens":2048}}
+anthropic | claude-opus-4-6 | {"toolChoice":"none"} | {"max_tokens":8192,"tool_choice":{"type":"none"}}
 anthropic | claude-opus-5-4 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
 anthropic | claude-haiku-5-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
 anthropic | claude-mythos-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}

@@ -93,7 +93,10 @@ fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
 #[test]
 fn what_an_answer_said_under_another_id_is_forgotten() {
     let start = |id: &str, used: u32| {
-        format!(r#"{{"type":"message_start","message":{{"id":"{id}","usage":{{"input_tokens":{used}}}}}}}"#)
+        let output = if id == "b" { "" } else { ",\"output_tokens\":7" };
+        format!(
+            r#"{{"type":"message_start","message":{{"id":"{id}","usage":{{"input_tokens":{used}{output}}}}}}}"#
+        )
     };
     let text = |index, text: &str| block(index, &format!(r#"{{"type":"text","text":"{text}"}}"#));
     let events = messages(&[
@@ -111,16 +114,22 @@ fn what_an_answer_said_under_another_id_is_forgotten() {
         r#"{"type":"message_delta","delta":{"stop_reason":""}}"#,
         STOP,
     ]);
-    let void = ["start", "usage 1 0", "0 call f(t0)", "1 call f(t1)", "1 end", "2 text", "2 + void"];
+    let void = ["start", "usage 1 7", "0 call f(t0)", "1 call f(t1)", "1 end", "2 text", "2 + void"];
     let new = ["start", "usage 2 0", "0 text", "0 + new", "usage 2 3", "0 end", "done stop"];
     assert_eq!(events, [void, new].concat());
+    let events =
+        messages(&[&start("a", 1), &tool(0), &start("b", 2), &text(0, "new"), &reason("end_turn"), STOP]);
+    assert_eq!(events[3..], ["start", "usage 2 0", "0 text", "0 + new", "0 end", "done stop"]);
     // How the first one stopped is no end of the second one.
     let events =
         messages(&[&start("a", 1), &text(0, "void"), &reason("refusal"), &start("b", 1), &text(0, "new")]);
     assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
+    let later = r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":5}}"#;
+    assert_eq!(messages(&[&start("a", 1), later, STOP])[1..], ["usage 1 7", "usage 5 7", "done stop"]);
+    assert_eq!(messages(&[&reason("max_tokens"), &reason(""), STOP]), ["start", "done length"]);
     // Nothing was said under the first one.
     let events = messages(&[&start("a", 1), &start("b", 2), &reason("end_turn"), STOP]);
-    assert_eq!(events, ["start", "usage 1 0", "usage 2 0", "done stop"]);
+    assert_eq!(events, ["start", "usage 1 7", "usage 2 7", "done stop"]);
 }
 
 #[test]
@@ -164,6 +173,14 @@ fn blocks_of_anthropic_in_forms_that_few_have() {
     assert_eq!(cut(&[&new, &more]), ["start", "done length"]);
     // Gateways close with `[DONE]`; without a reason to stop it says nothing.
     assert_eq!(messages(&[&text, "[DONE]", STOP])[3..], ["0 end", "done stop"]);
+    let mut decoder = Anthropic::new(WireOptions::default()).unwrap().decoder();
+    let end = format!("data: {}\n\ndata: [DONE]\n\n", reason("end_turn"));
+    decoder.feed(end.as_bytes(), &mut Vec::new());
+    assert!(decoder.is_done(), "nobody waits for the end of the body");
+    // Without a beginning.
+    let used = r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":3}}"#;
+    assert_eq!(messages(&[used, STOP]), ["start", "usage 0 3", "done stop"]);
+    assert_eq!(messages(&[STOP]), ["start", "done stop"]);
     let named = r#"{"type":"message_delta","delta":{},"error":{"type":"overloaded_error","message":"m"}}"#;
     assert_eq!(messages(&[named]), ["error overloaded: m"]);
     let fine = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"error":null}"#;
@@ -321,6 +338,8 @@ fn calls_that_are_told_at_the_same_time_get_their_own_arguments() {
             .map(|index| events.iter().filter_map(|e| e.strip_prefix(&format!("{index} + "))).collect())
             .collect()
     };
+    let three = messages(&[&tool(0), &tool(1), &tool(2), &piece(1, "{}"), &piece(0, "{\"a\":1}"), STOP]);
+    assert_eq!(three[4..6], ["1 + {}", r#"0 + {"a":1}"#]);
     let whole = play("tool_use", 0);
     assert_eq!(calls(&whole), [r#"{"a":1}"#, r#"{"b":2}"#]);
     assert!(whole.contains(&"0 end".to_owned()) && whole.contains(&"1 end".to_owned()));
@@ -909,6 +928,24 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
         ],
         vec![format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"f","args":{{"a":{long}}}}}}}]}}}}]}}"#)],
     ];
+    // What is kept whole counts too.
+    let new = block(0, r#"{"type":"new"}"#);
+    let kept = [
+        block(0, &format!(r#"{{"type":"new","of":{long}}}"#)),
+        format!("{new}|{}", delta(0, &format!(r#"{{"type":"text_delta","text":"{long}"}}"#))),
+        format!(
+            "{new}|{}",
+            delta(0, &format!(r#"{{"type":"compaction_delta","encrypted_content":"{long}"}}"#))
+        ),
+    ];
+    let citation = format!(
+        r#"{{"type":"citations_delta","citation":{{"type":"web_search_result_location","of":{long}}}}}"#
+    );
+    let cited = format!("{}|{}", block(0, r#"{"type":"text","text":""}"#), delta(0, &citation));
+    for documents in kept.iter().chain([&cited]) {
+        let events = frames(wires[0].as_ref(), &documents.split('|').collect::<Vec<_>>());
+        assert!(events.last().unwrap().starts_with("error server: the arg"), "{events:?}");
+    }
     for ((wire, calls), arguments) in wires.iter().zip(&calls).zip(&arguments) {
         for documents in [calls, arguments] {
             let documents: Vec<&str> = documents.iter().map(String::as_str).collect();

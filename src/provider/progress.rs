@@ -343,3 +343,12 @@ impl Progress {
 fn refusal(message: String) -> ErrorInfo {
     ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
 }
+
+/// Whether the last of these documents, one frame each, is one to compare the next frame with.
+#[cfg(test)]
+pub(super) fn is_compared(mut decoder: SseDecoder, documents: &[&str]) -> bool {
+    for document in documents {
+        decoder.feed(["data: ", document, "\n\n"].concat().as_bytes(), &mut Vec::new());
+    }
+    !decoder.stencil.holes.is_empty()
+}

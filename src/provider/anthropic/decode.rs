@@ -65,15 +65,12 @@ impl Frames for Answer {
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
-        if data == "[DONE]" {
-            // Gateways send it; without a reason to stop it says nothing.
-            if !self.progress.is_ended && self.progress.remarks.raw_stop_reason.is_some() {
-                self.done(out);
-            }
-            return;
-        }
         if self.progress.is_ended || data.is_empty() {
             return;
+        }
+        // Gateways send it; without a reason to stop it says nothing.
+        if data == "[DONE]" && self.progress.remarks.raw_stop_reason.is_some() {
+            return self.done(out);
         }
         let mut event = WireEvent::default();
         match event.read(data) {
@@ -381,4 +378,28 @@ fn append(block: &mut Map, key: &str, piece: &Piece<'_>) {
     let before = block.get(key).and_then(Value::as_str).unwrap_or_default();
     let text = [before, &piece.text].concat();
     block.insert(key, Value::String(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::progress::is_compared;
+
+    #[test]
+    fn after_a_piece_the_next_frame_is_compared() {
+        let cases = [
+            (r#"{"type":"text","text":""}"#, r#"{"type":"text_delta","text":"a"}"#),
+            (r#"{"type":"thinking","thinking":""}"#, r#"{"type":"thinking_delta","thinking":"a"}"#),
+            (
+                r#"{"type":"tool_use","id":"t","name":"f"}"#,
+                r#"{"type":"input_json_delta","partial_json":"{"}"#,
+            ),
+        ];
+        for (block, delta) in cases {
+            let start = [r#"{"type":"content_block_start","index":0,"content_block":"#, block, "}"].concat();
+            let more = [r#"{"type":"content_block_delta","index":0,"delta":"#, delta, "}"].concat();
+            assert!(is_compared(decoder(Limits::default()), &[&start, &more, &more]), "{block}");
+            assert!(!is_compared(decoder(Limits::default()), &[&start]), "{block}");
+        }
+    }
 }

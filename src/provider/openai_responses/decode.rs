@@ -563,3 +563,21 @@ fn signature_of_reasoning(value: Value, source: &str, lengths: &[u64]) -> String
     }
     Value::Object(signature).to_json()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::progress::is_compared;
+
+    #[test]
+    fn after_a_piece_the_next_frame_is_compared() {
+        let call = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}"#;
+        for kind in ["output_text", "reasoning_summary_text", "reasoning_text", "function_call_arguments"] {
+            let start = [r#"{"type":"response."#, kind, r#".delta","output_index":"#].concat();
+            let index = if kind == "function_call_arguments" { "0" } else { "1" };
+            let more = [&start, index, r#","delta":"a","sequence_number":1,"obfuscation":"x"}"#].concat();
+            assert!(is_compared(decoder(Limits::default(), false), &[call, &more, &more]), "{kind}");
+            assert!(!is_compared(decoder(Limits::default(), false), &[call]), "{kind}");
+        }
+    }
+}
