@@ -261,6 +261,14 @@ fn the_words_of_gemini_are_translated() {
             "done content_filter"
         ]
     );
+    let used = |usage: &str| {
+        gemini(&[&format!(r#"{{"usageMetadata":{usage},"candidates":[{{"finishReason":"STOP"}}]}}"#)])
+    };
+    let all = r#"{"promptTokenCount":10,"toolUsePromptTokenCount":5,"cachedContentTokenCount":4,"candidatesTokenCount":2,"thoughtsTokenCount":3}"#;
+    assert_eq!(used(all), ["start", "usage 11 5", "done stop"]);
+    assert_eq!(used(r#"{"promptTokenCount":1}"#)[1], "usage 1 0");
+    assert_eq!(used(r#"{"candidatesTokenCount":2}"#)[1], "usage 0 2");
+    assert_eq!(used(r#"{"trafficType":"x"}"#), ["start", "done stop"]);
     // Nothing is said where the prompt was refused, also by an answer that is no stream.
     let refused = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
     let said = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
@@ -285,6 +293,10 @@ fn parts_of_gemini_in_forms_that_few_have() {
     assert_eq!(play(r#"{"text":"a"}"#), text);
     assert_eq!(play(r#"null,{"text":"a","inlineData":null}"#), text);
     assert_eq!(play(r#"{"text":"a","functionCall":null,"speaker":1}"#), text);
+    assert_eq!(
+        play(r#"{"mediaResolution":{"level":1}},{"videoMetadata":{}},{"partMetadata":{}},{"text":"a"}"#),
+        text
+    );
     let signed = ["0 text", "0 + a", "0 end S", "1 text", "1 + b", "1 end", "done stop"];
     assert_eq!(play(r#"{"text":"a","thought_signature":"S"},{"text":"b"}"#), signed);
     let called = ["0 call f()", "0 + {}", "0 end", "done tool_use"];

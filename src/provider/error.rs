@@ -575,6 +575,7 @@ mod tests {
     #[test]
     fn a_sign_of_life_is_no_error() {
         let is = |text: &str| is_error(&Value::parse(text).unwrap());
+        assert!(!is(r#"{"detail":[]}"#) && !is(r#"{"message":""}"#));
         assert!(!is(r#"{"type":"keepalive"}"#) && !is(r#"{"status":"processing","code":1}"#));
         assert!(is(r#"{"error":{"code":500}}"#) && is(r#"[{"error":{"status":"INTERNAL"}}]"#));
     }
@@ -752,12 +753,14 @@ mod tests {
             (400, "Rate limit exceeded", K::Throttled),
             (500, "Rate limit exceeded", K::Server),
             (0, "Rate limit exceeded", K::Throttled),
-            (413, "Request too large on token per min: Limit: 30,000, Requested 40,000", K::Throttled),
+            (413, "Request too large on token per min: Limit: 30,000, Requested 4,500,000", K::Throttled),
             (0, "Requests per min: Limit 3, Requested 3.", K::Server),
             (429, "Token limit reached", K::Throttled),
             (400, "The input token count is negative", K::InvalidRequest),
             (400, "max_tokens exceeds the maximum number of tokens", K::InvalidRequest),
             (400, "the input exceeds the limit of 4096", K::ContextOverflow),
+            (400, "names have a maximum length 2000", K::InvalidRequest),
+            (400, "limit: 3, requested: 5", K::InvalidRequest),
             (402, "x", K::Throttled),
             (400, "limit: 0, got 1", K::InvalidRequest),
             (0, "You exceeded your current quota", K::Throttled),
@@ -788,6 +791,7 @@ mod tests {
             (r#"{"error":{"message":"m","status":401}}"#, K::Auth, None),
             (r#"{"error":{"message":"m"},"status_code":429}"#, K::Throttled, None),
             (r#"{"code":503,"error":{"message":"m"}}"#, K::Overloaded, Some("503")),
+            (r#"{"error":{"message":"m","type":"t","status":"UNAVAILABLE"}}"#, K::Overloaded, None),
             (r#"{"error":{"message":"m","error_code":"e"}}"#, K::Server, Some("e")),
             (r#"{"error":{"message":"m","code":20}}"#, K::Server, Some("20")),
             (
