@@ -137,6 +137,14 @@ fn deltas_in_forms_that_few_have() {
     let good = r#"{"choices":[{"delta":{"content":"a"}}],"object":"x","base_resp":{"status_code":0,"status_msg":"ok"}}"#;
     assert_eq!(whole(&[good]), said);
     assert_eq!(whole(&[r#"{"response":"a"}"#]), said);
+    // A message beside an answer is none that says that it failed.
+    assert_eq!(whole(&[r#"{"message":"m","choices":[{"delta":{"content":"a"}}]}"#]), said);
+    assert_eq!(
+        whole(&[r#"{"detail":"m","usage":{"prompt_tokens":1}}"#]),
+        ["start", "usage 1 0", "done stop"]
+    );
+    let refused = r#""delta":{"content":[{"type":"refusal","refusal":"a"}]}"#;
+    assert_eq!(choices(&[refused])[2..], ["0 + a", "0 end", "done refusal"]);
     assert_eq!(choices(&[r#""delta":{"reasoning_text":"a"}"#])[1..3], ["0 thinking", "0 + a"]);
     let thinking = r#""delta":{"content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#;
     assert_eq!(choices(&[thinking])[1..5], ["0 thinking", "0 + a", "0 end", "1 text"]);

@@ -27,7 +27,7 @@ struct Case {
 
 /// The folders of the wires, and how many cases each has at least.
 const WIRES: [(&str, usize); 4] =
-    [("openai_chat", 88), ("anthropic", 37), ("openai_responses", 31), ("gemini", 24)];
+    [("openai_chat", 88), ("anthropic", 37), ("openai_responses", 31), ("gemini", 25)];
 
 /// Wire (and `compat`), model, options, and what the body says beside model, messages and tools.
 const TOLD: &str = r#"
@@ -88,6 +88,11 @@ openai_responses {"server":"openrouter"} | openai/gpt-5 | {"temperature":0.5} | 
 openai_responses {"server":"ollama"} | m | {"reasoning":"none"} | {"reasoning":{"effort":"none"}}
 openai_responses {"reasoning":"none"} | m | {"reasoning":"high"} | {}
 gemini | gemini-2.0-flash | {"reasoning":"high"} | {}
+gemini | gemini-2.0-flash | {"toolChoice":"auto"} | {"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}}}
+gemini | gemini-2.0-flash | {"toolChoice":"none"} | {"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}
+gemini | gemini-2.0-flash | {"toolChoice":"required"} | {"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}
+gemini | gemini-3-pro-preview | {"reasoning":"max"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"HIGH"}}}
+gemini {"reasoning":"budget"} | gemini-3-pro-preview | {"reasoning":"low"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":2048}}}
 gemini | m-latest | {"reasoning":"high"} | {}
 gemini | gemini-2.5-flash | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":0}}}
 gemini | gemini-2.5-pro | {"reasoning":"off"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":128}}}
