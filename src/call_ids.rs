@@ -35,9 +35,7 @@ impl CallIds {
 
     /// Gives an id back that was claimed for a call that came to nothing.
     pub fn release(&mut self, id: &str) {
-        if self.is_taken(id) {
-            self.taken.insert(id.to_owned(), 0);
-        }
+        self.taken.insert(id.to_owned(), 0);
     }
 
     fn is_taken(&self, id: &str) -> bool {
@@ -52,7 +50,7 @@ impl CallIds {
             self.taken.insert(wanted.to_owned(), first);
             return wanted.to_owned();
         }
-        let mut number = self.taken.get(wanted).copied().filter(|next| *next > 0).unwrap_or(first);
+        let mut number = self.taken.get(wanted).copied().unwrap_or(first);
         let id = loop {
             let id = [stem, joint, &text::number(number)].concat();
             number += 1;
@@ -107,6 +105,18 @@ mod tests {
         let wanted = ["t1", "t1", "t1#2", "t1", "", "", "call_1", "call_3", ""];
         let got = wanted.map(|id| ids.claim(id));
         assert_eq!(got, ["t1", "t1#2", "t1#2#2", "t1#3", "call_1", "call_2", "call_1#2", "call_3", "call_4"]);
+    }
+
+    #[test]
+    fn an_id_that_was_given_back_is_free() {
+        let mut ids = CallIds::default();
+        for id in ["t1", "call_1"] {
+            assert_eq!(ids.claim(id), id);
+            ids.release(id);
+        }
+        let (mut first, mut again) = ("t1".to_owned(), "t1".to_owned());
+        assert_eq!((ids.claim_for(&mut first), ids.claim_for(&mut again)), (None, Some("t1".into())));
+        assert_eq!([&*first, &again, &ids.claim("")], ["t1", "t1#2", "call_1"]);
     }
 
     #[test]

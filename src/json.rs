@@ -93,7 +93,63 @@ mod tests {
             assert!(Value::parse(text).is_err(), "{text}");
             assert!(RawJson::parse(text).is_err(), "{text}");
         }
+        for text in [
+            "[,1]",
+            "[1 2]",
+            "{,\"a\":1}",
+            "{\"a\":1,}",
+            "{\"a\":1 \"b\":2}",
+            "{\"a\" 1}",
+            "{a:1}",
+            "{\"a\":}",
+            "-",
+            "1e",
+            "\"\\u12\"",
+            "\"\\ud83d\\u00g0\"",
+            "\"\\ud83d",
+            "nul",
+            "[1}",
+            "\"\u{1}\"",
+        ] {
+            assert!(Value::parse(text).is_err(), "{text}");
+            assert!(RawJson::parse(text).is_err(), "{text}");
+        }
         assert!(Value::parse(&"[".repeat(100_000)).is_err());
+        let error = Value::parse("[1 2]").unwrap_err();
+        assert_eq!(error.text(), "a comma or `]` was expected at byte 3");
+        assert_eq!((error.message(), error.offset()), ("a comma or `]` was expected", 3));
+    }
+
+    #[test]
+    fn whole_numbers_are_read_as_such_and_milliseconds_down_to_one() {
+        let read = |text: &str| {
+            let value = Value::parse(&["{\"n\":", text, "}"].concat()).unwrap();
+            (value.get("n").and_then(Value::as_u64), value.number_at("n"))
+        };
+        let cases = [
+            ("12", (Some(12), Some(12))),
+            ("12.00", (Some(12), Some(12))),
+            ("12.5", (None, Some(12))),
+            ("12.0e3", (None, None)),
+            ("-1", (None, None)),
+            ("18446744073709551616", (None, None)),
+            ("\"12\"", (None, None)),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(read(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn objects_are_equal_by_their_members_in_any_order() {
+        let parse = |text: &str| Value::parse(text).unwrap();
+        let one = parse(r#"{"a":1,"b":{"c":2}}"#);
+        assert_eq!(one, parse(r#"{"b":{"c":2},"a":1}"#));
+        for other in
+            [r#"{"a":1}"#, r#"{"a":1,"b":{"c":3}}"#, r#"{"a":1,"b":{"c":2},"d":4}"#, r#"{"a":1,"d":{"c":2}}"#]
+        {
+            assert_ne!(one, parse(other), "{other}");
+        }
     }
 
     #[test]

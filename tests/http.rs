@@ -99,7 +99,8 @@ fn a_request_says_the_key_and_the_conversation_and_its_answer_is_priced() {
     let asked = script.asked.borrow();
     let [request] = asked.as_slice() else { panic!("one request") };
     assert_eq!(request.url, "https://api.openai.com/v1/chat/completions");
-    assert!(String::from_utf8_lossy(&request.body).contains(r#""model":"gpt-5-mini""#));
+    let body = String::from_utf8_lossy(&request.body);
+    assert!(body.contains(r#""model":"gpt-5-mini""#) && body.contains(r#""prompt_cache_key":""#), "{body}");
 }
 
 #[test]
@@ -133,7 +134,8 @@ fn an_error_answer_is_read_with_its_headers_and_tried_again_when_they_say() {
 
 #[test]
 fn no_error_repeats_the_key() {
-    let body = r#"{"error":{"message":"Incorrect key: sk-secret-1"}}"#;
+    let body =
+        r#"{"error":{"message":"Incorrect key: sk-secret-1","type":"no sk-secret-1","code":"sk-secret-1"}}"#;
     let refused = [response(401, &[], pieces([Ok(body)]))];
     let unsent = [(); 9].map(|()| Err("cannot send sk-secret-1".to_owned()));
     let with_key = |model: HttpModel| model.with_key("sk-secret-1");
@@ -142,6 +144,17 @@ fn no_error_repeats_the_key() {
         assert!(error.to_string().contains("[key]"), "{error}");
         assert!(!format!("{error:?} {:?}", stage.events).contains("sk-secret-1"));
     }
+}
+
+#[test]
+fn an_error_answer_that_never_ends_is_read_no_further_than_its_words() {
+    let endless = || stream::repeat_with(|| Ok(b"x".repeat(10_000))).boxed_local();
+    let (_, stage) = run([(); 9].map(|()| response(500, &[], endless())), |model| model);
+    assert_eq!(stage.result().error.unwrap().code(), ErrorKind::Server);
+    let cut =
+        || pieces([Ok(r#"{"error":{"code":"insufficient_quota","message":"m"}}"#), Err("cut"), Ok("x")]);
+    let (_, stage) = run([response(500, &[], cut())], |model| model);
+    assert_eq!(stage.result().error.unwrap().code(), ErrorKind::Throttled);
 }
 
 #[test]

@@ -93,6 +93,182 @@ fn usage_in_a_chunk_without_content_ends_a_stream_that_has_no_other_end() {
 }
 
 #[test]
+fn usage_ends_a_stream_where_nothing_comes_behind_it() {
+    let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":1}"#;
+    let frame = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{{{delta}}}}}],{usage}}}\n\n");
+    let (role, end) = (frame("\"role\":\"assistant\""), frame(""));
+    let contents = [
+        r#""content":"a""#,
+        r#""reasoning":"a""#,
+        r#""refusal":"a""#,
+        r#""content":[{"type":"text","text":"a"}]"#,
+        r#""reasoning_details":[{"type":"reasoning.text","text":"a"}]"#,
+        r#""tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]"#,
+    ];
+    for content in contents {
+        let content = frame(content);
+        let last = |frames: &[&str]| play(&wire(""), &frames.concat()).0.pop().unwrap();
+        for cut in [
+            &[&*role][..],
+            &[&content],
+            &[&role, &content],
+            &[&content, &content],
+            &[&content, &end, &content],
+        ] {
+            assert!(last(cut).starts_with("error network"), "{cut:?}");
+        }
+        assert!(last(&[&content, &end]).starts_with("done "), "{content}");
+        assert!(last(&[&content, &end, &role]).starts_with("done "), "{content}");
+    }
+    let trailer = format!("data: {{\"choices\":[],{usage}}}\n\n");
+    assert_eq!(play(&wire(""), &[role, trailer].concat()).0[2..], ["done stop"]);
+}
+
+#[test]
+fn deltas_in_forms_that_few_have() {
+    let whole = |documents: &[&str]| {
+        let body: String = documents.iter().map(|document| format!("data: {document}\n\n")).collect();
+        play(&wire(""), &(body + DONE)).0
+    };
+    let said = ["start", "0 text", "0 + a", "0 end", "done stop"];
+    // Choices and parts that are none, a second first choice, a status of MiniMax that is good, an error that is none.
+    assert_eq!(whole(&[r#"{"choices":[null,{"delta":{"content":"a"}},{"delta":{"content":"no"}}]}"#]), said);
+    assert_eq!(whole(&[r#"{"choices":[{"delta":{"content":["a",null]}}],"error":{}}"#]), said);
+    let good = r#"{"choices":[{"delta":{"content":"a"}}],"object":"x","base_resp":{"status_code":0,"status_msg":"ok"}}"#;
+    assert_eq!(whole(&[good]), said);
+    assert_eq!(whole(&[r#"{"response":"a"}"#]), said);
+    // A message beside an answer is none that says that it failed.
+    assert_eq!(whole(&[r#"{"message":"m","choices":[{"delta":{"content":"a"}}]}"#]), said);
+    assert_eq!(
+        whole(&[r#"{"detail":"m","usage":{"prompt_tokens":1}}"#]),
+        ["start", "usage 1 0", "done stop"]
+    );
+    let refused = r#""delta":{"content":[{"type":"refusal","refusal":"a"}]}"#;
+    assert_eq!(choices(&[refused])[2..], ["0 + a", "0 end", "done refusal"]);
+    assert_eq!(choices(&[r#""delta":{"reasoning_text":"a"}"#])[1..3], ["0 thinking", "0 + a"]);
+    let thinking = r#""delta":{"content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#;
+    assert_eq!(choices(&[thinking])[1..5], ["0 thinking", "0 + a", "0 end", "1 text"]);
+    // The last word that is one counts.
+    let ends = [r#""delta":{},"finish_reason":"length""#, r#""delta":{},"finish_reason":"""#];
+    assert_eq!(choices(&ends), ["start", "done length"]);
+    // An id may be a number; what stands beside a call may be nothing; a call of nulls is none.
+    let call = r#"{"index":0,"id":7,"function":{"name":"f","arguments":"{}"},"extra_content":null}"#;
+    let nothing = r#"{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}}"#;
+    assert_eq!(calls(&[call, nothing], "stop"), ["start", "0 call f(7)", "0 + {}", "0 end", "done tool_use"]);
+    // What is named an error is one, whatever it says; a sign of life alone is no answer.
+    assert_eq!(
+        play(&wire(""), "event: error\ndata: {\"why\":1}\n\n").0,
+        ["start", r#"error server: {"why":1}"#][1..]
+    );
+    assert!(play(&wire(""), r#"{"type":"keepalive"}"#).0[0].starts_with("error invalid_request"));
+}
+
+#[test]
+fn pieces_of_calls_find_the_call_that_they_belong_to() {
+    let told = |lists: &[&str]| {
+        let mut events = calls(lists, "stop");
+        assert_eq!((events.remove(0), events.pop().unwrap()), ("start".into(), "done tool_use".into()));
+        events
+    };
+    let f = r#"{"function":{"name":"f","arguments":"{"}}"#;
+    let one = ["0 call f(a)", "0 + {", "0 + }", "0 end"];
+    // Another id without a name begins nothing; the name once more is no other call, another name is one.
+    assert_eq!(
+        told(&[&f.replace("{\"fu", "{\"id\":\"a\",\"fu"), r#"{"id":"b","function":{"arguments":"}"}}"#]),
+        one
+    );
+    let again = told(&[f, &f.replace("\"{\"", "\"}\"")]);
+    assert_eq!(again, ["0 call f()", "0 + {", "0 + }", "0 end"]);
+    assert_eq!(told(&[f, r#"{"function":{"name":"g"}}"#])[2..], ["1 call g()", "0 end", "1 end"]);
+    // The arguments may come first, then the id, then the name; or no name at all.
+    let late = [
+        r#"{"index":0,"function":{"arguments":"{"}}"#,
+        r#"{"index":0,"id":"a"}"#,
+        r#"{"index":0,"function":{"name":"f","arguments":"}"}}"#,
+    ];
+    assert_eq!(told(&late), one);
+    assert_eq!(told(&late[..2]), ["0 call (a)", "0 + {", "0 end"]);
+    // An id that comes late, and a name without arguments behind those that are whole, are of the same call.
+    let whole = r#"{"index":0,"function":{"name":"f","arguments":"{}"}}"#;
+    let same = ["0 call f()", "0 + {}", "0 end"];
+    assert_eq!(
+        told(&[r#"{"index":0,"function":{"name":"f"}}"#, &whole.replace("{\"in", "{\"id\":\"a\",\"in")]),
+        same
+    );
+    assert_eq!(told(&[whole, r#"{"index":0,"function":{"name":"f"}}"#]), same);
+    // `null` for no arguments is told as nothing; inside of some it is told.
+    let piece = |text: &str| whole.replace("{}", text);
+    assert_eq!(told(&[&piece("null")]), ["0 call f()", "0 end"]);
+    let more = |text: &str| format!(r#"{{"index":0,"function":{{"arguments":"{text}"}}}}"#);
+    let events = told(&[&piece("[1,"), &more("null"), &more("]")]);
+    assert_eq!(events, ["0 call f()", "0 + [1,", "0 + null", "0 + ]", "0 end"]);
+    // Details are given back to OpenRouter alone.
+    let details = r#""delta":{"reasoning_details":[{"type":"reasoning.text","text":"a"}]}"#;
+    let events = choices(&[details, &format!("\"delta\":{{\"tool_calls\":[{whole}]}}")]);
+    assert_eq!(events[4..], ["1 call f()", "1 + {}", "1 end", "done tool_use"]);
+}
+
+#[test]
+fn thinking_without_an_entry_and_entries_that_say_nothing_keep_their_places() {
+    let play_details = |lists: &[&str]| {
+        let mut body: String = lists
+            .iter()
+            .map(|list| format!("data: {{\"choices\":[{{\"delta\":{{{list}}}}}]}}\n\n"))
+            .collect();
+        body +=
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}}]}"#;
+        let mut events = play(&wire("https://openrouter.ai/api/v1"), &[&body, "\n\n", DONE].concat()).0;
+        assert_eq!((events.remove(0), events.pop().unwrap()), ("start".into(), "done tool_use".into()));
+        events
+    };
+    let events = play_details(&[
+        r#""reasoning":"a""#,
+        r#""reasoning_details":[null,{"type":"new","text":"no"},{"type":"reasoning.text","text":"","index":0}]"#,
+        r#""reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"r"}]"#,
+        r#""reasoning":"b""#,
+    ]);
+    let wanted = [
+        "0 thinking",
+        "0 + a",
+        "0 end",
+        "1 thinking",
+        "1 end x redacted",
+        "2 thinking",
+        "2 + b",
+        "2 end",
+        "3 call f(a)",
+        r#"3 end {"reasoning_details":[null,{"type":"reasoning.encrypted","id":"r"},null]}"#,
+    ];
+    assert_eq!(events, wanted);
+    // Another kind or another number is another entry; a number that is missing is none.
+    let text = |index: &str, text: &str| format!(r#"{{"type":"reasoning.text","text":"{text}"{index}}}"#);
+    let list = [
+        text("", "a"),
+        text(r#","index":1"#, "b"),
+        r#"{"type":"reasoning.summary","summary":"c"}"#.into(),
+        text(r#","index":1"#, "d"),
+        text(r#","index":2"#, "e"),
+        text("", "f"),
+    ];
+    let events = play_details(&[&format!("\"reasoning_details\":[{}]", list.join(","))]);
+    let told: Vec<&str> = events.iter().filter(|event| event.contains('+')).map(String::as_str).collect();
+    assert_eq!(told, ["0 + a", "0 + b", "1 + c", "2 + d", "3 + e", "3 + f"]);
+    // What comes with the signature is added to what came with the text.
+    let events = play_details(&[
+        r#""reasoning_details":[{"type":"reasoning.text","text":"a","index":0,"format":"f"}]"#,
+        r#""reasoning_details":[{"type":"reasoning.text","text":"b","index":0,"id":"no"}]"#,
+        r#""reasoning_details":[{"type":"reasoning.text","signature":"s","id":"r","index":0,"format":null}]"#,
+    ]);
+    let end = r#"1 end {"reasoning_details":[{"type":"reasoning.text","index":0,"format":"f","id":"r"}]}"#;
+    assert_eq!(events[3..], ["0 end s", "1 call f(a)", end]);
+    let events = play_details(&[r#""reasoning":"a""#]);
+    assert_eq!(events[2..], ["0 end", "1 call f(a)", "1 end"]);
+    // A signature alone is worth a block.
+    let events = play_details(&[r#""reasoning_details":[{"type":"reasoning.text","signature":"s"}]"#]);
+    assert_eq!(events[..2], ["0 thinking", "0 end s"]);
+}
+
+#[test]
 fn calls_are_told_apart_by_index_and_may_grow_in_turns() {
     let events = calls(
         &[
@@ -289,6 +465,8 @@ fn the_word_of_the_server_is_translated() {
         ("eos", "done stop"),
         ("length", "done length"),
         ("model_length", "done length"),
+        ("max_tokens", "done length"),
+        ("abort", "error server: the provider ended the answer with `abort`"),
         ("model_context_window_exceeded", "done length"),
         ("content_filter", "done content_filter"),
         ("sensitive", "done content_filter"),
@@ -317,6 +495,8 @@ fn an_error_in_any_form_ends_the_stream() {
         ),
         (r#"data: {"choices":[{"error":{"code":502,"message":"m"},"delta":{}}]}"#, "error server: m"),
         (r#"data: {"message":"m","code":429}"#, "error throttled: m"),
+        (r#"data: {"choices":[{"error":{"message":"no"}}],"error":{"message":"m"}}"#, "error server: m"),
+        (r#"data: {"errors":[{"message":"m"}]}"#, "error server: m"),
         (r#"data: {"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
         (r#"{"choices":null,"base_resp":{"status_code":1000,"status_msg":"m"}}"#, "error server: m"),
         (
@@ -446,6 +626,12 @@ fn usage_is_read_in_every_dialect() {
             r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_token_details":{"cached_tokens":4}}"#,
             (6, 5, 4, 0, None),
         ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"cache_read_input_tokens":4,"cache_creation_input_tokens":3}"#,
+            (3, 5, 4, 3, None),
+        ),
+        (r#"{"prompt_tokens":10}"#, (10, 0, 0, 0, None)),
+        (r#"{"completion_tokens":5,"reasoning_tokens":2}"#, (0, 5, 0, 0, Some(2))),
     ];
     for (usage, wanted) in dialects {
         for frame in [

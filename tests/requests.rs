@@ -27,7 +27,87 @@ struct Case {
 
 /// The folders of the wires, and how many cases each has at least.
 const WIRES: [(&str, usize); 4] =
-    [("openai_chat", 83), ("anthropic", 31), ("openai_responses", 30), ("gemini", 23)];
+    [("openai_chat", 88), ("anthropic", 37), ("openai_responses", 31), ("gemini", 25)];
+
+/// Wire (and `compat`), model, options, and what the body says beside model, messages and tools.
+const TOLD: &str = r#"
+anthropic | claude-3-opus-20240229 | {"reasoning":"off"} | {"max_tokens":4096}
+anthropic | claude-3-5-sonnet-20241022 | {"reasoning":"none"} | {"max_tokens":8192}
+anthropic | claude-3-7-sonnet-20250219 | {"reasoning":"none"} | {"max_tokens":8192,"thinking":{"type":"disabled"}}
+anthropic | claude-sonnet-5 | {"reasoning":"off"} | {"max_tokens":32768,"thinking":{"type":"disabled"}}
+anthropic | claude-haiku-5-5 | {"reasoning":"off"} | {"max_tokens":32768,"thinking":{"type":"disabled"}}
+anthropic | claude-fable-5 | {"reasoning":"off"} | {"max_tokens":32768,"output_config":{"effort":"low"}}
+anthropic | claude-mythos-5 | {"reasoning":"none"} | {"max_tokens":32768,"output_config":{"effort":"low"}}
+anthropic | claude-opus-4-6 | {"reasoning":"minimal"} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}}
+anthropic | claude-opus-4-6 | {"reasoning":{"budgetTokens":9000}} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"}}
+anthropic | claude-opus-4-6 | {"reasoning":"xhigh","maxTokens":9} | {"max_tokens":9,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"xhigh"}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"minimal"} | {"max_tokens":9216,"thinking":{"type":"enabled","budget_tokens":1024}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"medium"} | {"max_tokens":16384,"thinking":{"type":"enabled","budget_tokens":8192}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"high"} | {"max_tokens":24576,"thinking":{"type":"enabled","budget_tokens":16384}}
+anthropic | claude-opus-4-6 | {"reasoning":"max"} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"xhigh"} | {"max_tokens":40960,"thinking":{"type":"enabled","budget_tokens":32768}}
+anthropic | claude-sonnet-4-5 | {"reasoning":"max"} | {"max_tokens":40960,"thinking":{"type":"enabled","budget_tokens":32768}}
+anthropic | claude-sonnet-4-5 | {"reasoning":{"budgetTokens":100},"maxTokens":1024} | {"max_tokens":2048,"thinking":{"type":"enabled","budget_tokens":1024}}
+anthropic | claude-sonnet-4-5 | {"reasoning":{"budgetTokens":2000},"maxTokens":5000} | {"max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":2000}}
+anthropic {"reasoning":"budget"} | claude-opus-4-6 | {"reasoning":"low"} | {"max_tokens":10240,"thinking":{"type":"enabled","budget_tokens":2048}}
+anthropic | claude-opus-4-6 | {"toolChoice":"none"} | {"max_tokens":8192,"tool_choice":{"type":"none"}}
+anthropic | claude-opus-5-4 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
+anthropic | claude-haiku-5-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
+anthropic | claude-mythos-5 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"any"}}
+anthropic | claude-mythos-5-1 | {"toolChoice":"required"} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
+anthropic | claude-fable-5-1 | {"toolChoice":{"toolName":"f"}} | {"max_tokens":32768,"tool_choice":{"type":"auto"}}
+openai_chat {"server":"openrouter"} | openai/gpt-5.6 | {"temperature":0.5} | {"temperature":0.5}
+openai_chat {"server":"openrouter"} | m | {"reasoning":{"budgetTokens":0}} | {"reasoning":{"enabled":false}}
+openai_chat {"server":"openai"} | gpt-4o | {"reasoning":"high"} | {"reasoning_effort":"high"}
+openai_chat {"server":"azure"} | gpt-5 | {"reasoning":"none","temperature":1} | {"reasoning_effort":"minimal"}
+openai_chat {"server":"groq"} | openai/gpt-oss-120b | {"reasoning":"minimal"} | {"reasoning_effort":"low"}
+openai_chat {"server":"mistral"} | magistral-small | {"reasoning":"none"} | {}
+openai_chat {"server":"mistral"} | mistral-medium | {"reasoning":"none"} | {"reasoning_effort":"none"}
+openai_chat {"server":"mistral"} | mistral-medium | {"reasoning":"low"} | {"reasoning_effort":"high"}
+openai_chat {"server":"moonshot"} | kimi-k2 | {} | {}
+openai_chat {"server":"moonshot"} | kimi-k2 | {"toolChoice":"auto"} | {"tool_choice":"auto"}
+openai_chat {"server":"moonshot"} | kimi-k2 | {"reasoning":"none","toolChoice":"required"} | {"tool_choice":"required","thinking":{"type":"disabled"}}
+openai_chat {"server":"deepseek"} | deepseek-v4 | {"reasoning":"off","toolChoice":{"toolName":"f"}} | {"tool_choice":{"type":"function","function":{"name":"f"}},"thinking":{"type":"disabled"}}
+openai_chat {"server":"openai"} | o1 | {"reasoning":"minimal","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | o1-mini | {"reasoning":"off","temperature":1} | {"temperature":1}
+openai_chat {"server":"openai"} | o4-mini | {"reasoning":"off","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | codex-mini-latest | {"reasoning":"none","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | gpt-5.4 | {"reasoning":"none","temperature":1} | {"temperature":1,"reasoning_effort":"none"}
+openai_chat {"server":"openai"} | gpt-5.4 | {"reasoning":"minimal","temperature":1} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | gpt-6-luna | {"reasoning":"none","temperature":1} | {"reasoning_effort":"none"}
+openai_chat {"server":"openai"} | gpt-6.1-terra | {"reasoning":"off"} | {"reasoning_effort":"none"}
+openai_chat {"server":"openai"} | gpt-6 | {"reasoning":"minimal"} | {"reasoning_effort":"low"}
+openai_chat {"server":"openai"} | gpt-4o | {"toolChoice":"none","parallelToolCalls":false} | {"tool_choice":"none","parallel_tool_calls":false}
+openai_chat | m | {"headers":{"x":"y"},"body":{"a":1,"tools":[]}} | {"a":1}
+openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":2048},"topP":0.5} | {"reasoning":{"effort":"low","summary":"auto"}}
+openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":2049}} | {"reasoning":{"effort":"medium","summary":"auto"}}
+openai_responses {"server":"openai"} | gpt-5 | {"reasoning":{"budgetTokens":16385}} | {"reasoning":{"effort":"high","summary":"auto"}}
+openai_responses {"server":"azure"} | gpt-4o | {"reasoning":"none","temperature":0.5,"toolChoice":{"toolName":"f"}} | {"tool_choice":{"type":"function","name":"f"},"temperature":0.5}
+openai_responses {"server":"azure"} | gpt-5 | {"reasoning":"low","temperature":0.5} | {"reasoning":{"effort":"low","summary":"auto"}}
+openai_responses {"server":"openrouter"} | openai/gpt-5 | {"temperature":0.5} | {"temperature":0.5}
+openai_responses {"server":"ollama"} | m | {"reasoning":"none"} | {"reasoning":{"effort":"none"}}
+openai_responses {"reasoning":"none"} | m | {"reasoning":"high"} | {}
+gemini | gemini-2.0-flash | {"reasoning":"high"} | {}
+gemini | gemini-2.0-flash | {"toolChoice":"auto"} | {"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}}}
+gemini | gemini-2.0-flash | {"toolChoice":"none"} | {"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}
+gemini | gemini-2.0-flash | {"toolChoice":"required"} | {"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}
+gemini | gemini-3-pro-preview | {"reasoning":"max"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"HIGH"}}}
+gemini {"reasoning":"budget"} | gemini-3-pro-preview | {"reasoning":"low"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":2048}}}
+gemini | m-latest | {"reasoning":"high"} | {}
+gemini | gemini-2.5-flash | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":0}}}
+gemini | gemini-2.5-pro | {"reasoning":"off"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":128}}}
+gemini | gemini-2.5-pro | {"reasoning":"minimal"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1024}}}
+gemini | gemini-2.5-pro | {"reasoning":"low"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":2048}}}
+gemini | gemini-2.5-pro | {"reasoning":"medium"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":8192}}}
+gemini | gemini-2.5-pro | {"reasoning":"max"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":24576}}}
+gemini | gemini-2.5-pro | {"reasoning":{"budgetTokens":5000}} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":5000}}}
+gemini | gemini-3-pro-preview | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"LOW"}}}
+gemini | gemini-3-flash-preview | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"MINIMAL"}}}
+gemini | gemini-3-flash-preview | {"reasoning":"minimal"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"MINIMAL"}}}
+gemini | gemini-3.7-flash | {"reasoning":"minimal"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"LOW"}}}
+gemini | gemini-3.7-flash-lite | {"reasoning":"none"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"MINIMAL"}}}
+gemini {"reasoning":"level"} | m | {"reasoning":"off"} | {"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingLevel":"MINIMAL"}}}
+"#;
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -93,8 +173,9 @@ fn every_request_is_written_as_its_server_wants_it() {
             assert_eq!(Some(got.url.as_str()), url.as_str(), "{}", case.name);
         }
         if let Some(headers) = case.file.get("headers") {
-            let got = got.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-            assert_eq!(&Value::Object(got.collect()), headers, "{}", case.name);
+            let told = got.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+            assert_eq!(&Value::Object(told.collect()), headers, "{}", case.name);
+            assert_eq!(headers.as_object().unwrap().len(), got.headers.len(), "{}", case.name);
         }
         let wanted = case.file.get("body").unwrap();
         assert_eq!(body(&got).to_json(), ordered_as(&body(&got), wanted).to_json(), "{}", case.name);
@@ -150,6 +231,48 @@ fn a_call_and_its_result_always_get_the_same_id() {
             assert_eq!(messages[1].get("tool_call_id"), Some(call));
             assert!(length.contains(&call.as_str().unwrap().len()), "{}", call.to_json());
         }
+    }
+}
+
+/// What a model is told beside its messages and tools: what `options` ask for, in words that it knows.
+#[test]
+fn a_model_is_told_only_what_it_knows() {
+    let tools = r#"[{"name":"f","description":"","parameters":{"type":"object","properties":{}}}]"#;
+    let message = r#"{"role":"user","content":"Go","timestamp":0}"#;
+    for row in TOLD.trim().lines() {
+        let [wire, model, options, wanted] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let file = format!(
+            r#"{{"options":{{"compat":{{}}}},"request":{{"model":"{model}","messages":[{message}],"tools":{tools},"options":{options}}}}}"#
+        );
+        let (wire, server) = wire.split_once(' ').unwrap_or((wire, ""));
+        let file = if server.is_empty() {
+            file
+        } else {
+            file.replace("\"compat\":{}", &format!("\"compat\":{server}"))
+        };
+        let case = Case {
+            wire: WIRES.iter().find(|(name, _)| *name == wire).unwrap().0,
+            name: row.into(),
+            file: Value::parse(&file).unwrap(),
+        };
+        let told = body(&case.wire().encode(&case.request()));
+        let usual = [
+            "model",
+            "stream",
+            "stream_options",
+            "messages",
+            "input",
+            "contents",
+            "tools",
+            "store",
+            "include",
+        ];
+        let told = told.as_object().unwrap().iter().filter(|(key, _)| !usual.contains(key));
+        let told = Value::Object(told.map(|(key, value)| (key.to_owned(), value.clone())).collect());
+        let wanted = Value::parse(wanted).unwrap();
+        assert_eq!(told.to_json(), ordered_as(&told, &wanted).to_json(), "{row}");
     }
 }
 

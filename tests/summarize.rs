@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use futures::StreamExt;
 use futures::stream;
+use futures::{FutureExt, StreamExt};
 use rig::clock::Clock;
 use rig::host::{Answer, Stage, brief, calls, failure, model, text};
 use turnwheel::config::{AgentLoopConfig, Model, Timeouts};
@@ -182,6 +182,10 @@ fn what_does_not_fit_into_one_call_goes_into_several_and_a_smaller_one_is_tried(
     let requests = requests.borrow();
     let sizes: Vec<usize> = requests[1..requests.len() - 1].iter().map(|r| last_text(r).len()).collect();
     assert!(sizes[0] > 60_000 && sizes[1..].iter().all(|size| *size < 62_000), "{sizes:?}");
+    assert!(
+        last_text(&requests[3]).contains("\n\n# Your notes of what came before\n\nfirst\n\nUser: message ")
+    );
+    assert!(!last_text(&requests[2]).contains("notes of what came"));
     assert!(last_text(&requests[3]).contains("first") && !last_text(&requests[3]).contains("message 0:"));
 }
 
@@ -204,6 +208,30 @@ fn a_silent_model_does_not_hang_a_summary() {
     });
     stage.prompt("go").finish().check();
     assert_eq!(requests.borrow().len(), 4);
+    assert_eq!(stage.end().0.last().unwrap(), "assistant: done");
+}
+
+#[test]
+fn a_slow_model_is_waited_for_from_piece_to_piece() {
+    let (clock, requests) = (Clock::default(), Requests::default());
+    let answers =
+        RefCell::new(VecDeque::from([too_long(), notes("one two three four five", 1), text("done")]));
+    let (ticks, asked) = (clock.clone(), requests.clone());
+    let slow = model("m", move |request, _| {
+        asked.borrow_mut().push(request);
+        let ticks = ticks.clone();
+        let answer = answers.borrow_mut().pop_front().unwrap();
+        stream::iter(answer).then(move |event| ticks.pause(800).map(|_| event)).boxed_local()
+    });
+    let mut config = rig::host::config(&clock, slow, Vec::new());
+    config.rules.timeouts = Timeouts { first_chunk: Some(1_000), chunk: Some(1_000), ..Timeouts::default() };
+    config.ports.compaction = Summarizer::of(&config).map(|summarizer| Rc::new(summarizer) as _);
+    let mut stage = Stage::over(clock, config, history());
+    stage.prompt("go").finish().check();
+    assert_eq!(requests.borrow().len(), 3);
+    let told = last_text(&requests.borrow()[1]);
+    assert!(told.starts_with("user: # The conversation\n\nUser: message 0: "), "{told}");
+    assert!(told.ends_with("\n\n# Now write the notes."));
     assert_eq!(stage.end().0.last().unwrap(), "assistant: done");
 }
 

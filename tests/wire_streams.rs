@@ -72,6 +72,236 @@ fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
         let events = messages(&[&tool(0), &whole(0), close, &tool(1), &whole(1), &reason(word), STOP]);
         assert!(events.contains(&"0 end".to_owned()), "{word}");
         assert_eq!(events.contains(&"1 end".to_owned()), ends, "{word}");
+        let stop = match word {
+            "max_tokens" => "done length",
+            "refusal" => "done refusal",
+            _ => "done tool_use",
+        };
+        assert_eq!(events.last().unwrap(), stop);
+    }
+    // A block behind it whose beginning was left out says that it was whole; so does its own end.
+    let behind = delta(1, r#"{"type":"text_delta","text":"x"}"#);
+    let told = ["start", "0 call f(t0)", r#"0 + {"a":1}"#];
+    let wanted = [&told[..], &["0 end", "1 text", "1 + x", "1 end", "done length"]].concat();
+    assert_eq!(messages(&[&tool(0), &whole(0), &behind, &reason("max_tokens"), STOP]), wanted);
+    let half = delta(1, r#"{"type":"input_json_delta","partial_json":"{"}"#);
+    let events = messages(&[&tool(0), &tool(1), &whole(0), &half, close, &half, &reason("max_tokens"), STOP]);
+    let wanted = ["0 call f(t0)", "1 call f(t1)", r#"0 + {"a":1}"#, "1 + {", "1 + {", "0 end", "done length"];
+    assert_eq!(events[1..], wanted);
+}
+
+#[test]
+fn what_an_answer_said_under_another_id_is_forgotten() {
+    let start = |id: &str, used: u32| {
+        let output = if id == "b" { "" } else { ",\"output_tokens\":7" };
+        format!(
+            r#"{{"type":"message_start","message":{{"id":"{id}","usage":{{"input_tokens":{used}{output}}}}}}}"#
+        )
+    };
+    let text = |index, text: &str| block(index, &format!(r#"{{"type":"text","text":"{text}"}}"#));
+    let events = messages(&[
+        &start("", 1),
+        &start("a", 1),
+        &tool(0),
+        &tool(1),
+        r#"{"type":"content_block_stop","index":1}"#,
+        &start("a", 1),
+        r#"{"type":"message_start","message":{}}"#,
+        &text(2, "void"),
+        &start("b", 2),
+        &text(0, "new"),
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":""}}"#,
+        STOP,
+    ]);
+    let void = ["start", "usage 1 7", "0 call f(t0)", "1 call f(t1)", "1 end", "2 text", "2 + void"];
+    let new = ["start", "usage 2 0", "0 text", "0 + new", "usage 2 3", "0 end", "done stop"];
+    assert_eq!(events, [void, new].concat());
+    let events =
+        messages(&[&start("a", 1), &tool(0), &start("b", 2), &text(0, "new"), &reason("end_turn"), STOP]);
+    assert_eq!(events[3..], ["start", "usage 2 0", "0 text", "0 + new", "0 end", "done stop"]);
+    // How the first one stopped is no end of the second one.
+    let events =
+        messages(&[&start("a", 1), &text(0, "void"), &reason("refusal"), &start("b", 1), &text(0, "new")]);
+    assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
+    let later = r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":5}}"#;
+    assert_eq!(messages(&[&start("a", 1), later, STOP])[1..], ["usage 1 7", "usage 5 7", "done stop"]);
+    assert_eq!(messages(&[&reason("max_tokens"), &reason(""), STOP]), ["start", "done length"]);
+    // Nothing was said under the first one.
+    let events = messages(&[&start("a", 1), &start("b", 2), &reason("end_turn"), STOP]);
+    assert_eq!(events, ["start", "usage 1 7", "usage 2 7", "done stop"]);
+}
+
+#[test]
+fn blocks_of_anthropic_in_forms_that_few_have() {
+    let close = r#"{"type":"content_block_stop","index":0}"#;
+    let play = |documents: &[&str]| {
+        let end = [&reason("end_turn"), STOP];
+        let mut events = messages(&[documents, &end].concat());
+        assert_eq!((events.remove(0), events.pop().unwrap().contains("done")), ("start".to_owned(), true));
+        events
+    };
+    // Thinking whose text is not shown is its signature.
+    let thinking = block(0, r#"{"type":"thinking","thinking":""}"#);
+    let sign = delta(0, r#"{"type":"signature_delta","signature":"S"}"#);
+    assert_eq!(play(&[&thinking, &sign, close]), ["0 thinking", "0 end S"]);
+    let whole = block(0, r#"{"type":"thinking","thinking":"t","signature":"S"}"#);
+    assert_eq!(play(&[&whole, close]), ["0 thinking", "0 + t", "0 end S"]);
+    // Arguments at the beginning count where no pieces follow.
+    let call = block(0, r#"{"type":"tool_use","id":"t","name":"f","input":{"a":1}}"#);
+    let piece = delta(0, r#"{"type":"input_json_delta","partial_json":"{}"}"#);
+    assert_eq!(play(&[&call, close]), ["0 call f(t)", r#"0 + {"a":1}"#, "0 end"]);
+    assert_eq!(play(&[&call, &piece, close]), ["0 call f(t)", "0 + {}", "0 end"]);
+    let none = call.replace(r#"{"a":1}"#, "null");
+    assert_eq!(play(&[&none, close]), ["0 call f(t)", "0 end"]);
+    let half = delta(0, r#"{"type":"input_json_delta","partial_json":"\ud83d"}"#);
+    assert_eq!(play(&[&tool(0), &half, close])[1..], ["0 + \u{fffd}", "0 end"]);
+    // Without numbers, and without a beginning.
+    assert_eq!(
+        play(&[r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}"#]),
+        ["0 text", "0 + a", "0 end"]
+    );
+    // What nobody knows is kept, also where its end is left out.
+    let new = block(0, r#"{"type":"new","text":"a"}"#);
+    let more = delta(0, r#"{"type":"text_delta","text":"b"}"#);
+    let text = block(1, r#"{"type":"text","text":"c"}"#);
+    let kept = r#"0 raw {"type":"new","text":"ab"}"#;
+    assert_eq!(play(&[&new, &more, &text]), [kept, "1 text", "1 + c", "1 end"]);
+    // It is whole at its own end, whatever cuts the answer.
+    let cut = |documents: &[&str]| messages(&[documents, &[&reason("max_tokens"), STOP]].concat());
+    assert_eq!(cut(&[&new, &more, close]), ["start", kept, "done length"]);
+    assert_eq!(cut(&[&new, &more]), ["start", "done length"]);
+    // Gateways close with `[DONE]`; without a reason to stop it says nothing.
+    assert_eq!(messages(&[&text, "[DONE]", STOP])[3..], ["0 end", "done stop"]);
+    let mut decoder = Anthropic::new(WireOptions::default()).unwrap().decoder();
+    let end = format!("data: {}\n\ndata: [DONE]\n\n", reason("end_turn"));
+    decoder.feed(end.as_bytes(), &mut Vec::new());
+    assert!(decoder.is_done(), "nobody waits for the end of the body");
+    // Without a beginning.
+    let used = r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":3}}"#;
+    assert_eq!(messages(&[used, STOP]), ["start", "usage 0 3", "done stop"]);
+    assert_eq!(messages(&[STOP]), ["start", "done stop"]);
+    let named = r#"{"type":"message_delta","delta":{},"error":{"type":"overloaded_error","message":"m"}}"#;
+    assert_eq!(messages(&[named]), ["error overloaded: m"]);
+    let fine = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"error":null}"#;
+    assert_eq!(messages(&[fine, STOP]), ["start", "done stop"]);
+}
+
+#[test]
+fn frames_that_are_no_json_are_errors_where_they_should_be_some() {
+    let wires: [Box<dyn Wire>; 4] = [
+        Box::new(OpenAiChat::new(WireOptions::default()).unwrap()),
+        Box::new(Anthropic::new(WireOptions::default()).unwrap()),
+        Box::new(OpenAiResponses::new(WireOptions::default()).unwrap()),
+        Box::new(Gemini::new(WireOptions::default()).unwrap()),
+    ];
+    for wire in wires {
+        let last = |body: &str| play(&*wire, body).0.pop().unwrap();
+        assert_eq!(
+            last("event: error\ndata: Rate limit exceeded\n\n"),
+            "error throttled: Rate limit exceeded"
+        );
+        let broken = last("data: {\"a\"\n\ndata: {}\n\n");
+        assert!(broken.starts_with("error server: a chunk of the stream is no JSON: "), "{broken}");
+        let alive =
+            last("data: working on it\n\ndata:\n\ndata: {\"error\":{\"message\":\"m\",\"code\":503}}\n\n");
+        assert_eq!(alive, "error overloaded: m");
+        // What was cut is no broken chunk.
+        assert!(last("data: {\"a\"").starts_with("error network: "));
+    }
+    let half = r#"{"choices":[{"delta":{"content":"\ud83d"}}]}"#;
+    let chat = OpenAiChat::new(WireOptions::default()).unwrap();
+    let (events, _) = play(&chat, &format!("data: {half}\n\n<title>Bad gateway</title>"));
+    assert_eq!(events[..3], ["start", "0 text", "0 + \u{fffd}"]);
+    assert!(events[3].ends_with("; beside the events stood: Bad gateway"), "{events:?}");
+}
+
+#[test]
+fn the_words_of_gemini_are_translated() {
+    let words = [
+        ("STOP", "done tool_use"),
+        ("OTHER", "done tool_use"),
+        ("MAX_TOKENS", "done length"),
+        ("CONTINUATION", "done length"),
+        ("SAFETY", "done content_filter"),
+        ("RECITATION", "done content_filter"),
+        ("LANGUAGE", "done content_filter"),
+        ("BLOCKLIST", "done content_filter"),
+        ("PROHIBITED_CONTENT", "done content_filter"),
+        ("SPII", "done content_filter"),
+        ("IMAGE_SAFETY", "done content_filter"),
+        ("IMAGE_PROHIBITED_CONTENT", "done content_filter"),
+        ("IMAGE_RECITATION", "done content_filter"),
+        ("UNEXPECTED_TOOL_CALL", "error server: UNEXPECTED_TOOL_CALL: the answer went wrong"),
+        ("TOO_MANY_TOOL_CALLS", "error server: TOO_MANY_TOOL_CALLS: the answer went wrong"),
+        ("MISSING_THOUGHT_SIGNATURE", "error server: MISSING_THOUGHT_SIGNATURE: the answer went wrong"),
+    ];
+    let call =
+        |call: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{call}}}]}}}}]}}"#);
+    let (whole, half) = (call(r#"{"id":"i","name":"f"}"#), call(r#"{"name":"g","willContinue":true}"#));
+    for (word, wanted) in words {
+        let end = format!(r#"{{"candidates":[{{"finishReason":"{word}"}}]}}"#);
+        let events = gemini(&[&whole, &half, &end]);
+        let told = ["start", "0 call f(i)", "0 + {}", r#"0 end {"id":"i"}"#, "1 call g()"];
+        assert_eq!(events[..5], told);
+        assert_eq!(events.contains(&"1 end".to_owned()), wanted == "done tool_use", "{word}");
+        assert_eq!(events.last().unwrap(), wanted);
+    }
+    // A call that another one follows had an end.
+    let end = r#"{"candidates":[{"finishReason":"SAFETY"}]}"#;
+    assert_eq!(
+        gemini(&[&half, &whole, end])[1..],
+        [
+            "0 call g()",
+            "0 + {}",
+            "0 end",
+            "1 call f(i)",
+            "1 + {}",
+            r#"1 end {"id":"i"}"#,
+            "done content_filter"
+        ]
+    );
+    let used = |usage: &str| {
+        gemini(&[&format!(r#"{{"usageMetadata":{usage},"candidates":[{{"finishReason":"STOP"}}]}}"#)])
+    };
+    let all = r#"{"promptTokenCount":10,"toolUsePromptTokenCount":5,"cachedContentTokenCount":4,"candidatesTokenCount":2,"thoughtsTokenCount":3}"#;
+    assert_eq!(used(all), ["start", "usage 11 5", "done stop"]);
+    assert_eq!(used(r#"{"promptTokenCount":1}"#)[1], "usage 1 0");
+    assert_eq!(used(r#"{"candidatesTokenCount":2}"#)[1], "usage 0 2");
+    assert_eq!(used(r#"{"trafficType":"x"}"#), ["start", "done stop"]);
+    // Nothing is said where the prompt was refused, also by an answer that is no stream.
+    let refused = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
+    let said = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
+    let error = "error content_filtered: the provider refused the prompt: ";
+    for (document, words) in [(refused, "SAFETY"), (&said, "m")] {
+        let wanted = [error, words].concat();
+        assert_eq!(gemini(&[document]), ["start", &wanted]);
+        assert_eq!(play(&Gemini::new(WireOptions::default()).unwrap(), document).0, ["start", &wanted]);
+    }
+}
+
+#[test]
+fn parts_of_gemini_in_forms_that_few_have() {
+    let play = |parts: &str| {
+        let mut events = gemini(&[&format!(
+            r#"{{"error":null,"candidates":[{{"index":1,"content":{{"parts":[{{"text":"no"}}]}}}},{{"index":0,"content":{{"parts":[{parts}]}},"finishReason":"STOP"}},{{"content":{{"parts":[{{"text":"no"}}]}}}}]}}"#
+        )]);
+        assert_eq!(events.remove(0), "start");
+        events
+    };
+    let text = ["0 text", "0 + a", "0 end", "done stop"];
+    assert_eq!(play(r#"{"text":"a"}"#), text);
+    assert_eq!(play(r#"null,{"text":"a","inlineData":null}"#), text);
+    assert_eq!(play(r#"{"text":"a","functionCall":null,"speaker":1}"#), text);
+    assert_eq!(
+        play(r#"{"mediaResolution":{"level":1}},{"videoMetadata":{}},{"partMetadata":{}},{"text":"a"}"#),
+        text
+    );
+    let signed = ["0 text", "0 + a", "0 end S", "1 text", "1 + b", "1 end", "done stop"];
+    assert_eq!(play(r#"{"text":"a","thought_signature":"S"},{"text":"b"}"#), signed);
+    let called = ["0 call f()", "0 + {}", "0 end", "done tool_use"];
+    for args in ["null", "[1]", "\"x\"", "7"] {
+        assert_eq!(play(&format!(r#"{{"functionCall":{{"name":"f","args":{args}}}}}"#)), called, "{args}");
     }
 }
 
@@ -86,6 +316,7 @@ fn the_words_of_anthropic_are_translated() {
         ("compaction", "done pause"),
         ("refusal", "done refusal"),
         ("something_new", "done stop"),
+        ("error", "error server: the provider ended the answer with `error`"),
     ];
     for (word, wanted) in words {
         // Without `message_stop` too.
@@ -119,6 +350,8 @@ fn calls_that_are_told_at_the_same_time_get_their_own_arguments() {
             .map(|index| events.iter().filter_map(|e| e.strip_prefix(&format!("{index} + "))).collect())
             .collect()
     };
+    let three = messages(&[&tool(0), &tool(1), &tool(2), &piece(1, "{}"), &piece(0, "{\"a\":1}"), STOP]);
+    assert_eq!(three[4..6], ["1 + {}", r#"0 + {"a":1}"#]);
     let whole = play("tool_use", 0);
     assert_eq!(calls(&whole), [r#"{"a":1}"#, r#"{"b":2}"#]);
     assert!(whole.contains(&"0 end".to_owned()) && whole.contains(&"1 end".to_owned()));
@@ -351,6 +584,158 @@ fn items_are_told_apart_by_their_number_and_their_end_counts() {
     assert_eq!(events, wanted);
 }
 
+/// As [`responses`]: the items that are announced, pieces of them and their ends, and the end of the answer.
+fn items(documents: &[&str], end: &str) -> Vec<String> {
+    let expand = |document: &&str| match document.split_once(' ') {
+        Some(("+", rest)) => {
+            let (at, item) = rest.split_once(' ').unwrap();
+            format!(r#"{{"type":"response.output_item.added","output_index":{at},"item":{item}}}"#)
+        }
+        Some((".", rest)) => {
+            let (at, item) = rest.split_once(' ').unwrap();
+            format!(r#"{{"type":"response.output_item.done","output_index":{at},"item":{item}}}"#)
+        }
+        Some((at, rest)) if at.parse::<u32>().is_ok() => {
+            let (kind, text) = rest.split_once(' ').unwrap();
+            let text = RawJson::string(text);
+            format!(r#"{{"type":"response.{kind}.delta","output_index":{at},"delta":{}}}"#, text.as_str())
+        }
+        _ => (*document).to_owned(),
+    };
+    let all: Vec<String> = documents.iter().chain([&end]).map(expand).collect();
+    let mut events = responses(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(events.remove(0), "start");
+    events
+}
+
+const COMPLETED: &str = r#"{"type":"response.completed","response":{"usage":{"input_tokens":2}}}"#;
+
+#[test]
+fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
+    let usual = |documents: &[&str]| {
+        let mut events = items(documents, COMPLETED);
+        assert!(events.pop().unwrap().starts_with("done "));
+        events.retain(|event| event != "usage 2 0");
+        events
+    };
+    let message =
+        |phase: &str, part: &str| format!(r#"{{"type":"message","phase":"{phase}","content":[{part}]}}"#);
+    let (said, refused) = (r#"{"type":"output_text","text":"ab"}"#, r#"{"type":"refusal","refusal":"No"}"#);
+    let end = r#"0 end {"phase":"p"}"#;
+    assert_eq!(usual(&[&format!(". 0 {}", message("p", said))]), ["0 text", "0 + ab", end]);
+    assert_eq!(
+        usual(&["0 output_text a", &format!(". 0 {}", message("p", said))]),
+        ["0 text", "0 + a", "0 + b", end]
+    );
+    let whole = format!(". 0 {}", message("p", refused));
+    assert_eq!(usual(&[&whole]), ["0 text", "0 + No", end]);
+    assert_eq!(usual(&["0 refusal N", &whole]), ["0 text", "0 + N", "0 + o", end]);
+    assert_eq!(items(&["0 refusal No"], COMPLETED).pop().unwrap(), "done refusal");
+    // Two that were announced and not ended are two.
+    let two = [
+        &*format!("+ 0 {}", message("p", "")),
+        "0 output_text a",
+        &format!("+ 1 {}", message("q", "")),
+        "1 output_text b",
+    ];
+    assert_eq!(usual(&two), ["0 text", "0 + a", end, "1 text", "1 + b", r#"1 end {"phase":"q"}"#]);
+    assert_eq!(
+        usual(&["0 reasoning_text a", "1 reasoning b", "2 output_text c"]),
+        ["0 thinking", "0 + a", "0 end", "1 thinking", "1 + b", "1 end", "2 text", "2 + c", "2 end"]
+    );
+    // Thinking: as a summary, in full, or the rest of it.
+    let reasoning =
+        |lists: &str| format!(r#". 0 {{"type":"reasoning","id":"r","status":"completed",{lists}}}"#);
+    let summary = reasoning(r#""summary":[{"text":"ab"}]"#);
+    assert_eq!(usual(&[&summary]), ["0 thinking", "0 + ab", r#"0 end {"id":"r"}"#]);
+    assert_eq!(usual(&["0 reasoning_summary_text a", &summary])[..3], ["0 thinking", "0 + a", "0 + b"]);
+    let full = reasoning(r#""summary":[],"content":[{"text":"ab"}]"#);
+    assert_eq!(usual(&[&full]), ["0 thinking", "0 + ab", r#"0 end {"id":"r","source":"content"}"#]);
+    assert_eq!(
+        usual(&["0 output_text x", &reasoning("\"summary\":[]")])[2..],
+        ["0 end", "1 thinking", r#"1 end {"id":"r"}"#]
+    );
+    // Calls whose input is a text.
+    let custom = |input: &str| {
+        format!(r#". 0 {{"type":"custom_tool_call","call_id":"c","name":"f","input":"{input}"}}"#)
+    };
+    let added = r#"+ 0 {"type":"custom_tool_call","call_id":"c","name":"f"}"#;
+    let told = |documents: &[&str]| -> String {
+        usual(documents).iter().filter_map(|event| event.strip_prefix("0 + ")).collect()
+    };
+    assert_eq!(told(&[&custom("a b")]), r#"{"input":"a b"}"#);
+    assert_eq!(told(&[&custom("")]), r#"{"input":""}"#);
+    assert_eq!(told(&[added, "0 custom_tool_call_input \"a", &custom("\\\"a b")]), r#"{"input":"\"a b"}"#);
+    // Some servers know a call by one id, and give its arguments as an object.
+    let call = r#". 0 {"type":"function_call","call_id":"","id":"fc","name":"f","arguments":{"a":1}}"#;
+    assert_eq!(usual(&[call]), ["0 call f(fc)", r#"0 + {"a":1}"#, r#"0 end {"item_id":"fc"}"#]);
+    assert_eq!(usual(&[&call.replace(",\"id\":\"fc\"", "")])[0], "0 call f()");
+}
+
+#[test]
+fn a_call_whose_item_is_incomplete_is_cut() {
+    let call =
+        r#". 0 {"type":"function_call","call_id":"c","name":"f","arguments":"{}","status":"incomplete"}"#;
+    for (end, wanted) in [
+        (r#"{"type":"response.incomplete","response":{}}"#, "done length"),
+        (
+            r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}"#,
+            "done content_filter",
+        ),
+        (r#"{"type":"response.done","response":{"output":null}}"#, "done stop"),
+    ] {
+        assert_eq!(items(&[call], end), ["0 call f(c)", "0 + {}", wanted]);
+    }
+}
+
+#[test]
+fn events_of_responses_in_forms_that_few_have() {
+    // Without numbers.
+    let bare = |kind: &str, text: &str| {
+        format!(r#"{{"type":"response.{kind}.delta","delta":"{text}","error":null}}"#)
+    };
+    let events = responses(&[
+        &bare("reasoning_text", ""),
+        &bare("reasoning_text", "a"),
+        &bare("output_text", ""),
+        &bare("output_text", "b"),
+        &bare("reasoning_text", "c"),
+        COMPLETED,
+    ]);
+    let wanted = [
+        "start",
+        "0 thinking",
+        "0 + a",
+        "0 end",
+        "1 text",
+        "1 + b",
+        "1 end",
+        "2 thinking",
+        "2 + c",
+        "usage 2 0",
+        "2 end",
+        "done stop",
+    ];
+    assert_eq!(events, wanted);
+    // Named by their frames alone, and errors.
+    let wire = OpenAiResponses::new(WireOptions::default()).unwrap();
+    let named = "event: response.output_text.delta\ndata: {\"delta\":\"a\"}\n\nevent: response.completed\ndata: {}\n\n";
+    assert_eq!(play(&wire, named).0, ["start", "0 text", "0 + a", "0 end", "done stop"]);
+    assert_eq!(responses(&[r#"{"error":{"message":"m"}}"#]), ["error server: m"]);
+    assert_eq!(
+        play(&wire, "event: error\ndata: {\"type\":\"response.created\",\"message\":\"m\"}\n\n").0,
+        ["error server: m"]
+    );
+    let failed = r#"{"type":"response.completed","response":{"status":"completed","error":{"message":"m"}}}"#;
+    assert_eq!(responses(&[failed])[1..], ["error server: m"]);
+    let cancelled = r#"{"type":"response.completed","response":{"status":"cancelled"}}"#;
+    assert_eq!(responses(&[cancelled])[1..], ["error server: the provider ended the answer as `cancelled`"]);
+    // A document that is no answer.
+    assert!(
+        play(&wire, r#"{"object":"list","status":"completed"}"#).0[0].starts_with("error invalid_request")
+    );
+}
+
 #[test]
 fn items_without_numbers_that_end_with_the_answer_are_told_once() {
     let events = responses(&[
@@ -555,11 +940,41 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
         ],
         vec![format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"f","args":{{"a":{long}}}}}}}]}}}}]}}"#)],
     ];
+    // What is kept whole counts too.
+    let new = block(0, r#"{"type":"new"}"#);
+    let kept = [
+        block(0, &format!(r#"{{"type":"new","of":{long}}}"#)),
+        format!("{new}|{}", delta(0, &format!(r#"{{"type":"text_delta","text":"{long}"}}"#))),
+        format!(
+            "{new}|{}",
+            delta(0, &format!(r#"{{"type":"compaction_delta","encrypted_content":"{long}"}}"#))
+        ),
+    ];
+    let citation = format!(
+        r#"{{"type":"citations_delta","citation":{{"type":"web_search_result_location","of":{long}}}}}"#
+    );
+    let cited = format!("{}|{}", block(0, r#"{"type":"text","text":""}"#), delta(0, &citation));
+    for documents in kept.iter().chain([&cited]) {
+        let events = frames(wires[0].as_ref(), &documents.split('|').collect::<Vec<_>>());
+        assert!(events.last().unwrap().starts_with("error server: the arg"), "{events:?}");
+    }
     for ((wire, calls), arguments) in wires.iter().zip(&calls).zip(&arguments) {
         for documents in [calls, arguments] {
             let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
             let events = frames(wire.as_ref(), &documents);
             assert!(events.last().unwrap().starts_with("error server: the a"), "{events:?}");
+        }
+        // As many as there may be, and as long as they may be, are no error.
+        let (calls, arguments) = (calls.join("|"), arguments.join("|"));
+        let fewer = calls
+            .rsplit_once('|')
+            .map_or(calls.replacen("{\"functionCall\":{\"name\":\"f\"}},", "", 1), |(some, _)| {
+                some.to_owned()
+            });
+        let most = if arguments.contains("\"args\"") { 14 } else { 20 };
+        for documents in [fewer, arguments.replace(&long, &"1".repeat(most))] {
+            let events = frames(wire.as_ref(), &documents.split('|').collect::<Vec<_>>());
+            assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
         }
         let endless = format!("data: {}", "x".repeat(20_000));
         let (events, _) = play(wire.as_ref(), &endless);

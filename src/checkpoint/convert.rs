@@ -438,3 +438,15 @@ fn set_layout(kept: &Value, message: &mut AssistantMessage) {
         call.arguments = arguments;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_stand_where_python_writes_them() {
+        let compact = r#"{"a,b:":"c\",:","d":[1,{"e":"\\"},2]}"#;
+        let python = r#"{"a,b:": "c\",:", "d": [1, {"e": "\\"}, 2]}"#;
+        assert_eq!(spaced(compact), python);
+    }
+}

@@ -248,6 +248,10 @@ fn trimming_keeps_its_boundary_and_its_messages_from_request_to_request() {
     // Shorter than the boundary: compacted.
     assert_eq!(trim.apply(&history[3..5], 0, &mut memory), None);
     assert_eq!(memory.boundary, 0);
+    // Also by who knows the boundary only.
+    let mut restored = TrimMemory::restored(4);
+    assert_eq!(trim.apply(&history[3..5], 0, &mut restored), None);
+    assert_eq!(restored.boundary, 0);
 }
 
 #[test]
@@ -276,6 +280,12 @@ fn after_a_compaction_the_boundary_means_nothing() {
         (0..6).flat_map(|n| [user(&n.to_string()), answer("short", &[])]).collect();
     assert_eq!(trim.apply(&compacted, 0, &mut memory), None);
     assert_eq!(memory.boundary, 0);
+    // What stands before the place where they part is in the view all the same.
+    trim.apply(&history, 0, &mut memory).unwrap();
+    let parted: Vec<AgentMessage> =
+        [&history[..3], &[answer(&"v".repeat(700), &[]), user("on"), answer("end", &[])]].concat();
+    let view = trim.apply(&parted, 0, &mut memory).unwrap();
+    assert_eq!(shape(&view), ["u:0", "a:[trimmed]", "u:1", "a:[trimmed]", "u:on", "a:end"]);
 }
 
 #[test]
@@ -304,4 +314,47 @@ fn a_list_that_grows_is_judged_as_one_that_is_whole() {
             assert_eq!(growing.has(known), Clean::default().has(known), "{:?}", shape(&history[..length]));
         }
     }
+}
+
+/// Requests that are handed on as they are, are those that the long way leaves as they are. A failed answer, which is
+/// left out, has the long way taken.
+#[test]
+fn the_short_way_to_a_request_gives_what_the_long_one_does() {
+    let failed = stopped("half", &[], MessageStopReason::Error).as_llm().unwrap();
+    let mut seed = 1_u64;
+    let mut roll = move |sides: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % sides
+    };
+    let ids = ["1", "2", "3"];
+    let mut untouched = 0;
+    for _ in 0..5_000 {
+        let mut history = Vec::new();
+        let mut clean = Clean::default();
+        for _ in 0..roll(7) {
+            let mut id = || ids[roll(3) as usize];
+            let (one, other) = (id(), id());
+            match roll(9) {
+                0 | 1 => history.push(user("u")),
+                2 => history.push(answer("a", &[])),
+                3 => history.push(answer("", &[])),
+                4 => history.push(result(one, "r")),
+                5 => history.push(answer("", &[one])),
+                6 => history.extend([answer("", &[one]), result(one, "r")]),
+                7 => history.extend([answer("", &[one, other]), result(one, "r"), result(other, "s")]),
+                _ => history.push(user("")),
+            }
+            let short: Vec<LlmMessage> = history.iter().filter_map(AgentMessage::as_llm).collect();
+            let long = [short.clone(), vec![failed.clone()]].concat();
+            for same_role in [SameRole::Keep, SameRole::Merge] {
+                let wanted = hygiene(long.clone(), same_role);
+                assert_eq!(hygiene(short.clone(), same_role), wanted, "{:?}", shape(&history));
+                if same_role == SameRole::Keep && clean.has(&short) {
+                    assert_eq!(short, wanted, "{:?}", shape(&history));
+                    untouched += 1;
+                }
+            }
+        }
+    }
+    assert!(untouched > 1_000, "{untouched}");
 }

@@ -575,6 +575,7 @@ mod tests {
     #[test]
     fn a_sign_of_life_is_no_error() {
         let is = |text: &str| is_error(&Value::parse(text).unwrap());
+        assert!(!is(r#"{"detail":[]}"#) && !is(r#"{"message":""}"#));
         assert!(!is(r#"{"type":"keepalive"}"#) && !is(r#"{"status":"processing","code":1}"#));
         assert!(is(r#"{"error":{"code":500}}"#) && is(r#"[{"error":{"status":"INTERNAL"}}]"#));
     }
@@ -742,6 +743,97 @@ mod tests {
         assert_eq!(delay(2, &openai("Please try again in 5.82s")), Some(5_820));
         assert_eq!(delay(2, "{}"), Some(360_000));
         assert_eq!(delay(4, "{}"), None);
+    }
+
+    /// Status 0: inside a stream.
+    #[test]
+    fn words_are_judged_with_the_status_that_they_came_with() {
+        let cases = [
+            (400, "filtered by the content management policy", K::ContentFiltered),
+            (400, "Rate limit exceeded", K::Throttled),
+            (500, "Rate limit exceeded", K::Server),
+            (0, "Rate limit exceeded", K::Throttled),
+            (413, "Request too large on token per min: Limit: 30,000, Requested 4,500,000", K::Throttled),
+            (0, "Requests per min: Limit 3, Requested 3.", K::Server),
+            (429, "Token limit reached", K::Throttled),
+            (400, "The input token count is negative", K::InvalidRequest),
+            (400, "max_tokens exceeds the maximum number of tokens", K::InvalidRequest),
+            (400, "the input exceeds the limit of 4096", K::ContextOverflow),
+            (400, "names have a maximum length 2000", K::InvalidRequest),
+            (400, "limit: 3, requested: 5", K::InvalidRequest),
+            (402, "x", K::Throttled),
+            (400, "limit: 0, got 1", K::InvalidRequest),
+            (0, "You exceeded your current quota", K::Throttled),
+            (429, "invalid api key", K::Throttled),
+            (500, "invalid api key", K::Server),
+            (404, "invalid api key", K::Auth),
+            (400, "the station is overloaded", K::InvalidRequest),
+            (429, "The server is busy", K::Overloaded),
+            (500, "The server is busy", K::Overloaded),
+            (0, "The server is busy", K::Overloaded),
+        ];
+        for (status, message, kind) in cases {
+            let body = ["{\"error\":{\"message\":\"", message, "\"}}"].concat();
+            let info = if status == 0 { in_stream_text(&body) } else { answer(status, &body) };
+            assert_eq!((info.code, info.message.as_str()), (kind, message), "{status}");
+        }
+        assert_eq!(answer(500, "").code, K::Server);
+        assert_eq!(answer(418, "").message, "the provider answered 418 without a body");
+        let plain = openai("x");
+        assert!(with_headers(409, &plain, &[("x-should-retry", "true")]).retryable);
+    }
+
+    #[test]
+    fn names_and_statuses_stand_in_many_places() {
+        let cases = [
+            (r#"{"error":{"message":"m","status_code":429}}"#, K::Throttled, None),
+            (r#"{"error":{"message":"m","raw_status_code":503}}"#, K::Overloaded, None),
+            (r#"{"error":{"message":"m","status":401}}"#, K::Auth, None),
+            (r#"{"error":{"message":"m"},"status_code":429}"#, K::Throttled, None),
+            (r#"{"code":503,"error":{"message":"m"}}"#, K::Overloaded, Some("503")),
+            (r#"{"error":{"message":"m","type":"t","status":"UNAVAILABLE"}}"#, K::Overloaded, None),
+            (r#"{"error":{"message":"m","error_code":"e"}}"#, K::Server, Some("e")),
+            (r#"{"error":{"message":"m","code":20}}"#, K::Server, Some("20")),
+            (
+                r#"{"error":{"message":"m","code":400,"details":[{"reason":"r"}]}}"#,
+                K::InvalidRequest,
+                Some("r"),
+            ),
+            (r#"{"error":{"message":"m","innererror":{"code":"i"}}}"#, K::Server, Some("i")),
+            (r#"{"error":{"message":"m","type":"request_timeout"}}"#, K::Network, None),
+            (r#"{"error":"","message":"m"}"#, K::Server, None),
+            (r#"{"Message":"m"}"#, K::Server, None),
+            (r#"{"detail":["m"]}"#, K::Server, None),
+        ];
+        for (document, kind, code) in cases {
+            let info = in_stream_text(document);
+            assert_eq!((info.code, info.message.as_str()), (kind, "m"), "{document}");
+            assert_eq!(info.provider.unwrap().code.as_deref(), code, "{document}");
+        }
+        let long = in_stream_text(&openai(&"x".repeat(5_000)));
+        assert_eq!(long.message.len(), MAX_MESSAGE);
+    }
+
+    #[test]
+    fn a_hint_inside_a_stream_counts_where_asking_again_is_of_use() {
+        let told = |kind: &str| {
+            let message = r#"{"error":{"message":"Please try again in 2s","type":"KIND"}}"#;
+            in_stream_text(&message.replace("KIND", kind)).retry_after_ms
+        };
+        assert_eq!(told("rate_limit_error"), Some(2_000));
+        assert_eq!(told("insufficient_quota"), None);
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_events_is_told() {
+        let early = ended_early("<title>Bad gateway</title>");
+        assert!(early.message.ends_with("whole; beside the events stood: Bad gateway"), "{}", early.message);
+        assert!(ended_early("").message.ends_with("whole"));
+        assert_eq!(no_stream("{\"a\":").code, K::Network);
+        for words in ["{}", "Welcome {", "Welcome"] {
+            let info = no_stream(words);
+            assert_eq!((info.code, info.message.contains(words)), (K::InvalidRequest, true), "{words}");
+        }
     }
 
     #[test]

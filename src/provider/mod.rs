@@ -19,7 +19,6 @@ pub use progress::Limits;
 
 use crate::error::ErrorInfo;
 use crate::json::{RawJson, Value};
-use crate::message::Usage;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
 /// What is to be sent.
@@ -106,23 +105,29 @@ pub trait Decoder {
     }
 }
 
-/// What a decoder saw beside its events: for logs and tests, nothing that the engine acts on.
+/// What a decoder saw beside its events: for logs and tests, nothing that the engine acts on. In the package, where nobody can
+/// ask for it, a decoder keeps what it needs itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
     /// The provider's own word for how the answer stopped.
     pub raw_stop_reason: Option<String>,
     /// Whether the provider closed the stream with `[DONE]`.
+    #[cfg(not(target_os = "unknown"))]
     pub saw_done: bool,
     /// The text blocks that are a refusal.
     pub refusals: Vec<u32>,
     /// What the model wrote where a provider refused it as a tool call.
+    #[cfg(not(target_os = "unknown"))]
     pub failed_generation: Option<String>,
     /// The text at which the answer was told to end.
+    #[cfg(not(target_os = "unknown"))]
     pub stop_sequence: Option<String>,
     /// What the provider tells of why it stopped: an object, or a text.
     pub stop_details: Option<RawJson>,
     /// The provider's own ids of items that are calls, by the number of their block.
+    #[cfg(not(target_os = "unknown"))]
     pub items: Vec<(u32, String)>,
     /// What is paid for, where the usage is that of the last of several steps that the provider ran.
-    pub billed: Option<Usage>,
+    #[cfg(not(target_os = "unknown"))]
+    pub billed: Option<crate::message::Usage>,
 }

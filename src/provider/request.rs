@@ -436,9 +436,27 @@ mod tests {
 
     #[test]
     fn base64_is_read_with_and_without_padding() {
-        for (text, wanted) in [("", ""), ("YQ==", "a"), ("YWI", "ab"), ("YWJj", "abc"), ("w6k=", "\u{e9}")] {
+        let texts = [
+            ("", ""),
+            ("YQ==", "a"),
+            ("YWI", "ab"),
+            ("YWJj", "abc"),
+            ("w6k=", "\u{e9}"),
+            ("Pz8/Pj4+", "???>>>"),
+            ("Pz8_Pj4-", "???>>>"),
+        ];
+        for (text, wanted) in texts {
             assert_eq!(decoded(text).unwrap(), wanted.as_bytes());
         }
         assert_eq!(decoded("a b"), None);
+    }
+
+    #[test]
+    fn an_id_that_just_fits_is_kept() {
+        let id = |id: &str| fitting_id(id, 12, is_plain).into_owned();
+        assert_eq!(id("toolu-01_abc"), "toolu-01_abc");
+        assert_eq!(id("toolu-01_abcd").get(..14), Some("toolu-01_abcd_"));
+        assert_eq!(id("a.b").get(..4), Some("a_b_"));
+        assert_eq!(id("").len(), 12);
     }
 }

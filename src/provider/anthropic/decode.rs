@@ -2,7 +2,7 @@
 //! token limit cut it. A call ends at its own end too, because gateways tell several at the same time.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{Map, RawJson, Reader, ToJson, Value};
+use crate::json::{Map, Reader, ToJson, Value};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
@@ -65,16 +65,12 @@ impl Frames for Answer {
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
-        if data == "[DONE]" {
-            // Gateways send it; without a reason to stop it says nothing.
-            self.progress.remarks.saw_done = true;
-            if !self.progress.is_ended && self.progress.remarks.raw_stop_reason.is_some() {
-                self.done(out);
-            }
-            return;
-        }
         if self.progress.is_ended || data.is_empty() {
             return;
+        }
+        // Gateways send it; without a reason to stop it says nothing.
+        if data == "[DONE]" && self.progress.remarks.raw_stop_reason.is_some() {
+            return self.done(out);
         }
         let mut event = WireEvent::default();
         match event.read(data) {
@@ -211,7 +207,10 @@ impl Answer {
             return;
         }
         self.tokens.merge(tokens);
-        self.progress.remarks.billed = self.tokens.billed;
+        #[cfg(not(target_os = "unknown"))]
+        {
+            self.progress.remarks.billed = self.tokens.billed;
+        }
         self.progress.tell_usage(self.tokens.usage(), out);
     }
 
@@ -330,11 +329,13 @@ impl Answer {
         if let Some(word) = event.delta.stop_reason.as_deref().filter(|word| !word.is_empty()) {
             remarks.raw_stop_reason = Some(word.to_owned());
         }
+        #[cfg(not(target_os = "unknown"))]
         if let Some(text) = event.delta.stop_sequence.as_deref() {
             remarks.stop_sequence = Some(text.to_owned());
         }
+        #[cfg(not(target_os = "unknown"))]
         if let Some(details) = event.delta.stop_details {
-            remarks.stop_details = RawJson::parse(details).ok();
+            remarks.stop_details = crate::json::RawJson::parse(details).ok();
         }
         self.tell(&event.tokens, out);
     }
@@ -377,4 +378,28 @@ fn append(block: &mut Map, key: &str, piece: &Piece<'_>) {
     let before = block.get(key).and_then(Value::as_str).unwrap_or_default();
     let text = [before, &piece.text].concat();
     block.insert(key, Value::String(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::progress::is_compared;
+
+    #[test]
+    fn after_a_piece_the_next_frame_is_compared() {
+        let cases = [
+            (r#"{"type":"text","text":""}"#, r#"{"type":"text_delta","text":"a"}"#),
+            (r#"{"type":"thinking","thinking":""}"#, r#"{"type":"thinking_delta","thinking":"a"}"#),
+            (
+                r#"{"type":"tool_use","id":"t","name":"f"}"#,
+                r#"{"type":"input_json_delta","partial_json":"{"}"#,
+            ),
+        ];
+        for (block, delta) in cases {
+            let start = [r#"{"type":"content_block_start","index":0,"content_block":"#, block, "}"].concat();
+            let more = [r#"{"type":"content_block_delta","index":0,"delta":"#, delta, "}"].concat();
+            assert!(is_compared(decoder(Limits::default()), &[&start, &more, &more]), "{block}");
+            assert!(!is_compared(decoder(Limits::default()), &[&start]), "{block}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::json::Reader;
 use crate::message::Usage;
 use crate::provider::blocks::Piece;
-use crate::provider::read::{Read, in_array, in_object, number, string, text};
+use crate::provider::read::{Read, in_object, number, string, text};
 
 /// What an event says.
 #[derive(Default)]
@@ -36,8 +36,10 @@ pub(super) struct Delta<'a> {
     /// `citation`, unread.
     pub(super) citation: Option<&'a str>,
     pub(super) stop_reason: Option<Cow<'a, str>>,
+    #[cfg(not(target_os = "unknown"))]
     pub(super) stop_sequence: Option<Cow<'a, str>>,
     /// Unread.
+    #[cfg(not(target_os = "unknown"))]
     pub(super) stop_details: Option<&'a str>,
 }
 
@@ -50,6 +52,7 @@ pub(super) struct Tokens {
     cache_write: Option<u64>,
     thinking: Option<u64>,
     /// The sum over the steps that the provider ran itself.
+    #[cfg(not(target_os = "unknown"))]
     pub(super) billed: Option<Usage>,
 }
 
@@ -123,7 +126,9 @@ impl<'a> Delta<'a> {
                 Ok(())
             }
             "stop_reason" => text(reader).map(|word| self.stop_reason = word),
+            #[cfg(not(target_os = "unknown"))]
             "stop_sequence" => text(reader).map(|word| self.stop_sequence = word),
+            #[cfg(not(target_os = "unknown"))]
             "stop_details" => {
                 self.stop_details = Some(reader.skip()?).filter(|details| *details != "null");
                 Ok(())
@@ -144,16 +149,18 @@ impl Tokens {
                 "thinking_tokens" => number(reader, &mut self.thinking),
                 _ => reader.pass_over(),
             }),
+            #[cfg(not(target_os = "unknown"))]
             "iterations" => self.read_steps(reader),
             _ => reader.pass_over(),
         }
     }
 
     /// The steps that the provider ran itself. Those of an adviser have another price and are left out.
+    #[cfg(not(target_os = "unknown"))]
     fn read_steps(&mut self, reader: &mut Reader<'_>) -> Read {
         let mut steps = 0;
         let mut billed = Usage::default();
-        in_array(reader, |reader, _| {
+        crate::provider::read::in_array(reader, |reader, _| {
             let mut step = Tokens::default();
             let mut is_other_model = false;
             in_object(reader, |reader, key| match key {
@@ -187,7 +194,10 @@ impl Tokens {
         self.cache_read = later.cache_read.or(self.cache_read);
         self.cache_write = later.cache_write.or(self.cache_write);
         self.thinking = later.thinking.or(self.thinking);
-        self.billed = later.billed.or(self.billed);
+        #[cfg(not(target_os = "unknown"))]
+        {
+            self.billed = later.billed.or(self.billed);
+        }
     }
 
     /// Cached tokens are not part of the input here.

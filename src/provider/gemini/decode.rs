@@ -48,10 +48,6 @@ impl Frames for Answer {
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
-        if data == "[DONE]" {
-            self.progress.remarks.saw_done = true;
-            return;
-        }
         if self.progress.is_ended || data.is_empty() {
             return;
         }

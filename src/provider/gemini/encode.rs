@@ -208,6 +208,12 @@ mod tests {
             ("", "m", own),
             ("", "models/m", own),
             ("https://generativelanguage.googleapis.com/v1beta/", "m", own),
+            ("https://generativelanguage.googleapis.com", "m", own),
+            (
+                "https://h/google-ai-studio",
+                "m",
+                "https://h/google-ai-studio/v1beta/models/m:streamGenerateContent?alt=sse",
+            ),
             ("https://h/p?key=k", "m", "https://h/p/models/m:streamGenerateContent?key=k&alt=sse"),
             ("https://h/p", "tunedModels/t", "https://h/p/tunedModels/t:streamGenerateContent?alt=sse"),
         ];

@@ -59,15 +59,11 @@ impl Frames for Answer {
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
-        if data == "[DONE]" {
-            self.progress.remarks.saw_done = true;
-            if !self.progress.is_ended {
-                self.done(out);
-            }
-            return;
-        }
         if self.progress.is_ended || data.is_empty() {
             return;
+        }
+        if data == "[DONE]" {
+            return self.done(out);
         }
         let mut chunk = Chunk::default();
         match chunk.read(data) {
@@ -326,8 +322,11 @@ impl Answer {
 
     fn fail_by(&mut self, document: &str, out: &mut Vec<Event>) {
         let value = Value::parse(document).unwrap_or_default();
-        let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
-        self.progress.remarks.failed_generation = failed.map(str::to_owned);
+        #[cfg(not(target_os = "unknown"))]
+        {
+            let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
+            self.progress.remarks.failed_generation = failed.map(str::to_owned);
+        }
         let says = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
         let mut parts = value.list_at("choices").first().into_iter().chain(value.get("x_groq"));
         let inner = if says(&&value) { None } else { parts.find(says) };
@@ -455,4 +454,22 @@ fn metadata_of(details: Option<Vec<Value>>, extra: Option<&RawJson>) -> Option<R
         fill(",\"extra_content\":#", &[extra.as_str()], &mut members);
     }
     RawJson::object_of(&members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::progress::is_compared;
+
+    #[test]
+    fn after_a_piece_the_next_frame_is_compared() {
+        let begun =
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}}]}"#;
+        let more = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}"#;
+        let is_compared = |documents: &[&str]| is_compared(decoder(Limits::default(), false), documents);
+        assert!(is_compared(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#; 2]));
+        assert!(is_compared(&[r#"{"choices":[{"delta":{"reasoning_content":"a"}}],"obfuscation":"x"}"#; 2]));
+        assert!(is_compared(&[begun, more]));
+        assert!(!is_compared(&[begun]));
+    }
 }

@@ -72,21 +72,17 @@ impl Frames for Answer {
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
         let data = frame.data.trim_ascii();
-        if data == "[DONE]" {
-            self.progress.remarks.saw_done = true;
-            return;
-        }
         if data.is_empty() {
             return;
         }
         let mut event = WireEvent::default();
         match event.read(data) {
             // `error` and `response.failed` come both.
-            Ok(()) if self.progress.is_ended => {
-                if event.kind == "response.failed" {
-                    self.progress.remarks.raw_stop_reason = Some("failed".to_owned());
-                }
+            #[cfg(not(target_os = "unknown"))]
+            Ok(()) if self.progress.is_ended && event.kind == "response.failed" => {
+                self.progress.remarks.raw_stop_reason = Some("failed".to_owned());
             }
+            Ok(()) if self.progress.is_ended => {}
             Ok(()) => {
                 if event.kind.is_empty() || frame.event == "error" {
                     event.kind = frame.event.to_owned().into();
@@ -207,7 +203,9 @@ impl Answer {
                 let id = Some(word("call_id")).filter(|id| !id.is_empty()).unwrap_or(word("id"));
                 let block = self.progress.blocks.call(id, word("name"), out);
                 item.block = Some(block);
+                #[cfg(not(target_os = "unknown"))]
                 let item_id = word("id");
+                #[cfg(not(target_os = "unknown"))]
                 if !item_id.is_empty() {
                     self.progress.remarks.items.push((block, item_id.to_owned()));
                 }
@@ -428,7 +426,10 @@ impl Answer {
             self.progress.tell_usage(usage, out);
         }
         if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
-            self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
+            #[cfg(not(target_os = "unknown"))]
+            {
+                self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
+            }
             let document = response.error.map(|error| ["{\"error\":", error, "}"].concat());
             let error = document.and_then(|document| error_in(&document)).unwrap_or_else(|| {
                 let text = ["the provider ended the answer as `", &response.status, "`"].concat();
@@ -453,12 +454,15 @@ impl Answer {
         }
         self.progress.blocks.close(out);
         let is_incomplete = response.status == "incomplete";
-        let word = if is_incomplete && !response.reason.is_empty() {
-            [&response.status, ":", &*response.reason].concat()
-        } else {
-            response.status.clone().into_owned()
-        };
-        self.progress.remarks.raw_stop_reason = Some(word).filter(|word| !word.is_empty());
+        #[cfg(not(target_os = "unknown"))]
+        {
+            let word = if is_incomplete && !response.reason.is_empty() {
+                [&response.status, ":", &*response.reason].concat()
+            } else {
+                response.status.clone().into_owned()
+            };
+            self.progress.remarks.raw_stop_reason = Some(word).filter(|word| !word.is_empty());
+        }
         let has_calls = self.end_calls(out);
         let stop_reason = if !self.progress.remarks.refusals.is_empty() {
             MessageStopReason::Refusal
@@ -558,4 +562,22 @@ fn signature_of_reasoning(value: Value, source: &str, lengths: &[u64]) -> String
         signature.insert("parts", Value::Array(lengths.iter().map(|length| Value::from(*length)).collect()));
     }
     Value::Object(signature).to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::progress::is_compared;
+
+    #[test]
+    fn after_a_piece_the_next_frame_is_compared() {
+        let call = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}"#;
+        for kind in ["output_text", "reasoning_summary_text", "reasoning_text", "function_call_arguments"] {
+            let start = [r#"{"type":"response."#, kind, r#".delta","output_index":"#].concat();
+            let index = if kind == "function_call_arguments" { "0" } else { "1" };
+            let more = [&start, index, r#","delta":"a","sequence_number":1,"obfuscation":"x"}"#].concat();
+            assert!(is_compared(decoder(Limits::default(), false), &[call, &more, &more]), "{kind}");
+            assert!(!is_compared(decoder(Limits::default(), false), &[call]), "{kind}");
+        }
+    }
 }

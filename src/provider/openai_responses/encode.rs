@@ -118,3 +118,22 @@ fn url(base_url: &str) -> String {
     };
     join_query(&[base, path], query)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_made_of_any_form_of_base() {
+        let addresses = [
+            ("https://h/v1/", "https://h/v1/responses"),
+            ("https://h/v1/responses?a=b", "https://h/v1/responses?a=b"),
+            ("https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/responses"),
+            ("https://r.openai.azure.com/openai", "https://r.openai.azure.com/openai/v1/responses"),
+            ("https://r.openai.azure.com/openai/v1", "https://r.openai.azure.com/openai/v1/responses"),
+        ];
+        for (base, wanted) in addresses {
+            assert_eq!(url(base), wanted);
+        }
+    }
+}
