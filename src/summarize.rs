@@ -143,6 +143,7 @@ enum Stage {
         events: LocalBoxStream<'static, E>,
         alarm: Option<LocalBoxFuture<'static, ()>>,
         said: String,
+        told: Usage,
         /// So many entries are asked about.
         taken: usize,
     },
@@ -159,7 +160,7 @@ impl Future for Work {
             match &mut work.stage {
                 Stage::Key(key) => work.key = ready!(key.as_mut().poll(cx))?,
                 Stage::BackOff(alarm) => ready!(alarm.as_mut().poll(cx)),
-                Stage::Answer { events, alarm, said, taken } => {
+                Stage::Answer { events, alarm, said, told, taken } => {
                     let event = match (events.as_mut().poll_next(cx), &mut *alarm) {
                         (Poll::Ready(event), _) => event,
                         (Poll::Pending, None) => return Poll::Pending,
@@ -168,7 +169,12 @@ impl Future for Work {
                             Some(E::Error(network("the model was silent for too long")))
                         }
                     };
-                    match hear(event, said, &mut work.usage) {
+                    let heard = hear(event, said, told);
+                    if heard.is_some() {
+                        // Of an answer that failed too: it is paid for.
+                        work.usage.add(&told.totalled());
+                    }
+                    match heard {
                         None => {
                             let limit = work.by.parts.timeouts.chunk;
                             *alarm = limit.map(|ms| work.by.parts.timer.sleep(ms));
@@ -209,6 +215,7 @@ impl Work {
             events: parts.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
             alarm: limit.map(|ms| parts.timer.sleep(ms)),
             said: String::new(),
+            told: Usage::default(),
             taken,
         }
     }
@@ -278,12 +285,12 @@ impl Work {
 
 /// Takes what an answer says; its end where this was the end.
 #[inline(never)]
-fn hear(event: Option<E>, said: &mut String, used: &mut Usage) -> Option<Result<String, ErrorInfo>> {
+fn hear(event: Option<E>, said: &mut String, told: &mut Usage) -> Option<Result<String, ErrorInfo>> {
     match event {
         Some(E::Start) => said.clear(),
         Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
         Some(E::Done { usage, stop_reason }) => {
-            used.add(&usage.unwrap_or_default().totalled());
+            *told = usage.unwrap_or(*told);
             // What stands in the place of the conversation from now on must be no refusal.
             let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
             return Some(match said.trim() {
@@ -291,6 +298,7 @@ fn hear(event: Option<E>, said: &mut String, used: &mut Usage) -> Option<Result<
                 _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
             });
         }
+        Some(E::Usage(usage)) => *told = usage,
         Some(E::Error(error)) => return Some(Err(error)),
         None => return Some(Err(network("the answer ended before it was complete"))),
         Some(_) => {}

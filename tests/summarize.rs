@@ -86,6 +86,19 @@ fn an_overflow_is_answered_by_a_summary_of_what_is_old() {
 }
 
 #[test]
+fn what_a_summary_cost_counts_however_it_is_told_and_what_a_failed_one_cost_too() {
+    let used = |input| Usage { input, output: 1, ..Usage::default() }.totalled();
+    // The first tells its usage on the way and is cut; the second only on the way.
+    let cut = vec![E::Start, E::Usage(used(10)), E::Usage(used(20))];
+    let mut told = text("they talked");
+    told.insert(1, E::Usage(used(300)));
+    let (mut stage, requests) = stage_of(history(), vec![too_long(), cut, told, text("done")], |_| {});
+    stage.prompt("go on").finish().check();
+    assert_eq!(requests.borrow().len(), 4);
+    assert_eq!((stage.result().usage.input, stage.result().usage.output), (320, 2));
+}
+
+#[test]
 fn the_calls_of_a_long_turn_are_summarised_and_the_request_stays() {
     let long = "r".repeat(40_000);
     let given = long.clone();
