@@ -268,3 +268,17 @@ for (const [name, options] of Object.entries(TRAPS)) {
     assert.deepEqual(await Promise.all(others.map(async (agent) => (await agent.prompt("And you?")).text)), Array(3).fill("well again"));
   });
 }
+
+test("a timer of an engine that died disturbs nobody", async (t) => {
+  /** @type {(() => void)[]} */
+  const due = [];
+  t.mock.method(globalThis, "setTimeout", (/** @type {() => void} */ work) => due.push(work));
+  const waiting = new Agent({ model: scripted([{ error: { code: "throttled", message: "slow" } }, "never"]) }).prompt("Go");
+  while (due.length === 0) await undefined;
+  const engine = /** @type {any} */ (getEngine());
+  engine.glue = { ...engine.glue, run_poll() { throw new WebAssembly.RuntimeError("unreachable"); } };
+  await new Agent({ model: scripted([]) }).prompt("Break").result;
+  assert.equal((await waiting).error?.code, "internal");
+  assert.equal((await new Agent({ model: scripted(["fresh"]) }).prompt("Go")).text, "fresh");
+  for (const work of due) work();
+});

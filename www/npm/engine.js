@@ -2,18 +2,7 @@
 // The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
 
 import { AgentError, kindOf, misuse } from "./shared.js";
-import {
-  __wbg_reset_state, agent_configure, agent_drop, agent_new, agent_reset, agent_restore, checkpoint, clear_queues, control,
-  feed_end, feed_refusal, has_waiting, initSync, input, post_decisions, post_message, reject, resolve, run_abort, run_drop,
-  run_new, run_poll, run_started, set_state, stream_delta, stream_event, subagent_event, take_body, update,
-} from "./glue.js";
-
-/** What the engine can be asked for. A plain object: of a namespace, bundlers make a getter for each name. */
-const glue = {
-  agent_configure, agent_drop, agent_new, agent_reset, agent_restore, checkpoint, clear_queues, feed_end, feed_refusal,
-  has_waiting, input, post_decisions, post_message, reject, resolve, run_abort, run_drop, run_new, run_poll, run_started,
-  set_state, stream_delta, stream_event, subagent_event, take_body, update,
-};
+import { instantiate } from "./glue.js";
 
 /** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
 
@@ -23,8 +12,6 @@ let loader;
 let engine;
 /** @type {Promise<Engine> | undefined} */
 let loading;
-/** Whether the instance of before died: its glue is to begin anew. */
-let dead = false;
 
 /**
  * Says where the wasm file comes from. Nothing is loaded before the first run.
@@ -60,10 +47,7 @@ export function getEngine() {
  */
 export function bury(broken, error) {
   broken.dead = true;
-  if (engine === broken) {
-    engine = undefined;
-    dead = true;
-  }
+  if (engine === broken) engine = undefined;
   for (const run of [...broken.runs]) run.deref()?.crash(error);
 }
 
@@ -87,20 +71,14 @@ export class Engine {
     const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
     if (!isModule && !source?.byteLength) throw wrong(source);
     const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
-    if (dead) __wbg_reset_state();
-    dead = false;
-    const exports = initSync({ module });
-    this.glue = glue;
     /** The runs that are on; those that wait for somebody may be forgotten. @type {Set<WeakRef<{ crash(error: unknown): void }>>} */
     this.runs = new Set();
     /** Whether something panicked in it. */
     this.dead = false;
     /** Whether it is working: a rule that it calls must not make it begin something else. */
     this.busy = false;
-    this.memory = exports.memory;
-    this.control = control() >>> 2;
-    this.words = new Uint32Array(this.memory.buffer);
-    this.bytes = new Uint8Array(this.memory.buffer);
+    this.words = new Uint32Array();
+    this.bytes = new Uint8Array();
     this.decode = decoder.decode;
     /** How many bytes may be written at `room`. */
     this.size = 0;
@@ -109,6 +87,9 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
+    this.glue = instantiate(this, module);
+    this.memory = this.glue.memory;
+    this.control = this.glue.control() >>> 2;
   }
 
   /** Views die when the memory grows. */
@@ -163,7 +144,7 @@ export class Engine {
   write(chunks, size) {
     if (size > this.size) {
       this.size = Math.max(size, 1 << 16);
-      this.room = this.glue.input(this.size);
+      this.room = this.glue.input(this.size) >>> 0;
     }
     this.refresh();
     let at = this.room;

@@ -1,6 +1,6 @@
 //! `cargo xtask build`: the npm package in pkg/, made by the steps that wasm-pack.toml describes.
 //!
-//! compile (cargo) → bindgen → glue (esbuild), wasm-opt and order → vendor (esbuild) → pkg/ → sizes.
+//! compile (cargo) → bindgen → wasm-opt and order → vendor (esbuild) → join (esbuild) → pkg/ → sizes.
 //! Every step remembers what it was made from and is left out when that has not changed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,12 +84,12 @@ pub fn build(kind: Kind) -> Result<Built> {
 
     // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
-    let bound = workshop.make("bindgen", (fs::read(&compiled)?, include_str!("rework.rs")), |folder| {
-        bind(&compiled, folder)
-    })?;
-    let loader = fs::read(bound.join(BOUND_JS))?;
-    let glue =
-        workshop.make("glue", (loader, &lock), |folder| strip_loader(&bound, &folder.join("glue.js")))?;
+    let mut files = gather(&manifest)?;
+    let glue = files.glue(&manifest.package.glue, kind)?;
+    let bound =
+        workshop.make("bindgen", (fs::read(&compiled)?, &glue, include_str!("rework.rs")), |folder| {
+            bind(&compiled, &glue, folder)
+        })?;
     let mut wasm = bound.join(BOUND_WASM);
     if kind != Kind::Dev {
         let mut flags = manifest.wasm_opt.flags.clone();
@@ -107,8 +107,6 @@ pub fn build(kind: Kind) -> Result<Built> {
         wasm.push(ORDERED);
     }
 
-    let mut files = gather(&manifest)?;
-    files.add(&manifest.package.glue, fs::read(glue.join("glue.js"))?)?;
     files.add(&manifest.package.wasm, fs::read(wasm)?)?;
     for (name, vendored) in &manifest.vendor {
         let made = workshop.make(name, (&lock, vendored, vendored.sources()?), |folder| {
@@ -248,54 +246,22 @@ fn without_machine_paths() -> Result<Vec<String>> {
     Ok(prefixes.iter().map(|folder| format!("--remap-path-prefix={}/=", folder.display())).collect())
 }
 
-/// Runs wasm-bindgen on the compiled crate.
-fn bind(compiled: &Path, folder: &Path) -> Result<()> {
+/// Runs wasm-bindgen on the compiled crate. What it writes as a script is only looked at: the package has its own.
+fn bind(compiled: &Path, glue: &str, folder: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
-    // An instance that panicked is thrown away: the facade begins anew with `__wbg_reset_state`.
-    bindgen.reset_state_function(true);
     bindgen.remove_producers_section(true);
     bindgen.generate(folder).context("wasm-bindgen failed")?;
-    let (bound, glue) = (folder.join(BOUND_WASM), folder.join(BOUND_JS));
+    let (bound, script) = (folder.join(BOUND_WASM), folder.join(BOUND_JS));
     let wasm = rework::without_unused_closures(&fs::read(&bound)?)?;
-    let (wasm, script) = rework::with_short_names(&wasm, &fs::read_to_string(&glue)?)?;
+    let wasm = rework::with_short_names(&wasm, &fs::read_to_string(&script)?, glue)
+        .with_context(|| format!("wasm-bindgen wrote {}", script.display()))?;
     fs::write(&bound, wasm).with_context(|| format!("cannot write {}", bound.display()))?;
-    fs::write(&glue, script).with_context(|| format!("cannot write {}", glue.display()))?;
     // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
     if folder.join("snippets").exists() || folder.join("package.json").exists() {
         bail!(
             "the crate has an inline JS snippet or asks for an npm package; the facade is the place for JavaScript"
         );
-    }
-    Ok(())
-}
-
-/// Writes the glue without its loader.
-///
-/// The loader (the default export) fetches `new URL("…_bg.wasm", import.meta.url)`. Every entry of the package brings
-/// the bytes itself and calls `initSync`, so nobody calls the loader, but a bundler that sees this URL ships the file
-/// a second time, or fails because it is not there. `export *` leaves a default export out, and what only the loader
-/// used falls to tree shaking.
-fn strip_loader(bound: &Path, out: &Path) -> Result<()> {
-    let flags = ["--bundle", "--format=esm", "--target=es2022", "--legal-comments=none"];
-    let glue = esbuild(bound, &format!("export * from \"./{BOUND_JS}\";"), &flags)?;
-    check_glue(&glue)?;
-    // esbuild names its input in a comment.
-    let glue =
-        glue.replacen(&format!("// {BOUND_JS}\n"), "// Written by wasm-bindgen, without its loader.\n", 1);
-    fs::write(out, glue).with_context(|| format!("cannot write {}", out.display()))
-}
-
-/// # Errors
-/// When wasm-bindgen writes its loader in a way that tree shaking no longer takes out.
-fn check_glue(glue: &str) -> Result<()> {
-    for rest in ["import.meta", "fetch(", "instantiateStreaming", " as default", "export default"] {
-        if glue.contains(rest) {
-            bail!("the glue still has `{rest}`: did wasm-bindgen change its loader? See `strip_loader`");
-        }
-    }
-    if !glue.contains("initSync") {
-        bail!("the glue has no `initSync`: did wasm-bindgen rename it? The entries of the package call it");
     }
     Ok(())
 }
@@ -437,6 +403,19 @@ impl Files {
             bail!("two files want to be {name} in the package");
         }
         Ok(())
+    }
+
+    /// The script that talks to the module. What is not optimised has an import more, for the words of a panic.
+    fn glue(&mut self, name: &str, kind: Kind) -> Result<String> {
+        const LEAVE: &str = "___wbindgen_string_get: leave,";
+        let file = self.0.get_mut(name).with_context(|| format!("there is no {name}"))?;
+        let mut script = String::from_utf8(file.clone())?;
+        if kind == Kind::Dev {
+            let words = "___wbindgen_debug_string: (at, value) => leave(at, String(value)),";
+            script = script.replace(LEAVE, &format!("{LEAVE} {words}"));
+            *file = script.clone().into_bytes();
+        }
+        Ok(script)
     }
 
     fn add_folder(&mut self, folder: &Path, prefix: &str) -> Result<()> {
@@ -729,17 +708,6 @@ mod tests {
         };
         workshop.make("step", "a", note).unwrap();
         assert!(ran);
-    }
-
-    #[test]
-    fn glue_that_still_has_its_loader_is_refused() {
-        assert!(check_glue("function initSync() {} export { initSync };").is_ok());
-        for rest in
-            ["new URL('x', import.meta.url)", "export { initSync, load as default }", "await fetch(url)"]
-        {
-            assert!(check_glue(&format!("function initSync() {{}} {rest}")).is_err(), "{rest}");
-        }
-        assert!(check_glue("export {}").is_err());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What the build does to the wasm file that no tool does: it empties functions that nobody calls, shortens the names that
-//! only the glue uses, and puts the functions into an order that compresses well.
+//! only the glue uses (and looks whether the glue fits), and puts the functions into an order that compresses well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -34,50 +34,97 @@ pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
     parts.write(wasm, order_of(&parts.bodies), BTreeSet::new())
 }
 
-/// The same module and its glue, which call what one has of the other by names without what wasm-bindgen writes into them
-/// to tell crates and versions apart.
+/// The same module, whose imports and exports are called what `glue`, the script of ours that takes the place of
+/// wasm-bindgen's, calls them: without what tells crates and versions apart.
 ///
 /// # Errors
-/// When two names would be one, or the glue does not know a name.
-pub fn with_short_names(wasm: &[u8], glue: &str) -> Result<(Vec<u8>, String)> {
-    let mut glue = glue.to_owned();
+/// When two names would be one, or `glue` does not do what `bound` does, which wasm-bindgen wrote.
+pub fn with_short_names(wasm: &[u8], bound: &str, glue: &str) -> Result<Vec<u8>> {
     let mut names = Renamer::default();
+    let mut imports = Vec::new();
     for part in Parser::new(0).parse_all(wasm) {
         match part? {
-            Payload::ImportSection(imports) => {
-                for import in imports.into_imports() {
-                    names.learn(import?.name)?;
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let name = import?.name;
+                    names.learn(name, bound)?;
+                    imports.push(names.name(name).to_owned());
                 }
             }
             Payload::ExportSection(exports) => {
                 for export in exports {
-                    names.learn(export?.name)?;
+                    names.learn(export?.name, bound)?;
                 }
             }
             _ => {}
         }
     }
-    for (long, short) in &names.0 {
-        if !glue.contains(long) {
-            bail!("the glue does not know `{long}`: did wasm-bindgen change how it writes names?");
-        }
-        glue = glue.replace(long, short);
+    if let Some(name) = imports
+        .iter()
+        .find(|name| !glue.contains(&format!(" {name}: ")) && !glue.contains(&format!(" {name}(")))
+    {
+        bail!("the module imports `{name}`, and glue.js has no such function");
     }
+    check_calls(bound, glue)?;
     let mut module = Module::new();
     names
         .parse_core_module(&mut module, Parser::new(0), wasm)
         .map_err(|error| anyhow!("the module cannot be written anew: {error}"))?;
-    Ok((module.finish(), glue))
+    Ok(module.finish())
 }
 
-/// A name without its hash: `__wbg_wake_690572cc8982fcae` is `_wake`, of a closure's way in only `_closure` is left. Each
-/// keeps a mark in front, so that it is no name that stands elsewhere in the glue.
-fn short_name(name: &str) -> Option<String> {
+/// A name without its hash: `__wbg_wake_690572cc8982fcae` is `_wake`, of a closure's way in only `_closure` is left. What
+/// makes a value of JavaScript's is called after the value: it has a number that changes.
+fn short_name(name: &str, bound: &str) -> Option<String> {
     if name.starts_with("wasm_bindgen_") && name.contains("__closures_") {
         return Some("_closure".to_owned());
     }
+    if name.starts_with("__wbindgen_generic_") {
+        let (_, cast) = bound.split_once(&format!("{name}: "))?.1.split_once("// Cast intrinsic for `")?;
+        let kinds = [("Closure(", "_cast_closure"), ("Ref(String) ", "_cast_text")];
+        return kinds.iter().find(|(kind, _)| cast.starts_with(kind)).map(|(_, short)| (*short).to_owned());
+    }
     let (rest, hash) = name.strip_prefix("__wbg_")?.rsplit_once('_')?;
     (hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then(|| format!("_{rest}"))
+}
+
+/// Whether our glue calls every export with as many values as wasm-bindgen's does. Those to which numbers go and from
+/// which numbers come it may leave as they are.
+fn check_calls(bound: &str, glue: &str) -> Result<()> {
+    for function in bound.split("\nexport function ").skip(1) {
+        let Some((function, _)) = function.split_once("\n}") else { continue };
+        let name = function.split('(').next().unwrap_or_default();
+        let Some(wanted) = values_of(function, name) else { continue };
+        let crosses = ["passString", "passArray", "ExternrefTable", "FromWasm0"]
+            .iter()
+            .any(|way| function.contains(way));
+        match values_of(glue, name) {
+            None if crosses => {
+                bail!("glue.js leaves `{name}` as it is, and wasm-bindgen does more:\n{function}")
+            }
+            Some(given) if given != wanted => {
+                bail!("glue.js calls `{name}` with {given} values, wasm-bindgen with {wanted}")
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// How many values an export is called with.
+fn values_of(script: &str, name: &str) -> Option<usize> {
+    let (_, call) = script.split_once(&format!("wasm.{name}("))?;
+    let (mut depth, mut values) = (0, 1);
+    for c in call.chars() {
+        match c {
+            ')' if depth == 0 => return Some(if call.starts_with(')') { 0 } else { values }),
+            ',' if depth == 0 => values += 1,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Names that become others.
@@ -85,8 +132,8 @@ fn short_name(name: &str) -> Option<String> {
 struct Renamer(BTreeMap<String, String>);
 
 impl Renamer {
-    fn learn(&mut self, name: &str) -> Result<()> {
-        let Some(short) = short_name(name) else { return Ok(()) };
+    fn learn(&mut self, name: &str, bound: &str) -> Result<()> {
+        let Some(short) = short_name(name, bound) else { return Ok(()) };
         if self.0.values().any(|known| *known == short) {
             bail!("`{name}` cannot be `{short}`: another is called so");
         }
@@ -256,25 +303,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_their_hashes_in_the_module_and_in_the_glue() {
+    fn names_lose_their_hashes_and_numbers() {
         let closure = "wasm_bindgen_c357bade0fce1642___convert__closures_____invoke___true_";
         let mut exports = ExportSection::new();
         exports.export("__wbg_wake_690572cc8982fcae", wasm_encoder::ExportKind::Memory, 0);
         exports.export(closure, wasm_encoder::ExportKind::Memory, 0);
+        exports.export("__wbindgen_generic_0000000000000002", wasm_encoder::ExportKind::Memory, 0);
         exports.export("run_poll", wasm_encoder::ExportKind::Memory, 0);
         let mut module = Module::new();
         module.section(&exports);
-        let glue = format!("__wbg_wake_690572cc8982fcae: 1, wake, {closure}() wasm.{closure}() run_poll");
-        let (wasm, glue) = with_short_names(&module.finish(), &glue).unwrap();
-        assert_eq!(glue, "_wake: 1, wake, _closure() wasm._closure() run_poll");
+        let bound = "__wbindgen_generic_0000000000000002: function(a) {\n// Cast intrinsic for `Ref(String) -> Externref`.";
+        let wasm = with_short_names(&module.finish(), bound, "").unwrap();
         let names = Parser::new(0).parse_all(&wasm).filter_map(|part| match part.unwrap() {
             Payload::ExportSection(exports) => {
                 Some(exports.into_iter().map(|export| export.unwrap().name.to_owned()))
             }
             _ => None,
         });
-        assert_eq!(names.flatten().collect::<Vec<_>>(), ["_wake", "_closure", "run_poll"]);
-        assert_eq!(short_name("__wbg_reset_state"), None);
+        assert_eq!(names.flatten().collect::<Vec<_>>(), ["_wake", "_closure", "_cast_text", "run_poll"]);
+        assert_eq!(short_name("__wbg_reset_state", ""), None);
+    }
+
+    #[test]
+    fn glue_that_is_behind_the_module_is_refused() {
+        let bound = "\nexport function say(a, b) {\n  passString(b);\n  wasm.say(a, b0, b1);\n}\nexport function count(n) {\n  wasm.count(n);\n}\n";
+        assert!(check_calls(bound, "wasm.say(a, put(b, c), length)").is_ok());
+        for behind in ["", "wasm.say(put(a), length)", "wasm.say(a, put(b), length); wasm.count()"] {
+            assert!(check_calls(bound, behind).is_err(), "{behind}");
+        }
+        let mut imports = ImportSection::new();
+        imports.import(
+            "m",
+            "__wbg_wake_690572cc8982fcae",
+            wasm_encoder::MemoryType {
+                minimum: 1,
+                maximum: None,
+                memory64: false,
+                shared: false,
+                page_size_log2: None,
+            },
+        );
+        let mut module = Module::new();
+        module.section(&imports);
+        let wasm = module.finish();
+        assert!(with_short_names(&wasm, "", " _wake: f").is_ok());
+        assert!(with_short_names(&wasm, "", " _woke: f").is_err());
     }
 
     #[test]

@@ -1,0 +1,162 @@
+// @ts-check
+// How values cross to the wasm module and back: what wasm-bindgen would write, for one instance and with the views of its engine. The build
+// compares the names and the calls with those that wasm-bindgen writes (xtask/src/rework.rs).
+
+const encoder = new TextEncoder();
+
+/**
+ * An instance of the module, as functions that take and give texts.
+ * @param {import("./engine.js").Engine} engine @param {WebAssembly.Module} module
+ * @returns {Record<string, any>}
+ */
+export function instantiate(engine, module) {
+  /** The length of what was put into the memory last. */
+  let length = 0;
+
+  /** Puts a text into the memory and gives its place. Most are plain; any other gets room for three bytes a unit. @param {string} text */
+  const put = (text) => {
+    const units = text.length;
+    let at = wasm.__wbindgen_malloc(units, 1) >>> 0;
+    engine.refresh();
+    const { bytes } = engine;
+    let i = 0;
+    for (; i < units; i++) {
+      const unit = text.charCodeAt(i);
+      if (unit > 127) break;
+      bytes[at + i] = unit;
+    }
+    if (i < units) {
+      const room = i + (units - i) * 3;
+      at = wasm.__wbindgen_realloc(at, units, room, 1) >>> 0;
+      engine.refresh();
+      i += encoder.encodeInto(text.slice(i), engine.bytes.subarray(at + i, at + room)).written;
+      at = wasm.__wbindgen_realloc(at, room, i, 1) >>> 0;
+    }
+    length = i;
+    return at;
+  };
+
+  /** @param {Uint8Array} bytes */
+  const putBytes = (bytes) => {
+    length = bytes.length;
+    const at = wasm.__wbindgen_malloc(length, 1) >>> 0;
+    engine.refresh();
+    engine.bytes.set(bytes, at);
+    return at;
+  };
+
+  /** @param {number} at @param {number} length */
+  const text = (at, length) => {
+    engine.refresh();
+    return engine.textAt(at >>> 0, length);
+  };
+
+  /** Leaves a text, or none, where the engine looks for it. @param {number} at @param {unknown} value */
+  const leave = (at, value) => {
+    const place = typeof value === "string" ? put(value) : 0;
+    engine.refresh();
+    engine.words[at >>> 2] = place;
+    engine.words[(at >>> 2) + 1] = length;
+  };
+
+  /** As `leave`; what is thrown is kept for the engine. @param {number} at @param {() => unknown} work */
+  const tried = (at, work) => {
+    try {
+      leave(at, work());
+    } catch (error) {
+      const place = wasm.__externref_table_alloc();
+      wasm.__wbindgen_externrefs.set(place, error);
+      wasm.__wbindgen_exn_store(place);
+    }
+  };
+
+  /** What a call gave, if it was not refused: that stands last, before it the reason. @param {any[]} given */
+  const taken = (given) => {
+    if (given.pop() === 0) return given[0];
+    const place = given.pop();
+    const reason = wasm.__wbindgen_externrefs.get(place);
+    wasm.__externref_table_dealloc(place);
+    throw reason;
+  };
+
+  /** A closure of the engine's, for a timer: one of an instance that died does nothing. @param {number} a @param {number} b */
+  const closure = (a, b) => {
+    // It may be let go of while it works.
+    let holders = 1;
+    const letGo = () => {
+      if (--holders === 0) wasm.__wbindgen_destroy_closure(a, b);
+    };
+    const work = () => {
+      if (engine.dead || holders === 0) return;
+      holders++;
+      wasm._closure(a, b);
+      letGo();
+    };
+    return Object.assign(work, { letGo });
+  };
+
+  /** @type {Record<string, (...given: any[]) => any>} */
+  const imports = {
+    ___wbindgen_string_get: leave,
+    ___wbindgen_throw(at, length) {
+      throw new Error(text(at, length));
+    },
+    __wbindgen_init_externref_table() {
+      const { __wbindgen_externrefs: table } = wasm;
+      table.set(0, undefined);
+      [undefined, null, true, false].forEach((value, i) => table.set(1024 + i, value));
+    },
+    __wbg_cb_unref: (work) => work.letGo(),
+    _cast_closure: closure,
+    _cast_text: text,
+    _setTimeout: (work, ms) => setTimeout(work, ms),
+    _clearTimeout: (timer) => clearTimeout(timer),
+    _random: (host) => host.random(),
+    _timing: (host, isOn) => host.timing(isOn),
+    _wake: (host, run) => host.wake(run),
+    _rule: (at, host, name, n, told, t) => tried(at, () => host.rule(text(name, n), text(told, t))),
+    _validate: (at, host, id, i, name, n, args, a) => tried(at, () => host.validate(text(id, i), text(name, n), text(args, a))),
+  };
+
+  /** @type {any} */
+  const wasm = new WebAssembly.Instance(module, { "./turnwheel_bg.js": imports }).exports;
+  wasm.__wbindgen_start();
+
+  /** What takes and gives numbers alone is called as it is. @type {Record<string, (...given: any[]) => any>} */
+  const glue = {
+    ...wasm,
+    agent_new: (settings, history, host) => taken(wasm.agent_new(put(settings), length, put(history), length, host)),
+    agent_configure: (agent, settings) => taken(wasm.agent_configure(agent, put(settings), length)),
+    agent_reset: (agent) => taken(wasm.agent_reset(agent)),
+    agent_restore: (agent, state) => taken(wasm.agent_restore(agent, put(state), length)),
+    checkpoint(agent, run, endTold, now) {
+      const given = wasm.checkpoint(agent, run, endTold, now);
+      const [at, size] = given;
+      taken(given);
+      const state = text(at, size);
+      wasm.__wbindgen_free(at, size, 1);
+      return state;
+    },
+    clear_queues: (agent) => taken(wasm.clear_queues(agent)),
+    feed_refusal: (run, slot, status, headers, body, now) => wasm.feed_refusal(run, slot, status, put(headers), length, putBytes(body), length, now),
+    post_decisions: (agent, decisions, all) => taken(wasm.post_decisions(agent, put(decisions), length, all)),
+    post_message: (agent, followUp, message) => taken(wasm.post_message(agent, followUp, put(message), length)),
+    reject: (run, slot, reason) => wasm.reject(run, slot, put(reason), length),
+    resolve: (run, slot, answer, isText) => wasm.resolve(run, slot, put(answer), length, isText),
+    run_abort: (run, reason) => wasm.run_abort(run, put(reason), length),
+    run_new: (agent, prompts, id, session, now) => taken(wasm.run_new(agent, put(prompts), length, put(id), length, put(session), length, now)),
+    set_state: (run, slot, key, value) => wasm.set_state(run, slot, put(key), length, put(value), length),
+    stream_delta: (run, slot, kind, index, delta) => wasm.stream_delta(run, slot, kind, index, put(delta), length),
+    stream_event: (run, slot, event) => wasm.stream_event(run, slot, put(event), length),
+    subagent_event: (run, slot, event) => wasm.subagent_event(run, slot, put(event), length),
+    take_body(run, slot) {
+      const [at, size] = wasm.take_body(run, slot);
+      engine.refresh();
+      const body = engine.bytes.slice(at >>> 0, (at >>> 0) + size);
+      wasm.__wbindgen_free(at, size, 1);
+      return body;
+    },
+    update: (run, slot, update) => wasm.update(run, slot, put(update), length),
+  };
+  return glue;
+}
