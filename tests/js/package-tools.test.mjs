@@ -123,10 +123,17 @@ test("$ref and $defs in a JSON Schema", async () => {
   assert.equal((await once(go, { at: {} })).toolResult.cause, "invalid_arguments");
 });
 
+test("a JSON Schema that is frozen", async () => {
+  const at = Object.freeze({ type: "integer", minimum: 3 });
+  const go = { name: "go", description: "", parameters: Object.freeze({ type: "object", properties: Object.freeze({ at }) }), execute: () => "gone" };
+  assert.equal((await once(go, { at: 3 })).text, "gone");
+  assert.match((await once(go, { at: 2 })).text, /at 2 is less than 3/);
+});
+
 test("a JSON Schema that nobody can check is told as such, not as wrong arguments alone", async () => {
-  for (const at of [{ type: "string", pattern: "(" }, { $ref: "#/nowhere" }]) {
+  for (const at of [{ type: "string", pattern: "(" }, { $ref: "#/nowhere" }, { $id: "http://[" }]) {
     const { text } = await once({ name: "go", description: "", parameters: { type: "object", properties: { at } }, execute: () => "gone" }, { at: "x" });
-    assert.match(text, /the parameters of tool `go` are no JSON Schema: (Invalid regular expression|Unresolved \$ref)/);
+    assert.match(text, /the parameters of tool `go` are no JSON Schema: (Invalid regular expression|Unresolved \$ref|Invalid URL)/);
   }
 });
 

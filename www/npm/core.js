@@ -4,4 +4,4 @@
 export * from "./index.js";
 export * from "./engine.js";
 export * from "./checkpoint.js";
-export { Validator } from "./validator.js";
+export { dereference, validate } from "./validator.js";

@@ -3,7 +3,7 @@
 
 import { kindOf, misuse, textOf } from "./shared.js";
 import { resultOf, updateOf } from "./mcp-content.js";
-import { Validator } from "./core.js";
+import { dereference, validate } from "./core.js";
 
 /** @typedef {import("./mcp.js").McpToolsOptions} Options */
 /** @typedef {import("./index.js").ToolDefinition} ToolDefinition */
@@ -31,9 +31,10 @@ const APPROVAL = {
 export const jsonSchemaValidator = {
   /** @param {any} schema @returns {(input: unknown) => any} */
   getValidator(schema) {
-    const validator = new Validator(JSON.parse(JSON.stringify(schema), judged), "2020-12", false);
+    const own = JSON.parse(JSON.stringify(schema), judged);
+    const lookup = dereference(own);
     return (input) => {
-      const { valid, errors } = validator.validate(input);
+      const { valid, errors } = validate(input, own, lookup);
       return valid ? { valid, data: input, errorMessage: undefined } : { valid, data: undefined, errorMessage: errors.map((/** @type {any} */ { error }) => error).join("\n") };
     };
   },

@@ -4,7 +4,7 @@
 import { adapted } from "./ai-sdk.js";
 import { didYouMean, isOfClass, jsonOf, kindOf, misuse, textOf } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
-import { Validator } from "./validator.js";
+import { dereference, validate } from "./validator.js";
 
 /** Returned by a tool: the run ends as by abort. */
 export const CANCELLED = Symbol.for("turnwheel.cancelled");
@@ -172,16 +172,15 @@ function fromJsonSchema(owner, given) {
   }
   const own = JSON.parse(jsonOf(`${where} are`, schema));
   const isFine = quickCheck(own);
-  /** @type {Validator | undefined} */
-  let validator;
+  /** @type {any} */
+  let lookup;
   return {
     schema: own,
     check(/** @type {any} */ args) {
       if (isFine?.(args)) return { value: args };
-      validator ??= new Validator(schema, "2020-12", false);
       let judged;
       try {
-        judged = validator.validate(args);
+        judged = validate(args, own, (lookup ??= dereference(own)));
       } catch (error) {
         // A pattern that is none, a reference to nowhere: no arguments would do.
         throw misuse(`${where} are no JSON Schema: ${textOf(error)}`, error);

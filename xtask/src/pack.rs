@@ -178,6 +178,8 @@ struct Vendor {
     /// Files of it that are replaced by files of ours.
     #[serde(default)]
     replace: BTreeMap<String, String>,
+    /// A file of it, and the script of ours that says what is edited there.
+    edit: (String, String),
 }
 
 #[derive(Deserialize)]
@@ -281,7 +283,8 @@ impl Vendor {
     fn sources(&self) -> Result<Vec<String>> {
         let read =
             |file| fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"));
-        self.replace.values().map(read).chain([Ok(include_str!("vendor.mjs").to_owned())]).collect()
+        let own = [read(&self.edit.1), Ok(include_str!("vendor.mjs").to_owned())];
+        self.replace.values().map(read).chain(own).collect()
     }
 }
 
@@ -292,9 +295,17 @@ fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
     let text = |key: &str| package[key].as_str().with_context(|| format!("{} has no {key}", vendored.module));
     let (version, licence) = (text("version")?, text("license")?);
     let entry = format!("export {{ {} }} from {:?};", vendored.exports.join(", "), vendored.module);
-    let banner = format!("/*! {} {version}, {licence} licence, see LICENSE-THIRD-PARTY */", vendored.module);
+    let banner = format!(
+        "/*! {} {version}, shortened; {licence} licence, see LICENSE-THIRD-PARTY */",
+        vendored.module
+    );
     let mut node = command("node");
-    node.current_dir(root()).arg("xtask/src/vendor.mjs").args([&entry, &banner]);
+    let (edited, edits) = &vendored.edit;
+    node.current_dir(root()).arg("xtask/src/vendor.mjs").args([
+        &entry,
+        &banner,
+        &format!("{edited}={edits}"),
+    ]);
     node.args(vendored.replace.iter().map(|(file, ours)| format!("{file}={ours}")));
     let code = read(&mut node)?;
     fs::write(out, code).with_context(|| format!("cannot write {}", out.display()))
