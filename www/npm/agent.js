@@ -17,8 +17,8 @@ const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 
 
 /** What an agent does, behind the class that users hold. */
 class Core {
-  /** @param {any} given @param {boolean} namesMayRepeat @param {any} messages */
-  constructor(given, namesMayRepeat, messages) {
+  /** @param {any} given @param {boolean} once @param {any} messages */
+  constructor(given, once, messages) {
     const options = checkOptions(given);
     this.options = options;
     options.host ??= {};
@@ -26,7 +26,8 @@ class Core {
     this.owner = undefined;
     /** @type {any} */
     this.engine = undefined;
-    this.namesMayRepeat = namesMayRepeat;
+    /** Whether nobody can ask for a second run. Of two tools with one name the first runs then. */
+    this.once = once;
     /** The history; a run appends to it. @type {any[]} */
     this.messages = checkHistory(messages ?? options.messages ?? []);
     /** @type {any[]} */
@@ -99,8 +100,6 @@ class Core {
     this.disposed = false;
     /** How many timers of the engine's run for it. */
     this.timers = 0;
-    /** Whether nobody can ask for a second run. */
-    this.once = false;
     this.settings();
   }
 
@@ -146,7 +145,7 @@ class Core {
   /** @param {any} tools */
   setTools(tools) {
     for (const [name, made] of this.tools) this.formerTools.set(name, made);
-    this.offered = toTools(tools, this.namesMayRepeat);
+    this.offered = toTools(tools, this.once);
     // Of two with the same name the first runs.
     this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
@@ -174,30 +173,27 @@ class Core {
   /** Settings for the engine, JSON: values, and the names of the functions that there are. */
   settings() {
     const { options, models } = this;
-    const has = FUNCTIONS.filter((name) => typeof options[name] === "function");
-    if (models.some((model) => typeof model[SETUP]?.apiKey === "function") && !has.includes("getApiKey")) has.push("getApiKey");
-    if (typeof options.retry === "function") has.push("retry");
-    if (typeof options.toolExecution === "function") has.push("toolExecution");
-    if (typeof options.compaction?.engine === "function") has.push("compaction");
-    if (options.compaction === "summarize") has.push("summarize");
+    const has = [...FUNCTIONS, "retry", "toolExecution"].filter((name) => typeof options[name] === "function");
+    if (models.some((model) => typeof model[SETUP]?.apiKey === "function")) has.push("getApiKey");
+    if (options.compaction) has.push(options.compaction === "summarize" ? "summarize" : "compaction");
     if (options.resultTexts) has.push("resultTexts");
     if (options.host.sleep) has.push("sleep");
     for (const slot of SLOTS) if (options.policies?.[slot]?.length > 0) has.push(slot);
     const preDispatch = options.policies?.preDispatch?.length;
     const hooks = STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function"));
-    const plain = (/** @type {any} */ value) => (typeof value === "function" ? undefined : value);
-    const { multiplier, ...retry } = plain(options.retry) ?? {};
+    const { multiplier, ...retry } = options.retry ?? {};
     // JSON has no Infinity, and nothing said is the default.
     for (const name in retry) if (retry[name] === Infinity) retry[name] = 2 ** 53;
+    // It leaves functions out.
     const settings = {
       has, hooks, preDispatch,
       models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
       tools: this.offered.map(toolSettings),
       systemPrompt: this.systemPrompt,
       streamOptions: options.streamOptions,
-      maxTurns: options.maxTurns === undefined ? 100 : options.maxTurns === Infinity ? undefined : options.maxTurns,
-      retry: { ...retry, ...(multiplier !== undefined && { multiplierThousandths: Math.round(multiplier * 1000) }) },
-      approval: options.approval, toolExecution: plain(options.toolExecution), maxConcurrentTools: options.maxConcurrentTools,
+      maxTurns: options.maxTurns ?? 100,
+      retry: { ...retry, multiplierThousandths: multiplier && Math.round(multiplier * 1000) },
+      approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
       maxRecoveriesPerTurn: options.compaction?.maxRecoveriesPerTurn, includeRequests: options.includeRequests,
       sessionState: options.sessionState, output: this.output?.schema, outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
@@ -561,13 +557,7 @@ function toolSettings({ definition, schema }) {
   };
 }
 
-/**
- * An agent for one run: when that is over, the engine forgets it.
- * @type {(options: any, begin: (agent: Agent) => any, messages?: any[]) => any}
- */
-let once;
-
-/** Marks the agent behind a single run: as the seeds' loop it takes two tools of one name, and the first one runs. */
+/** Marks the agent behind a single run, which the engine forgets when that is over: as the seeds' loop it takes two tools of one name. */
 const ONCE = Symbol("once");
 
 /** Out here: a class that names itself gets another name in the bundle. @param {any} options @param {symbol} [mark] @param {any[]} [messages] */
@@ -581,14 +571,6 @@ export class Agent {
   constructor(options, mark, messages) {
     this.#core = new Core(options, mark === ONCE, messages);
     this.#core.owner = this;
-  }
-
-  static {
-    once = (options, begin, messages) => {
-      const agent = make(options, ONCE, messages);
-      agent.#core.once = true;
-      return begin(agent);
-    };
   }
 
   /** @param {any} input @param {any} [options] */
@@ -738,11 +720,11 @@ export class Agent {
 /** @param {any[]} prompts @param {any} config @param {any} [options] */
 export function agentLoop(prompts, config, options) {
   if (!Array.isArray(prompts)) throw misuse(`agentLoop takes an array of inputs, got ${kindOf(prompts)}`);
-  return once(config, (agent) => agent.prompt(prompts, options));
+  return make(config, ONCE).prompt(prompts, options);
 }
 
 /** @param {any[]} messages @param {any} config @param {any} [options] */
 export function agentLoopContinue(messages, config, options) {
   if (!Array.isArray(messages)) throw misuse(`agentLoopContinue takes an array of messages, got ${kindOf(messages)}`);
-  return once(config, (agent) => agent.continue(options), messages);
+  return make(config, ONCE, messages).continue(options);
 }

@@ -189,7 +189,7 @@ async function* play(item, context) {
   else yield { type: "done", stopReason: stopReason ?? (toolCalls.length > 0 ? "tool_use" : "stop"), ...(usage && { usage }) };
 }
 
-/** A model as the settings tell of it. @param {any} model */
+/** A model as the settings tell of it, in JSON: that leaves out what is not there, and functions. @param {any} model */
 export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
@@ -199,9 +199,7 @@ export function modelSettings(model) {
     throw misuse(`model \`${model.id ?? model.modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
-    provider: model.provider ?? "custom", id: model.id,
-    ...(wire && { wire }), ...(baseUrl && { baseUrl }), ...(headers && { headers }), ...(compat && { compat }), ...(price && { price }), ...(limits && { limits }),
-    ...(typeof apiKey === "string" && { apiKey }), ...(supportsTools === false && { supportsTools }), ...(contextWindow !== undefined && { contextWindow }),
-    ...(dangerouslyAllowBrowser === true && { dangerouslyAllowBrowser }),
+    provider: model.provider ?? "custom", id: model.id, wire, baseUrl, headers, compat: compat ?? undefined, price, limits,
+    apiKey, supportsTools: supportsTools !== false, contextWindow, dangerouslyAllowBrowser,
   };
 }
