@@ -2,7 +2,9 @@
 // The validator, from which the build takes what nobody asks for, says what it said before: on random schemas and values.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { Validator } from "@cfworker/json-schema";
 import { dereference, validate } from "../../pkg/core.js";
 import { dice } from "./dice.mjs";
@@ -91,4 +93,16 @@ test("the validator judges as the one that it is made from", () => {
     }
   }
   assert.ok(seen.fine > 1000 && seen.wrong > 1000, JSON.stringify(seen));
+});
+
+test("a reference to nowhere does not tell the address of the page", async () => {
+  const code = `
+    globalThis.location = new URL("https://app.example/private?key=1");
+    globalThis.self = globalThis;
+    const { dereference, validate } = await import(${JSON.stringify(new URL("../../pkg/core.js", import.meta.url).href)});
+    const schema = { $ref: "#/nowhere" };
+    try { validate(1, schema, dereference(schema)); } catch (error) { console.log(error.message); }`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code]);
+  assert.match(stdout, /^Unresolved \$ref "#\/nowhere"/);
+  assert.doesNotMatch(stdout, /app\.example/);
 });

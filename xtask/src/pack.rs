@@ -178,8 +178,8 @@ struct Vendor {
     /// Files of it that are replaced by files of ours.
     #[serde(default)]
     replace: BTreeMap<String, String>,
-    /// A file of it, and the script of ours that says what is edited there.
-    edit: (String, String),
+    /// The script of ours that says what is edited in others.
+    edits: String,
 }
 
 #[derive(Deserialize)]
@@ -283,7 +283,7 @@ impl Vendor {
     fn sources(&self) -> Result<Vec<String>> {
         let read =
             |file| fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"));
-        let own = [read(&self.edit.1), Ok(include_str!("vendor.mjs").to_owned())];
+        let own = [read(&self.edits), Ok(include_str!("vendor.mjs").to_owned())];
         self.replace.values().map(read).chain(own).collect()
     }
 }
@@ -300,12 +300,7 @@ fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
         vendored.module
     );
     let mut node = command("node");
-    let (edited, edits) = &vendored.edit;
-    node.current_dir(root()).arg("xtask/src/vendor.mjs").args([
-        &entry,
-        &banner,
-        &format!("{edited}={edits}"),
-    ]);
+    node.current_dir(root()).arg("xtask/src/vendor.mjs").args([&entry, &banner, &vendored.edits]);
     node.args(vendored.replace.iter().map(|(file, ours)| format!("{file}={ours}")));
     let code = read(&mut node)?;
     fs::write(out, code).with_context(|| format!("cannot write {}", out.display()))
