@@ -76,17 +76,12 @@ export function infoOf(thrown) {
   try {
     if (AgentError.isInstance(thrown)) return thrown.info;
     const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
-    const known = typeof code === "string" && KINDS.has(code);
-    return { message, ...(known && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+    // A code that the engine does not know says nothing to it.
+    return { message, ...(typeof code === "string" && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
   } catch {
     return { message };
   }
 }
-
-const KINDS = new Set([
-  "throttled", "overloaded", "network", "server", "auth", "invalid_request", "content_filtered", "context_overflow",
-  "aborted", "timeout", "tool", "hook", "misuse", "internal", "unknown",
-]);
 
 /** Names what was got, for error messages. @param {unknown} value */
 export function kindOf(value) {
