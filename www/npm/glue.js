@@ -1,13 +1,13 @@
 // @ts-check
 // How values cross to the wasm module and back: what wasm-bindgen would write, for one instance and with the views of its engine. The build
-// compares the names and the calls with those that wasm-bindgen writes (xtask/src/rework.rs).
+// compares the names and the calls with those that wasm-bindgen writes, and puts letters in place of the module's own names
+// (xtask/src/rework.rs).
 
 const encoder = new TextEncoder();
 
 /**
  * An instance of the module, as functions that take and give texts.
  * @param {import("./engine.js").Engine} engine @param {WebAssembly.Module} module
- * @returns {Record<string, any>}
  */
 export function instantiate(engine, module) {
   /** The length of what was put into the memory last. */
@@ -102,7 +102,7 @@ export function instantiate(engine, module) {
       throw new Error(text(at, length));
     },
     __wbindgen_init_externref_table() {
-      const { __wbindgen_externrefs: table } = wasm;
+      const table = wasm.__wbindgen_externrefs;
       table.set(0, undefined);
       [undefined, null, true, false].forEach((value, i) => table.set(1024 + i, value));
     },
@@ -122,9 +122,17 @@ export function instantiate(engine, module) {
   const wasm = new WebAssembly.Instance(module, { "./turnwheel_bg.js": imports }).exports;
   wasm.__wbindgen_start();
 
-  /** What takes and gives numbers alone is called as it is. @type {Record<string, (...given: any[]) => any>} */
-  const glue = {
-    ...wasm,
+  // What takes and gives numbers alone is called as it is.
+  return /** @type {Record<string, (...given: any[]) => any> & { memory: WebAssembly.Memory }} */ ({
+    memory: wasm.memory,
+    agent_drop: wasm.agent_drop,
+    control: wasm.control,
+    feed_end: wasm.feed_end,
+    has_waiting: wasm.has_waiting,
+    input: wasm.input,
+    run_drop: wasm.run_drop,
+    run_poll: wasm.run_poll,
+    run_started: wasm.run_started,
     agent_new: (settings, history, host) => taken(wasm.agent_new(put(settings), length, put(history), length, host)),
     agent_configure: (agent, settings) => taken(wasm.agent_configure(agent, put(settings), length)),
     agent_reset: (agent) => taken(wasm.agent_reset(agent)),
@@ -157,6 +165,5 @@ export function instantiate(engine, module) {
       return body;
     },
     update: (run, slot, update) => wasm.update(run, slot, put(update), length),
-  };
-  return glue;
+  });
 }

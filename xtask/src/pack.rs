@@ -26,6 +26,8 @@ const MANIFEST: &str = "wasm-pack.toml";
 /// What wasm-bindgen calls its two files.
 const BOUND_JS: &str = "turnwheel.js";
 const BOUND_WASM: &str = "turnwheel_bg.wasm";
+/// Our own script, with the names that are in that module.
+const GLUE: &str = "glue.js";
 /// What wasm-opt made of it, and what stands in the package.
 const OPTIMISED: &str = "optimised.wasm";
 const ORDERED: &str = "ordered.wasm";
@@ -85,11 +87,12 @@ pub fn build(kind: Kind) -> Result<Built> {
     // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
     let mut files = gather(&manifest)?;
-    let glue = files.glue(&manifest.package.glue, kind)?;
+    let glue = files.take_glue(&manifest.package.glue, kind)?;
     let bound =
         workshop.make("bindgen", (fs::read(&compiled)?, &glue, include_str!("rework.rs")), |folder| {
             bind(&compiled, &glue, folder)
         })?;
+    files.add(&manifest.package.glue, fs::read(bound.join(GLUE))?)?;
     let mut wasm = bound.join(BOUND_WASM);
     if kind != Kind::Dev {
         let mut flags = manifest.wasm_opt.flags.clone();
@@ -256,9 +259,10 @@ fn bind(compiled: &Path, glue: &str, folder: &Path) -> Result<()> {
     bindgen.generate(folder).context("wasm-bindgen failed")?;
     let (bound, script) = (folder.join(BOUND_WASM), folder.join(BOUND_JS));
     let wasm = rework::without_unused_closures(&fs::read(&bound)?)?;
-    let wasm = rework::with_short_names(&wasm, &fs::read_to_string(&script)?, glue)
+    let (wasm, glue) = rework::with_letters(&wasm, &fs::read_to_string(&script)?, glue)
         .with_context(|| format!("wasm-bindgen wrote {}", script.display()))?;
     fs::write(&bound, wasm).with_context(|| format!("cannot write {}", bound.display()))?;
+    fs::write(folder.join(GLUE), glue)?;
     // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
     if folder.join("snippets").exists() || folder.join("package.json").exists() {
         bail!(
@@ -412,16 +416,12 @@ impl Files {
     }
 
     /// The script that talks to the module. What is not optimised has an import more, for the words of a panic.
-    fn glue(&mut self, name: &str, kind: Kind) -> Result<String> {
-        const LEAVE: &str = "___wbindgen_string_get: leave,";
-        let file = self.0.get_mut(name).with_context(|| format!("there is no {name}"))?;
-        let mut script = String::from_utf8(file.clone())?;
-        if kind == Kind::Dev {
-            let words = "___wbindgen_debug_string: (at, value) => leave(at, String(value)),";
-            script = script.replace(LEAVE, &format!("{LEAVE} {words}"));
-            *file = script.clone().into_bytes();
-        }
-        Ok(script)
+    fn take_glue(&mut self, name: &str, kind: Kind) -> Result<String> {
+        const LEAVE: &str = "\n    ___wbindgen_string_get: leave,";
+        const WORDS: &str = "\n    ___wbindgen_debug_string: (at, value) => leave(at, String(value)),";
+        let file = self.0.remove(name).with_context(|| format!("there is no {name}"))?;
+        let script = String::from_utf8(file)?;
+        Ok(if kind == Kind::Dev { script.replace(LEAVE, &format!("{LEAVE}{WORDS}")) } else { script })
     }
 
     fn add_folder(&mut self, folder: &Path, prefix: &str) -> Result<()> {

@@ -1,5 +1,5 @@
-//! What the build does to the wasm file that no tool does: it empties functions that nobody calls, shortens the names that
-//! only the glue uses (and looks whether the glue fits), and puts the functions into an order that compresses well.
+//! What the build does to the wasm file that no tool does: it empties functions that nobody calls, gives letters to what
+//! only the glue names (and looks whether the glue fits), and puts the functions into an order that compresses well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -11,6 +11,10 @@ use wasmparser::{
     CodeSectionReader, Export, ExternalKind, FunctionBody, FunctionSectionReader, ImportSectionReader,
     KnownCustom, Name, Parser, Payload, TypeRef,
 };
+
+/// What wasm-bindgen calls the script, and what becomes of that.
+const MODULE: &str = "./turnwheel_bg.js";
+const LETTER: &str = "a";
 
 /// How wasm-bindgen calls what JavaScript calls a closure of Rust by.
 const CLOSURE: &str = "::convert::closures::_::invoke::<";
@@ -34,48 +38,44 @@ pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
     parts.write(wasm, order_of(&parts.bodies), BTreeSet::new())
 }
 
-/// The same module, whose imports and exports are called what `glue`, the script of ours that takes the place of
-/// wasm-bindgen's, calls them: without what tells crates and versions apart.
+/// The same module and `glue`, the script of ours that takes the place of wasm-bindgen's, both with letters for the names
+/// by which they call each other. Only the memory keeps its name.
 ///
 /// # Errors
-/// When two names would be one, or `glue` does not do what `bound` does, which wasm-bindgen wrote.
-pub fn with_short_names(wasm: &[u8], bound: &str, glue: &str) -> Result<Vec<u8>> {
+/// When `glue` does not do what `bound` does, which wasm-bindgen wrote.
+pub fn with_letters(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, String)> {
     let mut names = Renamer::default();
-    let mut imports = Vec::new();
     for part in Parser::new(0).parse_all(wasm) {
         match part? {
-            Payload::ImportSection(section) => {
-                for import in section.into_imports() {
-                    let name = import?.name;
-                    names.learn(name, bound)?;
-                    imports.push(names.name(name).to_owned());
+            Payload::ImportSection(imports) => {
+                for import in imports.into_imports() {
+                    names.learn_import(import?.name, bound);
                 }
             }
             Payload::ExportSection(exports) => {
                 for export in exports {
-                    names.learn(export?.name, bound)?;
+                    names.learn_export(export?.name, bound);
                 }
             }
             _ => {}
         }
     }
-    if let Some(name) = imports
-        .iter()
-        .find(|name| !glue.contains(&format!(" {name}: ")) && !glue.contains(&format!(" {name}(")))
-    {
-        bail!("the module imports `{name}`, and glue.js has no such function");
-    }
     check_calls(bound, glue)?;
+    let glue = names.applied(glue)?;
     let mut module = Module::new();
     names
         .parse_core_module(&mut module, Parser::new(0), wasm)
         .map_err(|error| anyhow!("the module cannot be written anew: {error}"))?;
-    Ok(module.finish())
+    Ok((module.finish(), glue))
 }
 
-/// A name without its hash: `__wbg_wake_690572cc8982fcae` is `_wake`, of a closure's way in only `_closure` is left. What
-/// makes a value of JavaScript's is called after the value: it has a number that changes.
-fn short_name(name: &str, bound: &str) -> Option<String> {
+/// A name as it stands in our glue: `__wbg_wake_690572cc8982fcae` is `_wake` there, of a closure's way in only `_closure` is
+/// left. What makes a value of JavaScript's is called after the value: it has a number that changes.
+fn plain_name(name: &str, bound: &str) -> String {
+    without_hash(name, bound).unwrap_or_else(|| name.to_owned())
+}
+
+fn without_hash(name: &str, bound: &str) -> Option<String> {
     if name.starts_with("wasm_bindgen_") && name.contains("__closures_") {
         return Some("_closure".to_owned());
     }
@@ -99,8 +99,8 @@ fn check_calls(bound: &str, glue: &str) -> Result<()> {
             .iter()
             .any(|way| function.contains(way));
         match values_of(glue, name) {
-            None if crosses => {
-                bail!("glue.js leaves `{name}` as it is, and wasm-bindgen does more:\n{function}")
+            None if crosses || !glue.contains(&format!(": wasm.{name},")) => {
+                bail!("glue.js has no `{name}` that does what wasm-bindgen's does:\n{function}")
             }
             Some(given) if given != wanted => {
                 bail!("glue.js calls `{name}` with {given} values, wasm-bindgen with {wanted}")
@@ -127,22 +127,57 @@ fn values_of(script: &str, name: &str) -> Option<usize> {
     None
 }
 
-/// Names that become others.
+/// Names that become letters: as they stand in the module, and as they stand in our glue.
 #[derive(Default)]
-struct Renamer(BTreeMap<String, String>);
+struct Renamer {
+    short: BTreeMap<String, String>,
+    imports: BTreeMap<String, String>,
+    exports: BTreeMap<String, String>,
+}
 
 impl Renamer {
-    fn learn(&mut self, name: &str, bound: &str) -> Result<()> {
-        let Some(short) = short_name(name, bound) else { return Ok(()) };
-        if self.0.values().any(|known| *known == short) {
-            bail!("`{name}` cannot be `{short}`: another is called so");
-        }
-        self.0.insert(name.to_owned(), short);
-        Ok(())
+    fn learn_import(&mut self, name: &str, bound: &str) {
+        let letter = self.next();
+        self.imports.insert(plain_name(name, bound), letter.clone());
+        self.short.insert(name.to_owned(), letter);
+    }
+
+    fn learn_export(&mut self, name: &str, bound: &str) {
+        let letter = if name == "memory" { name.to_owned() } else { self.next() };
+        self.exports.insert(plain_name(name, bound), letter.clone());
+        self.short.insert(name.to_owned(), letter);
+    }
+
+    /// One letter, as long as there are some, then more.
+    fn next(&self) -> String {
+        let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+        let at = self.short.len();
+        "_".repeat(at / letters.len()) + &letters[at % letters.len()].to_string()
     }
 
     fn name<'n>(&'n self, name: &'n str) -> &'n str {
-        self.0.get(name).map_or(name, String::as_str)
+        self.short.get(name).map_or(name, String::as_str)
+    }
+
+    /// The glue with the letters: what it calls is `wasm.NAME`, what it is called by are members `NAME: …` or `NAME(…) {`.
+    fn applied(&self, glue: &str) -> Result<String> {
+        let mut calls = glue.replace(MODULE, LETTER).split("wasm.").map(str::to_owned).collect::<Vec<_>>();
+        for call in calls.iter_mut().skip(1) {
+            let end = call.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(call.len());
+            let Some(letter) = self.exports.get(&call[..end]) else {
+                bail!("glue.js calls `{}`, which the module does not export", &call[..end]);
+            };
+            call.replace_range(..end, letter);
+        }
+        let mut glue = calls.join("wasm.");
+        for (name, letter) in &self.imports {
+            let found = [": ", "("].into_iter().find(|next| glue.contains(&format!("\n    {name}{next}")));
+            let Some(next) = found else {
+                bail!("the module imports `{name}`, and glue.js has no such function")
+            };
+            glue = glue.replacen(&format!("\n    {name}{next}"), &format!("\n    {letter}{next}"), 1);
+        }
+        Ok(glue)
     }
 }
 
@@ -157,7 +192,7 @@ impl Reencode for Renamer {
         for import in section.into_imports() {
             let import = import?;
             let kind = self.entity_type(import.ty)?;
-            imports.import(import.module, self.name(import.name), kind);
+            imports.import(LETTER, self.name(import.name), kind);
         }
         Ok(())
     }
@@ -303,51 +338,57 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_their_hashes_and_numbers() {
+    fn names_become_letters_in_the_module_and_in_the_glue() {
         let closure = "wasm_bindgen_c357bade0fce1642___convert__closures_____invoke___true_";
+        let memory = wasm_encoder::MemoryType {
+            minimum: 1,
+            maximum: None,
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        };
+        let mut imports = ImportSection::new();
+        imports.import(MODULE, "__wbg_wake_690572cc8982fcae", memory);
+        imports.import(MODULE, "__wbindgen_generic_0000000000000002", memory);
         let mut exports = ExportSection::new();
-        exports.export("__wbg_wake_690572cc8982fcae", wasm_encoder::ExportKind::Memory, 0);
-        exports.export(closure, wasm_encoder::ExportKind::Memory, 0);
-        exports.export("__wbindgen_generic_0000000000000002", wasm_encoder::ExportKind::Memory, 0);
-        exports.export("run_poll", wasm_encoder::ExportKind::Memory, 0);
+        for name in ["memory", closure, "run_poll"] {
+            exports.export(name, wasm_encoder::ExportKind::Memory, 0);
+        }
         let mut module = Module::new();
-        module.section(&exports);
+        module.section(&imports).section(&exports);
+        let wasm = module.finish();
         let bound = "__wbindgen_generic_0000000000000002: function(a) {\n// Cast intrinsic for `Ref(String) -> Externref`.";
-        let wasm = with_short_names(&module.finish(), bound, "").unwrap();
-        let names = Parser::new(0).parse_all(&wasm).filter_map(|part| match part.unwrap() {
-            Payload::ExportSection(exports) => {
-                Some(exports.into_iter().map(|export| export.unwrap().name.to_owned()))
+        let glue = "{\n    _wake: f,\n    _cast_text(a) {} } ./turnwheel_bg.js wasm.memory wasm._closure() run_poll: wasm.run_poll,";
+        let (short, script) = with_letters(&wasm, bound, glue).unwrap();
+        assert_eq!(script, "{\n    a: f,\n    b(a) {} } a wasm.memory wasm.d() run_poll: wasm.e,");
+        let names = Parser::new(0).parse_all(&short).flat_map(|part| match part.unwrap() {
+            Payload::ImportSection(section) => {
+                section.into_imports().map(|import| import.unwrap().name.to_owned()).collect()
             }
-            _ => None,
+            Payload::ExportSection(section) => {
+                section.into_iter().map(|export| export.unwrap().name.to_owned()).collect()
+            }
+            _ => Vec::new(),
         });
-        assert_eq!(names.flatten().collect::<Vec<_>>(), ["_wake", "_closure", "_cast_text", "run_poll"]);
-        assert_eq!(short_name("__wbg_reset_state", ""), None);
+        assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "memory", "d", "e"]);
+        for behind in [glue.replace("_wake", "_woke"), glue.replace("wasm.run_poll", "wasm.run_pull")] {
+            assert!(with_letters(&wasm, bound, &behind).is_err(), "{behind}");
+        }
+        assert_eq!(without_hash("__wbg_reset_state", ""), None);
     }
 
     #[test]
-    fn glue_that_is_behind_the_module_is_refused() {
+    fn glue_that_calls_otherwise_than_wasm_bindgen_is_refused() {
         let bound = "\nexport function say(a, b) {\n  passString(b);\n  wasm.say(a, b0, b1);\n}\nexport function count(n) {\n  wasm.count(n);\n}\n";
-        assert!(check_calls(bound, "wasm.say(a, put(b, c), length)").is_ok());
-        for behind in ["", "wasm.say(put(a), length)", "wasm.say(a, put(b), length); wasm.count()"] {
+        assert!(check_calls(bound, "wasm.say(a, put(b, c), length) count: wasm.count,").is_ok());
+        for behind in [
+            "",
+            "say: wasm.say, count: wasm.count,",
+            "wasm.say(put(a), length) count: wasm.count,",
+            "wasm.say(a, put(b), length)",
+        ] {
             assert!(check_calls(bound, behind).is_err(), "{behind}");
         }
-        let mut imports = ImportSection::new();
-        imports.import(
-            "m",
-            "__wbg_wake_690572cc8982fcae",
-            wasm_encoder::MemoryType {
-                minimum: 1,
-                maximum: None,
-                memory64: false,
-                shared: false,
-                page_size_log2: None,
-            },
-        );
-        let mut module = Module::new();
-        module.section(&imports);
-        let wasm = module.finish();
-        assert!(with_short_names(&wasm, "", " _wake: f").is_ok());
-        assert!(with_short_names(&wasm, "", " _woke: f").is_err());
     }
 
     #[test]
