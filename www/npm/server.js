@@ -3,7 +3,7 @@
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
 import { checkFunctions, hostOf, numbersOf } from "./remoterun.js";
-import { body, heardOf, sse } from "./response.js";
+import { body, heardOf, sse } from "./sse.js";
 
 export { fromUIMessages } from "./fromuimessages.js";
 export { durableObjectEvents, memoryEvents } from "./eventlog.js";
