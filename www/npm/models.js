@@ -85,11 +85,8 @@ function wire(provider, kind, id, options, known = COMMON) {
   const owner = `model \`${id}\`: `;
   checkNames(`${owner}unknown option`, options, known);
   for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[name], shape, owner);
-  const { apiKey, baseUrl, price, compat } = options;
+  const { baseUrl, price, compat } = options;
   checkNames(`${owner}unknown \`compat\` switch`, compat ?? {}, SWITCHES);
-  if (apiKey !== undefined && typeof apiKey !== "string" && typeof apiKey !== "function") {
-    throw misuse(`model \`${id}\`: \`apiKey\` must be a text or a function, got ${kindOf(apiKey)}`);
-  }
   if (baseUrl !== undefined && !/^https?:\/\//.test(baseUrl)) {
     throw misuse(`model \`${id}\`: \`baseUrl\` must begin with http:// or https://, got ${shownOf(baseUrl)}`);
   }

@@ -52,7 +52,7 @@ const CAUSES = [
 
 /** The options of a model that somebody serves. @type {{ [name: string]: Shape }} */
 export const SERVED = {
-  ...all(["apiKey", "baseUrl", "compat", "price"], "any"),
+  apiKey: new OneOf("text", "function"), ...all(["baseUrl", "compat", "price"], "any"),
   headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
   limits: all(["line", "calls", "arguments"], "number"),
 };

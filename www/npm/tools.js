@@ -58,12 +58,7 @@ function checkSlips(owner, definition) {
 
 /** A schema as the model is shown it, and its check. @param {string} owner @param {any} schema @returns {{ schema: any, check: Prepared["check"] }} */
 export function prepareSchema(owner, schema) {
-  return standardOf(schema) ? fromStandard(owner, schema) : fromJsonSchema(owner, schema);
-}
-
-/** @param {any} schema */
-function standardOf(schema) {
-  return schema !== null && (typeof schema === "object" || typeof schema === "function") && schema["~standard"];
+  return schema?.["~standard"] ? fromStandard(owner, schema) : fromJsonSchema(owner, schema);
 }
 
 /** Who can give the JSON Schema of what they make, in some way. */
@@ -155,20 +150,18 @@ function fromJsonSchema(owner, given) {
   // The AI SDK wraps JSON Schema: { jsonSchema, validate? }.
   const schema = given?.jsonSchema ?? given;
   // Schemas of classes that follow no standard, such as those of old zods, would be none: they have no word of JSON Schema.
-  if (typeof schema !== "object" || schema === null || Array.isArray(schema) || isOfClass(schema)) {
+  if (!TYPES.object(schema) || isOfClass(schema)) {
     throw misuse(`${where} must be a JSON Schema object or a Standard Schema (zod 4, valibot, …), got ${kindOf(schema)}`);
   }
   const types = schema.type === undefined ? [] : [schema.type].flat();
   for (const type of types) if (!Object.hasOwn(TYPES, type)) throw misuse(`${where} are no JSON Schema: \`type\` is ${JSON.stringify(type)}`);
-  if (schema.properties !== undefined && (typeof schema.properties !== "object" || schema.properties === null || Array.isArray(schema.properties))) {
-    throw misuse(`${where} are no JSON Schema: \`properties\` must be an object, got ${kindOf(schema.properties)}`);
-  }
   const isBare = (/** @type {any} */ value) => typeof value?.type === "string" || value?.enum;
   if (Object.keys(schema).length > 0 && Object.values(schema).every(isBare)) {
     throw misuse(`${where} are properties, no JSON Schema; write { type: "object", properties: { ${Object.keys(schema)[0]}: … } }`);
   }
-  if (schema.required !== undefined && !Array.isArray(schema.required)) {
-    throw misuse(`${where} are no JSON Schema: \`required\` must be an array, got ${kindOf(schema.required)}`);
+  for (const [word, type] of [["properties", "object"], ["required", "array"]]) {
+    const value = schema[word];
+    if (value !== undefined && !TYPES[type](value)) throw misuse(`${where} are no JSON Schema: \`${word}\` must be an ${type}, got ${kindOf(value)}`);
   }
   const own = JSON.parse(jsonOf(`${where} are`, schema));
   const isFine = quickCheck(own);

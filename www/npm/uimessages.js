@@ -2,7 +2,7 @@
 // The events of a run as chunks of the AI SDK's UI message stream, which useChat reads.
 
 /** @type {Record<string, string>} */
-const FINISH = { stop: "stop", length: "length", content_filter: "content-filter", refusal: "content-filter", tool_use: "tool-calls" };
+const FINISH = { length: "length", content_filter: "content-filter", refusal: "content-filter", tool_use: "tool-calls" };
 
 /** @param {any[]} content */
 const textOf = (content) => content.filter(({ type }) => type === "text").map(({ text }) => text).join("");
