@@ -12,7 +12,7 @@ use crate::list::{ListWriter, read_all, read_each};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
-use crate::stream::{CallFault, ModelRequest};
+use crate::stream::{Assembler, CallFault, ModelRequest};
 use crate::table::Table;
 use crate::tool::Transfer;
 
@@ -519,6 +519,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         asked: turn.size("asked"),
         sought_room: turn.flag("soughtRoom"),
         overflow: turn.optional("overflow"),
+        shown: Assembler::default(),
     }
 }
 

@@ -455,7 +455,7 @@ impl Step<'_> {
             let text = [&error.message, " (the server asks to wait ", &text::number(asked), " ms)"].concat();
             error.message = text;
         }
-        match self.rules.models.get(ask.model + 1).filter(|_| error.retryable) {
+        match self.rules.models.get(ask.model + 1).filter(|_| error.retryable || ask.attempt > 1) {
             Some(_) => self.fall_back(ask, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
         }
@@ -481,7 +481,7 @@ impl Step<'_> {
     }
 
     /// What was shown does not count.
-    fn forget(&mut self, shown: &Assembler, reason: &str) {
+    pub(super) fn forget(&mut self, shown: &Assembler, reason: &str) {
         if shown.is_empty() {
             return;
         }
@@ -493,7 +493,8 @@ impl Step<'_> {
 
     /// The model refuses the conversation as too long: the transformers are told, in the same turn.
     fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
-        self.take_back(streaming, &error.message);
+        self.s.usage.add(&streaming.assembler.usage.totalled());
+        self.s.turn.shown = streaming.assembler;
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
         self.s.turn.view = None;

@@ -145,6 +145,8 @@ pub(crate) struct Turn {
     pub(crate) sought_room: bool,
     /// The error that a recovery is to get around.
     pub(crate) overflow: Option<ErrorInfo>,
+    /// What the model had said when it refused the conversation as too long; it stays where no room can be made.
+    pub(crate) shown: Assembler,
 }
 
 /// The model is asked: one turn, one or more attempts.
