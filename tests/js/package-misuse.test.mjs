@@ -45,6 +45,7 @@ const OPTIONS = [
   ["a temperature that JSON has no word for", { model, streamOptions: { temperature: Infinity } }, /`streamOptions.temperature` must be a finite number from 0 on, got Infinity/],
   ["a share that is none", { model, streamOptions: { topP: NaN } }, /`streamOptions.topP` must be a finite number from 0 on, got NaN/],
   ["a back-off that knows no bounds", { model, retry: { multiplier: Infinity } }, /`retry.multiplier` must be a finite number from 0 on, got Infinity/],
+  ["a cache that is kept for ever", { model, cache: { ttlMs: Infinity } }, /`cache.ttlMs` must be a finite number from 0 on, got Infinity/],
   ["a time before now", { model, retry: { initialBackoffMs: -1 } }, /`retry.initialBackoffMs` must be a number from 0 on, got -1/],
   ["attempts without end", { model, retry: { maxAttempts: Infinity } }, /`retry.maxAttempts` must be a whole number, got Infinity/],
   ["a switch that is a text", { model, retry: { jitter: "no" } }, /`retry.jitter` must be true or false, got a string/],

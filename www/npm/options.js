@@ -89,7 +89,7 @@ const OPTIONS = {
   steering: { when: ["after_tool", "immediate"], inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
   followUp: { delivery: DELIVERY },
   timeouts: all(["firstChunkMs", "chunkMs", "toolMs", "totalMs"], "number"),
-  cache: { ttlMs: "number", minTokens: "whole", intervals: "whole" },
+  cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },
   resultTexts: all(CAUSES, "function"),
   transfer: { agentName: "text", chain: "list", maxDepth: "whole" },
   host: all(["now", "sleep", "random", "id"], "function"),
