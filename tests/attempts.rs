@@ -494,6 +494,16 @@ fn whatever_was_tried_again_is_asked_of_the_next_model_too() {
     }
 }
 
+#[test]
+fn an_error_that_nobody_tried_again_is_not_asked_of_the_next_model() {
+    let mut stage = stage(Vec::new(), Vec::new(), |config| {
+        let first = native_model("m", vec![failure(ErrorKind::Network), failure(ErrorKind::Auth)]);
+        config.set_models(vec![first, native_model("spare", vec![text("here")])]);
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.count("model_fallback"), 0);
+}
+
 /// Asks once more, whatever the error.
 struct EveryError;
 

@@ -169,6 +169,7 @@ fn read_phase(
             request: no_request(),
             model: phase.size("model"),
             attempt: phase.int("attempt"),
+            tried: None,
             step: read_step(history, phase),
         })),
         "dispatching" => {
