@@ -324,7 +324,7 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     const said = [];
     const bytes = readFileSync(new URL("turnwheel.wasm", ${JSON.stringify(slim)}));
     try { use(bytes); } catch (error) { said.push([error.code, error.message]); }
-    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => bytes]) {
+    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]), () => bytes]) {
       use(load);
       const { text, error } = await new Agent({ model: scripted(["Hi."]) }).prompt("Go");
       said.push([error?.code ?? "", error?.message ?? text]);
@@ -332,5 +332,5 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     console.log(JSON.stringify(said));`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
-  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["", "Hi."]]);
+  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["misuse", "the wasm file is not turnwheel.wasm, or that of another version"], ["", "Hi."]]);
 });

@@ -87,6 +87,8 @@ export class Engine {
     const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
     if (!isModule && !source?.byteLength) throw wrong(source);
     const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
+    // The glue keeps what it was given first, whatever that is.
+    if (!Module.exports(module).some(({ name }) => name === "control")) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
     if (dead) __wbg_reset_state();
     dead = false;
     const exports = initSync({ module });
