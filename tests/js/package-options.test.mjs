@@ -225,11 +225,14 @@ test("timeouts: the whole run, and every tool that says nothing else", async () 
   // One that may take as long as it takes says so.
   const end = later();
   const long = say("forever", () => end.promise, { timeoutMs: Infinity });
-  const { host } = clock();
-  const run = new Agent({ model: scripted([call("forever"), "ok"]), tools: [long], timeouts: { toolMs: 10 }, host: { ...host, sleep: async (ms) => (ms > 10 ? new Promise(() => {}) : end.resolve("late")) } }).prompt("go");
+  /** @type {number[]} */
+  const waits = [];
+  const host = { sleep: (/** @type {number} */ ms) => (waits.push(ms), new Promise(() => {})) };
+  const heard = hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [long], timeouts: { toolMs: 10 }, host }).prompt("go"));
   await settle();
   end.resolve("done");
-  assert.equal(textOf((await hear(run)).all("tool_execution_end")[0].result), "done");
+  assert.equal(textOf((await heard).all("tool_execution_end")[0].result), "done");
+  assert.ok(!waits.includes(10));
 });
 
 test("resultTexts: the host's own words, and one that fails leaves the stock ones", async () => {
