@@ -447,6 +447,8 @@ fn what_was_said_before_an_overflow_stays_where_no_room_is_made() {
         stage.prompt("go").finish().check();
         assert_eq!(stage.history(), ["user: go", "assistant: hal (error)"]);
         assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (0, 11));
+        let messages = stage.agent.messages();
+        assert!(matches!(&messages[1], AgentMessage::Assistant(said) if said.usage.total == 11));
     }
     let mut stage = stage(vec![refused_in_the_middle()], Vec::new(), |config| {
         config.rules.transformers.push(Rc::new(|_: &[AgentMessage], overflow: bool| {

@@ -35,7 +35,10 @@ impl LoopState {
         run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
         run.field("turnIndex", &self.turn_index).field("turns", &self.turns).field("pauses", &self.pauses);
         let elapsed = self.restored.unwrap_or(now.saturating_sub(self.began));
-        run.field("usage", &self.usage).field("elapsedMs", &elapsed);
+        // Of an answer that is about to be taken back only its usage is kept.
+        let mut usage = self.usage;
+        usage.add(&self.turn.shown.usage.totalled());
+        run.field("usage", &usage).field("elapsedMs", &elapsed);
         run.optional("model", &self.model).optional("output", &self.output);
         run.field("outputTries", &self.output_tries);
         let mut cache = ObjectWriter::new(run.key("cache"));

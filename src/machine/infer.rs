@@ -500,7 +500,6 @@ impl Step<'_> {
 
     /// The model refuses the conversation as too long: the transformers are told, in the same turn.
     fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
-        self.s.usage.add(&streaming.assembler.usage.totalled());
         self.s.turn.shown = streaming.assembler;
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);

@@ -221,6 +221,7 @@ impl Step<'_> {
     /// There is room, and the model is asked again: what it said before it refused does not count.
     fn forget_shown(&mut self, reason: &str) {
         let shown = std::mem::take(&mut self.s.turn.shown);
+        self.s.usage.add(&shown.usage.totalled());
         self.forget(&shown, reason);
     }
 
@@ -555,9 +556,9 @@ impl Step<'_> {
 
     /// Ends the turn with an answer that never came.
     pub(super) fn cut_message(&mut self, stop_reason: MessageStopReason, error: ErrorInfo) {
-        // Its usage is counted already.
-        let shown = std::mem::take(&mut self.s.turn.shown).partial();
-        self.cut_message_with(shown, Usage::default(), stop_reason, error);
+        let shown = std::mem::take(&mut self.s.turn.shown);
+        let usage = shown.usage;
+        self.cut_message_with(shown.partial(), usage, stop_reason, error);
     }
 
     /// Ends the turn with what there is of its answer.
