@@ -428,6 +428,94 @@ fn what_has_arrived_before_an_overflow_is_not_compacted_away_and_waits_where_no_
     }
 }
 
+/// A text, and then the word that the conversation is too long.
+fn refused_in_the_middle() -> Answer {
+    let mut answer = half("hal");
+    answer.insert(1, E::Usage(Usage { input: 10, output: 1, ..Usage::default() }));
+    answer.extend(failure(ErrorKind::ContextOverflow));
+    answer
+}
+
+#[test]
+fn what_was_said_before_an_overflow_stays_where_no_room_is_made() {
+    for engine in [None, Some(false)] {
+        let mut stage = stage(vec![refused_in_the_middle()], Vec::new(), |config| {
+            config.ports.compaction = engine.map(|_| {
+                Rc::new(Port(|_| ready(Err("no".to_owned())))) as Rc<dyn turnwheel::ports::CompactionEngine>
+            });
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.history(), ["user: go", "assistant: hal (error)"]);
+        assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (0, 11));
+        let messages = stage.agent.messages();
+        assert!(matches!(&messages[1], AgentMessage::Assistant(said) if said.usage.total == 11));
+    }
+    let mut stage = stage(vec![refused_in_the_middle()], Vec::new(), |config| {
+        config.rules.transformers.push(Rc::new(|_: &[AgentMessage], overflow: bool| {
+            if overflow { Err("no".to_owned()) } else { Ok(Transform::Unchanged) }
+        }));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history(), ["user: go", "assistant: hal (error)"]);
+}
+
+#[test]
+fn what_was_said_before_an_overflow_is_taken_back_where_room_is_made() {
+    for has_engine in [true, false] {
+        let mut stage = stage(vec![refused_in_the_middle(), text("whole")], Vec::new(), |config| {
+            if has_engine {
+                config.ports.compaction = Some(Rc::new(Port(|_| ready(Ok(Compaction::default())))));
+            } else {
+                config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], overflow: bool| {
+                    let report = overflow.then(CompactionReport::default);
+                    Ok(Transform::Replace { messages: messages.to_vec(), report })
+                }));
+            }
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.history().last().unwrap(), "assistant: whole");
+        assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (1, 11));
+    }
+}
+
+#[test]
+fn whatever_was_tried_again_is_asked_of_the_next_model_too() {
+    let odd = || with_error(ErrorInfo::new(ErrorKind::Unknown, "odd"));
+    let strategies: [Rc<dyn turnwheel::retry::RetryStrategy>; 2] = [
+        Rc::new(RetryConfig { retry_unknown: true, max_attempts: 2, ..RetryConfig::default() }),
+        Rc::new(EveryError),
+    ];
+    for retry in strategies {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
+            config.rules.retry = retry;
+            let first = native_model("m", vec![odd(), odd()]);
+            config.set_models(vec![first, native_model("spare", vec![text("here")])]);
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.history().last().unwrap(), "assistant: here");
+    }
+}
+
+#[test]
+fn an_error_that_nobody_tried_again_is_not_asked_of_the_next_model() {
+    let mut stage = stage(Vec::new(), Vec::new(), |config| {
+        let first = native_model("m", vec![failure(ErrorKind::Network), failure(ErrorKind::Auth)]);
+        config.set_models(vec![first, native_model("spare", vec![text("here")])]);
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.count("model_fallback"), 0);
+}
+
+/// Asks once more, whatever the error.
+struct EveryError;
+
+impl turnwheel::retry::RetryStrategy for EveryError {
+    fn delay(&self, _: &ErrorInfo, attempt: u32, _: u32) -> turnwheel::retry::RetryVerdict {
+        use turnwheel::retry::RetryVerdict as V;
+        if attempt < 2 { V::Wait(5) } else { V::Stop }
+    }
+}
+
 #[test]
 fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
     let (notes, clock) = (Notes::default(), Clock::default());

@@ -472,6 +472,10 @@ fn the_word_of_the_server_is_translated() {
         ("sensitive", "done content_filter"),
         ("network_error", "error server: the provider ended the answer with `network_error`"),
         ("something_new", "done stop"),
+        ("LENGTH", "done length"),
+        ("MAX_TOKENS", "done length"),
+        ("CONTENT_FILTER", "done content_filter"),
+        ("ERROR", "error server: the provider ended the answer with `error`"),
         (
             "insufficient_system_resource",
             "error overloaded: the provider ended the answer with `insufficient_system_resource`",

@@ -12,7 +12,7 @@ use crate::list::{ListWriter, read_all, read_each};
 use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
-use crate::stream::{CallFault, ModelRequest};
+use crate::stream::{Assembler, CallFault, ModelRequest};
 use crate::table::Table;
 use crate::tool::Transfer;
 
@@ -35,7 +35,10 @@ impl LoopState {
         run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
         run.field("turnIndex", &self.turn_index).field("turns", &self.turns).field("pauses", &self.pauses);
         let elapsed = self.restored.unwrap_or(now.saturating_sub(self.began));
-        run.field("usage", &self.usage).field("elapsedMs", &elapsed);
+        // Of an answer that is about to be taken back only its usage is kept.
+        let mut usage = self.usage;
+        usage.add(&self.turn.shown.usage.totalled());
+        run.field("usage", &usage).field("elapsedMs", &elapsed);
         run.optional("model", &self.model).optional("output", &self.output);
         run.field("outputTries", &self.output_tries);
         let mut cache = ObjectWriter::new(run.key("cache"));
@@ -169,6 +172,7 @@ fn read_phase(
             request: no_request(),
             model: phase.size("model"),
             attempt: phase.int("attempt"),
+            tried: None,
             step: read_step(history, phase),
         })),
         "dispatching" => {
@@ -519,6 +523,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         asked: turn.size("asked"),
         sought_room: turn.flag("soughtRoom"),
         overflow: turn.optional("overflow"),
+        shown: Assembler::default(),
     }
 }
 

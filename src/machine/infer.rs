@@ -61,7 +61,7 @@ impl Step<'_> {
             self.announce(&request);
         }
         self.s.turn.asked = 0;
-        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, step: AskStep::default() }));
+        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, tried: None, step: AskStep::default() }));
     }
 
     /// What the first model is to be asked; `None` where that cannot be, and the turn was ended.
@@ -87,7 +87,7 @@ impl Step<'_> {
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);
         self.s.turn.asked = model;
-        let mut ask = Box::new(Ask { request, model, attempt, step: AskStep::default() });
+        let mut ask = Box::new(Ask { request, model, attempt, tried: None, step: AskStep::default() });
         match until {
             None => self.attempt(ask),
             Some(until) => {
@@ -110,7 +110,7 @@ impl Step<'_> {
         }
         let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
         let request = self.request(Rc::default());
-        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, step }));
+        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, tried: None, step }));
     }
 
     fn announce(&mut self, request: &ModelRequest) {
@@ -442,6 +442,7 @@ impl Step<'_> {
         if let RetryVerdict::Wait(delay_ms) = verdict {
             self.take_back(streaming, &error.message);
             let reason = error.message.clone();
+            ask.tried = Some(error.code);
             self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
             ask.attempt += 1;
             ask.step = AskStep::BackingOff(
@@ -455,7 +456,12 @@ impl Step<'_> {
             let text = [&error.message, " (the server asks to wait ", &text::number(asked), " ms)"].concat();
             error.message = text;
         }
-        match self.rules.models.get(ask.model + 1).filter(|_| error.retryable) {
+        match self
+            .rules
+            .models
+            .get(ask.model + 1)
+            .filter(|_| error.retryable || ask.tried == Some(error.code))
+        {
             Some(_) => self.fall_back(ask, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
         }
@@ -469,6 +475,7 @@ impl Step<'_> {
         ask.model += 1;
         self.fit_request(&mut ask.request, ask.model);
         ask.attempt = 1;
+        ask.tried = None;
         self.s.turn.asked = ask.model;
         self.emit(AgentEvent::ModelFallback { from, to });
         self.attempt(ask);
@@ -481,7 +488,7 @@ impl Step<'_> {
     }
 
     /// What was shown does not count.
-    fn forget(&mut self, shown: &Assembler, reason: &str) {
+    pub(super) fn forget(&mut self, shown: &Assembler, reason: &str) {
         if shown.is_empty() {
             return;
         }
@@ -493,7 +500,7 @@ impl Step<'_> {
 
     /// The model refuses the conversation as too long: the transformers are told, in the same turn.
     fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
-        self.take_back(streaming, &error.message);
+        self.s.turn.shown = streaming.assembler;
         self.s.turn.recoveries += 1;
         self.s.turn.overflow = Some(error);
         self.s.turn.view = None;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
 use crate::context::{Clean, SameRole, estimate_tokens, hygiene, is_void, told_tokens};
-use crate::error::ErrorInfo;
+use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::RunStopReason;
 use crate::id_map::IdMap;
 use crate::json::{Map, RawJson};
@@ -145,6 +145,8 @@ pub(crate) struct Turn {
     pub(crate) sought_room: bool,
     /// The error that a recovery is to get around.
     pub(crate) overflow: Option<ErrorInfo>,
+    /// What the model had said when it refused the conversation as too long; it stays where no room can be made.
+    pub(crate) shown: Assembler,
 }
 
 /// The model is asked: one turn, one or more attempts.
@@ -155,6 +157,8 @@ pub(crate) struct Ask {
     pub(crate) model: usize,
     /// Of this model, from 1.
     pub(crate) attempt: u32,
+    /// The last error of this model that was worth another attempt.
+    pub(crate) tried: Option<ErrorKind>,
     pub(crate) step: AskStep,
 }
 

@@ -209,11 +209,20 @@ impl Step<'_> {
             // Nobody has refused anything yet: what shows less is enough.
             if reported || self.s.turn.view.is_some() { self.pre_turn() } else { self.compact() }
         } else if reported {
+            let overflow = self.s.turn.overflow.take();
+            self.forget_shown(overflow.as_ref().map_or("", |overflow| &overflow.message));
             self.append_arrived();
             self.ask_again();
         } else {
             self.compact();
         }
+    }
+
+    /// There is room, and the model is asked again: what it said before it refused does not count.
+    fn forget_shown(&mut self, reason: &str) {
+        let shown = std::mem::take(&mut self.s.turn.shown);
+        self.s.usage.add(&shown.usage.totalled());
+        self.forget(&shown, reason);
     }
 
     pub(super) fn compact(&mut self) {
@@ -239,6 +248,7 @@ impl Step<'_> {
             }
             Some(Ok(Compaction { messages, report, usage })) => {
                 self.s.usage.add(&usage);
+                self.forget_shown(&overflow.message);
                 self.apply(Transform::Replace { messages, report }, true);
                 if is_refused {
                     self.append_arrived();
@@ -546,7 +556,9 @@ impl Step<'_> {
 
     /// Ends the turn with an answer that never came.
     pub(super) fn cut_message(&mut self, stop_reason: MessageStopReason, error: ErrorInfo) {
-        self.cut_message_with(Vec::new(), Usage::default(), stop_reason, error);
+        let shown = std::mem::take(&mut self.s.turn.shown);
+        let usage = shown.usage;
+        self.cut_message_with(shown.partial(), usage, stop_reason, error);
     }
 
     /// Ends the turn with what there is of its answer.

@@ -314,8 +314,9 @@ impl Words {
     fn kind_of_status(&self, status: Option<u16>) -> ErrorKind {
         match status {
             Some(408 | 499) => ErrorKind::Network,
+            // A conflict passes: a lock that was not to be had in time.
+            Some(409 | 500..) => ErrorKind::Server,
             Some(400..500) => ErrorKind::InvalidRequest,
-            Some(500..) => ErrorKind::Server,
             // Of OpenAI's codes a dozen say what is wrong with a picture.
             _ if self.is_any(REQUEST_TAGS) || self.tags.iter().any(|tag| contains(tag, "image")) => {
                 ErrorKind::InvalidRequest
@@ -686,6 +687,7 @@ mod tests {
             (408, K::Network),
             (429, K::Throttled),
             (499, K::Network),
+            (409, K::Server),
             (500, K::Server),
             (502, K::Server),
             (503, K::Overloaded),
@@ -719,7 +721,7 @@ mod tests {
     fn the_server_may_overrule_its_status_but_not_its_words() {
         let no = with_headers(500, "{}", &[("x-should-retry", "false"), ("retry-after", "3")]);
         assert_eq!((no.code, no.retryable, no.retry_after_ms), (K::Server, false, None));
-        let yes = with_headers(409, "{}", &[("x-should-retry", "true"), ("retry-after", "3")]);
+        let yes = with_headers(400, "{}", &[("x-should-retry", "true"), ("retry-after", "3")]);
         assert_eq!((yes.code, yes.retryable, yes.retry_after_ms), (K::InvalidRequest, true, Some(3_000)));
         let spent = r#"{"error":{"message":"x","type":"insufficient_quota"}}"#;
         assert!(!with_headers(429, spent, &[("x-should-retry", "true")]).retryable);
@@ -780,7 +782,7 @@ mod tests {
         assert_eq!(answer(500, "").code, K::Server);
         assert_eq!(answer(418, "").message, "the provider answered 418 without a body");
         let plain = openai("x");
-        assert!(with_headers(409, &plain, &[("x-should-retry", "true")]).retryable);
+        assert!(with_headers(400, &plain, &[("x-should-retry", "true")]).retryable);
     }
 
     #[test]

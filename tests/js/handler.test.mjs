@@ -590,6 +590,23 @@ test("limits: listeners, commands a minute, the length of a conversation", async
   assert.equal((await ask(handler, "abort", post({}))).status, 202);
 });
 
+test("letters that wait count for the length of a conversation, until they are delivered or cleared", async () => {
+  const end = later();
+  const agent = new Agent({ model: scripted([async () => end.promise, "read", "more"]) });
+  const handler = agentHandler(agent, { limits: { historyBytes: 1_900 }, host });
+  const letter = () => ask(handler, "follow-up", post({ input: "a".repeat(900) }));
+  assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 202);
+  const statuses = [];
+  for (let i = 0; i < 4; i++) statuses.push((await letter()).status);
+  assert.deepEqual(statuses, [202, 202, 413, 413]);
+  agent.clearQueues();
+  await settle();
+  assert.equal((await letter()).status, 202);
+  end.resolve("hello");
+  await agent.waitForIdle();
+  assert.equal((await letter()).status, 202, "it has been delivered, and counts once");
+});
+
 test("a server that takes a request and never answers is not there", async () => {
   const { agent, handler } = pair({ model: scripted(["hello"]) });
   let silent = 2;

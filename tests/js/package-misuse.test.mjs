@@ -42,6 +42,10 @@ const OPTIONS = [
   ["a wrong name of the approval", { model, approval: { rule: {} } }, /unknown option `approval.rule`; did you mean `rules`\?/],
   ["a wrong name of the timeouts", { model, timeouts: { total: 5 } }, /unknown option `timeouts.total`; did you mean `totalMs`\?/],
   ["a time that is a text", { model, timeouts: { totalMs: "5s" } }, /`timeouts.totalMs` must be a number from 0 on, got "5s"/],
+  ["a temperature that JSON has no word for", { model, streamOptions: { temperature: Infinity } }, /`streamOptions.temperature` must be a finite number from 0 on, got Infinity/],
+  ["a share that is none", { model, streamOptions: { topP: NaN } }, /`streamOptions.topP` must be a finite number from 0 on, got NaN/],
+  ["a back-off that knows no bounds", { model, retry: { multiplier: Infinity } }, /`retry.multiplier` must be a finite number from 0 on, got Infinity/],
+  ["a cache that is kept for ever", { model, cache: { ttlMs: Infinity } }, /`cache.ttlMs` must be a finite number from 0 on, got Infinity/],
   ["a time before now", { model, retry: { initialBackoffMs: -1 } }, /`retry.initialBackoffMs` must be a number from 0 on, got -1/],
   ["attempts without end", { model, retry: { maxAttempts: Infinity } }, /`retry.maxAttempts` must be a whole number, got Infinity/],
   ["a switch that is a text", { model, retry: { jitter: "no" } }, /`retry.jitter` must be true or false, got a string/],
@@ -320,7 +324,7 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     const said = [];
     const bytes = readFileSync(new URL("turnwheel.wasm", ${JSON.stringify(slim)}));
     try { use(bytes); } catch (error) { said.push([error.code, error.message]); }
-    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => bytes]) {
+    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]), () => bytes]) {
       use(load);
       const { text, error } = await new Agent({ model: scripted(["Hi."]) }).prompt("Go");
       said.push([error?.code ?? "", error?.message ?? text]);
@@ -328,5 +332,5 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     console.log(JSON.stringify(said));`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
-  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["", "Hi."]]);
+  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["misuse", "the wasm file is not turnwheel.wasm, or that of another version"], ["", "Hi."]]);
 });

@@ -222,6 +222,17 @@ test("timeouts: the whole run, and every tool that says nothing else", async () 
   assert.deepEqual([result.stopReason, result.error.code], ["error", "timeout"]);
   const slow = await hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [forever], timeouts: { toolMs: 10 } }).prompt("go"));
   assert.deepEqual([slow.result.stopReason, slow.all("tool_execution_end")[0].result.cause], ["completed", "timeout"]);
+  // One that may take as long as it takes says so.
+  const end = later();
+  const long = say("forever", () => end.promise, { timeoutMs: Infinity });
+  /** @type {number[]} */
+  const waits = [];
+  const host = { sleep: (/** @type {number} */ ms) => (waits.push(ms), new Promise(() => {})) };
+  const heard = hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [long], timeouts: { toolMs: 10 }, host }).prompt("go"));
+  await settle();
+  end.resolve("done");
+  assert.equal(textOf((await heard).all("tool_execution_end")[0].result), "done");
+  assert.ok(!waits.includes(10));
 });
 
 test("resultTexts: the host's own words, and one that fails leaves the stock ones", async () => {

@@ -551,7 +551,8 @@ function toolSettings({ definition, schema }) {
   return {
     name, description, parameters: schema,
     requiresApproval: typeof asks === "function" ? "depends" : asks === true,
-    timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
+    // Nothing said is the limit for all.
+    timeoutMs: timeoutMs === Infinity ? 2 ** 53 : timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
     // The engine has whole ones of 32 bits.
     priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };

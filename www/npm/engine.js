@@ -2,7 +2,7 @@
 // The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
 
 import { AgentError, kindOf, misuse } from "./shared.js";
-import { instantiate } from "./glue.js";
+import { NAME, instantiate } from "./glue.js";
 
 /** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
 
@@ -71,6 +71,7 @@ export class Engine {
     const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
     if (!isModule && !source?.byteLength) throw wrong(source);
     const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
+    if (Module.imports(module)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
     /** The runs that are on; those that wait for somebody may be forgotten. @type {Set<WeakRef<{ crash(error: unknown): void }>>} */
     this.runs = new Set();
     /** Whether something panicked in it. */

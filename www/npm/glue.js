@@ -5,6 +5,9 @@
 
 const encoder = new TextEncoder();
 
+/** What the module calls this script: the build makes it of the module's own bytes, so no other module calls it so. */
+export const NAME = "./turnwheel_bg.js";
+
 /**
  * An instance of the module, as functions that take and give texts.
  * @param {import("./engine.js").Engine} engine @param {WebAssembly.Module} module
@@ -119,7 +122,7 @@ export function instantiate(engine, module) {
   };
 
   /** @type {any} */
-  const wasm = new WebAssembly.Instance(module, { "./turnwheel_bg.js": imports }).exports;
+  const wasm = new WebAssembly.Instance(module, { [NAME]: imports }).exports;
   wasm.__wbindgen_start();
 
   // What takes and gives numbers alone is called as it is.

@@ -44,7 +44,7 @@ export interface AgentHandlerOptions {
   limits?: {
     /** Of one command. Default 1,000,000. */
     bodyBytes?: number;
-    /** A conversation that is longer takes no more messages. Default no limit. */
+    /** A conversation that is longer, with the messages that wait for it, takes no more. Default no limit. */
     historyBytes?: number;
     /** Open streams of events. Default 100. */
     listeners?: number;

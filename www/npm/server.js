@@ -85,8 +85,9 @@ class Desk {
     this.seen = new Map();
     /** Answers to commands that were done and could not be stored, by their ids. @type {Map<string, any>} */
     this.unstored = new Map();
-    /** Letters that were posted and not read yet: their text where it is another instance that posted them. @type {Map<string, string | undefined>} */
+    /** Letters that were posted and not read yet: their text where it is another instance that posted them. @type {Map<string, { text?: string, bytes: number }>} */
     this.letters = new Map();
+    this.letterBytes = 0;
     /** Who waits for the next event. @type {Set<() => void>} */
     this.waiting = new Set();
     /** When each listener was last seen to read. Some hosts drop one without a word. @type {Map<object, number>} */
@@ -108,9 +109,9 @@ class Desk {
   remember() {
     for (const { type, data } of this.log.commands?.() ?? []) {
       const told = JSON.parse(data);
-      if (type === "receipt") this.letters.delete(told.id);
+      if (type === "receipt") this.forget(told.id);
       else {
-        if (told.letter !== undefined) this.letters.set(told.id, told.letter);
+        if (told.letter !== undefined) this.keep(told.id, told.letter.length, told.letter);
         this.seen.set(told.id, Promise.resolve({}));
       }
     }
@@ -211,7 +212,7 @@ class Desk {
       if (message.role !== "user") continue;
       const text = JSON.stringify(message.content);
       for (const [id, letter] of this.letters) {
-        if (letter !== text) continue;
+        if (letter.text !== text) continue;
         this.settle(id, { delivered: true, turnIndex: this.run.turnIndex });
         break;
       }
@@ -220,8 +221,19 @@ class Desk {
 
   /** @param {string} id @param {any} receipt */
   settle(id, receipt) {
-    if (!this.letters.delete(id)) return;
-    this.append("receipt", { id, receipt });
+    if (this.forget(id)) this.append("receipt", { id, receipt });
+  }
+
+  /** A letter waits. @param {string} id @param {number} bytes @param {string} [text] */
+  keep(id, bytes, text) {
+    this.letters.set(id, { text, bytes });
+    this.letterBytes += bytes;
+  }
+
+  /** It does no more; whether it did. @param {string} id */
+  forget(id) {
+    this.letterBytes -= this.letters.get(id)?.bytes ?? 0;
+    return this.letters.delete(id);
   }
 
   /** The agent, for who knows nothing of it yet. */
@@ -396,8 +408,9 @@ class Desk {
     if (input === undefined) throw new Refused(400, "misuse", "a letter needs an `input`");
     this.checkRoom();
     const receipt = this.agent[how](input);
-    this.letters.set(id, undefined);
-    this.append("command", { id, letter: JSON.stringify(contentOf(input)) });
+    const letter = JSON.stringify(contentOf(input));
+    this.keep(id, letter.length);
+    this.append("command", { id, letter });
     receipt.then((/** @type {any} */ fate) => this.settle(id, fate));
     return { id };
   }
@@ -412,14 +425,15 @@ class Desk {
     this.tokens -= 1;
   }
 
-  /** The history takes no more. */
+  /** The history takes no more, with the letters that wait for it. */
   checkRoom() {
     const { historyBytes } = this.limits;
     if (historyBytes === Infinity) return;
     const { messages } = this.agent;
     if (this.countedList !== messages) [this.countedList, this.counted, this.bytes] = [messages, 0, 0];
     for (; this.counted < messages.length; this.counted++) this.bytes += JSON.stringify(messages[this.counted]).length;
-    if (this.bytes >= historyBytes) throw new Refused(413, "invalid_request", `the conversation is full: it has ${this.bytes} bytes of ${historyBytes}; begin a new one`);
+    const bytes = this.bytes + this.letterBytes;
+    if (bytes >= historyBytes) throw new Refused(413, "invalid_request", `the conversation is full: it has ${bytes} bytes of ${historyBytes}; begin a new one`);
   }
 
   // ---- other origins

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hasher};
 
 use anyhow::{Result, anyhow, bail};
 use wasm_encoder::reencode::{Error, Reencode};
@@ -12,9 +13,8 @@ use wasmparser::{
     KnownCustom, Name, Parser, Payload, TypeRef,
 };
 
-/// What wasm-bindgen calls the script, and what becomes of that.
+/// What wasm-bindgen calls the script.
 const MODULE: &str = "./turnwheel_bg.js";
-const LETTER: &str = "a";
 
 /// How wasm-bindgen calls what JavaScript calls a closure of Rust by.
 const CLOSURE: &str = "::convert::closures::_::invoke::<";
@@ -39,12 +39,15 @@ pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The same module and `glue`, the script of ours that takes the place of wasm-bindgen's, both with letters for the names
-/// by which they call each other. Only the memory keeps its name.
+/// by which they call each other. Only the memory keeps its name. The script is called after the module's bytes: letters
+/// would fit another version too, and call something else.
 ///
 /// # Errors
 /// When `glue` does not do what `bound` does, which wasm-bindgen wrote.
 pub fn with_letters(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, String)> {
-    let mut names = Renamer::default();
+    let mut hasher = DefaultHasher::new();
+    hasher.write(wasm);
+    let mut names = Renamer { script: format!("{:08x}", hasher.finish() >> 32), ..Renamer::default() };
     for part in Parser::new(0).parse_all(wasm) {
         match part? {
             Payload::ImportSection(imports) => {
@@ -130,6 +133,8 @@ fn values_of(script: &str, name: &str) -> Option<usize> {
 /// Names that become letters: as they stand in the module, and as they stand in our glue.
 #[derive(Default)]
 struct Renamer {
+    /// What the module calls the script.
+    script: String,
     short: BTreeMap<String, String>,
     imports: BTreeMap<String, String>,
     exports: BTreeMap<String, String>,
@@ -161,7 +166,8 @@ impl Renamer {
 
     /// The glue with the letters: what it calls is `wasm.NAME`, what it is called by are members `NAME: …` or `NAME(…) {`.
     fn applied(&self, glue: &str) -> Result<String> {
-        let mut calls = glue.replace(MODULE, LETTER).split("wasm.").map(str::to_owned).collect::<Vec<_>>();
+        let mut calls =
+            glue.replace(MODULE, &self.script).split("wasm.").map(str::to_owned).collect::<Vec<_>>();
         for call in calls.iter_mut().skip(1) {
             let end = call.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(call.len());
             let Some(letter) = self.exports.get(&call[..end]) else {
@@ -192,7 +198,7 @@ impl Reencode for Renamer {
         for import in section.into_imports() {
             let import = import?;
             let kind = self.entity_type(import.ty)?;
-            imports.import(LETTER, self.name(import.name), kind);
+            imports.import(&self.script, self.name(import.name), kind);
         }
         Ok(())
     }
@@ -360,7 +366,14 @@ mod tests {
         let bound = "__wbindgen_generic_0000000000000002: function(a) {\n// Cast intrinsic for `Ref(String) -> Externref`.";
         let glue = "{\n    _wake: f,\n    _cast_text(a) {} } ./turnwheel_bg.js wasm.memory wasm._closure() run_poll: wasm.run_poll,";
         let (short, script) = with_letters(&wasm, bound, glue).unwrap();
-        assert_eq!(script, "{\n    a: f,\n    b(a) {} } a wasm.memory wasm.d() run_poll: wasm.e,");
+        let called = Parser::new(0).parse_all(&short).find_map(|part| match part.unwrap() {
+            Payload::ImportSection(section) => {
+                Some(section.into_imports().next()?.unwrap().module.to_owned())
+            }
+            _ => None,
+        });
+        let script = script.replace(&called.unwrap(), "NAME");
+        assert_eq!(script, "{\n    a: f,\n    b(a) {} } NAME wasm.memory wasm.d() run_poll: wasm.e,");
         let names = Parser::new(0).parse_all(&short).flat_map(|part| match part.unwrap() {
             Payload::ImportSection(section) => {
                 section.into_imports().map(|import| import.unwrap().name.to_owned()).collect()

@@ -81,6 +81,13 @@ impl Scribe<'_> {
         let (mut list, mut calls) = (String::new(), String::new());
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model;
+        // What Claude said before it refused does not count; shown it again, it goes on refusing.
+        if is_own
+            && message.stop_reason == MessageStopReason::Refusal
+            && message.tool_calls().next().is_none()
+        {
+            return;
+        }
         for (at, block) in message.content.iter().enumerate() {
             let begin = list.len();
             list.put(",");

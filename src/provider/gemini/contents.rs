@@ -25,10 +25,15 @@ pub(super) struct Scribe<'a> {
 /// What the provider takes in place of a signature that was never made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The whole list.
-pub(super) fn write_all(mut carried: Carried, contents: &str, out: &mut String) {
+/// The whole list, with a prompt of the system's before it.
+pub(super) fn write_all(prompt: &str, mut carried: Carried, contents: &str, out: &mut String) {
     out.put("[");
-    out.put(listed(contents));
+    if prompt.is_empty() {
+        out.put(listed(contents));
+    } else {
+        fill(r#"{"role":"user","parts":[{"text":"$"}]}"#, &[prompt], out);
+        out.put(contents);
+    }
     close(&mut carried, out);
     out.put("]");
 }

@@ -70,11 +70,14 @@ impl Encoder {
         let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
         let mut text = self.history.room(&request.system_prompt);
         let mut body = Body::of(&mut text, &own);
-        if !request.system_prompt.is_empty() && !is_cached {
-            body.fill("systemInstruction", r#"{"parts":[{"text":"$"}]}"#, &[&request.system_prompt]);
+        let mut prompt = if is_cached { "" } else { &*request.system_prompt };
+        // Gemma 3 knows no system instruction: its prompt stands before all else that the user says.
+        if !prompt.is_empty() && !contains(&request.model, "gemma-3") {
+            body.fill("systemInstruction", r#"{"parts":[{"text":"$"}]}"#, &[prompt]);
+            prompt = "";
         }
         if let Some(out) = body.key("contents") {
-            write_all(self.history.carried(), self.history.text(), out);
+            write_all(prompt, self.history.carried(), self.history.text(), out);
         }
         if !request.tools.is_empty() && !is_cached {
             body.tools(self.tools.text(&request.tools, &TOOLS, Strict::Never), "");

@@ -171,7 +171,7 @@ impl Answer {
             self.call(piece, position, count, out);
         }
         if let Some(word) = choice.finish_reason.take() {
-            self.progress.remarks.raw_stop_reason = Some(word.into_owned());
+            self.progress.remarks.raw_stop_reason = Some(word.to_ascii_lowercase());
         }
     }
 
