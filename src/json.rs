@@ -166,4 +166,56 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_is_json_is_what_another_reader_takes_for_json() {
+        let pieces = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"a\"",
+            "\"b\\n\"",
+            "\"é😀\"",
+            "\"\\u00e9\"",
+            "0",
+            "12",
+            "-3.5",
+            "1e-1",
+            "true",
+            "false",
+            "null",
+            " ",
+            "\n",
+            "\t",
+            "\0",
+            "\"",
+            "\\",
+            "\"long enough for two words, \\\" too\"",
+            "{\"k\":[1,2]}",
+            "nul",
+            "\u{1}",
+        ];
+        let (mut state, mut taken) = (1_u64, 0);
+        let mut dice = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % limit
+        };
+        for _ in 0..40_000 {
+            // Often on the way to something whole.
+            let mut text = ["", "{", "{\"a\":", "[", "[1,"][dice(5)].to_owned();
+            (0..dice(5)).for_each(|_| text += pieces[dice(pieces.len())]);
+            text.push_str(["", "}", "]", "}"][dice(4)]);
+            let wanted: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+            taken += usize::from(wanted.is_some());
+            let mut reader = Reader::new(&text);
+            let passed = reader.pass_over().and_then(|()| reader.end());
+            assert_eq!(passed.is_ok(), wanted.is_some(), "{text:?}");
+            let read = Value::parse(&text).ok().map(|value| serde_json::from_str(&value.to_json()).unwrap());
+            assert_eq!(read, wanted, "{text:?}");
+        }
+        assert!(taken > 1_000, "{taken}");
+    }
 }

@@ -5,8 +5,47 @@ use crate::json::write_u64;
 
 /// Where a text first stands in another one. For short needles.
 pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
-    let wanted = wanted.as_bytes();
-    text.as_bytes().windows(wanted.len().max(1)).position(|window| window == wanted)
+    let (wanted, first) = (wanted.as_bytes(), wanted.as_bytes().first());
+    text.as_bytes().windows(wanted.len().max(1)).position(|part| part.first() == first && part == wanted)
+}
+
+/// A byte of each of a word's eight.
+pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Where the first byte of a kind is, or the length, eight bytes at a time. `marks` sets the highest bit of such bytes in a
+/// word; above the first of them its marks may be false.
+#[allow(clippy::inline_always, reason = "each use marks other bytes")]
+#[inline(always)]
+pub(crate) fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
+    let mut at = 0;
+    for word in bytes.as_chunks().0 {
+        let marked = marks(u64::from_le_bytes(*word)) & (ONES * 0x80);
+        if marked != 0 {
+            return at + marked.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    // The last bytes, with those before them where there are some; zeros behind them where not.
+    let (from, last) = match bytes.last_chunk() {
+        Some(word) => (bytes.len() - 8, u64::from_le_bytes(*word)),
+        None => (0, bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))),
+    };
+    let marked = marks(last) & (ONES * 0x80);
+    bytes.len().min(from + marked.trailing_zeros() as usize / 8)
+}
+
+/// How long a text is in UTF-16: a character is one unit, one of four bytes is two.
+#[cfg(any(target_os = "unknown", test))]
+pub(crate) fn utf16_length(text: &str) -> u32 {
+    let (words, tail) = text.as_bytes().as_chunks();
+    // Bytes that go on with a character count one too much, those that begin one of four one too few.
+    let more = |word: u64| {
+        let (behind, four) = (word >> 7 & !(word >> 6), word >> 7 & word >> 6 & word >> 5 & word >> 4);
+        (four & ONES).count_ones().wrapping_sub((behind & ONES).count_ones())
+    };
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let length = words.iter().fold(length, |sum, word| sum.wrapping_add(more(u64::from_le_bytes(*word))));
+    tail.iter().fold(length, |sum, byte| sum.wrapping_add(more(u64::from(*byte))))
 }
 
 /// Whether a text stands in another one.
@@ -54,7 +93,8 @@ pub(crate) fn whole(text: &str) -> Option<u64> {
     let mut number = if text.is_empty() { None } else { Some(0_u64) };
     for byte in text.bytes() {
         let digit = u64::from(byte.wrapping_sub(b'0'));
-        number = number?.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10);
+        let tens = number?.wrapping_mul(10);
+        number = tens.checked_add(digit).filter(|_| digit < 10 && number <= Some(u64::MAX / 10));
     }
     number
 }
@@ -117,13 +157,18 @@ pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
     replaced
 }
 
-/// Whether two texts are the same, eight bytes at a time: what the standard library calls goes byte by byte in wasm.
+/// Whether two texts are the same, sixteen bytes at a time: what the standard library calls goes byte by byte in wasm.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let ((words, tail), (other_words, other_tail)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
-    let same = |(a, b): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*a) == u64::from_le_bytes(*b);
-    // The tails differ most often.
-    tail == other_tail && words.len() == other_words.len() && words.iter().zip(other_words).all(same)
+    let same = |(a, b): (&[u8; 16], &[u8; 16])| u128::from_le_bytes(*a) == u128::from_le_bytes(*b);
+    match (one.last_chunk(), other.last_chunk()) {
+        // The ends differ most often.
+        (Some(end), Some(other_end)) => {
+            let words = one.as_chunks().0.iter().zip(other.as_chunks().0);
+            one.len() == other.len() && same((end, other_end)) && words.into_iter().all(same)
+        }
+        _ => one == other,
+    }
 }
 
 /// Appending without a copy of the code for it at every place. Where nothing is appended in another way, the standard
@@ -181,6 +226,11 @@ mod tests {
         let broken: [&[u8]; 6] =
             [b"", b"whole \xc3\xa4", b"\xff", b"a\xc3(b\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80\x80z"];
         assert!(broken.iter().all(|bytes| lossy(bytes) == String::from_utf8_lossy(bytes)));
+        let mixed = "aß€😀bcdefg𝄞hijklmnop日本語qrstuvwxyzäöü😀";
+        for (at, _) in mixed.char_indices() {
+            let rest = mixed.get(at..).unwrap_or_default();
+            assert_eq!(utf16_length(rest), u32::try_from(rest.encode_utf16().count()).unwrap());
+        }
         let text = "0123456789abcdefg";
         let start = |n| text.get(..n).unwrap_or_default();
         assert!((0..=text.len()).all(|n| is_same(start(n), start(n))));

@@ -31,32 +31,31 @@ impl<'a> Reader<'a> {
     #[allow(clippy::inline_always, reason = "what is left of it is a comparison")]
     #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
-        // A plain number comes back in a register, an option would not.
         match self.look() {
             0 => None,
             byte => Some(byte),
         }
     }
 
-    /// As `peek`, 0 at the end.
     #[inline(never)]
     fn look(&mut self) -> u8 {
-        self.ahead().unwrap_or(0)
+        self.ahead()
     }
 
+    /// As `peek`, 0 at the end: no value begins with it, and a plain number comes back in a register.
     // Inlined whatever the level of optimisation: most of a chunk is read by calls of this that find no blank.
     #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
     #[inline(always)]
-    fn ahead(&mut self) -> Option<u8> {
+    fn ahead(&mut self) -> u8 {
         match self.byte() {
-            Some(byte) if byte > b' ' => Some(byte),
-            _ => self.peek_behind_blanks(),
+            ..=b' ' => self.peek_behind_blanks(),
+            byte => byte,
         }
     }
 
     #[cold]
-    fn peek_behind_blanks(&mut self) -> Option<u8> {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
+    fn peek_behind_blanks(&mut self) -> u8 {
+        while let b' ' | b'\t' | b'\n' | b'\r' = self.byte() {
             self.at += 1;
         }
         self.byte()
@@ -78,10 +77,7 @@ impl<'a> Reader<'a> {
     /// Where something is.
     pub fn end(&mut self) -> Result<(), JsonError> {
         self.peek_behind_blanks();
-        match self.byte() {
-            None => Ok(()),
-            Some(_) => Err(self.error("more text after the JSON value")),
-        }
+        if self.at < self.text.len() { Err(self.error("more text after the JSON value")) } else { Ok(()) }
     }
 
     /// Reads an object: `member` is called with each key and must read exactly one value.
@@ -90,9 +86,29 @@ impl<'a> Reader<'a> {
     /// Where there is no object, it is broken, or `member` fails.
     pub fn object(
         &mut self,
+        member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        self.members(true, member)
+    }
+
+    /// As `object`, of a text whose first members are known: from the comma at `known`; 0 where none are.
+    ///
+    /// # Errors
+    /// As [`Reader::object`].
+    pub(crate) fn object_behind(
+        &mut self,
+        known: usize,
+        member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        (self.at, self.depth) = (known, u32::from(known > 0));
+        self.members(known == 0, member)
+    }
+
+    fn members(
+        &mut self,
+        mut is_first: bool,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
-        let mut is_first = true;
         let mut spare = String::new();
         while let Some(key) = self.next_key(is_first, &mut spare)? {
             is_first = false;
@@ -128,20 +144,30 @@ impl<'a> Reader<'a> {
         if is_first {
             self.open(b'{', "an object was expected")?;
         }
-        match self.ahead() {
-            Some(b'}') => return self.close().map(|()| None),
-            Some(b',') if !is_first => self.at += 1,
-            _ if is_first => {}
-            _ => return Err(self.error("a comma or `}` was expected")),
+        let mut mark = self.ahead();
+        if mark == b'}' {
+            return self.close().map(|()| None);
         }
-        let key = match self.plain_string() {
-            Some(key) => key,
-            None => {
-                *spare = self.key()?;
-                spare
+        if !is_first {
+            if mark != b',' {
+                return Err(self.error("a comma or `}` was expected"));
             }
+            self.at += 1;
+            mark = self.ahead();
+        }
+        if mark != b'"' {
+            return Err(self.error("a key in quotes was expected"));
+        }
+        let start = self.at + 1;
+        let end = self.plain_end(start);
+        let key = if self.byte_at(end) == b'"' {
+            self.at = end + 1;
+            self.text.get(start..end).unwrap_or_default()
+        } else {
+            *spare = self.string()?;
+            spare
         };
-        if self.ahead() != Some(b':') {
+        if self.ahead() != b':' {
             return Err(self.error("a colon was expected"));
         }
         self.at += 1;
@@ -155,8 +181,8 @@ impl<'a> Reader<'a> {
             self.open(b'[', "a list was expected")?;
         }
         match self.ahead() {
-            Some(b']') => return self.close().map(|()| false),
-            Some(b',') if !is_first => self.at += 1,
+            b']' => return self.close().map(|()| false),
+            b',' if !is_first => self.at += 1,
             _ if is_first => {}
             _ => return Err(self.error("a comma or `]` was expected")),
         }
@@ -169,7 +195,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where there is no string or it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if self.ahead() != Some(b'"') {
+        if self.ahead() != b'"' {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
@@ -179,7 +205,7 @@ impl<'a> Reader<'a> {
             self.at = self.plain_end(from);
             let plain = self.since(from);
             match self.byte() {
-                Some(b'"') => {
+                b'"' => {
                     self.at += 1;
                     if is_whole {
                         return Ok(Some(plain));
@@ -187,13 +213,13 @@ impl<'a> Reader<'a> {
                     spare.push_str(plain);
                     return Ok(None);
                 }
-                Some(b'\\') => {
+                b'\\' => {
                     is_whole = false;
                     spare.push_str(plain);
                     self.escape(spare)?;
                 }
-                Some(_) => return Err(self.error("a raw control character in a string")),
-                None => return Err(self.error("the text ends inside a string")),
+                _ if self.at >= self.text.len() => return Err(self.error("the text ends inside a string")),
+                _ => return Err(self.error("a raw control character in a string")),
             }
         }
     }
@@ -215,7 +241,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Where the value is broken.
     pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
-        if self.ahead() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|_| None) }
+        if self.ahead() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Reads a whole number that is not negative; anything else is skipped and gives `None`.
@@ -243,15 +269,17 @@ impl<'a> Reader<'a> {
     /// Where the value is broken.
     pub fn pass_over(&mut self) -> Result<(), JsonError> {
         match self.ahead() {
-            Some(b'{') => self.object(|reader, _| reader.pass_over()),
-            Some(b'[') => self.array(|reader, _| reader.pass_over()),
-            Some(b'"') => self.skip_string(),
-            Some(b't') => self.word("true"),
-            Some(b'f') => self.word("false"),
-            Some(b'n') => self.word("null"),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(_) => Err(self.error("a JSON value was expected")),
-            None => Err(self.error("the text ends where a JSON value was expected")),
+            b'{' => self.object(|reader, _| reader.pass_over()),
+            b'[' => self.array(|reader, _| reader.pass_over()),
+            b'"' => self.skip_string(),
+            b't' => self.word(0, b"true"),
+            b'f' => self.word(1, b"alse"),
+            b'n' => self.word(0, b"null"),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ if self.at >= self.text.len() => {
+                Err(self.error("the text ends where a JSON value was expected"))
+            }
+            _ => Err(self.error("a JSON value was expected")),
         }
     }
 
@@ -261,7 +289,7 @@ impl<'a> Reader<'a> {
     /// Where the value is broken.
     pub fn value(&mut self) -> Result<Value, JsonError> {
         match self.ahead() {
-            Some(b'{') => {
+            b'{' => {
                 let mut map = Map::new();
                 self.object(|reader, key| {
                     let key = key.to_owned();
@@ -272,7 +300,7 @@ impl<'a> Reader<'a> {
                 map.deduplicate();
                 Ok(Value::Object(map))
             }
-            Some(b'[') => {
+            b'[' => {
                 let mut items = Vec::new();
                 self.array(|reader, _| {
                     items.push(reader.value()?);
@@ -280,17 +308,17 @@ impl<'a> Reader<'a> {
                 })?;
                 Ok(Value::Array(items))
             }
-            Some(b'"') => self.string().map(Value::String),
-            Some(b't') => self.word("true").map(|()| Value::Bool(true)),
-            Some(b'f') => self.word("false").map(|()| Value::Bool(false)),
-            Some(b'n') => self.word("null").map(|()| Value::Null),
+            b'"' => self.string().map(Value::String),
+            b't' => self.word(0, b"true").map(|()| Value::Bool(true)),
+            b'f' => self.word(1, b"alse").map(|()| Value::Bool(false)),
+            b'n' => self.word(0, b"null").map(|()| Value::Null),
             _ => self.skip().map(|raw| Value::Number(Number(raw.into()))),
         }
     }
 
     #[inline(never)]
     fn open(&mut self, bracket: u8, otherwise: &'static str) -> Result<(), JsonError> {
-        if self.ahead() != Some(bracket) {
+        if self.ahead() != bracket {
             return Err(self.error(otherwise));
         }
         self.at += 1;
@@ -309,36 +337,15 @@ impl<'a> Reader<'a> {
 
     #[allow(clippy::inline_always, reason = "one load and one comparison")]
     #[inline(always)]
-    fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+    fn byte(&self) -> u8 {
+        self.byte_at(self.at)
     }
 
-    /// Reads a string without escapes; anything else is left where it is.
-    fn plain_string(&mut self) -> Option<&'a str> {
-        if self.ahead() != Some(b'"') {
-            return None;
-        }
-        let start = self.at + 1;
-        let end = self.plain_end(start);
-        if self.byte_at(end) != Some(b'"') {
-            return None;
-        }
-        self.at = end + 1;
-        self.text.get(start..end)
-    }
-
-    /// Reads a key that is no plain string.
-    #[cold]
-    fn key(&mut self) -> Result<String, JsonError> {
-        if self.ahead() == Some(b'"') {
-            self.string()
-        } else {
-            Err(self.error("a key in quotes was expected"))
-        }
-    }
-
-    fn byte_at(&self, at: usize) -> Option<u8> {
-        self.text.as_bytes().get(at).copied()
+    /// 0 behind the end.
+    #[allow(clippy::inline_always, reason = "one load and one comparison")]
+    #[inline(always)]
+    fn byte_at(&self, at: usize) -> u8 {
+        self.text.as_bytes().get(at).copied().unwrap_or(0)
     }
 
     #[allow(
@@ -352,7 +359,7 @@ impl<'a> Reader<'a> {
 
     fn skip_string(&mut self) -> Result<(), JsonError> {
         let end = self.plain_end(self.at + 1);
-        if self.byte_at(end) == Some(b'"') {
+        if self.byte_at(end) == b'"' {
             self.at = end + 1;
             return Ok(());
         }
@@ -363,15 +370,15 @@ impl<'a> Reader<'a> {
     fn escape(&mut self, out: &mut String) -> Result<(), JsonError> {
         self.at += 1;
         let plain = match self.byte() {
-            Some(b'n') => '\n',
-            Some(b't') => '\t',
-            Some(b'r') => '\r',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
-            Some(b'u') => return self.unicode_escape(out),
-            Some(_) => return Err(self.error("an unknown escape in a string")),
-            None => return Err(self.error("the text ends inside a string")),
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            c @ (b'"' | b'\\' | b'/') => char::from(c),
+            b'u' => return self.unicode_escape(out),
+            _ if self.at >= self.text.len() => return Err(self.error("the text ends inside a string")),
+            _ => return Err(self.error("an unknown escape in a string")),
         };
         self.at += 1;
         out.put_char(plain);
@@ -384,7 +391,7 @@ impl<'a> Reader<'a> {
             out.put_char(plain);
             return Ok(());
         }
-        let follows = self.byte() == Some(b'\\') && self.byte_at(self.at + 1) == Some(b'u');
+        let follows = self.byte() == b'\\' && self.byte_at(self.at + 1) == b'u';
         if first < 0xdc00 && follows {
             let before = self.at;
             self.at += 1;
@@ -413,31 +420,32 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, word: &str) -> Result<(), JsonError> {
-        let found = self.text.as_bytes().get(self.at..self.at + word.len());
-        if found != Some(word.as_bytes()) {
+    /// A word of which four letters stand behind so many others that are known.
+    fn word(&mut self, known: usize, word: &[u8; 4]) -> Result<(), JsonError> {
+        let letters = self.text.as_bytes().get(self.at + known..).unwrap_or_default();
+        if letters.first_chunk() != Some(word) {
             return Err(self.error("a JSON value was expected"));
         }
-        self.at += word.len();
+        self.at += known + word.len();
         Ok(())
     }
 
     fn number(&mut self) -> Result<(), JsonError> {
-        if self.byte() == Some(b'-') {
+        if self.byte() == b'-' {
             self.at += 1;
         }
-        if self.byte() == Some(b'0') {
+        if self.byte() == b'0' {
             self.at += 1;
         } else {
             self.digits()?;
         }
-        if self.byte() == Some(b'.') {
+        if self.byte() == b'.' {
             self.at += 1;
             self.digits()?;
         }
-        if let Some(b'e' | b'E') = self.byte() {
+        if let b'e' | b'E' = self.byte() {
             self.at += 1;
-            if let Some(b'+' | b'-') = self.byte() {
+            if let b'+' | b'-' = self.byte() {
                 self.at += 1;
             }
             self.digits()?;
@@ -446,10 +454,10 @@ impl<'a> Reader<'a> {
     }
 
     fn digits(&mut self) -> Result<(), JsonError> {
-        if !self.byte().is_some_and(|b| b.is_ascii_digit()) {
+        if !self.byte().is_ascii_digit() {
             return Err(self.error("a digit was expected"));
         }
-        while self.byte().is_some_and(|b| b.is_ascii_digit()) {
+        while self.byte().is_ascii_digit() {
             self.at += 1;
         }
         Ok(())

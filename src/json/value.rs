@@ -45,8 +45,10 @@ impl Number {
 
 /// A whole number that is not negative (`12`, `12.0`).
 pub(super) fn whole_number(text: &str) -> Option<u64> {
-    let (whole, fraction) = parts(text);
-    text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
+    text::whole(text).or_else(|| {
+        let (whole, fraction) = text::split_once(text, ".")?;
+        text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
+    })
 }
 
 /// What stands before the point, and behind it.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::text::Put;
+use crate::text::{ONES, Put, first_of};
 
 use super::value::{Map, RawJson};
 /// What can be written as JSON text.
@@ -249,28 +249,11 @@ fn write_plain(text: &str, out: &mut String) {
 #[allow(clippy::inline_always, reason = "see `Reader::plain_end`")]
 #[inline(always)]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let (words, tail) = bytes.as_chunks::<8>();
-    let mut at = 0;
-    for word in words {
-        let w = u64::from_le_bytes(*word);
+    first_of(bytes, |w| {
         let quote = w ^ (ONES * u64::from(b'"'));
         let slash = w ^ (ONES * u64::from(b'\\'));
-        let hit = (w.wrapping_sub(ONES * 0x20) & !w)
+        (w.wrapping_sub(ONES * 0x20) & !w)
             | (quote.wrapping_sub(ONES) & !quote)
-            | (slash.wrapping_sub(ONES) & !slash);
-        if hit & HIGH != 0 {
-            // A borrow makes false hits above a true one only: the lowest is true.
-            return at + (hit & HIGH).trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    for byte in tail {
-        if *byte < 0x20 || *byte == b'"' || *byte == b'\\' {
-            break;
-        }
-        at += 1;
-    }
-    at
+            | (slash.wrapping_sub(ONES) & !slash)
+    })
 }

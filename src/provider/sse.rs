@@ -3,7 +3,7 @@
 //! Written here because the crates for it lose the last frame of a body that ends without a blank line, and drop the
 //! text beside the frames in which some servers hide an error.
 
-use crate::text::lossy;
+use crate::text::{ONES, first_of, lossy};
 
 /// One event of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,22 +238,18 @@ fn without_blank(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }
 
-/// Where the first `\n` or `\r` is. Eight bytes at a time, as in `plain_length` of `json`.
+/// Where the first `\n` or `\r` is.
 fn line_end(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let (words, tail) = bytes.as_chunks::<8>();
-    let mut at = 0;
-    for word in words {
-        let w = u64::from_le_bytes(*word);
-        let (feed, cr) = (w ^ (ONES * u64::from(b'\n')), w ^ (ONES * u64::from(b'\r')));
-        let hit = ((feed.wrapping_sub(ONES) & !feed) | (cr.wrapping_sub(ONES) & !cr)) & HIGH;
-        if hit != 0 {
-            return Some(at + hit.trailing_zeros() as usize / 8);
+    let mut from = 0;
+    loop {
+        let rest = bytes.get(from..)?;
+        // Few others lie below.
+        let at = first_of(rest, |word| word.wrapping_sub(ONES * 0x0e) & !word);
+        match rest.get(at)? {
+            b'\n' | b'\r' => return Some(from + at),
+            _ => from += at + 1,
         }
-        at += 8;
     }
-    tail.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map(|found| at + found)
 }
 
 #[cfg(test)]

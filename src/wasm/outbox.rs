@@ -14,7 +14,7 @@ use crate::json::{ObjectWriter, RawJson, ToJson, write_u64};
 use crate::list::ListWriter;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use crate::stream::{Delta, DeltaKind};
-use crate::text::Put;
+use crate::text::{Put, utf16_length};
 
 use super::desk::{Desk, Effect, SlotId};
 
@@ -149,8 +149,7 @@ impl Outbox {
     #[inline(never)]
     fn close(&mut self, kind: u32, number: u32, from: usize) {
         let written = self.text.get(from..).unwrap_or_default();
-        let units = if written.is_ascii() { written.len() } else { units_of(written) };
-        self.table.extend_from_slice(&[kind, number, u32::try_from(units).unwrap_or(u32::MAX)]);
+        self.table.extend_from_slice(&[kind, number, utf16_length(written)]);
     }
 
     /// An entry without a text.
@@ -431,11 +430,6 @@ pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: 
         }
     }
     list.end();
-}
-
-/// How long a text is in UTF-16: a character is one unit, one of four bytes is two.
-fn units_of(text: &str) -> usize {
-    text.bytes().map(|byte| usize::from(byte & 0xC0 != 0x80) + usize::from(byte >= 0xF0)).sum()
 }
 
 fn number(n: usize) -> u32 {
