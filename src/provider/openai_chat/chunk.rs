@@ -3,11 +3,13 @@
 //! Nothing is acted on before the chunk is read to its end, because the index of a choice may stand behind its delta.
 
 use std::borrow::Cow;
+use std::mem;
 
 use crate::json::{JsonError, Reader};
 use crate::message::Usage;
 use crate::provider::blocks::{Kind, Piece};
 use crate::provider::read::{Read, in_array, in_object, number, text, text_or_json};
+use crate::text::is_same;
 
 /// What a chunk says.
 #[derive(Default)]
@@ -81,50 +83,63 @@ pub(super) struct CallPiece<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads a chunk into an empty one: moving it would cost as much as reading it.
-    pub(super) fn read(&mut self, text: &'a str) -> Read {
+    /// Reads a chunk into an empty one: moving it would cost as much as reading it. `head` is how the chunk before began,
+    /// up to the first member that said something: most chunks of an answer begin alike, and that is not read again.
+    pub(super) fn read(&mut self, text: &'a str, head: &mut String) -> Read {
         let mut reader = Reader::new(text);
+        let is_known = |(start, rest): (&str, &str)| rest.starts_with(",") && is_same(start, head);
+        let known = if text.split_at_checked(head.len()).is_some_and(is_known) { head.len() } else { 0 };
+        let (mut says, mut end) = (known > 0, 0);
         // The length first: most keys are nobody's, and this tells them apart by one comparison.
-        reader.object(|reader, key| match (key.len(), key) {
-            (7, "choices") => self.read_choices(reader),
-            (6, "object") => {
-                self.is_error |= reader.skip()? == "\"error\"";
-                Ok(())
-            }
-            (5, "usage") => self.read_usage(reader),
-            (6, "x_groq") => in_object(reader, |reader, key| match key {
-                "usage" => self.read_usage_elsewhere(reader),
-                "error" => is_error(reader).map(|is| self.is_error |= is),
-                _ => reader.pass_over(),
-            }),
-            (5, "error") => is_error(reader).map(|is| self.is_error |= is),
-            // MiniMax tells there how it went, whatever the status.
-            (9, "base_resp") => in_object(reader, |reader, key| {
-                let value = reader.skip()?;
-                self.is_error |= key == "status_code" && value != "0";
-                Ok(())
-            }),
-            (7, "message") | (6, "detail") | (6, "errors") => {
-                self.has_message = true;
-                reader.pass_over()
-            }
-            (11, "obfuscation") => reader.skip().map(|padding| self.padding = padding),
-            // Workers AI, native form: the answer stands at the top.
-            (8, "response") => {
-                self.is_answer = true;
-                let choice = self.choice.get_or_insert_default();
-                choice.has_delta = true;
-                choice.content = text_or_json(reader)?;
-                Ok(())
-            }
-            (10, "tool_calls") => {
-                self.is_answer = true;
-                let choice = self.choice.get_or_insert_default();
-                choice.has_delta = true;
-                choice.read_calls(reader)
-            }
-            _ => reader.pass_over(),
-        })?;
+        let member =
+            |reader: &mut Reader<'a>, key: &str| match (key.len(), key, mem::replace(&mut says, true)) {
+                (7, "choices", _) => self.read_choices(reader),
+                (5, "usage", _) => self.read_usage(reader),
+                (6, "x_groq", _) => in_object(reader, |reader, key| match key {
+                    "usage" => self.read_usage_elsewhere(reader),
+                    "error" => is_error(reader).map(|is| self.is_error |= is),
+                    _ => reader.pass_over(),
+                }),
+                (5, "error", _) => is_error(reader).map(|is| self.is_error |= is),
+                // MiniMax tells there how it went, whatever the status.
+                (9, "base_resp", _) => in_object(reader, |reader, key| {
+                    let value = reader.skip()?;
+                    self.is_error |= key == "status_code" && value != "0";
+                    Ok(())
+                }),
+                (7, "message", _) | (6, "detail", _) | (6, "errors", _) => {
+                    self.has_message = true;
+                    reader.pass_over()
+                }
+                (11, "obfuscation", _) => reader.skip().map(|padding| self.padding = padding),
+                // Workers AI, native form: the answer stands at the top.
+                (8, "response", _) => {
+                    self.is_answer = true;
+                    let choice = self.choice.get_or_insert_default();
+                    choice.has_delta = true;
+                    choice.content = text_or_json(reader)?;
+                    Ok(())
+                }
+                (10, "tool_calls", _) => {
+                    self.is_answer = true;
+                    let choice = self.choice.get_or_insert_default();
+                    choice.has_delta = true;
+                    choice.read_calls(reader)
+                }
+                (_, _, said) => {
+                    let value = reader.skip()?;
+                    self.is_error |= key == "object" && value == "\"error\"";
+                    if !said {
+                        says = self.is_error;
+                        end = reader.position();
+                    }
+                    Ok(())
+                }
+            };
+        reader.object_behind(known, member)?;
+        if end > 0 {
+            text.get(..end).unwrap_or_default().clone_into(head);
+        }
         reader.end()
     }
 
@@ -425,4 +440,63 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         cost: None,
     };
     Ok(Some(usage.totalled()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a chunk says, read behind a head.
+    fn said(text: &str, head: &mut String) -> Result<String, JsonError> {
+        let mut chunk = Chunk::default();
+        chunk.read(text, head)?;
+        let content =
+            chunk.choice.as_ref().and_then(|choice| choice.content.as_ref()).map(|piece| &*piece.text);
+        Ok(format!("{:?} {:?} {} {}", content, chunk.usage(), chunk.is_failure(), chunk.is_answer()))
+    }
+
+    #[test]
+    fn a_chunk_says_the_same_whatever_began_the_one_before() {
+        let texts = [
+            r#"{"id":"a","object":"chat.completion.chunk","choices":[{"delta":{"content":"x"}}]}"#,
+            r#"{"id":"a","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":1}}"#,
+            r#"{"id":"a","object":"chat.completion.chunk","error":{"message":"m"}}"#,
+            r#"{"id":"a","object":"error","message":"m"}"#,
+            r#"{"id":"a","object":"error"}"#,
+            r#"{"id":"a"}"#,
+            r#"{"id":"a","message":"m"}"#,
+            r#"{"id":"a" ,"choices":[{"delta":{"content":"y"}}]}"#,
+            r#"{"n":1,"choices":[{"delta":{"content":"z"}}]}"#,
+            r#"{"n":12,"choices":[{"delta":{"content":"z"}}],"n":1}"#,
+            r#"{"n":1}"#,
+            r#"{"n":1,}"#,
+            r#"{"n":1, "n":{"choices":[]},"detail":"d"}"#,
+            r#"{"choices":[{"delta":{"content":"first"}}],"id":"a"}"#,
+            r#"{"id":"a","object":"chat.completion.chunk""#,
+            r#"{"id":"a","object":"chat.completion.chunk",,"choices":[]}"#,
+            r#"{"id":"a","object":"chat.completion.chunk","choices":[]}}"#,
+            "{}",
+            "",
+        ];
+        for before in texts {
+            for text in texts {
+                let mut head = String::new();
+                let _ = said(before, &mut head);
+                let fresh = said(text, &mut String::new());
+                assert_eq!(said(text, &mut head), fresh, "{text} behind {before}");
+                assert_eq!(said(text, &mut head), fresh, "{text} behind {before} and itself");
+            }
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_is_not_read_again() {
+        let mut head = String::new();
+        let text = r#"{"id":"a","created":1,"choices":[],"model":"m"}"#;
+        assert!(said(text, &mut head).is_ok());
+        assert_eq!(head, r#"{"id":"a","created":1"#);
+        // Read, it would be an error.
+        head = "{\"id".to_owned();
+        assert!(said("{\"id,\"choices\":[]}", &mut head).is_ok());
+    }
 }

@@ -33,6 +33,8 @@ struct Answer {
     /// The last chunk had a usage and nothing that belongs to a block: servers that send no finish reason end so.
     has_trailer: bool,
     saw_delta: bool,
+    /// How the last chunk began: see [`Chunk::read`].
+    head: String,
 }
 
 struct Call {
@@ -66,7 +68,7 @@ impl Frames for Answer {
             return self.done(out);
         }
         let mut chunk = Chunk::default();
-        match chunk.read(data) {
+        match chunk.read(data, &mut self.head) {
             Ok(()) if frame.event == "error" => self.fail_by(data, out),
             Ok(()) => {
                 self.progress.start(out);
@@ -81,7 +83,7 @@ impl Frames for Answer {
     /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut chunk = Chunk::default();
-        if chunk.read(text).is_err() {
+        if chunk.read(text, &mut self.head).is_err() {
             if let Some(error) = error_in(text) {
                 self.progress.fail(error, out);
             }
