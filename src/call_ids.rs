@@ -38,7 +38,7 @@ impl CallIds {
         self.taken.insert(id.to_owned(), 0);
     }
 
-    fn is_taken(&self, id: &str) -> bool {
+    pub(crate) fn is_taken(&self, id: &str) -> bool {
         self.taken.get(id).is_some_and(|next| *next > 0)
     }
 

@@ -384,12 +384,21 @@ impl AgentMessage {
 
     /// Whether both are the very same object.
     pub fn is_same(&self, other: &AgentMessage) -> bool {
-        match (self, other) {
-            (AgentMessage::User(a), AgentMessage::User(b)) => Rc::ptr_eq(a, b),
-            (AgentMessage::Assistant(a), AgentMessage::Assistant(b)) => Rc::ptr_eq(a, b),
-            (AgentMessage::ToolResult(a), AgentMessage::ToolResult(b)) => Rc::ptr_eq(a, b),
-            (AgentMessage::Custom(a), AgentMessage::Custom(b)) => Rc::ptr_eq(a, b),
-            _ => false,
+        self.address() == other.address()
+    }
+
+    /// Whether it is the very object that a model is shown.
+    #[cfg(target_os = "unknown")]
+    pub(crate) fn shows(&self, shown: &LlmMessage) -> bool {
+        self.address() == shown.address()
+    }
+
+    fn address(&self) -> *const () {
+        match self {
+            AgentMessage::User(message) => Rc::as_ptr(message).cast(),
+            AgentMessage::Assistant(message) => Rc::as_ptr(message).cast(),
+            AgentMessage::ToolResult(message) => Rc::as_ptr(message).cast(),
+            AgentMessage::Custom(message) => Rc::as_ptr(message).cast(),
         }
     }
 
@@ -446,11 +455,14 @@ pub enum LlmMessage {
 impl LlmMessage {
     /// Whether both are the very same object: then what was encoded once may be used again.
     pub fn is_same(&self, other: &LlmMessage) -> bool {
-        match (self, other) {
-            (LlmMessage::User(a), LlmMessage::User(b)) => Rc::ptr_eq(a, b),
-            (LlmMessage::Assistant(a), LlmMessage::Assistant(b)) => Rc::ptr_eq(a, b),
-            (LlmMessage::ToolResult(a), LlmMessage::ToolResult(b)) => Rc::ptr_eq(a, b),
-            _ => false,
+        self.address() == other.address()
+    }
+
+    fn address(&self) -> *const () {
+        match self {
+            LlmMessage::User(message) => Rc::as_ptr(message).cast(),
+            LlmMessage::Assistant(message) => Rc::as_ptr(message).cast(),
+            LlmMessage::ToolResult(message) => Rc::as_ptr(message).cast(),
         }
     }
 }

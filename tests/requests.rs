@@ -202,6 +202,48 @@ fn a_conversation_that_grew_message_by_message_gives_the_same_bytes() {
     }
 }
 
+/// The same message as another object.
+fn anew(message: &LlmMessage) -> LlmMessage {
+    match message {
+        LlmMessage::User(message) => LlmMessage::User(Rc::new((**message).clone())),
+        LlmMessage::Assistant(message) => LlmMessage::Assistant(Rc::new((**message).clone())),
+        LlmMessage::ToolResult(message) => LlmMessage::ToolResult(Rc::new((**message).clone())),
+    }
+}
+
+#[test]
+fn a_conversation_that_is_changed_anywhere_gives_the_same_bytes() {
+    let cases = cases();
+    let pool: Vec<LlmMessage> = cases.iter().flat_map(|case| case.request().messages.to_vec()).collect();
+    let mut state = 20_261_123_u64;
+    let mut dice = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % limit
+    };
+    for case in &cases {
+        let request = case.request();
+        let mut wire = case.wire();
+        let mut messages = request.messages.to_vec();
+        messages.extend((0..6).map(|_| pool[dice(pool.len())].clone()));
+        for step in 0..40 {
+            let at = dice(messages.len());
+            match dice(8) {
+                // As a prompt that is another one in every turn, and as a transformer that makes new messages.
+                0..4 => {
+                    let at = if dice(2) == 0 { 0 } else { at };
+                    messages[at] = anew(&messages[at]);
+                }
+                4 => messages[at] = pool[dice(pool.len())].clone(),
+                5 => messages.insert(at, pool[dice(pool.len())].clone()),
+                6 if messages.len() > 2 => drop(messages.remove(at)),
+                _ => messages.push(pool[dice(pool.len())].clone()),
+            }
+            let changed = ModelRequest { messages: Rc::new(messages.clone()), ..request.clone() };
+            assert_eq!(wire.encode(&changed), case.wire().encode(&changed), "{}, step {step}", case.name);
+        }
+    }
+}
+
 #[test]
 fn a_call_and_its_result_always_get_the_same_id() {
     for (base_url, length) in [("https://api.mistral.ai/v1", 9..=9), ("https://api.openai.com/v1", 1..=40)] {

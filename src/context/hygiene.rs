@@ -55,8 +55,7 @@ pub(crate) fn shown(messages: &[AgentMessage]) -> Vec<LlmMessage> {
     shown
 }
 
-/// Whether nothing is to be done. Only results in the order of their calls count as right here; in another order they
-/// cost the longer way, which leaves them as they are.
+/// Whether nothing is to be done.
 fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
     let mut before: Option<&LlmMessage> = None;
     let repeats = |message| match before.replace(message) {
@@ -79,33 +78,29 @@ pub(crate) struct Clean {
 impl Clean {
     /// Whether all of them are right; that neighbours may have one role is not judged.
     pub(crate) fn has(&mut self, messages: &[LlmMessage]) -> bool {
-        let mut open: &[ContentBlock] = &[];
-        let mut ids = Vec::new();
+        let (mut ids, mut open) = (Vec::new(), Vec::new());
         for (at, message) in messages.iter().enumerate().skip(self.messages) {
             let content = match message {
                 LlmMessage::ToolResult(result) => {
-                    if next_call(&mut open).is_none_or(|id| id != result.call_id) {
-                        return false;
-                    }
+                    // They mostly come as their calls did.
+                    let Some(call) = open.iter().rposition(|id| *id == result.call_id) else { return false };
+                    open.remove(call);
                     continue;
                 }
                 LlmMessage::User(message) => &message.content,
                 LlmMessage::Assistant(message) => &message.content,
             };
-            if next_call(&mut open).is_some() || has_failed(message) || says_nothing(content) {
-                return false;
-            }
-            if !self.take(&mut ids) {
+            if !open.is_empty() || has_failed(message) || says_nothing(content) || !self.take(&mut ids) {
                 return false;
             }
             self.messages = at;
-            open = content;
-            let mut calls = open;
+            let mut calls = content.as_slice();
             while let Some(id) = next_call(&mut calls) {
                 ids.push(id);
             }
+            open.extend(ids.iter().rev().copied());
         }
-        if next_call(&mut open).is_some() || !self.take(&mut ids) {
+        if !open.is_empty() || !self.take(&mut ids) {
             return false;
         }
         self.messages = messages.len();

@@ -164,9 +164,12 @@ impl Step<'_> {
 
     /// Whether a call of this run was answered, so that nothing is left to decide about it.
     fn has_result(&self, id: &str) -> bool {
+        // Those of the batch are the table's; what no call was ever called has no result. Nothing else is looked for.
+        if self.s.table.entry(id).is_some() || !self.s.history.call_ids.is_taken(id) {
+            return false;
+        }
         if let Phase::Dispatching(batch) = &self.s.phase
             && batch.places.contains(id)
-            && self.s.table.entry(id).is_none()
         {
             return true;
         }

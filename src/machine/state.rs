@@ -454,19 +454,28 @@ impl History {
 
     /// What the model is shown of the history, so far as it was converted, made a request of.
     pub(crate) fn all_shown(&mut self) -> Rc<Vec<LlmMessage>> {
-        if self.listed == 0 {
-            self.list = Rc::default();
-            self.clean = Clean::default();
+        // Once with what was made right before, and where that does not do, from the beginning.
+        for from in [self.listed, 0] {
+            if from == 0 {
+                self.list = Rc::default();
+                self.clean = Clean::default();
+            }
+            let fresh = self.conversions.get(from..).unwrap_or_default();
+            // One that failed long ago must not cost every later turn a look at all messages.
+            let fresh =
+                fresh.iter().filter_map(Conversion::shown).filter(|message| !is_void(message)).cloned();
+            Rc::make_mut(&mut self.list).extend(fresh);
+            self.listed = self.conversions.len();
+            if self.clean.has(&self.list) {
+                return self.list.clone();
+            }
         }
-        let fresh = self.conversions.get(self.listed..).unwrap_or_default();
-        // One that failed long ago must not cost every later turn a look at all messages.
-        let fresh = fresh.iter().filter_map(Conversion::shown).filter(|message| !is_void(message)).cloned();
-        Rc::make_mut(&mut self.list).extend(fresh);
-        self.listed = self.conversions.len();
-        if self.clean.has(&self.list) {
-            return self.list.clone();
+        self.list = Rc::new(hygiene(self.list.to_vec(), SameRole::Keep));
+        self.clean = Clean::default();
+        if !self.clean.has(&self.list) {
+            self.listed = 0;
         }
-        Rc::new(hygiene(self.list.to_vec(), SameRole::Keep))
+        self.list.clone()
     }
 }
 

@@ -51,6 +51,21 @@ impl Carried {
         all
     }
 
+    /// Whether what follows is the same behind both, which were written from there on.
+    fn goes_on_as(&self, other: &Carried, from: usize) -> bool {
+        let shape =
+            |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
+        let [before, own] = self.marks;
+        let [other_before, other_own] = other.marks;
+        let is_own = |mark: Option<usize>| mark.is_some_and(|mark| mark >= from);
+        shape(self) == shape(other)
+            && self.pictures.is_empty()
+            && self.answer.is_none()
+            && other.answer.is_none()
+            && before == other_before
+            && is_own(own) == is_own(other_own)
+    }
+
     /// The call of the last answer that a result belongs to. Results come as their calls did, so it is looked for
     /// from the one before on.
     #[inline(never)]
@@ -81,8 +96,17 @@ impl History {
             self.entries.clear();
             self.model = Some(model.clone());
         }
-        let common =
-            self.entries.iter().zip(messages).take_while(|(entry, m)| entry.message.is_same(m)).count();
+        let (mut common, mut replaced) = (0, 0);
+        loop {
+            let (known, left) = (self.entries.get(common..), messages.get(common..));
+            let pairs = known.unwrap_or_default().iter().zip(left.unwrap_or_default());
+            common += pairs.take_while(|(entry, message)| entry.message.is_same(message)).count();
+            if !self.replace(common, messages, append) {
+                break;
+            }
+            common += 1;
+            replaced += 1;
+        }
         self.entries.truncate(common);
         self.text.truncate(self.entries.last().map_or(0, |entry| entry.end));
         let mut carried = self.carried();
@@ -92,7 +116,45 @@ impl History {
             let (end, carried) = (self.text.len(), carried.clone());
             self.entries.push(Entry { message: message.clone(), end, carried });
         }
-        new.len()
+        replaced + new.len()
+    }
+
+    /// Puts one message in the place of another one, where what stands behind it stays as it is. Else what is kept ends
+    /// there.
+    fn replace(
+        &mut self,
+        at: usize,
+        messages: &[LlmMessage],
+        append: &mut dyn FnMut(&LlmMessage, &mut Carried, &mut String),
+    ) -> bool {
+        let next = self.entries.get(at + 1).zip(messages.get(at + 1));
+        if !next.is_some_and(|(known, next)| known.message.is_same(next)) {
+            return false;
+        }
+        let (kept, left) = self.entries.split_at_mut(at);
+        let (Some((old, behind)), Some(message)) = (left.split_first_mut(), messages.get(at)) else {
+            return false;
+        };
+        let (from, mut carried) =
+            kept.last().map_or((0, Carried::default()), |entry| (entry.end, entry.carried.clone()));
+        let rest = self.text.split_off(old.end);
+        self.text.truncate(from);
+        append(message, &mut carried, &mut self.text);
+        let fits = carried.goes_on_as(&old.carried, from);
+        if fits {
+            let (was, is) = (old.end, self.text.len());
+            self.text.put(&rest);
+            let moved = |place: usize| place.wrapping_sub(was).wrapping_add(is);
+            for entry in behind {
+                entry.end = moved(entry.end);
+                for mark in entry.carried.marks.iter_mut().flatten().filter(|mark| **mark >= from) {
+                    // That of the message itself is where the new one has it.
+                    *mark = if *mark < was { carried.marks[1].unwrap_or(*mark) } else { moved(*mark) };
+                }
+            }
+            *old = Entry { message: message.clone(), end: is, carried };
+        }
+        fits
     }
 
     /// All messages.
@@ -157,6 +219,28 @@ mod tests {
         update(&mut history, &[user("a")]);
         assert_eq!(update(&mut history, &[user("a")]), 1);
     }
+
+    #[test]
+    fn behind_a_message_that_is_another_one_each_time_nothing_is_encoded_anew() {
+        let plain = |history: &mut History, messages: &[LlmMessage]| {
+            history.update(&"m".into(), messages, &mut |message, _, out| {
+                let LlmMessage::User(message) = message else { return };
+                out.put(&text_of(&message.content));
+            })
+        };
+        let (b, c) = (user("b"), user("c"));
+        let mut history = History::default();
+        assert_eq!(plain(&mut history, &[user("a"), b.clone(), user("x"), c.clone()]), 4);
+        assert_eq!(plain(&mut history, &[user("longer"), b.clone(), user(""), c.clone()]), 2);
+        assert_eq!(history.text(), "longerbc");
+        assert_eq!(plain(&mut history, &[user(""), b.clone(), user("y"), c.clone(), user("d")]), 3);
+        assert_eq!(history.text(), "bycd");
+        // What is carried decides.
+        assert_eq!(update(&mut history, &[user("a"), b.clone()]), 2);
+        assert_eq!(update(&mut history, &[user("o"), b]), 2);
+        assert_eq!(history.text(), "o< b<o ");
+    }
+
     #[test]
     fn pictures_that_wait_are_there_once_however_many_results_wait_with_them() {
         let mut history = History::default();

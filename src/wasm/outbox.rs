@@ -5,6 +5,7 @@
 //! length of the entry's text in UTF-16 units. JavaScript decodes the text once and cuts it. A message is sent once;
 //! later entries refer to it. `www/npm/engine.js` reads what is written here.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::driver::{AgentStream, Published};
@@ -414,22 +415,37 @@ impl Sent {
     }
 }
 
-/// Writes messages as a list: a number is a place in the mirror, anything else is the message itself.
+/// Writes messages as a list: a pair of numbers is those of the mirror from one place to before the other, anything else
+/// the message itself.
 pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: &mut String) {
     let mut list = ListWriter::new(out);
-    let mut from = 0;
+    let mut run = 0..0;
     for message in messages {
-        let whole = AgentMessage::from(message.clone());
-        let tail = mirror.get(from..).unwrap_or_default();
-        match tail.iter().position(|candidate| candidate.is_same(&whole)) {
-            Some(found) => {
-                list.place(from + found);
-                from += found + 1;
+        let tail = mirror.get(run.end..).unwrap_or_default();
+        let found = tail.iter().position(|candidate| candidate.shows(message));
+        match found {
+            Some(0) if !run.is_empty() => run.end += 1,
+            _ => {
+                write_run(&run, &mut list);
+                let from = run.end + found.unwrap_or(0);
+                run = from..from + usize::from(found.is_some());
             }
-            None => message.write_json(list.item()),
+        }
+        if found.is_none() {
+            message.write_json(list.item());
         }
     }
+    write_run(&run, &mut list);
     list.end();
+}
+
+fn write_run(run: &Range<usize>, list: &mut ListWriter<'_>) {
+    if !run.is_empty() {
+        let mut pair = ListWriter::new(list.item());
+        pair.place(run.start);
+        pair.place(run.end);
+        pair.end();
+    }
 }
 
 fn number(n: usize) -> u32 {

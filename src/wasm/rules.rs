@@ -140,8 +140,8 @@ fn is_mirrored(messages: &[AgentMessage], mirror: &[AgentMessage]) -> bool {
     messages.len() == mirror.len() && messages.iter().zip(mirror).all(|(a, b)| a.is_same(b))
 }
 
-/// `null`, `{ "view": [...] }` or `{ "replace": [...], "report": {...} }`; a number is a place in the history as
-/// JavaScript has it.
+/// `null`, `{ "view": [...] }` or `{ "replace": [...], "report": {...} }`; a pair of numbers is the messages from one place
+/// to before the other in the history as JavaScript has it.
 pub(super) fn read_transform(answer: &Value) -> Result<Transform, String> {
     if let Some(view) = answer.get("view") {
         return read_refs(view).map(Transform::View);
@@ -168,10 +168,12 @@ pub(super) fn read_refs(list: &Value) -> Result<Vec<AgentMessage>, String> {
     let items = list.as_array().ok_or("a list of messages was expected")?;
     let mut messages = Vec::with_capacity(items.len());
     for item in items {
-        let known = item.as_u64().and_then(|at| usize::try_from(at).ok());
-        match known.and_then(|at| mirror.as_ref()?.get(at).cloned()) {
-            Some(message) => messages.push(message),
-            None => messages.push(AgentMessage::from_json(item)?),
+        if let Some([from, to]) = item.as_array() {
+            let place = |value: &Value| usize::try_from(value.as_u64()?).ok();
+            let run = place(from).zip(place(to)).and_then(|(from, to)| mirror.as_ref()?.get(from..to));
+            messages.extend_from_slice(run.ok_or("a message of the history was expected")?);
+        } else {
+            messages.push(AgentMessage::from_json(item)?);
         }
     }
     Ok(messages)

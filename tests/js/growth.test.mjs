@@ -92,9 +92,14 @@ const WIRES = {
 const add = { name: "add", description: "adds", parameters: { type: "object", properties: { n: { type: "number" } }, required: ["n"] }, execute: () => "added" };
 const upTo = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i);
 
-/** The marks of one run. @param {any} wire @param {any[][]} answers @param {number} calls that it makes */
-async function cost(wire, answers, calls) {
-  const agent = new Agent({ model: wire.model(server(answers, wire.named)), tools: [add], maxTurns: answers.length });
+/**
+ * The marks of one run.
+ * @param {any} wire @param {any[][]} answers @param {number} calls that it makes
+ * @param {object} [more] options besides @param {(event: any, agent: Agent) => void} [listener]
+ */
+async function cost(wire, answers, calls, more, listener) {
+  const agent = new Agent({ model: wire.model(server(answers, wire.named)), tools: [add], maxTurns: answers.length, ...more });
+  if (listener) agent.subscribe((event) => listener(event, agent));
   marks = 0;
   const result = await agent.prompt("Go").result;
   const spent = marks;
@@ -119,6 +124,15 @@ for (const [name, wire] of Object.entries(WIRES)) {
     assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
   });
 
+  test(`${name}: a turn behind a prompt that is another one each time costs the same but for some looks`, async () => {
+    let asked = 0;
+    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, { dynamicSystemPrompt: () => `Request ${asked++}` });
+    const { early, late } = await growth(turns);
+    // The list is copied to have the prompt in front, and every message that was encoded stands elsewhere now.
+    const looks = 2 * (500 - 150) * 14;
+    assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
+  });
+
   test(`${name}: a call costs the same however many there are at once`, async () => {
     const calls = (/** @type {number} */ count) => cost(wire, [wire.calls(upTo(count).map((call) => `call_${call}`)), wire.words], count);
     const { early, late } = await growth(calls);
@@ -137,3 +151,36 @@ test("a piece of text and one of arguments cost the same however many there are"
     assert.ok(late < early * 1.02, `${early.toFixed()} marks for a piece after 100, ${late.toFixed()} after 200`);
   }
 });
+
+const ask = { ...add, requiresApproval: true };
+const said = (/** @type {string} */ text) => ({ type: "text", text });
+
+/** What users do in every turn, and how many looks at each message it may cost. @type {Record<string, { looks: number, options?: object, listener?(event: any, agent: Agent): void }>} */
+const USES = {
+  "a decision": { looks: 1, options: { tools: [ask] }, listener: (event, agent) => event.type === "tool_approval_requested" && agent.resolveTool(event.callId, "approve") },
+  "a decision by a function": { looks: 1, options: { tools: [ask], approveTool: () => "approve" } },
+  "a transformer that changes nothing": { looks: 2, options: { transformContext: (/** @type {any[]} */ messages) => [...messages] } },
+  "a window": { looks: 1, options: { transformContext: (/** @type {any[]} */ messages) => messages.slice(-20) } },
+  "a hook that is told the request": { looks: 3, options: { hooks: { beforeInference() {} } } },
+  "the request as an event": { looks: 3, options: { includeRequests: true } },
+  "a policy that is told the history": { looks: 2, options: { policies: { postTurn: [() => undefined] } } },
+  "a call without a result long ago": {
+    looks: 1, options: { messages: [{ role: "assistant", content: [said("Wait"), { type: "tool_call", callId: "lost", toolName: "add", arguments: {} }], stopReason: "aborted" }] },
+  },
+  "results in another order than their calls long ago": {
+    looks: 1, options: { messages: [
+      { role: "assistant", content: ["a", "b"].map((callId) => ({ type: "tool_call", callId, toolName: "add", arguments: {} })), stopReason: "tool_use" },
+      ...["b", "a"].map((callId) => ({ role: "tool_result", callId, toolName: "add", content: [said("added")], isError: false })),
+    ] },
+  },
+  "a result without a call long ago": { looks: 1, options: { messages: [{ role: "tool_result", callId: "lost", toolName: "add", content: [said("added")], isError: false }] } },
+};
+
+for (const [name, { looks, options, listener }] of Object.entries(USES)) {
+  test(`with ${name} a turn costs the same however long the history is`, async () => {
+    const wire = WIRES.chat;
+    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, options, listener);
+    const { early, late } = await growth(turns);
+    assert.ok(late < early * 1.01 + looks * 2 * (500 - 150), `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
+  });
+}

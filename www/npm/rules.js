@@ -184,7 +184,7 @@ function quietly(core, call) {
 }
 
 /**
- * What a transformer gave, for the engine: messages that it has are named by their place.
+ * What a transformer gave, for the engine: messages that it has are named by their places, [from, to].
  * @param {any} answer @param {any[]} history
  */
 export function transformAnswer(answer, history) {
@@ -192,10 +192,33 @@ export function transformAnswer(answer, history) {
   if (typeof answer !== "object" || answer instanceof Promise) {
     throw misuse("a context transformer must give nothing, an array of messages, or { messages, report? }");
   }
-  const places = new Map(history.map((message, place) => [message, place]));
-  const refs = (/** @type {any[]} */ messages) => messages.map((message) => places.get(message) ?? message);
-  if (Array.isArray(answer)) return { view: refs(answer) };
+  if (Array.isArray(answer)) {
+    const view = refs(answer, history);
+    const isWhole = answer.length === history.length && view.length === 1 && Array.isArray(view[0]);
+    return isWhole ? null : { view };
+  }
   if (!Array.isArray(answer.messages)) throw misuse("a context transformer that gives an object must give { messages: [...] }");
   const { report } = answer;
-  return { replace: refs(answer.messages), report: report ? { text: "", droppedCount: Math.max(0, history.length - answer.messages.length), ...report } : null };
+  return { replace: refs(answer.messages, history), report: report ? { text: "", droppedCount: Math.max(0, history.length - answer.messages.length), ...report } : null };
+}
+
+/** @param {any[]} messages @param {any[]} history */
+function refs(messages, history) {
+  const found = [];
+  /** @type {Map<any, number> | undefined} */
+  let places;
+  let run = [0, 0];
+  for (const message of messages) {
+    const next = run[1];
+    // Most follow one another, behind a gap at times; who shuffles them, or makes new ones, pays for a map.
+    let at = places ? places.get(message) ?? -1 : history[next] === message ? next : history.indexOf(message, next);
+    if (at < 0 && !places) {
+      places = new Map(history.map((known, place) => [known, place]));
+      at = places.get(message) ?? -1;
+    }
+    if (at < 0) found.push(message);
+    else if (at === next && found.at(-1) === run) run[1]++;
+    else found.push((run = [at, at + 1]));
+  }
+  return found;
 }

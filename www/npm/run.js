@@ -421,9 +421,9 @@ export class Driver {
     if (announced > 0 && !engine.dead) engine.glue.run_started(handle, announced);
   }
 
-  /** A number is a place in the history. @param {any[]} refs */
+  /** A pair of numbers is the messages from one place to before the other. @param {any[]} refs */
   resolveRefs(refs) {
-    return refs.map((ref) => (typeof ref === "number" ? this.log[ref] : ref));
+    return refs.flatMap((ref) => (Array.isArray(ref) ? this.log.slice(...ref) : ref));
   }
 
   /** Tells one event to everybody. @param {any} event */
