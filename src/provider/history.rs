@@ -97,11 +97,13 @@ impl History {
             self.model = Some(model.clone());
         }
         let (mut common, mut replaced) = (0, 0);
+        // A prompt that is another one each time is one place. Where there are many, each would cost as much as all.
+        let mut places = 0..2;
         loop {
             let (known, left) = (self.entries.get(common..), messages.get(common..));
             let pairs = known.unwrap_or_default().iter().zip(left.unwrap_or_default());
             common += pairs.take_while(|(entry, message)| entry.message.is_same(message)).count();
-            if !self.replace(common, messages, append) {
+            if places.next().is_none() || !self.replace(common, messages, append) {
                 break;
             }
             common += 1;
@@ -235,6 +237,16 @@ mod tests {
         assert_eq!(history.text(), "longerbc");
         assert_eq!(plain(&mut history, &[user(""), b.clone(), user("y"), c.clone(), user("d")]), 3);
         assert_eq!(history.text(), "bycd");
+        let (d, e) = (user("d"), user("e"));
+        assert_eq!(
+            plain(&mut history, &[user("1"), b.clone(), user("2"), d.clone(), user("3"), e.clone()]),
+            5
+        );
+        assert_eq!(
+            plain(&mut history, &[user("4"), b.clone(), user("5"), d.clone(), user("6"), e.clone()]),
+            4
+        );
+        assert_eq!(history.text(), "4b5d6e");
         // What is carried decides.
         assert_eq!(update(&mut history, &[user("a"), b.clone()]), 2);
         assert_eq!(update(&mut history, &[user("o"), b]), 2);
