@@ -475,6 +475,10 @@ fn what_was_said_before_an_overflow_is_taken_back_where_room_is_made() {
         stage.prompt("go").finish().check();
         assert_eq!(stage.history().last().unwrap(), "assistant: whole");
         assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (1, 11));
+        // What is void is taken back before the room is told of.
+        let told = stage.names();
+        let place = |name: &str| told.iter().position(|event| *event == name);
+        assert!(place("message_reset") < place("context_compacted").or(Some(told.len())));
     }
 }
 

@@ -195,6 +195,8 @@ impl Step<'_> {
                 let reported = report.is_some();
                 if let Some(mut report) = report {
                     report.overflow = overflow;
+                    let refusal = if overflow { self.s.turn.overflow.take() } else { None };
+                    self.forget_shown(refusal.as_ref().map_or("", |refusal| &refusal.message));
                     self.emit(AgentEvent::ContextCompacted { report });
                 }
                 reported
@@ -209,8 +211,6 @@ impl Step<'_> {
             // Nobody has refused anything yet: what shows less is enough.
             if reported || self.s.turn.view.is_some() { self.pre_turn() } else { self.compact() }
         } else if reported {
-            let overflow = self.s.turn.overflow.take();
-            self.forget_shown(overflow.as_ref().map_or("", |overflow| &overflow.message));
             self.append_arrived();
             self.ask_again();
         } else {

@@ -323,14 +323,17 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     import { Agent, scripted, use } from ${JSON.stringify(slim)};
     const said = [];
     const bytes = readFileSync(new URL("turnwheel.wasm", ${JSON.stringify(slim)}));
+    const [{ module }] = WebAssembly.Module.imports(new WebAssembly.Module(bytes));
+    const other = Buffer.from(bytes.toString("latin1").replaceAll(module, "another!"), "latin1");
     try { use(bytes); } catch (error) { said.push([error.code, error.message]); }
-    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]), () => bytes]) {
+    for (const load of [() => new Response(bytes), async () => "text", () => undefined, () => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]), () => other, () => bytes]) {
       use(load);
       const { text, error } = await new Agent({ model: scripted(["Hi."]) }).prompt("Go");
       said.push([error?.code ?? "", error?.message ?? text]);
     }
     console.log(JSON.stringify(said));`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+  const foreign = ["misuse", "the wasm file is not turnwheel.wasm, or that of another version"];
   const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
-  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), ["misuse", "the wasm file is not turnwheel.wasm, or that of another version"], ["", "Hi."]]);
+  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), foreign, foreign, ["", "Hi."]]);
 });
