@@ -454,8 +454,9 @@ impl History {
 
     /// What the model is shown of the history, so far as it was converted, made a request of.
     pub(crate) fn all_shown(&mut self) -> Rc<Vec<LlmMessage>> {
-        // Once with what was made right before, and where that does not do, from the beginning.
-        for from in [self.listed, 0] {
+        // Once behind what was made right before, and where that does not do, from the beginning.
+        let mut from = self.listed;
+        loop {
             if from == 0 {
                 self.list = Rc::default();
                 self.clean = Clean::default();
@@ -469,6 +470,10 @@ impl History {
             if self.clean.has(&self.list) {
                 return self.list.clone();
             }
+            if from == 0 {
+                break;
+            }
+            from = 0;
         }
         self.list = Rc::new(hygiene(self.list.to_vec(), SameRole::Keep));
         self.clean = Clean::default();
@@ -637,7 +642,8 @@ impl LoopState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::MessageStopReason;
+    use crate::json::{FromJson, ToJson, Value};
+    use crate::message::{ContentBlock, MessageStopReason};
 
     #[test]
     fn a_request_shares_a_list_that_grows_in_place() {
@@ -687,6 +693,95 @@ mod tests {
             let void = [3, 5].iter().filter(|at| **at <= turn).count();
             assert_eq!(list.len(), 2 * (turn + 1) - void);
             assert!(turn == 0 || Rc::as_ptr(&list) == before);
+        }
+    }
+
+    fn answer(said: &str, calls: &[&str], stop_reason: MessageStopReason) -> AgentMessage {
+        let mut content = vec![ContentBlock::text(said)];
+        content.extend(calls.iter().map(|id| {
+            ContentBlock::ToolCall(ToolCallBlock {
+                call_id: (*id).to_owned(),
+                tool_name: "t".to_owned(),
+                arguments: RawJson::empty_object(),
+                metadata: None,
+            })
+        }));
+        AgentMessage::Assistant(Rc::new(AssistantMessage {
+            content,
+            provider: String::new(),
+            model: String::new(),
+            usage: Usage::default(),
+            stop_reason,
+            error: None,
+            timestamp: 0,
+            foreign: None,
+        }))
+    }
+
+    fn result(id: &str) -> AgentMessage {
+        let json = format!(r#"{{"role":"tool_result","callId":"{id}","toolName":"t","content":"done"}}"#);
+        AgentMessage::from_json(&Value::parse(&json).unwrap()).unwrap()
+    }
+
+    fn shown_of(history: &mut History, message: AgentMessage) -> Rc<Vec<LlmMessage>> {
+        history.push(message);
+        while let Some(message) = history.unconverted() {
+            history.keep_conversion(message.as_llm());
+        }
+        history.all_shown()
+    }
+
+    #[test]
+    fn a_history_with_a_hole_is_made_right_once() {
+        let mut history = History::default();
+        let holed = [
+            AgentMessage::user("go"),
+            answer("wait", &["lost"], MessageStopReason::Aborted),
+            result("of nobody"),
+        ];
+        for message in holed {
+            shown_of(&mut history, message);
+        }
+        let mut list = Rc::default();
+        for turn in 0..40 {
+            let before = Rc::as_ptr(&list);
+            drop(std::mem::take(&mut list));
+            list = shown_of(&mut history, AgentMessage::user("on"));
+            assert_eq!(list.len(), turn + 3);
+            assert!(turn == 0 || Rc::as_ptr(&list) == before);
+        }
+    }
+
+    #[test]
+    fn whatever_comes_is_shown_as_if_it_had_come_at_once() {
+        use MessageStopReason as Stop;
+        let mut state = 1_u64;
+        let mut dice = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % limit
+        };
+        for _ in 0..300 {
+            let mut history = History::default();
+            let (mut raw, mut ids) = (Vec::new(), Vec::new());
+            for at in 0..12 {
+                let message = match dice(6) {
+                    0 => AgentMessage::user(["hello", "", "more"][dice(3)]),
+                    1..4 => {
+                        let own: Vec<String> = (0..dice(4)).map(|n| format!("{at}.{n}")).collect();
+                        ids.extend(own.clone());
+                        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+                        let stop =
+                            [Stop::ToolUse, Stop::ToolUse, Stop::Aborted, Stop::Error, Stop::Stop][dice(5)];
+                        answer(["so", ""][dice(2)], &own, stop)
+                    }
+                    _ if ids.is_empty() => result("nobody"),
+                    4 => result(&ids[dice(ids.len())]),
+                    _ => result(ids.last().unwrap()),
+                };
+                raw.extend(message.as_llm());
+                let list = shown_of(&mut history, message);
+                assert_eq!(list.to_json(), hygiene(raw.clone(), SameRole::Keep).to_json());
+            }
         }
     }
 }
