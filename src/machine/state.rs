@@ -674,16 +674,7 @@ mod tests {
             let stop_reason = if turn == 3 { MessageStopReason::Error } else { MessageStopReason::Stop };
             let said = if turn == 5 { "" } else { "so it is" };
             history.push(AgentMessage::user("on"));
-            history.push(AgentMessage::Assistant(Rc::new(AssistantMessage {
-                content: vec![ContentBlock::text(said)],
-                provider: String::new(),
-                model: String::new(),
-                usage: Usage::default(),
-                stop_reason,
-                error: None,
-                timestamp: 0,
-                foreign: None,
-            })));
+            history.push(answer(said, &[], stop_reason));
             let before = Rc::as_ptr(&list);
             drop(std::mem::take(&mut list));
             while let Some(message) = history.unconverted() {
