@@ -643,7 +643,6 @@ impl LoopState {
 mod tests {
     use super::*;
     use crate::json::{FromJson, ToJson, Value};
-    use crate::message::{ContentBlock, MessageStopReason};
 
     #[test]
     fn a_request_shares_a_list_that_grows_in_place() {
@@ -671,7 +670,7 @@ mod tests {
         let mut history = History::default();
         let mut list = Rc::default();
         for turn in 0..20 {
-            let stop_reason = if turn == 3 { MessageStopReason::Error } else { MessageStopReason::Stop };
+            let stop_reason = if turn == 3 { "error" } else { "stop" };
             let said = if turn == 5 { "" } else { "so it is" };
             history.push(AgentMessage::user("on"));
             history.push(answer(said, &[], stop_reason));
@@ -687,31 +686,20 @@ mod tests {
         }
     }
 
-    fn answer(said: &str, calls: &[&str], stop_reason: MessageStopReason) -> AgentMessage {
-        let mut content = vec![ContentBlock::text(said)];
-        content.extend(calls.iter().map(|id| {
-            ContentBlock::ToolCall(ToolCallBlock {
-                call_id: (*id).to_owned(),
-                tool_name: "t".to_owned(),
-                arguments: RawJson::empty_object(),
-                metadata: None,
-            })
-        }));
-        AgentMessage::Assistant(Rc::new(AssistantMessage {
-            content,
-            provider: String::new(),
-            model: String::new(),
-            usage: Usage::default(),
-            stop_reason,
-            error: None,
-            timestamp: 0,
-            foreign: None,
-        }))
+    fn message(json: &str) -> AgentMessage {
+        AgentMessage::from_json(&Value::parse(json).unwrap()).unwrap()
+    }
+
+    fn answer(said: &str, calls: &[&str], stop_reason: &str) -> AgentMessage {
+        let call = |id| format!(r#",{{"type":"tool_call","callId":"{id}","toolName":"t","arguments":{{}}}}"#);
+        let calls: String = calls.iter().map(call).collect();
+        message(&format!(
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"{said}"}}{calls}],"stopReason":"{stop_reason}"}}"#
+        ))
     }
 
     fn result(id: &str) -> AgentMessage {
-        let json = format!(r#"{{"role":"tool_result","callId":"{id}","toolName":"t","content":"done"}}"#);
-        AgentMessage::from_json(&Value::parse(&json).unwrap()).unwrap()
+        message(&format!(r#"{{"role":"tool_result","callId":"{id}","toolName":"t","content":"done"}}"#))
     }
 
     fn shown_of(history: &mut History, message: AgentMessage) -> Rc<Vec<LlmMessage>> {
@@ -725,11 +713,7 @@ mod tests {
     #[test]
     fn a_history_with_a_hole_is_made_right_once() {
         let mut history = History::default();
-        let holed = [
-            AgentMessage::user("go"),
-            answer("wait", &["lost"], MessageStopReason::Aborted),
-            result("of nobody"),
-        ];
+        let holed = [AgentMessage::user("go"), answer("wait", &["lost"], "aborted"), result("of nobody")];
         for message in holed {
             shown_of(&mut history, message);
         }
@@ -745,7 +729,6 @@ mod tests {
 
     #[test]
     fn whatever_comes_is_shown_as_if_it_had_come_at_once() {
-        use MessageStopReason as Stop;
         let mut state = 1_u64;
         let mut dice = |limit: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -761,8 +744,7 @@ mod tests {
                         let own: Vec<String> = (0..dice(4)).map(|n| format!("{at}.{n}")).collect();
                         ids.extend(own.clone());
                         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-                        let stop =
-                            [Stop::ToolUse, Stop::ToolUse, Stop::Aborted, Stop::Error, Stop::Stop][dice(5)];
+                        let stop = ["tool_use", "tool_use", "aborted", "error", "stop"][dice(5)];
                         answer(["so", ""][dice(2)], &own, stop)
                     }
                     _ if ids.is_empty() => result("nobody"),

@@ -310,6 +310,19 @@ test("null in the place of options is named, not stumbled over", async () => {
   await assert.rejects(mcpTools({ callTool() {} }, nothing), /the options of mcpTools must be an object, got null/);
 });
 
+test("a transformer that gives a list among its messages is told so; a list of two numbers is no run of places", async () => {
+  for (const nested of [[{ role: "user", content: "x" }], [0, 1], []]) {
+    for (const give of [() => [nested], () => ({ messages: [nested] })]) {
+      for (const name of ["transformContext", "asyncTransformContext"]) {
+        const agent = new Agent(/** @type {any} */ ({ model: scripted(["Hi."]), [name]: name === "transformContext" ? give : async () => give() }));
+        const { error, stopReason } = await agent.prompt("Go");
+        assert.equal(stopReason, "error");
+        assert.match(error?.message ?? "", /a context transformer must give messages, got an array among them/);
+      }
+    }
+  }
+});
+
 test("an address that is none is refused at the call: nothing would come of it", () => {
   for (const baseUrl of ["http://", "http://exa mple/v1", "http://localhost:99999/v1", "https://[::x]/v1"]) {
     misused(() => openaiCompatible("llama", { baseUrl }), /model `llama`: `baseUrl` must be an address, got "http/);

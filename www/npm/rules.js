@@ -216,6 +216,8 @@ function refs(messages, history) {
       places = new Map(history.map((known, place) => [known, place]));
       at = places.get(message) ?? -1;
     }
+    // To the engine an array is a run of places.
+    if (Array.isArray(message)) throw misuse("a context transformer must give messages, got an array among them");
     if (at < 0) found.push(message);
     else if (at === next && found.at(-1) === run) run[1]++;
     else found.push((run = [at, at + 1]));
