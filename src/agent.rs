@@ -1,7 +1,9 @@
 //! The stateful agent: a history, an inbox and subscribers that outlive a run.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 
 use futures::channel::oneshot;
 
@@ -16,7 +18,7 @@ use crate::event::AgentEvent;
 use crate::isolate::guard;
 use crate::json::{FromJson, ObjectWriter, Value};
 use crate::list::{ListWriter, read_all};
-use crate::machine::{AgentCommand, Input, Letter, LoopState, Receipt};
+use crate::machine::{AgentCommand, History, Input, Letter, LoopState, Receipt};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::ports::AgentRunContext;
 use crate::state::SessionState;
@@ -74,9 +76,9 @@ struct Shared {
     subscribers: RefCell<Table<SubscriptionId, Rc<Subscriber>>>,
     /// Whether there ever was one. Most events have no other listener than who polls the run.
     has_subscribers: Rc<Cell<bool>>,
-    receipts: RefCell<Table<u64, oneshot::Sender<Delivery>>>,
+    receipts: RefCell<Table<u64, Box<Settle>>>,
     next: Cell<u64>,
-    idle: RefCell<Vec<oneshot::Sender<()>>>,
+    idle: RefCell<Vec<Waker>>,
     usage: Rc<Cell<Usage>>,
     /// Whether messages are shown to the model in another way since the last run began.
     converts_anew: Cell<bool>,
@@ -93,6 +95,9 @@ enum Resume {
 }
 
 type Subscriber = dyn Fn(&AgentEvent);
+
+/// Is told what became of a message.
+type Settle = dyn FnOnce(Delivery);
 
 impl Agent {
     /// An agent over a history, which may be empty.
@@ -230,13 +235,9 @@ impl Agent {
             let published = self.0.published.borrow();
             let mut published = published.borrow_mut();
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
-            let mut conversions = std::mem::take(&mut published.conversions);
-            if self.0.converts_anew.take() {
-                conversions.clear();
-            }
-            LoopState::new(context.clone(), published.messages.clone(), session)
-                .with_queues(queues.0, queues.1)
-                .with_conversions(conversions)
+            let known = published.known.take().filter(|_| !self.0.converts_anew.take());
+            let history = History::again(known, published.messages.clone());
+            LoopState::over(context.clone(), history, session).with_queues(queues.0, queues.1)
         };
         Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
     }
@@ -320,7 +321,10 @@ impl Agent {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
                 let state =
                     state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
-                self.published().borrow_mut().pending_approvals = state.pending_approvals();
+                #[cfg(not(target_os = "unknown"))]
+                {
+                    self.published().borrow_mut().pending_approvals = state.pending_approvals();
+                }
                 Some(Resume::Run(Box::new(state), untold))
             }
             (None, Some(prompts @ Value::Array(_))) => {
@@ -360,23 +364,34 @@ impl Agent {
 
     /// Posts a message that interrupts the run; between runs it waits for the next.
     pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
-        let (letter, receipt) = self.letter(message);
-        self.0.inbox.borrow().post(AgentCommand::Steer(letter));
+        let (settle, receipt) = receipt();
+        self.post_steering(message, settle);
         receipt
     }
 
     /// Posts a message for when the run would end.
     pub fn follow_up(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
-        let (letter, receipt) = self.letter(message);
-        self.0.inbox.borrow().post(AgentCommand::FollowUp(letter));
+        let (settle, receipt) = receipt();
+        self.post_follow_up(message, settle);
         receipt
     }
 
-    fn letter(&self, message: AgentMessage) -> (Letter, oneshot::Receiver<Delivery>) {
-        let (sender, receiver) = oneshot::channel();
+    /// As [`Agent::steer`], and calls `settle` when it is known what became of the message.
+    pub(crate) fn post_steering(&self, message: AgentMessage, settle: Box<Settle>) {
+        let letter = self.letter(message, settle);
+        self.0.inbox.borrow().post(AgentCommand::Steer(letter));
+    }
+
+    /// The same of [`Agent::follow_up`].
+    pub(crate) fn post_follow_up(&self, message: AgentMessage, settle: Box<Settle>) {
+        let letter = self.letter(message, settle);
+        self.0.inbox.borrow().post(AgentCommand::FollowUp(letter));
+    }
+
+    fn letter(&self, message: AgentMessage, settle: Box<Settle>) -> Letter {
         let receipt = self.0.number();
-        self.0.receipts.borrow_mut().insert(receipt, sender);
-        (Letter { message, receipt }, receiver)
+        self.0.receipts.borrow_mut().insert(receipt, settle);
+        Letter { message, receipt }
     }
 
     /// Empties both queues.
@@ -422,11 +437,17 @@ impl Agent {
 
     /// Ready when no run is on.
     pub async fn wait_for_idle(&self) {
-        while self.is_running() {
-            let (sender, receiver) = oneshot::channel();
-            self.0.idle.borrow_mut().push(sender);
-            let _ = receiver.await;
-        }
+        poll_fn(|cx| {
+            if !self.is_running() {
+                return Poll::Ready(());
+            }
+            let mut idle = self.0.idle.borrow_mut();
+            if !idle.iter().any(|waiting| waiting.will_wake(cx.waker())) {
+                idle.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Stops the run and forgets the history, the queues and the session state. Settings and subscribers stay.
@@ -441,8 +462,8 @@ impl Agent {
         self.0.usage.set(Usage::default());
         self.0.resume.take();
         let receipts = self.0.receipts.take();
-        for (_, receipt) in receipts {
-            let _ = receipt.send(Delivery::NotDelivered);
+        for (_, settle) in receipts {
+            settle(Delivery::NotDelivered);
         }
         self.0.wake_waiting();
     }
@@ -528,7 +549,7 @@ impl Shared {
 
     fn wake_waiting(&self) {
         for waiting in self.idle.take() {
-            let _ = waiting.send(());
+            waiting.wake();
         }
     }
 
@@ -537,8 +558,18 @@ impl Shared {
             Receipt::Delivered { turn_index } => Delivery::Delivered { turn_index },
             Receipt::Cleared => Delivery::NotDelivered,
         };
-        if let Some(sender) = self.receipts.borrow_mut().remove(&id) {
-            let _ = sender.send(delivery);
+        let settle = self.receipts.borrow_mut().remove(&id);
+        if let Some(settle) = settle {
+            settle(delivery);
         }
     }
+}
+
+/// A receipt, and what settles it.
+fn receipt() -> (Box<Settle>, oneshot::Receiver<Delivery>) {
+    let (sender, receiver) = oneshot::channel();
+    let settle = Box::new(move |delivery| {
+        let _ = sender.send(delivery);
+    });
+    (settle, receiver)
 }

@@ -9,6 +9,7 @@ pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApproval
 
 use crate::call_ids::CallIds;
 pub use crate::event::DecisionSource;
+use crate::id_map::Index;
 use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json};
 use crate::list::read_all;
 use crate::message::{ContentBlock, ToolCallBlock};
@@ -173,8 +174,12 @@ pub struct ReadyCall {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalStateMachine {
     entries: Vec<ApprovalEntry>,
+    /// Where a call stands among them.
+    places: Index,
     /// How many entries are dispatched: always the first ones.
     dispatched: usize,
+    /// How many nobody has decided.
+    pending: usize,
     /// Decisions for calls that no batch has had yet.
     parked: Table<String, ToolDecision>,
 }
@@ -199,8 +204,7 @@ impl ApprovalStateMachine {
         rules: &[(ToolApprovalAction, bool)],
     ) -> Vec<ApprovalError> {
         make_distinct(&mut calls);
-        self.dispatched = 0;
-        self.entries.clear();
+        self.clear();
         let mut refused = Vec::new();
         for (call, (action, _)) in calls.into_iter().zip(rules) {
             let mut entry = ApprovalEntry { state: ruled(*action), call };
@@ -209,9 +213,25 @@ impl ApprovalStateMachine {
             {
                 refused.push(refusal);
             }
-            self.entries.push(entry);
+            self.push(entry);
         }
         refused
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.places.clear();
+        (self.dispatched, self.pending) = (0, 0);
+    }
+
+    fn push(&mut self, entry: ApprovalEntry) {
+        self.places.add(&entry.call.call_id, self.entries.len());
+        self.pending += usize::from(entry.is_pending());
+        self.entries.push(entry);
+    }
+
+    fn place(&self, call_id: &str) -> Option<usize> {
+        self.places.find(call_id, |place| self.entries.get(place).is_some_and(|e| e.call.call_id == call_id))
     }
 
     /// Decides about one call of the batch.
@@ -224,10 +244,27 @@ impl ApprovalStateMachine {
         decision: ToolDecision,
         by: DecisionSource,
     ) -> Result<Resolution, ApprovalError> {
-        match self.entries.iter_mut().find(|entry| entry.call.call_id == call_id) {
-            Some(entry) => entry.resolve(decision, by),
+        match self.place(call_id) {
+            Some(place) => self.decide_at(place, call_id, decision, by),
             None => Err(ApprovalError::UnknownToolCallId(call_id.to_owned())),
         }
+    }
+
+    /// Where there is no entry the decision is parked.
+    fn decide_at(
+        &mut self,
+        place: usize,
+        call_id: &str,
+        decision: ToolDecision,
+        by: DecisionSource,
+    ) -> Result<Resolution, ApprovalError> {
+        let Some(entry) = self.entries.get_mut(place) else {
+            self.parked.insert(call_id.to_owned(), decision);
+            return Ok(Resolution::Parked);
+        };
+        let resolution = entry.resolve(decision, by)?;
+        self.pending -= usize::from(resolution == Resolution::Applied);
+        Ok(resolution)
     }
 
     /// Decides about several calls of the batch: all or none. Gives what became of each, in the order of the calls.
@@ -240,8 +277,7 @@ impl ApprovalStateMachine {
         by: DecisionSource,
     ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
         let decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
-        let known: Table<&str, ()> = self.entries.iter().map(|e| (e.call.call_id.as_str(), ())).collect();
-        if let Some((id, _)) = decisions.iter().find(|(id, _)| !known.contains_key(id.as_str())) {
+        if let Some((id, _)) = decisions.iter().find(|(id, _)| self.place(id).is_none()) {
             return Err(ApprovalError::UnknownToolCallId(id.clone()));
         }
         self.decide_all(decisions, by)
@@ -258,11 +294,8 @@ impl ApprovalStateMachine {
         decision: ToolDecision,
         by: DecisionSource,
     ) -> Result<Resolution, ApprovalError> {
-        if self.entry(call_id).is_some() {
-            return self.resolve(call_id, decision, by);
-        }
-        self.parked.insert(call_id.to_owned(), decision);
-        Ok(Resolution::Parked)
+        let place = self.place(call_id).unwrap_or(usize::MAX);
+        self.decide_at(place, call_id, decision, by)
     }
 
     /// As [`ApprovalStateMachine::resolve_all`], but decisions about calls that the batch does not have are parked;
@@ -275,21 +308,21 @@ impl ApprovalStateMachine {
         decisions: impl IntoIterator<Item = (String, ToolDecision)>,
         by: DecisionSource,
     ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
-        let mut decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
-        for entry in &self.entries {
-            if let Some(decision) = decisions.get(entry.call.call_id.as_str()) {
+        // In the order of the calls, and behind them those of no call.
+        let mut placed: Table<usize, (String, ToolDecision)> = Table::new();
+        for (id, decision) in decisions {
+            let place = self.place(&id).unwrap_or(self.entries.len() + placed.len());
+            placed.insert(place, (id, decision));
+        }
+        for (place, (_, decision)) in placed.iter() {
+            if let Some(entry) = self.entries.get(*place) {
                 entry.would_resolve(decision)?;
             }
         }
-        let mut resolved = Vec::with_capacity(decisions.len());
-        for entry in &mut self.entries {
-            if let Some((id, decision)) = decisions.remove_entry(entry.call.call_id.as_str()) {
-                resolved.push((id, entry.resolve(decision, by)?));
-            }
-        }
-        for (id, decision) in decisions {
-            resolved.push((id.clone(), Resolution::Parked));
-            self.parked.insert(id, decision);
+        let mut resolved = Vec::with_capacity(placed.len());
+        for (place, (id, decision)) in placed {
+            let resolution = self.decide_at(place, &id, decision, by)?;
+            resolved.push((id, resolution));
         }
         Ok(resolved)
     }
@@ -323,8 +356,7 @@ impl ApprovalStateMachine {
     /// Ends the batch: gives the calls that were not handed out, decided or not. Parked decisions stay.
     pub fn close(&mut self) -> Vec<ApprovalEntry> {
         let left = self.entries.split_off(self.dispatched.min(self.entries.len()));
-        self.entries.clear();
-        self.dispatched = 0;
+        self.clear();
         left
     }
 
@@ -340,14 +372,19 @@ impl ApprovalStateMachine {
 
     /// Whether some call waits for a decision.
     pub fn is_waiting_for_user(&self) -> bool {
-        let left = self.entries.get(self.dispatched..).unwrap_or_default();
-        left.iter().any(|entry| matches!(entry.state, ApprovalState::Pending))
+        self.pending > 0
+    }
+
+    /// How many calls wait for a decision.
+    #[cfg(not(target_os = "unknown"))]
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending
     }
 
     /// The calls that wait for a decision.
     pub fn pending(&self) -> impl Iterator<Item = &ToolCallBlock> {
         let left = self.entries.get(self.dispatched..).unwrap_or_default();
-        left.iter().filter(|entry| matches!(entry.state, ApprovalState::Pending)).map(|entry| &entry.call)
+        left.iter().filter(|entry| entry.is_pending()).map(|entry| &entry.call)
     }
 
     /// All calls of the batch in the order of declaration.
@@ -357,11 +394,15 @@ impl ApprovalStateMachine {
 
     /// A call of the batch.
     pub fn entry(&self, call_id: &str) -> Option<&ApprovalEntry> {
-        self.entries.iter().find(|entry| entry.call.call_id == call_id)
+        self.entries.get(self.place(call_id)?)
     }
 }
 
 impl ApprovalEntry {
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.state, ApprovalState::Pending)
+    }
+
     fn would_resolve(&self, decision: &ToolDecision) -> Result<Resolution, ApprovalError> {
         match &self.state {
             ApprovalState::Pending => Ok(Resolution::Applied),
@@ -538,7 +579,9 @@ impl FromJson for ApprovalStateMachine {
                 parked.insert(id.to_owned(), read_decision(decision)?);
             }
         }
-        Ok(ApprovalStateMachine { entries, dispatched, parked })
+        let mut table = ApprovalStateMachine { dispatched, parked, ..ApprovalStateMachine::default() };
+        entries.into_iter().for_each(|entry| table.push(entry));
+        Ok(table)
     }
 }
 
@@ -596,6 +639,28 @@ mod tests {
         assert!(table.resolve_all(accept(["a", "x"]), DecisionSource::Command).is_err());
         assert!(table.decide_all(accept(["b", "x"]), DecisionSource::Command).is_err());
         assert_eq!(table, before);
+    }
+
+    #[test]
+    fn decisions_are_told_in_the_order_of_the_calls_and_last_what_is_parked() {
+        let ids: Vec<String> = (0..40).map(|n| format!("call_{n}")).collect();
+        let mut table = asking(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        let accept = |id: &String| (id.clone(), ToolDecision::Accept);
+        let later = ["a".to_owned(), "z".to_owned()];
+        let told = ids.iter().rev().take(30).chain(&later).map(accept);
+        let told = table.decide_all(told, DecisionSource::Command).unwrap();
+        let known = ids.iter().skip(10).map(|id| (id.clone(), Resolution::Applied));
+        let parked = later.iter().map(|id| (id.clone(), Resolution::Parked));
+        assert_eq!(told, known.chain(parked).collect::<Vec<_>>());
+        let pending = |table: &ApprovalStateMachine| table.pending().count();
+        assert_eq!((pending(&table), table.pending_count()), (10, 10));
+        for id in &ids {
+            let is_first = table.entry(id).is_some_and(ApprovalEntry::is_pending);
+            let resolution = if is_first { Resolution::Applied } else { Resolution::Repeated };
+            assert_eq!(table.resolve(id, ToolDecision::Accept, DecisionSource::Callback), Ok(resolution));
+            assert_eq!(pending(&table), table.pending_count());
+        }
+        assert!(table.all_decided() && table.entry("a").is_none());
     }
 
     #[test]

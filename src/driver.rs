@@ -557,7 +557,9 @@ impl AgentStream {
             published.messages.extend_from_slice(fresh);
         }
         published.usage = *self.state.usage();
-        if self.state.has_open_approvals() || !published.pending_approvals.is_empty() {
+        // In the package nobody reads them here.
+        #[cfg(not(target_os = "unknown"))]
+        if self.state.table.pending_count() != published.pending_approvals.len() {
             // They are asked about together and decided one by one: what is still open is not copied anew each time.
             let mut open = self.state.open_approvals().peekable();
             let known = &mut published.pending_approvals;
@@ -580,7 +582,7 @@ impl AgentStream {
         let mut published = self.line.published.borrow_mut();
         published.ended = true;
         (published.steering, published.follow_up) = self.state.take_queues();
-        published.conversions = self.state.take_conversions();
+        published.known = Some(Box::new(self.state.take_history()));
     }
 
     fn note_end(&mut self, event: &AgentEvent) {

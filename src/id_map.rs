@@ -16,11 +16,10 @@ impl<K, V> Default for IdMap<K, V> {
 impl<K: AsRef<str>, V> IdMap<K, V> {
     /// Gives the value that the id had before.
     pub(crate) fn insert(&mut self, id: K, value: V) -> Option<V> {
-        let hash = hash(id.as_ref());
-        match self.place(id.as_ref(), hash).and_then(|place| self.entries.get_mut(place)) {
+        match self.place(id.as_ref()).and_then(|place| self.entries.get_mut(place)) {
             Some((_, known)) => Some(std::mem::replace(known, value)),
             None => {
-                self.index.add(hash, self.entries.len());
+                self.index.add(id.as_ref(), self.entries.len());
                 self.entries.push((id, value));
                 None
             }
@@ -28,13 +27,13 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&V> {
-        let place = self.place(id, hash(id))?;
+        let place = self.place(id)?;
         self.entries.get(place).map(|(_, value)| value)
     }
 
     #[cfg(any(target_os = "unknown", test))]
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
-        let place = self.place(id, hash(id))?;
+        let place = self.place(id)?;
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
@@ -46,28 +45,41 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {
-        self.place(id, hash(id)).is_some()
+        self.place(id).is_some()
     }
 
     /// Where the entry of an id stands.
     #[inline(never)]
-    fn place(&self, id: &str, hash: usize) -> Option<usize> {
-        let mut from = hash;
-        loop {
-            let place = self.index.next(hash, &mut from)?;
-            if self.entries.get(place).is_some_and(|(found, _)| found.as_ref() == id) {
-                return Some(place);
-            }
-        }
+    fn place(&self, id: &str) -> Option<usize> {
+        self.index.find(id, |place| self.entries.get(place).is_some_and(|(found, _)| found.as_ref() == id))
     }
 }
 
 /// Where entries stand, by the hashes of their ids: the same code for maps of everything. A place is one more than it
 /// is, 0 where there is none. At least half of them are free.
-#[derive(Clone, Debug, Default)]
-struct Index(Vec<(usize, usize)>);
+#[derive(Clone, Debug, Default, Eq)]
+pub(crate) struct Index(Vec<(usize, usize)>);
+
+impl PartialEq for Index {
+    /// What is the same stands at the same places, however they are found.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
 
 impl Index {
+    /// The place of an id; `is_its` says whether it stands at a place.
+    pub(crate) fn find(&self, id: &str, is_its: impl Fn(usize) -> bool) -> Option<usize> {
+        let hash = hash(id);
+        let mut from = hash;
+        loop {
+            let place = self.next(hash, &mut from)?;
+            if is_its(place) {
+                return Some(place);
+            }
+        }
+    }
+
     /// The place of the next entry with this hash, beginning at a slot.
     #[inline(never)]
     fn next(&self, hash: usize, from: &mut usize) -> Option<usize> {
@@ -81,15 +93,15 @@ impl Index {
         }
     }
 
-    /// The entry that is added last stands at the last place.
+    /// The entry of this id stands at the last place.
     #[inline(never)]
-    fn add(&mut self, hash: usize, last: usize) {
+    pub(crate) fn add(&mut self, id: &str, last: usize) {
         if (last + 1) * 2 > self.0.len() {
             let size = (self.0.len() * 2).max(4);
             let smaller = std::mem::replace(&mut self.0, vec![(0, 0); size]);
             smaller.into_iter().filter(|(_, place)| *place != 0).for_each(|entry| self.put(entry));
         }
-        self.put((hash, last + 1));
+        self.put((hash(id), last + 1));
     }
 
     #[inline(never)]
@@ -104,8 +116,7 @@ impl Index {
         }
     }
 
-    #[cfg(any(target_os = "unknown", test))]
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.truncate(64);
         self.0.fill((0, 0));
     }

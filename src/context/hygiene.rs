@@ -67,7 +67,7 @@ fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
 }
 
 /// How far a list that only grows was found to be right, so that each of its messages is looked at once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Clean {
     /// So many messages are right, and no call of theirs is open.
     messages: usize,

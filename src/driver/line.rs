@@ -11,7 +11,7 @@ use crate::error::AgentError;
 use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{RawJson, ToJson};
 use crate::list::ListWriter;
-use crate::machine::{AgentCommand, Conversion, Letter, Receipt, is_something};
+use crate::machine::{AgentCommand, History, Letter, Receipt, is_something};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 
 /// Mail to a run, from anywhere. Cloning it shares the box.
@@ -118,8 +118,8 @@ pub struct Published {
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
-    /// What the model is shown of each message; set when the run is over.
-    pub(crate) conversions: Vec<Conversion>,
+    /// What the machine knows of the messages; set when the run is over.
+    pub(crate) known: Option<Box<History>>,
     /// Whether the run is over.
     pub ended: bool,
 }

@@ -1,7 +1,8 @@
 //! Who is asked about the calls of an answer, and what the decisions do.
 
 use crate::approval::{
-    ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution, ToolApprovalAction, ToolDecision,
+    ApprovalEntry, ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution,
+    ToolApprovalAction, ToolDecision,
 };
 use crate::event::AgentEvent;
 use crate::isolate::guard;
@@ -65,7 +66,7 @@ impl Step<'_> {
             tool_name: call.tool_name.clone(),
             arguments: call.arguments.clone(),
         });
-        if !self.s.table.pending().any(|pending| pending.call_id == call.call_id) {
+        if !self.s.table.entry(&call.call_id).is_some_and(ApprovalEntry::is_pending) {
             // Decided before it was asked: the decision was parked.
             return self.tell_decision(batch, place, DecisionSource::Command);
         }

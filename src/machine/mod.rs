@@ -55,7 +55,7 @@ use crate::tool::{Progress, ToolOutcome};
 pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;
 pub use resume::tell_first;
-pub(crate) use state::Conversion;
+pub(crate) use state::History;
 pub use state::{Letter, LoopState};
 pub(crate) use turn::is_something;
 

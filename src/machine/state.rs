@@ -318,7 +318,7 @@ impl CallStatus {
 }
 
 /// The messages of a conversation, each with what the model is shown of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     messages: Vec<AgentMessage>,
     /// What `convert_to_llm` answered, message by message; kept, because it is asked once per message.
@@ -337,7 +337,7 @@ pub(crate) struct History {
 }
 
 /// How long a history is, in tokens. Each message is looked at once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Weight {
     /// So many of the first messages were looked at.
     messages: usize,
@@ -359,6 +359,25 @@ pub(crate) enum Conversion {
 }
 
 impl History {
+    #[inline(never)]
+    fn of(messages: Vec<AgentMessage>) -> Self {
+        let mut history = History::default();
+        history.replace(messages);
+        (history.weight, history.epoch) = (Weight::default(), 0);
+        history
+    }
+
+    /// The messages of the last run, for another one: what is known of them stays.
+    #[inline(never)]
+    pub(crate) fn again(known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Self {
+        match known {
+            Some(known) if known.conversions.len() == messages.len() => {
+                History { messages, epoch: 0, ..*known }
+            }
+            _ => History::of(messages),
+        }
+    }
+
     pub(crate) fn messages(&self) -> &[AgentMessage] {
         &self.messages
     }
@@ -496,13 +515,15 @@ impl Conversion {
 impl LoopState {
     /// A run that has not begun, over a history.
     pub fn new(context: AgentRunContext, history: Vec<AgentMessage>, session: SessionState) -> Self {
-        let mut kept = History::default();
-        kept.replace(history);
-        kept.weight = Weight::default();
+        LoopState::over(context, History::of(history), session)
+    }
+
+    #[inline(never)]
+    pub(crate) fn over(context: AgentRunContext, history: History, session: SessionState) -> Self {
         LoopState {
             context,
             phase: Phase::Idle,
-            history: kept,
+            history,
             new_messages: Vec::new(),
             seen: 0,
             pending: Vec::new(),
@@ -551,17 +572,11 @@ impl LoopState {
         self
     }
 
-    /// Puts the answers of `convert_to_llm` back that an earlier run was given for the messages of the history.
-    pub(crate) fn with_conversions(mut self, conversions: Vec<Conversion>) -> Self {
-        if conversions.len() == self.history.conversions.len() {
-            self.history.conversions = conversions;
-        }
-        self
-    }
-
-    /// Takes them out, when the run is over.
-    pub(crate) fn take_conversions(&mut self) -> Vec<Conversion> {
-        std::mem::take(&mut self.history.conversions)
+    /// Takes out what is known of the messages, when the run is over. They stay.
+    pub(crate) fn take_history(&mut self) -> History {
+        let mut history = std::mem::take(&mut self.history);
+        self.history.messages = std::mem::take(&mut history.messages);
+        history
     }
 
     /// Takes what is left in the queues; what was taken for a turn that never came stands in front.

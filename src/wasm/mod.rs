@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use futures::channel::oneshot;
 use wasm_bindgen::prelude::*;
 
 use crate::agent::{Agent, Delivery};
@@ -36,6 +35,7 @@ use crate::table::Table;
 use desk::{Desk, SlotId};
 use outbox::{Outbox, Sent};
 use rules::{Cached, Host};
+use settings::Models;
 
 /// Smaller and faster than the one that std brings (DESIGN.md).
 #[global_allocator]
@@ -53,8 +53,9 @@ struct AgentEntry {
     agent: Agent,
     host: Host,
     cached: Cached,
-    /// Posted messages whose fate is open.
-    receipts: RefCell<Vec<(u32, oneshot::Receiver<Delivery>)>>,
+    models: Models,
+    /// What became of posted messages, by the numbers of their receipts, until JavaScript is told.
+    settled: Rc<RefCell<Vec<(u32, Delivery)>>>,
 }
 
 struct RunEntry {
@@ -145,10 +146,10 @@ fn next_handle() -> u32 {
 #[wasm_bindgen]
 pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
-    let cached = Cached::default();
-    let config = settings::config(&parse(settings)?, &host, &cached);
+    let (cached, models) = (Cached::default(), Models::default());
+    let config = settings::config(&parse(settings)?, &host, &cached, &models);
     let agent = Agent::new(config.map_err(|error| thrown(&error))?, messages);
-    let entry = Rc::new(AgentEntry { agent, host, cached, receipts: RefCell::default() });
+    let entry = Rc::new(AgentEntry { agent, host, cached, models, settled: Rc::default() });
     let handle = next_handle();
     INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
     Ok(handle)
@@ -158,7 +159,7 @@ pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsVa
 #[wasm_bindgen]
 pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
-    let config = settings::config(&parse(settings)?, &entry.host, &entry.cached);
+    let config = settings::config(&parse(settings)?, &entry.host, &entry.cached, &entry.models);
     let config = config.map_err(|error| thrown(&error))?;
     entry.agent.reconfigure(config);
     Ok(())
@@ -275,26 +276,14 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     run.desk.flush(outbox);
     run.woken.polling.store(false, Ordering::Relaxed);
     drop((sent, stream));
-    settle_receipts(&run.agent, outbox);
+    for (id, delivery) in run.agent.settled.take() {
+        outbox.receipt(id, delivery);
+    }
     if next == 0 {
         outbox.end(run.stream.borrow().state().output());
     }
     outbox.publish();
     if outbox.is_empty() { 0 } else { next.max(1) }
-}
-
-fn settle_receipts(entry: &AgentEntry, outbox: &mut Outbox) {
-    entry.receipts.borrow_mut().retain_mut(|(id, receipt)| match receipt.try_recv() {
-        Ok(None) => true,
-        Ok(Some(Delivery::Delivered { turn_index })) => {
-            outbox.receipt(*id, Some(turn_index));
-            false
-        }
-        Ok(Some(Delivery::NotDelivered)) | Err(oneshot::Canceled) => {
-            outbox.receipt(*id, None);
-            false
-        }
-    });
 }
 
 /// Where the control block stands: see `outbox.rs`.
@@ -490,9 +479,13 @@ pub fn run_drop(handle: u32) {
 pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, JsValue> {
     let entry = agent_entry(agent)?;
     let message = AgentMessage::from_json(&parse(message)?).map_err(misuse)?;
-    let receipt = if follow_up { entry.agent.follow_up(message) } else { entry.agent.steer(message) };
-    let id = next_handle();
-    entry.receipts.borrow_mut().push((id, receipt));
+    let (id, settled) = (next_handle(), entry.settled.clone());
+    let settle = Box::new(move |delivery| settled.borrow_mut().push((id, delivery)));
+    if follow_up {
+        entry.agent.post_follow_up(message, settle);
+    } else {
+        entry.agent.post_steering(message, settle);
+    }
     Ok(id)
 }
 

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::agent::Delivery;
 use crate::driver::{AgentStream, Published};
 use crate::event::AgentEvent;
 use crate::id_map::IdMap;
@@ -180,10 +181,10 @@ impl Outbox {
         self.tell(kind::END, 0, output.map_or("", RawJson::as_str));
     }
 
-    pub(super) fn receipt(&mut self, id: u32, turn_index: Option<u32>) {
+    pub(super) fn receipt(&mut self, id: u32, delivery: Delivery) {
         self.entry(kind::RECEIPT, id, |text| {
-            if let Some(turn) = turn_index {
-                write_u64(u64::from(turn), text);
+            if let Delivery::Delivered { turn_index } = delivery {
+                write_u64(u64::from(turn_index), text);
             }
         });
     }

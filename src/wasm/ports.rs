@@ -1,12 +1,14 @@
 //! Asynchronous ports of the host: each leaves an effect at the desk, a JSON object with a `kind`, and reads the
 //! answer. `www/npm/effects.js` is the other half.
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
+use gloo_timers::callback::Timeout;
 
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
@@ -322,25 +324,43 @@ impl Timer for JsTimer {
             return Box::pin(async { drop(slept.await) });
         }
         // What is longer than a timer can be (some 24 days) waits that long.
-        let timeout =
-            gloo_timers::future::TimeoutFuture::new(u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff));
+        let ms = u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff);
+        let slept = Rc::<Slept>::default();
+        let over = slept.clone();
+        let timeout = Timeout::new(ms, move || {
+            over.is_over.set(true);
+            if let Some(waker) = over.waker.take() {
+                waker.wake();
+            }
+        });
         self.host.timing(true);
-        Box::pin(Timing { timeout, host: self.host.clone() })
+        Box::pin(Timing { _timeout: timeout, slept, host: self.host.clone() })
     }
 }
 
 /// A timer that runs. JavaScript sees who waits for a request or a tool, but not who waits here: it is told, so that a
 /// run whose agent nobody holds is not forgotten in a back-off.
 struct Timing {
-    timeout: gloo_timers::future::TimeoutFuture,
+    _timeout: Timeout,
+    slept: Rc<Slept>,
     host: Host,
+}
+
+#[derive(Default)]
+struct Slept {
+    is_over: Cell<bool>,
+    waker: Cell<Option<Waker>>,
 }
 
 impl Future for Timing {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.timeout).poll(cx)
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.slept.is_over.get() {
+            return Poll::Ready(());
+        }
+        self.slept.waker.set(Some(cx.waker().clone()));
+        Poll::Pending
     }
 }
 

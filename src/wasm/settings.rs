@@ -25,13 +25,29 @@ use super::ports::{
 };
 use super::rules::{self, Cached, Host};
 
-/// Makes the configuration. `settings.has` names the functions of the host.
-pub(super) fn config(settings: &Value, host: &Host, cached: &Cached) -> Result<AgentLoopConfig, AgentError> {
+/// Models, each with what was told of it.
+pub(super) type Models = RefCell<Vec<(String, Model)>>;
+
+/// Makes the configuration. `settings.has` names the functions of the host. A model that is among the `known` ones is
+/// taken from there, with what it has encoded.
+pub(super) fn config(
+    settings: &Value,
+    host: &Host,
+    cached: &Cached,
+    known: &Models,
+) -> Result<AgentLoopConfig, AgentError> {
     let names = settings.list_at("has");
     let has = |name: &str| names.iter().any(|known| known.as_str() == Some(name));
+    let before = known.take();
     let mut models = Vec::new();
     for told in settings.list_at("models") {
-        models.push(model(told)?);
+        let json = told.to_json();
+        let model = match before.iter().find(|(known, _)| *known == json) {
+            Some((_, model)) => model.clone(),
+            None => model(told)?,
+        };
+        known.borrow_mut().push((json, model.clone()));
+        models.push(model);
     }
     let Some(first) = models.first().cloned() else {
         return Err(misuse("there is no model; set `model`, for example openai(\"gpt-5-mini\", { apiKey })"));

@@ -173,6 +173,8 @@ const USES = {
       ...["b", "a"].map((callId) => ({ role: "tool_result", callId, toolName: "add", content: [said("added")], isError: false })),
     ] },
   },
+  "another system prompt": { looks: 1, listener: (event, agent) => event.type === "turn_end" && (agent.systemPrompt = `Turn ${event.turnIndex}`) },
+  "other tools": { looks: 1, listener: (event, agent) => event.type === "turn_end" && (agent.tools = [add]) },
   "a result without a call long ago": { looks: 1, options: { messages: [{ role: "tool_result", callId: "lost", toolName: "add", content: [said("added")], isError: false }] } },
 };
 
@@ -184,3 +186,53 @@ for (const [name, { looks, options, listener }] of Object.entries(USES)) {
     assert.ok(late < early * 1.01 + looks * 2 * (500 - 150), `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
   });
 }
+
+/** How decisions come about. @type {Record<string, { options?: object, listener?(event: any, agent: Agent, ids: string[]): void }>} */
+const DECISIONS = {
+  "by a function": { options: { approveTool: () => "approve" } },
+  "one by one, as they are asked for": { listener: (event, agent) => event.type === "tool_approval_requested" && agent.resolveTool(event.callId, "approve") },
+  "one by one, when all are asked for": {
+    listener: (event, agent, ids) => event.type === "tool_approval_requested" && event.callId === ids.at(-1) && ids.forEach((id) => agent.resolveTool(id, "reject")),
+  },
+  "all at once": {
+    listener: (event, agent, ids) => event.type === "tool_approval_requested" && event.callId === ids.at(-1) && agent.resolveTools(Object.fromEntries(ids.map((id) => [id, "approve"]))),
+  },
+};
+
+for (const [name, { options, listener }] of Object.entries(DECISIONS)) {
+  test(`a decision costs the same however many calls wait: ${name}`, async () => {
+    const wire = WIRES.chat;
+    const calls = (/** @type {number} */ count) => {
+      const ids = upTo(count).map((call) => `call_${call}`);
+      return cost(wire, [wire.calls(ids), wire.words], name.includes("when all") ? 0 : count, { tools: [ask], ...options }, (event, agent) => listener?.(event, agent, ids));
+    };
+    const { early, late } = await growth(calls);
+    assert.ok(late < early * 1.02, `${early.toFixed()} marks for a call after 100, ${late.toFixed()} after 200`);
+  });
+}
+
+test("a letter costs the same however many wait", async () => {
+  const wire = WIRES.chat;
+  const letters = (/** @type {number} */ count) =>
+    cost(wire, upTo(count + 1).map(() => wire.words), 0, { followUp: { delivery: "one_at_a_time" } }, (event, agent) => {
+      if (event.type === "agent_start") for (const n of upTo(count)) void agent.followUp(`letter ${n}`);
+    });
+  const { early, late } = await growth(letters);
+  assert.ok(late < early * 1.01 + 2 * (500 - 150), `${early.toFixed()} marks for a letter after 100, ${late.toFixed()} after 200`);
+});
+
+test("a run costs the same however long the history is", async () => {
+  const wire = WIRES.chat;
+  const runs = async (/** @type {number} */ count) => {
+    const agent = new Agent({ model: wire.model(server(upTo(count).map(() => wire.words), wire.named)) });
+    marks = 0;
+    for (const n of upTo(count)) assert.equal((await agent.prompt(`Run ${n}`).result).stopReason, "completed");
+    const spent = marks;
+    agent[Symbol.dispose]();
+    return spent;
+  };
+  const { early, late } = await growth(runs);
+  // The list is copied twice, for the machine and for what JavaScript has, and each message is looked at for the request.
+  const looks = 2 * (500 - 150) * 18;
+  assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a run after 100, ${late.toFixed()} after 200`);
+});
