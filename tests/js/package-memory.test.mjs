@@ -269,6 +269,21 @@ for (const [name, options] of Object.entries(TRAPS)) {
   });
 }
 
+test("a trap when a timer rings ends every run with an error", async (t) => {
+  /** @type {(() => void)[]} */
+  const due = [];
+  t.mock.method(globalThis, "setTimeout", (/** @type {() => void} */ work) => due.push(work));
+  const waiting = new Agent({ model: scripted([{ error: { code: "throttled", message: "slow" } }, "never"]) }).prompt("Go");
+  while (due.length === 0) await undefined;
+  const engine = /** @type {any} */ (getEngine());
+  new Uint8Array(engine.memory.buffer).fill(0xff);
+  for (const work of due) work();
+  const { stopReason, error } = await waiting;
+  assert.deepEqual([stopReason, error?.code, error?.phase], ["error", "internal", "engine"]);
+  assert.ok(error?.cause instanceof WebAssembly.RuntimeError);
+  assert.equal((await new Agent({ model: scripted(["fresh"]) }).prompt("Go")).text, "fresh");
+});
+
 test("a timer of an engine that died disturbs nobody", async (t) => {
   /** @type {(() => void)[]} */
   const due = [];

@@ -1,9 +1,9 @@
 // @ts-check
 // The agent: one conversation, one run at a time.
 
-import { bury, getEngine } from "./engine.js";
+import { bury, getEngine, timed } from "./engine.js";
 import {
-  AgentError, broken, checkHistory, fromEngine, jsonOf, kindOf, misuse, sleep, textOf, toDecision, toMessage,
+  AgentError, checkHistory, fromEngine, jsonOf, kindOf, misuse, sleep, textOf, toDecision, toMessage,
   toMessages, uuid,
 } from "./shared.js";
 import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
@@ -516,9 +516,7 @@ class Core {
 
   /** The wasm instance died. @param {unknown} error */
   crashed(error) {
-    const { engine } = this;
-    timed.clear();
-    bury(engine, broken(`the engine failed: ${textOf(error)}`, error));
+    bury(this.engine, error);
   }
 
   dispose() {
@@ -530,9 +528,6 @@ class Core {
     if (!this.driver) this.leave();
   }
 }
-
-/** Agents for which a timer of the engine's runs: it holds no JavaScript object that would keep them. @type {Set<Core>} */
-const timed = new Set();
 
 /** Agents that were forgotten. @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined} */
 const registry =

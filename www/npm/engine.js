@@ -1,7 +1,7 @@
 // @ts-check
 // The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
 
-import { AgentError, kindOf, misuse } from "./shared.js";
+import { AgentError, broken, kindOf, misuse, textOf } from "./shared.js";
 import { NAME, instantiate } from "./glue.js";
 
 /** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
@@ -12,6 +12,9 @@ let loader;
 let engine;
 /** @type {Promise<Engine> | undefined} */
 let loading;
+
+/** Agents for which a timer of the engine's runs: it holds no JavaScript object that would keep them. @type {Set<object>} */
+export const timed = new Set();
 
 /**
  * Says where the wasm file comes from. Nothing is loaded before the first run.
@@ -43,12 +46,14 @@ export function getEngine() {
 /**
  * An instance in which something panicked is of no use any more: every run of it is over, and the next run begins with
  * a fresh one.
- * @param {Engine} broken @param {unknown} error
+ * @param {Engine} dead @param {unknown} error
  */
-export function bury(broken, error) {
-  broken.dead = true;
-  if (engine === broken) engine = undefined;
-  for (const run of [...broken.runs]) run.deref()?.crash(error);
+export function bury(dead, error) {
+  dead.dead = true;
+  if (engine === dead) engine = undefined;
+  timed.clear();
+  const told = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
+  for (const run of [...dead.runs]) run.deref()?.crash(told);
 }
 
 /**

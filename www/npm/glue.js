@@ -3,6 +3,8 @@
 // compares the names and the calls with those that wasm-bindgen writes, and puts letters in place of the module's own names
 // (xtask/src/rework.rs).
 
+import { bury } from "./engine.js";
+
 const encoder = new TextEncoder();
 
 /** What the module calls this script: the build makes it of the module's own bytes, so no other module calls it so. */
@@ -92,8 +94,12 @@ export function instantiate(engine, module) {
     const work = () => {
       if (engine.dead || holders === 0) return;
       holders++;
-      wasm._closure(a, b);
-      letGo();
+      try {
+        wasm._closure(a, b);
+        letGo();
+      } catch (error) {
+        bury(engine, error);
+      }
     };
     return Object.assign(work, { letGo });
   };
