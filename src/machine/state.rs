@@ -367,12 +367,17 @@ impl History {
         history
     }
 
-    /// The messages of the last run, for another one: what is known of them stays.
+    /// The messages of the last run, for another one: what is known of them stays. Where others took their place, the
+    /// ids of those that are gone are free again, so that they do not add up for ever.
     #[inline(never)]
     pub(crate) fn again(known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Self {
         match known {
             Some(known) if known.conversions.len() == messages.len() => {
-                History { messages, epoch: 0, ..*known }
+                let History { conversions, weight, .. } = *known;
+                if weight.stale > 0 {
+                    return History { conversions, weight, ..History::of(messages) };
+                }
+                History { messages, conversions, weight, epoch: 0, ..*known }
             }
             _ => History::of(messages),
         }
@@ -723,6 +728,28 @@ mod tests {
             history.keep_conversion(message.as_llm());
         }
         history.all_shown()
+    }
+
+    #[test]
+    fn what_is_known_of_a_history_goes_on_to_the_next_run() {
+        let mut history = History::default();
+        for message in [AgentMessage::user("go"), answer("so", &["a"], "tool_use"), result("a")] {
+            drop(shown_of(&mut history, message));
+        }
+        let list = Rc::as_ptr(&history.all_shown());
+        let messages = history.messages().to_vec();
+        let mut next = History::again(Some(Box::new(history)), messages);
+        assert!(next.unconverted().is_none() && next.call_ids.is_taken("a"));
+        assert_eq!((next.epoch, Rc::as_ptr(&next.all_shown())), (0, list));
+        // What took their place knows nothing of them.
+        let kept = next.messages()[..1].to_vec();
+        next.replace(kept.clone());
+        assert!(next.unconverted().is_none() && next.call_ids.is_taken("a"));
+        let mut last = History::again(Some(Box::new(next)), kept.clone());
+        assert!(last.unconverted().is_none() && !last.call_ids.is_taken("a"));
+        assert_eq!(last.all_shown().len(), 1);
+        assert!(History::again(Some(Box::new(last)), Vec::new()).messages().is_empty());
+        assert!(History::again(None, kept).unconverted().is_some());
     }
 
     #[test]
