@@ -72,7 +72,7 @@ pub(crate) struct Clean {
     /// So many messages are right, and no call of theirs is open.
     messages: usize,
     /// The ids of their calls.
-    ids: IdMap<String, ()>,
+    ids: IdMap<String, u64>,
 }
 
 impl Clean {
@@ -109,7 +109,7 @@ impl Clean {
 
     /// Takes the ids of an answer whose calls have their results. Gives whether all are new.
     fn take(&mut self, ids: &mut Vec<&str>) -> bool {
-        ids.drain(..).all(|id| self.ids.insert(id.to_owned(), ()).is_none())
+        ids.drain(..).all(|id| self.ids.insert(id.to_owned(), 0).is_none())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use crate::id_map::IdMap;
+use crate::id_map::Index;
 use crate::text;
 
 use super::JsonError;
@@ -119,18 +119,16 @@ impl Map {
         if self.0.len() < 2 {
             return;
         }
-        let mut seen = IdMap::default();
-        let mut doomed = vec![false; self.0.len()];
-        for (at, (key, _)) in self.0.iter().enumerate() {
-            let before = seen.insert(key.as_str(), at).and_then(|before| doomed.get_mut(before));
-            if let Some(before) = before {
-                *before = true;
+        let mut seen = Index::default();
+        let mut kept = Vec::with_capacity(self.0.len());
+        while let Some((key, value)) = self.0.pop() {
+            if seen.find(&key, |at| kept.get(at).is_some_and(|(other, _)| *other == key)).is_none() {
+                seen.add(&key, kept.len());
+                kept.push((key, value));
             }
         }
-        if doomed.contains(&true) {
-            let mut doomed = doomed.into_iter();
-            self.0.retain(|_| doomed.next() != Some(true));
-        }
+        kept.reverse();
+        self.0 = kept;
     }
 }
 

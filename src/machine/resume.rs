@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::approval::ApprovalEntry;
 use crate::event::AgentEvent;
 use crate::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
@@ -127,7 +128,7 @@ impl Step<'_> {
             // Whoever was asked before, now there is an approver.
             CallStatus::Asked(_) | CallStatus::Waiting
                 if self.rules.has_approver
-                    && self.s.table.pending().any(|pending| pending.call_id == block.call_id) =>
+                    && self.s.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
             {
                 let need = self.requires_approval(&block);
                 self.ask_approver(batch, place, &block, need);

@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::approval::{ApprovalState, DecisionSource};
+use crate::approval::{ApprovalEntry, DecisionSource};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
-use crate::id_map::IdMap;
 use crate::isolate::guard;
 use crate::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
@@ -34,24 +33,19 @@ impl Step<'_> {
         spared: impl Fn(CallStatus) -> bool,
     ) {
         batch.cleared.clear();
-        let open =
-            self.s.table.close().into_iter().filter(|entry| matches!(entry.state, ApprovalState::Pending));
-        let mut undecided = IdMap::default();
-        for entry in open {
-            undecided.insert(entry.call.call_id, ());
-        }
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
             if call.status.is_done() || spared(call.status) {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && undecided.contains(&call_id) {
+            if call.asked && self.s.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
             self.settle(batch, place, cause, detail);
         }
+        self.s.table.close();
     }
 
     /// Gives a call a result that no tool wrote.
