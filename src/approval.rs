@@ -193,20 +193,19 @@ impl ApprovalStateMachine {
         action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
     ) -> Vec<ApprovalError> {
         make_distinct(&mut calls);
-        let ruled: Vec<_> = calls.iter().map(|call| (action(call), false)).collect();
+        let ruled: Vec<_> = calls.iter().map(action).collect();
         self.open_ruled(calls, &ruled)
     }
 
-    /// As [`ApprovalStateMachine::open`], with what the rules say of each call, and whether it requires approval.
+    /// As [`ApprovalStateMachine::open`], with what the rules say of each call. No two calls share an id.
     pub(crate) fn open_ruled(
         &mut self,
-        mut calls: Vec<ToolCallBlock>,
-        rules: &[(ToolApprovalAction, bool)],
+        calls: Vec<ToolCallBlock>,
+        rules: &[ToolApprovalAction],
     ) -> Vec<ApprovalError> {
-        make_distinct(&mut calls);
         self.clear();
         let mut refused = Vec::new();
-        for (call, (action, _)) in calls.into_iter().zip(rules) {
+        for (call, action) in calls.into_iter().zip(rules) {
             let mut entry = ApprovalEntry { state: ruled(*action), call };
             if let Some(decision) = self.parked.remove(entry.call.call_id.as_str())
                 && let Err(refusal) = entry.resolve(decision, DecisionSource::Command)

@@ -23,22 +23,24 @@ impl Step<'_> {
     pub(super) fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
         let mut ruled = Vec::with_capacity(calls.len());
+        let mut asked = Vec::new();
         for call in &calls {
             let need = self.requires_approval(call);
             let command = command_of(&call.arguments);
-            ruled.push((self.rules.approval.action(&call.tool_name, command.as_deref(), need), need));
+            let action = self.rules.approval.action(&call.tool_name, command.as_deref(), need);
+            if action == ToolApprovalAction::Ask {
+                asked.push((call.call_id.clone(), need));
+            }
+            ruled.push(action);
         }
-        // Only who is asked about is looked at again.
-        let is_asked = |ruled: &(ToolApprovalAction, bool)| ruled.0 == ToolApprovalAction::Ask;
-        let seen = if ruled.iter().any(is_asked) { calls.clone() } else { Vec::new() };
         for refusal in self.s.table.open_ruled(calls, &ruled) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
-        for (call, ruled) in seen.iter().zip(&ruled) {
-            let Some(place) = batch.place_of(&call.call_id) else { continue };
-            if is_asked(ruled) && batch.is_open(place) {
-                self.ask_about(batch, place, call, ruled.1);
+        for (call_id, need) in &asked {
+            let Some(place) = batch.place_of(call_id) else { continue };
+            if batch.is_open(place) {
+                self.ask_about(batch, place, *need);
             }
         }
     }
@@ -51,48 +53,31 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn ask_about(
-        &mut self,
-        batch: &mut Batch,
-        place: usize,
-        call: &ToolCallBlock,
-        requires_approval: bool,
-    ) {
-        if let Some(call) = batch.calls.get_mut(place) {
-            call.asked = true;
-        }
-        self.emit(AgentEvent::ToolApprovalRequested {
-            call_id: call.call_id.clone(),
-            tool_name: call.tool_name.clone(),
-            arguments: call.arguments.clone(),
-        });
-        if !self.s.table.entry(&call.call_id).is_some_and(ApprovalEntry::is_pending) {
+    fn ask_about(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        call.asked = true;
+        let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+        let is_pending = self.s.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
+        let arguments = call.arguments.clone();
+        self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
+        if !is_pending {
             // Decided before it was asked: the decision was parked.
-            return self.tell_decision(batch, place, DecisionSource::Command);
+            self.tell_decision(batch, place, DecisionSource::Command);
+        } else if self.rules.has_approver {
+            self.ask_approver(batch, place, requires_approval);
         }
-        if !self.rules.has_approver {
-            return;
-        }
-        self.ask_approver(batch, place, call, requires_approval);
     }
 
-    pub(super) fn ask_approver(
-        &mut self,
-        batch: &mut Batch,
-        place: usize,
-        call: &ToolCallBlock,
-        requires_approval: bool,
-    ) {
+    pub(super) fn ask_approver(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
         let effect = self.start(Effect::Approve(ApprovalRequest {
-            call_id: call.call_id.clone(),
-            tool_name: call.tool_name.clone(),
+            call_id: call.block.call_id.clone(),
+            tool_name: call.block.tool_name.clone(),
             arguments: call.arguments.clone(),
             requires_approval,
         }));
+        call.status = CallStatus::Asked(effect);
         batch.effects.insert(effect, place);
-        if let Some(call) = batch.calls.get_mut(place) {
-            call.status = CallStatus::Asked(effect);
-        }
     }
 
     /// A decision stands in the table: the listeners are told, a new set of arguments is judged by the policies, and

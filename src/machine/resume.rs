@@ -131,7 +131,7 @@ impl Step<'_> {
                     && self.s.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
             {
                 let need = self.requires_approval(&block);
-                self.ask_approver(batch, place, &block, need);
+                self.ask_approver(batch, place, need);
             }
             CallStatus::Asked(_) => call.status = CallStatus::Waiting,
             // The tool may be another version, and what it makes of the arguments is in no checkpoint: it is looked up
