@@ -50,7 +50,8 @@ pub(super) fn config(
         models.push(model);
     }
     let Some(first) = models.first().cloned() else {
-        return Err(misuse("there is no model; set `model`, for example openai(\"gpt-5-mini\", { apiKey })"));
+        // The facade has looked at that too.
+        return Err(misuse("there is no model; set `model`"));
     };
     let mut config =
         AgentLoopConfig::new(first, Rc::new(JsTimer { host: host.clone(), own_sleep: has("sleep") }));
