@@ -37,7 +37,10 @@ export type AgentCommand = "events" | "state" | "prompt" | "continue" | "steer" 
  * const options: AgentHandlerOptions = { cors: ["https://app.example"], limits: { listeners: 20, commandsPerMinute: 60 } };
  */
 export interface AgentHandlerOptions {
-  /** Decides who may use the agent: only `true` allows the request. A falsy value is a 401, a Response is sent as the answer, anything else is a 500. Default: everyone. */
+  /**
+   * Decides who may use the agent: only `true` allows the request. A falsy value is a 401, a Response is sent as the answer,
+   * anything else is a 500. Default: everyone.
+   */
   authorize?(request: Request, command: AgentCommand): boolean | Response | Promise<boolean | Response>;
   /** Which other origins may send requests. Default: none; "*" allows all. */
   cors?: "*" | boolean | string[] | ((origin: string) => boolean);
