@@ -44,9 +44,14 @@ export interface McpTransport { start(): Promise<void>; send(...args: any[]): Pr
  * const options: McpToolsOptions = { prefix: "github", approval: "writes", only: ["search_code", "create_issue"] };
  */
 export interface McpToolsOptions {
-  /** Put before every name, followed by `__`: a word of yours, or the server's own name with `true`. Approval rules ignore it. */
+  /**
+   * Put before every name, followed by `__`: a word of yours, or the server's own name with `true`. Approval rules ignore
+   * it.
+   */
   prefix?: string | true;
-  /** Returns another name for a tool. Characters that no provider accepts become `_`; names are at most 64 characters long. */
+  /**
+   * Returns another name for a tool. Characters that no provider accepts become `_`; names are at most 64 characters long.
+   */
   name?: (tool: McpTool) => string | undefined;
   /** Which tools to use, by name or by function. Default: all. */
   only?: string[] | ((tool: McpTool) => boolean);

@@ -79,9 +79,14 @@ export interface QueuedInput { readonly kind: "steer" | "follow_up"; readonly in
  * const options: UseAgentOptions = { events: 0 };
  */
 export interface UseAgentOptions {
-  /** How many of the newest events are kept; the pieces of one block are joined and count as one. Default 200; 0 keeps none. */
+  /**
+   * How many of the newest events are kept; the pieces of one block are joined and count as one. Default 200; 0 keeps none.
+   */
   events?: number;
-  /** Decides when to render: calls `work` once, later, and returns a function that cancels it. Default: the next animation frame, or a timer in a background page. */
+  /**
+   * Decides when to render: calls `work` once, later, and returns a function that cancels it. Default: the next animation
+   * frame, or a timer in a background page.
+   */
   schedule?: (work: () => void) => () => void;
 }
 
@@ -97,7 +102,9 @@ export interface UseAgentOptions {
 export interface AgentView<A extends AgentLike = AgentLike> {
   /** The agent itself. */
   readonly agent: A;
-  /** Everything to show: the history, what was just sent, the answer that is streaming. The index in the list is a good key. */
+  /**
+   * Everything to show: the history, what was just sent, the answer that is streaming. The index in the list is a good key.
+   */
   readonly messages: readonly ShownMessage[];
   /** The history alone: the same list while an answer streams. With `streaming` it makes long conversations cheap. */
   readonly history: readonly AgentMessage[];
@@ -116,7 +123,10 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   /** The usage of all runs together; it grows when a run ends. */
   readonly usage: Usage;
   readonly isRunning: boolean;
-  /** `submitted`: the model was called and has not begun to answer. `approval`: everything waits for a decision. `error`: the last run ended with `error`. */
+  /**
+   * `submitted`: the model was called and has not begun to answer. `approval`: everything waits for a decision. `error`:
+   * the last run ended with `error`.
+   */
   readonly status: "idle" | "submitted" | "streaming" | "tools" | "approval" | "error";
   /** Why the last run failed; `undefined` again when the next one begins. */
   readonly error: AgentError | undefined;

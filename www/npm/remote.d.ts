@@ -36,10 +36,15 @@ export interface FromResponseOptions {
   /** Requests the rest of the run after a connection broke. Without it, a broken connection ends the run with an error. */
   reconnect?(lastEventId: string): Response | Promise<Response>;
   reconnects?: Reconnects;
-  /** Stops the remote run, on `run.abort()` and on leaving the `for await`. Without it, the run ends as aborted only on this side. */
+  /**
+   * Stops the remote run, on `run.abort()` and on leaving the `for await`. Without it, the run ends as aborted only on this
+   * side.
+   */
   abort?(reason?: unknown): unknown;
   signal?: AbortSignal;
-  /** A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000. */
+  /**
+   * A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000.
+   */
   stallMs?: number;
   host?: RemoteHost;
 }
@@ -70,7 +75,9 @@ export interface RemoteAgentOptions {
   /** Sent with every request; a function is called each time. */
   headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>);
   reconnects?: Reconnects;
-  /** A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000. */
+  /**
+   * A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000.
+   */
   stallMs?: number;
   /** Called when the state of the connection changes. "idle": nobody listens here. */
   onConnection?(connection: "idle" | "connecting" | "open"): void;
