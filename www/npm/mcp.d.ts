@@ -1,7 +1,7 @@
 import type { JsonSchema, ToolDefinition } from "./index.js";
 
 /**
- * A tool as its server tells of it.
+ * A tool as its server describes it.
  *
  * @example
  * const isQuick = ({ annotations }: McpTool) => annotations?.readOnlyHint === true;
@@ -16,7 +16,7 @@ export interface McpTool {
 }
 
 /**
- * What is used of a `Client` of `@modelcontextprotocol/sdk`.
+ * The part of a `Client` of `@modelcontextprotocol/sdk` that is used.
  *
  * @example
  * const client: McpClient = new Client({ name: "my-app", version: "1" });
@@ -30,7 +30,7 @@ export interface McpClient {
 }
 
 /**
- * What is used of a transport of `@modelcontextprotocol/sdk`.
+ * The part of a transport of `@modelcontextprotocol/sdk` that is used.
  *
  * @example
  * const transport: McpTransport = new StdioClientTransport({ command: "npx", args: ["my-server"] });
@@ -38,38 +38,43 @@ export interface McpClient {
 export interface McpTransport { start(): Promise<void>; send(...args: any[]): Promise<void>; close(): Promise<void> }
 
 /**
- * How the tools of a server are taken over.
+ * Options of `mcpTools`.
  *
  * @example
  * const options: McpToolsOptions = { prefix: "github", approval: "writes", only: ["search_code", "create_issue"] };
  */
 export interface McpToolsOptions {
-  /** Before every name, with `__` between: a word of yours, or with `true` the server's own name. Approval rules leave it out. */
+  /**
+   * Put before every name, followed by `__`: a word of yours, or the server's own name with `true`. Approval rules ignore
+   * it.
+   */
   prefix?: string | true;
-  /** Another name for a tool. What no provider takes in a name becomes `_`, and 64 characters are the most. */
+  /**
+   * Returns another name for a tool. Characters that no provider accepts become `_`; names are at most 64 characters long.
+   */
   name?: (tool: McpTool) => string | undefined;
-  /** Only these. */
+  /** Which tools to use, by name or by function. Default: all. */
   only?: string[] | ((tool: McpTool) => boolean);
   /**
-   * Which tools ask before they run, by what the server says of them. `"destructive"` (default): those that do not say
-   * that they read only or destroy nothing. `"writes"`: all that do not say that they read only. A server may say what it
-   * likes: for one that you do not trust take `"always"`.
+   * Which tools need approval, by the server's own hints. `"destructive"` (default): those that say neither that they only
+   * read nor that they destroy nothing. `"writes"`: all that do not say that they only read. A server may claim anything: for
+   * one that you do not trust, use `"always"`.
    */
   approval?: "destructive" | "writes" | "always" | "never" | ((tool: McpTool) => boolean);
-  /** So long may a server be silent; progress begins it anew. Default 60,000. */
+  /** How many milliseconds a server may be silent during a call; progress restarts it. Default 60,000. */
   timeoutMs?: number;
-  /** So long may a call take in all. Default: no end. */
+  /** How many milliseconds a call may take in all. Default: no limit. */
   totalTimeoutMs?: number;
-  /** A longer result is cut, with a note. */
+  /** In bytes. A longer result is cut, with a note. */
   maxResultBytes?: number;
-  /** Told when the tools of the server changed and could not be taken over. Default: the console. */
+  /** Called when the server's tools changed and the new list could not be used. Default: the console. */
   onError?: (error: unknown) => void;
-  /** What we call ourselves where the connection is made here. */
+  /** The name and version sent to the server, if the connection is made here. */
   clientInfo?: { name: string; version: string };
 }
 
 /**
- * A server and its tools, which may change. It is a list of them too.
+ * A server and its tools, which may change. Iterate it to get the tools.
  *
  * @example
  * const everything = await mcpTools(client);
@@ -77,24 +82,24 @@ export interface McpToolsOptions {
  * everything.onChange((tools) => void (agent.tools = [...tools, weather]));
  */
 export interface McpTools extends Iterable<ToolDefinition> {
-  /** What the server has now. A tool that did not change is the same object. */
+  /** The tools that the server has now. A tool that did not change is the same object. */
   readonly tools: ToolDefinition[];
-  /** What the server calls itself. */
+  /** The name that the server gives itself. */
   readonly name: string;
   readonly isConnected: boolean;
   readonly client: McpClient;
-  /** Called with the new list when the server says that it changed. Gives the function that ends it. */
+  /** Calls the listener with the new list when the server says that it changed. Returns a function that unsubscribes. */
   onChange(listener: (tools: ToolDefinition[]) => void): () => void;
-  /** Asks the server again, for servers that do not say. */
+  /** Fetches the list again, for servers that do not announce changes. */
   refresh(): Promise<void>;
-  /** Hears no more of the server; closes the connection if it was made here. */
+  /** Stops listening to the server; closes the connection if it was made here. */
   dispose(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * The tools of an MCP server as tools of an agent. Takes a connected `Client` of `@modelcontextprotocol/sdk`, a transport,
- * or the address of a server that speaks streamable HTTP.
+ * Makes the tools of an MCP server usable by an agent. Takes a connected `Client` of `@modelcontextprotocol/sdk`, a transport,
+ * or the address of a server that speaks streamable HTTP. Rejects if two tools would get the same name.
  *
  * @example
  * const { tools } = await mcpTools("https://mcp.example.com/mcp", { prefix: "example" });
@@ -103,8 +108,8 @@ export interface McpTools extends Iterable<ToolDefinition> {
 export function mcpTools(source: McpClient | McpTransport | string | URL, options?: McpToolsOptions): Promise<McpTools>;
 
 /**
- * For a `Client` of your own where code may not be compiled (a Content-Security-Policy without `unsafe-eval`, Workers):
- * checks structured results without it. Connections that are made here have it already.
+ * A validator for a `Client` of your own where code may not be compiled (a Content-Security-Policy without `unsafe-eval`,
+ * Workers): it validates structured results without compiling. Connections that are made here already use it.
  *
  * @example
  * const client = new Client({ name: "my-app", version: "1" }, { jsonSchemaValidator });

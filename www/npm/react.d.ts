@@ -4,7 +4,7 @@ import type {
 } from "./index.js";
 
 /**
- * What `useAgent` needs of an agent. An `Agent` has it, and so has a `RemoteAgent` of `turnwheel/remote`.
+ * What `useAgent` needs from an agent. An `Agent` has it, and so does a `RemoteAgent` of `turnwheel/remote`.
  *
  * @example
  * const show = (agent: AgentLike) => agent.messages.length;
@@ -24,8 +24,8 @@ export interface AgentLike {
 }
 
 /**
- * The answer that comes just now. A block that did not grow since the last frame is the same object; the arguments of a
- * call are as far as they have come.
+ * The answer that is streaming. A block that did not grow since the last frame is the same object; the arguments of a call are
+ * as far as they have arrived.
  *
  * @example
  * const text = (message: StreamingMessage) => message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
@@ -38,8 +38,8 @@ export interface StreamingMessage {
 }
 
 /**
- * A message to be shown: one of the history, or the one that streams. One that did not change is the same object, so that
- * `memo` works.
+ * A message to show: one of the history, or the one that is streaming. A message that did not change is the same object, so
+ * that `memo` works.
  *
  * @example
  * const Row = memo(({ message }: { message: ShownMessage }) => <p aria-busy={message.streaming}>{message.role}</p>);
@@ -47,7 +47,7 @@ export interface StreamingMessage {
 export type ShownMessage = (AgentMessage & { streaming?: undefined }) | StreamingMessage;
 
 /**
- * A call of the turn that is on, or was last.
+ * A tool call of the current turn, or of the last one.
  *
  * @example
  * const isOpen = ({ state }: AgentCall) => state !== "done" && state !== "error";
@@ -55,17 +55,17 @@ export type ShownMessage = (AgentMessage & { streaming?: undefined }) | Streamin
 export interface AgentCall {
   readonly callId: string;
   readonly toolName: string;
-  /** While they stream, as far as they have come. */
+  /** While they stream, as far as they have arrived. */
   readonly arguments: { [key: string]: JsonValue };
-  /** `approval`: somebody must allow it. `waiting`: it is allowed, or needs no leave, and has not begun. */
+  /** `approval`: it needs a decision. `waiting`: it is allowed, or needs no approval, and has not started. */
   readonly state: "streaming" | "waiting" | "approval" | "running" | "done" | "error";
-  /** What it told last of its progress. */
+  /** The latest progress that the tool reported. */
   readonly update?: ToolOutput;
   readonly result?: ToolResultMessage;
 }
 
 /**
- * A message that was sent into a run and is not read yet.
+ * A message that was sent into a run and has not been read yet.
  *
  * @example
  * const words = ({ kind, input }: QueuedInput) => `${kind}: ${typeof input === "string" ? input : "…"}`;
@@ -73,21 +73,26 @@ export interface AgentCall {
 export interface QueuedInput { readonly kind: "steer" | "follow_up"; readonly input: Input }
 
 /**
- * How `useAgent` works. Read once, when the agent is first seen.
+ * Options of `useAgent`. Read once, when the agent is first seen.
  *
  * @example
  * const options: UseAgentOptions = { events: 0 };
  */
 export interface UseAgentOptions {
-  /** So many of the newest events are kept; pieces of one block are joined and count as one. Default 200; 0 keeps none. */
+  /**
+   * How many of the newest events are kept; the pieces of one block are joined and count as one. Default 200; 0 keeps none.
+   */
   events?: number;
-  /** When to show what happened: calls `work` once, later, and gives what takes that back. Default: the next animation frame; in a page in the background a timer. */
+  /**
+   * Decides when to render: calls `work` once, later, and returns a function that cancels it. Default: the next animation
+   * frame, or a timer in a background page.
+   */
   schedule?: (work: () => void) => () => void;
 }
 
 /**
- * What an agent says, and what can be said to it. The same object until something changed; the functions are always the
- * same ones.
+ * Everything an agent says, and the functions to talk to it. The same object until something changes; the functions are always
+ * the same.
  *
  * @example
  * function Stop({ view }: { view: AgentView }) {
@@ -97,53 +102,58 @@ export interface UseAgentOptions {
 export interface AgentView<A extends AgentLike = AgentLike> {
   /** The agent itself. */
   readonly agent: A;
-  /** Everything to be shown: the history, what was just sent, the answer that streams. A place in the list is a good key. */
+  /**
+   * Everything to show: the history, what was just sent, the answer that is streaming. The index in the list is a good key.
+   */
   readonly messages: readonly ShownMessage[];
   /** The history alone: the same list while an answer streams. With `streaming` it makes long conversations cheap. */
   readonly history: readonly AgentMessage[];
-  /** What was sent and is not in the history yet. */
+  /** Messages that were sent and are not in the history yet. */
   readonly outbox: readonly AgentMessage[];
-  /** The answer that comes just now. */
+  /** The answer that is streaming. */
   readonly streaming: StreamingMessage | undefined;
-  /** The calls of the newest turn, with the arguments that stream, progress and results. */
+  /** The tool calls of the newest turn, with streaming arguments, progress and results. */
   readonly calls: readonly AgentCall[];
   /** The newest events. */
   readonly events: readonly AgentEvent[];
   /** The calls that wait for `approve` or `deny`. */
   readonly pendingApprovals: readonly ToolCallBlock[];
-  /** What was sent into the run and is not read yet. */
+  /** Messages that were sent into the run and have not been read yet. */
   readonly queued: readonly QueuedInput[];
-  /** What all runs used together; it grows when a run ends. */
+  /** The usage of all runs together; it grows when a run ends. */
   readonly usage: Usage;
   readonly isRunning: boolean;
-  /** `submitted`: the model was asked and has not begun. `approval`: nothing goes on until somebody decides. `error`: the last run ended with `error`. */
+  /**
+   * `submitted`: the model was called and has not begun to answer. `approval`: everything waits for a decision. `error`:
+   * the last run ended with `error`.
+   */
   readonly status: "idle" | "submitted" | "streaming" | "tools" | "approval" | "error";
   /** Why the last run failed; `undefined` again when the next one begins. */
   readonly error: AgentError | undefined;
   /** How the last run ended. */
   readonly stopReason: RunStopReason | undefined;
-  /** Starts a run. Throws while another one is on: then `steer` or `followUp`. The promise never rejects. */
+  /** Starts a run. Throws while another one is in progress: use `steer` or `followUp` then. The promise never rejects. */
   readonly send: (input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
-  /** Goes on from the history as it is, or with the run of a checkpoint. */
+  /** Continues from the history as it is, or resumes the run of a checkpoint. */
   readonly resume: (options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
-  /** Interrupts: read in the next turn. */
+  /** Interrupts the run: the message is read in the next turn. */
   readonly steer: (input: Input) => Receipt;
-  /** Read when the run would end. */
+  /** Queues a message that is read when the run would end. */
   readonly followUp: (input: Input) => Receipt;
-  /** Ends the run; what came of it stays. */
+  /** Stops the run; whatever exists by then is kept. */
   readonly stop: (reason?: unknown) => void;
-  /** Allows a call, with other arguments if you give them. */
+  /** Allows a call, with other arguments if you pass them. */
   readonly approve: (callId: string, args?: { [key: string]: JsonValue }) => void;
-  /** Refuses a call; the model is told the reason. */
+  /** Rejects a call; the model is told the reason. */
   readonly deny: (callId: string, reason?: string) => void;
 }
 
 /**
- * An agent in a React component: what it says, kept up to date with at most one rendering per frame, and what can be said
- * to it.
+ * Connects a React component to an agent: everything the agent says, with at most one render per frame, and the functions to
+ * talk to it.
  *
- * With a function the component makes an agent of its own, which is stopped and disposed of when the component goes. An
- * agent that is handed over belongs to you: the component only listens, and the run goes on without it.
+ * Pass a function, and the component makes an agent of its own, which is stopped and disposed of when the component unmounts.
+ * An agent that you pass belongs to you: the component only listens, and the run goes on without it.
  *
  * @example
  * function Chat() {

@@ -1,8 +1,8 @@
 import type { AgentEvent, AgentMessage, AgentRun, Input, Receipt, ToolCallBlock, ToolDecision, Usage } from "./index.js";
 
 /**
- * A run that goes on elsewhere, with the surface of one in this process: iterate it, await it, or both. Its `runId` is empty
- * until the first event told it.
+ * A run elsewhere, with the interface of a local one: iterate it, await it, or both. Its `runId` is empty until the first event
+ * arrives.
  *
  * @example
  * const show = async (run: AgentRun | RemoteRun) => { for await (const piece of run.textStream) print(piece); };
@@ -10,8 +10,8 @@ import type { AgentEvent, AgentMessage, AgentRun, Input, Receipt, ToolCallBlock,
 export interface RemoteRun extends Omit<AgentRun, "checkpoint"> {}
 
 /**
- * How often and how fast it is tried again. Defaults: 10 times in a row, 250 ms at first, then twice as long each time, at
- * most 15 s; times 0.5 to 1.5 by chance.
+ * How connections are retried. Defaults: `maxAttempts` 10 in a row; `initialMs` 250, doubled each time, at most `maxMs` 15,000.
+ * Each delay is multiplied by a random factor of 0.5 to 1.5.
  *
  * @example
  * const reconnects: Reconnects = { maxAttempts: 100, maxMs: 60_000 };
@@ -19,7 +19,7 @@ export interface RemoteRun extends Omit<AgentRun, "checkpoint"> {}
 export interface Reconnects { maxAttempts?: number; initialMs?: number; maxMs?: number }
 
 /**
- * What time and chance are, for tests.
+ * Replaces time, randomness and ids, for tests.
  *
  * @example
  * const host: RemoteHost = { sleep: async () => {} };
@@ -27,25 +27,30 @@ export interface Reconnects { maxAttempts?: number; initialMs?: number; maxMs?: 
 export interface RemoteHost { now?(): number; sleep?(ms: number, signal: AbortSignal): Promise<void>; random?(): number; id?(): string }
 
 /**
- * How a run is listened to that goes on elsewhere.
+ * Options of `fromResponse`.
  *
  * @example
  * const options: FromResponseOptions = { reconnect: (lastEventId) => fetch("/run", { headers: { "last-event-id": lastEventId } }) };
  */
 export interface FromResponseOptions {
-  /** Gives the rest of the run after a connection broke. Without it a broken connection ends the run with an error. */
+  /** Requests the rest of the run after a connection broke. Without it, a broken connection ends the run with an error. */
   reconnect?(lastEventId: string): Response | Promise<Response>;
   reconnects?: Reconnects;
-  /** Stops the run itself, for `run.abort()` and for leaving the `for await`. Without it the run is only not heard any more, and ends here as aborted. */
+  /**
+   * Stops the remote run, on `run.abort()` and on leaving the `for await`. Without it, the run ends as aborted only on this
+   * side.
+   */
   abort?(reason?: unknown): unknown;
   signal?: AbortSignal;
-  /** A connection on which nothing came for so long, not even a comment, is broken. Default 45,000. */
+  /**
+   * A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000.
+   */
   stallMs?: number;
   host?: RemoteHost;
 }
 
 /**
- * A run from the response of `run.toResponse()`. The same code that listens to a run in the page listens to it.
+ * Makes a run from the response of `run.toResponse()`. Code that listens to a local run can listen to it unchanged.
  *
  * @example
  * import { fromResponse } from "turnwheel/remote";
@@ -58,37 +63,39 @@ export interface FromResponseOptions {
 export function fromResponse(response: Response | Promise<Response>, options?: FromResponseOptions): RemoteRun;
 
 /**
- * Where an agent is, and how it is asked.
+ * Options of `RemoteAgent`.
  *
  * @example
  * const options: RemoteAgentOptions = { url: "/agents/7", headers: async () => ({ authorization: `Bearer ${await token()}` }) };
  */
 export interface RemoteAgentOptions {
-  /** Where `agentHandler` of turnwheel/server answers. */
+  /** The address at which `agentHandler` of turnwheel/server answers. */
   url: string | URL;
   fetch?: typeof fetch;
-  /** Sent with every request; a function is asked each time. */
+  /** Sent with every request; a function is called each time. */
   headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>);
   reconnects?: Reconnects;
-  /** A connection on which nothing came for so long, not even a comment, is broken. Default 45,000. */
+  /**
+   * A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000.
+   */
   stallMs?: number;
-  /** "idle": nobody listens here. */
+  /** Called when the state of the connection changes. "idle": nobody listens here. */
   onConnection?(connection: "idle" | "connecting" | "open"): void;
-  /** A command that nobody waited for failed, or nobody can be reached. Default: `console.error`. */
+  /** Called when a command that nobody awaited failed, or the agent cannot be reached. Default: `console.error`. */
   onError?(error: unknown): void;
   host?: RemoteHost;
 }
 
-/** What fetch takes. `HeadersInit` is a name of pages alone. */
+/** Headers as `fetch` accepts them. Only the types of web pages have the name `HeadersInit`. */
 type HeadersLike = NonNullable<RequestInit["headers"]>;
 
 /**
- * An agent that is elsewhere, with the surface of `Agent`. `messages`, `pendingApprovals`, `isRunning` and `usage` are a
- * mirror, kept up to date while somebody listens: a subscriber, or a run that is on. Several may listen to one agent; each
- * hears every event once, also after a broken connection. `messages` is a new array whenever it changed.
+ * An agent elsewhere, with the interface of `Agent`. `messages`, `pendingApprovals`, `isRunning` and `usage` are a mirror, kept
+ * up to date while somebody listens: a subscriber, or a run in progress. Several clients may listen to one agent; each receives
+ * every event once, even after a broken connection. `messages` is a new array whenever it changes.
  *
- * A command that does not arrive is sent again, and done once. The promises of commands reject when they were refused; who
- * does not wait for them hears of it by `onError`.
+ * A command that does not arrive is sent again, and executed once. The promise of a refused command rejects; if nobody awaits
+ * it, `onError` is called instead.
  *
  * @example
  * import { RemoteAgent } from "turnwheel/remote";
@@ -101,7 +108,7 @@ type HeadersLike = NonNullable<RequestInit["headers"]>;
  */
 export class RemoteAgent implements Disposable {
   constructor(options: RemoteAgentOptions);
-  /** Starts a run. Throws while one is on. */
+  /** Starts a run. Throws while one is in progress. */
   prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
   continue(options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
   subscribe(listener: (event: AgentEvent) => void): () => void;
@@ -111,9 +118,9 @@ export class RemoteAgent implements Disposable {
   resolveTool(callId: string, decision: ToolDecision): Promise<void>;
   resolveTools(decisions: { [callId: string]: ToolDecision }): Promise<void>;
   abort(reason?: unknown): Promise<void>;
-  /** Stops the run, forgets history and queues. */
+  /** Stops the run and clears the history and the queues. */
   reset(): Promise<void>;
-  /** Settles when the mirror is up to date; rejects when the agent cannot be reached. */
+  /** Resolves when the mirror is up to date; rejects if the agent cannot be reached. */
   ready(): Promise<void>;
   waitForIdle(): Promise<void>;
   readonly messages: readonly AgentMessage[];
@@ -121,7 +128,7 @@ export class RemoteAgent implements Disposable {
   readonly isRunning: boolean;
   readonly usage: Usage;
   readonly connection: "idle" | "connecting" | "open";
-  /** Hangs up. The agent itself goes on. */
+  /** Closes the connection. The agent itself goes on. */
   [Symbol.dispose](): void;
 }
 

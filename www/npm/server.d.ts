@@ -2,8 +2,8 @@ import type { Agent, AgentMessage, ToolDecision, UserMessage } from "./index.js"
 import type { RemoteHost } from "./remote.js";
 
 /**
- * Serves an agent over HTTP, for `RemoteAgent` of turnwheel/remote and anybody who keeps to docs/remote.md: gives a function
- * from a Request to a Response. The last piece of the path says what is asked for, so it may be mounted anywhere. Requests of
+ * Serves an agent over HTTP, for `RemoteAgent` of turnwheel/remote and any client that follows docs/remote.md. Returns a function
+ * from a Request to a Response. The last segment of the path names the command, so it may be mounted anywhere. Requests of
  * other origins are refused unless `cors` allows them.
  *
  * @example
@@ -14,7 +14,7 @@ import type { RemoteHost } from "./remote.js";
 export function agentHandler(agent: Agent, options?: AgentHandlerOptions): AgentHandler;
 
 /**
- * Answers requests for one agent; disposed of, it ends the streams of its listeners.
+ * Answers requests for one agent. Disposing of it ends the streams of its listeners.
  *
  * @example
  * const handler: AgentHandler = agentHandler(agent);
@@ -23,7 +23,7 @@ export function agentHandler(agent: Agent, options?: AgentHandlerOptions): Agent
 export interface AgentHandler extends Disposable { (request: Request): Promise<Response> }
 
 /**
- * What may be asked for: the first two by GET, the others by POST.
+ * The commands: the first two by GET, the others by POST.
  *
  * @example
  * const mayAsk = (command: AgentCommand) => command === "events" || command === "state";
@@ -31,40 +31,43 @@ export interface AgentHandler extends Disposable { (request: Request): Promise<R
 export type AgentCommand = "events" | "state" | "prompt" | "continue" | "steer" | "follow-up" | "clear-queues" | "resolve" | "abort" | "reset";
 
 /**
- * Who may ask, and how much.
+ * Options of `agentHandler`: who may use the agent, and how much.
  *
  * @example
  * const options: AgentHandlerOptions = { cors: ["https://app.example"], limits: { listeners: 20, commandsPerMinute: 60 } };
  */
 export interface AgentHandlerOptions {
-  /** Who may ask: only who gets `true`. Anything else is a 401; a response is the answer. */
+  /**
+   * Decides who may use the agent: only `true` allows the request. A falsy value is a 401, a Response is sent as the answer,
+   * anything else is a 500. Default: everyone.
+   */
   authorize?(request: Request, command: AgentCommand): boolean | Response | Promise<boolean | Response>;
-  /** Which other origins may ask. Default none; "*" allows all. */
+  /** Which other origins may send requests. Default: none; "*" allows all. */
   cors?: "*" | boolean | string[] | ((origin: string) => boolean);
   limits?: {
-    /** Of one command. Default 1,000,000. */
+    /** How many bytes one command may have. Default 1,000,000. */
     bodyBytes?: number;
-    /** A conversation that is longer, with the messages that wait for it, takes no more. Default no limit. */
+    /** A conversation with this many bytes, waiting messages included, accepts no more. Default: no limit. */
     historyBytes?: number;
-    /** Open streams of events. Default 100. */
+    /** How many event streams may be open. Default 100. */
     listeners?: number;
     commandsPerMinute?: number;
-    /** So many events are kept for who comes back. Default 10,000. */
+    /** How many events are kept for clients that reconnect. Default 10,000. */
     events?: number;
   };
   /** Where events are kept. Default: in memory. */
   events?: EventLog;
-  /** Called in the same task as a command, before it is answered: what it changed can be stored. */
+  /** Called in the same task as a command, before it is answered, so that its changes can be stored. */
   commit?(command: AgentCommand): void | Promise<void>;
-  /** Told of every run that a request began: on platforms that stop what no request waits for. */
+  /** Called with every run that a request started, for platforms that stop work that no request waits for. */
   waitUntil?(run: Promise<unknown>): void;
-  /** A comment is sent to listeners when nothing else was for so long. Default 15,000. */
+  /** A comment is sent to listeners after this many milliseconds without an event. Default 15,000. */
   keepAliveMs?: number;
   host?: RemoteHost;
 }
 
 /**
- * An event as it is kept. `history` says what it did to the conversation.
+ * An event as it is stored. `history` says what it did to the conversation.
  *
  * @example
  * const entry: EventLogEntry = { id: 1, type: "message", data: JSON.stringify(event) };
@@ -72,7 +75,7 @@ export interface AgentHandlerOptions {
 export interface EventLogEntry { id: number; type: string; data: string; history?: string }
 
 /**
- * Where the events of an agent are kept, numbered without gaps: those above `first`, up to `last`.
+ * A store for the events of an agent, numbered without gaps: those above `first`, up to `last`.
  *
  * @example
  * const events: EventLog = memoryEvents();
@@ -83,14 +86,14 @@ export interface EventLog {
   append(entry: EventLogEntry): void;
   read(after: number, most: number): EventLogEntry[] | Promise<EventLogEntry[]>;
   trim(upTo: number): void;
-  /** The entries of type "command" and "receipt", for an instance that goes on with the log of another. */
+  /** The entries of type "command" and "receipt", for an instance that continues the log of another. */
   commands?(): EventLogEntry[];
-  /** Settles when all that was appended is safe: nobody is told of it before. */
+  /** Resolves when everything appended is stored safely; no listener receives it before. */
   sync?(): Promise<void>;
 }
 
 /**
- * Events in memory.
+ * Keeps events in memory.
  *
  * @example
  * const handler = agentHandler(agent, { events: memoryEvents({ start: Date.now() * 1000 }) });
@@ -98,8 +101,8 @@ export interface EventLog {
 export function memoryEvents(options?: { start?: number }): EventLog;
 
 /**
- * Events in the SQLite of a Durable Object. `also` is called inside the transaction of each: what it writes is written with
- * the event, or neither is.
+ * Keeps events in the SQLite database of a Durable Object. `also` is called inside the transaction of each event: what it
+ * writes is stored together with the event, or neither is.
  *
  * @example
  * const events = durableObjectEvents(ctx.storage, { also: () => saveCheckpoint() });
@@ -110,8 +113,8 @@ export function durableObjectEvents(
 ): EventLog;
 
 /**
- * Reads what `useChat` posts: the new message, or the answers to the questions of the last one, and the conversation before
- * it, for an agent that is made anew for every request. Files must come as `data:` addresses.
+ * Reads what `useChat` posts: the new message, or the decisions about the approval requests of the last one, and the
+ * conversation before it, for an agent that is created for each request. Files must be `data:` URLs.
  *
  * @example
  * const { prompt, decisions, messages } = fromUIMessages((await request.json()).messages);

@@ -1,8 +1,8 @@
 export * from "./index.js";
 
 /**
- * Says where the wasm file comes from: its bytes, a compiled module, or a promise of either. To be called before the
- * first run; nothing is loaded before it.
+ * Says where the wasm file comes from: `load` returns its bytes, a compiled module, or a promise of either. Call it before the
+ * first run; nothing is loaded earlier.
  *
  * @example
  * import { Agent, use } from "turnwheel/slim";

@@ -1,9 +1,9 @@
 import type { Checkpoint } from "./index.js";
 
 /**
- * Where checkpoints are kept, by ids of yours. While one is being written, only the newest of those that came meanwhile
- * is written next: a save per event costs no more than the place can take. Errors name the checkpoint and the place, with
- * the error of the place as their `cause`.
+ * A store for checkpoints, under ids of your choice. While one is being written, only the newest of those that arrive meanwhile
+ * is written next, so saving at every event is cheap. Errors name the checkpoint and the store; the store's own error is
+ * their `cause`.
  *
  * @example
  * const store: CheckpointStore = indexedDBStore();
@@ -13,16 +13,16 @@ import type { Checkpoint } from "./index.js";
  * if (agent.canContinue) await agent.continue();
  */
 export interface CheckpointStore {
-  /** Settles when this checkpoint, or a newer one of the same id, is stored. */
+  /** Resolves when this checkpoint, or a newer one of the same id, is stored. */
   save(id: string, checkpoint: Checkpoint): Promise<void>;
-  /** What was saved last; `undefined` if there is nothing. */
+  /** Returns what was saved last, or `undefined` if there is nothing. */
   load(id: string): Promise<Checkpoint | undefined>;
-  /** Also of what still waits to be written. */
+  /** Deletes the checkpoint, including one that still waits to be written. */
   delete(id: string): Promise<void>;
 }
 
 /**
- * Checkpoints in the browser's IndexedDB, in a database of that name (`turnwheel`).
+ * Keeps checkpoints in the browser's IndexedDB, in a database with the given name (default `turnwheel`).
  *
  * @example
  * import { indexedDBStore } from "turnwheel/stores";
@@ -31,8 +31,8 @@ export interface CheckpointStore {
 export function indexedDBStore(options?: { name?: string }): CheckpointStore;
 
 /**
- * Checkpoints in the SQLite of a Durable Object of Cloudflare's. One that is longer than a value may be there is cut into
- * parts, written all or none.
+ * Keeps checkpoints in the SQLite database of a Cloudflare Durable Object. A checkpoint that is larger than a value may be is
+ * split into parts, of which all are written or none.
  *
  * @example
  * import { DurableObject } from "cloudflare:workers";
@@ -46,6 +46,6 @@ export function durableObjectStore(storage: {
   transactionSync<T>(work: () => T): T;
   sync?(): Promise<void>;
 }): CheckpointStore & {
-  /** Writes at once, in the transaction that is open. Who uses it uses nothing else for that id. */
+  /** Writes at once, in the open transaction. If you use it for an id, use no other method to save that id. */
   saveNow(id: string, checkpoint: Checkpoint): void;
 };
