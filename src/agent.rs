@@ -1,4 +1,4 @@
-//! The stateful agent: a history, an inbox and subscribers that outlive a run.
+//! The stateful agent: a history, an inbox and subscribers that outlive a single run.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,23 +24,23 @@ use crate::ports::AgentRunContext;
 use crate::state::SessionState;
 use crate::table::Table;
 
-/// Names a subscription. They are called in the order of their numbers.
+/// Identifies a subscription. Subscribers are called in the order of these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriptionId(u64);
 
-/// What became of a message that was posted.
+/// What became of a posted message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It stands in the history since this turn.
+    /// It was added to the history in this turn.
     Delivered {
-        /// From 0.
+        /// The turn, counted from 0.
         turn_index: u32,
     },
-    /// The queues were cleared, or the agent is gone.
+    /// It was not read: the queues were cleared, or the agent was reset.
     NotDelivered,
 }
 
-/// An agent: one conversation, one run at a time. Cloning it shares it.
+/// An agent: one conversation, one run at a time. A clone is a handle to the same agent.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -74,33 +74,33 @@ struct Shared {
     cancel: RefCell<CancelToken>,
     session: RefCell<SessionState>,
     subscribers: RefCell<Table<SubscriptionId, Rc<Subscriber>>>,
-    /// Whether there ever was one. Most events have no other listener than who polls the run.
+    /// Whether there ever was a subscriber. Most events are read only by whoever polls the run.
     has_subscribers: Rc<Cell<bool>>,
     receipts: RefCell<Table<u64, Box<Settle>>>,
     next: Cell<u64>,
     idle: RefCell<Vec<Waker>>,
     usage: Rc<Cell<Usage>>,
-    /// Whether messages are shown to the model in another way since the last run began.
+    /// Whether `convert_to_llm` has changed since the last run began.
     converts_anew: Cell<bool>,
-    /// A run that was read from a checkpoint and waits for [`Agent::continue_run`].
+    /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
     resume: RefCell<Option<Resume>>,
 }
 
-/// How a run goes on.
+/// How a restored run continues.
 enum Resume {
-    /// It had not begun.
+    /// It had not begun yet.
     Begin(Input),
-    /// Where it was, and the events that nobody was told of.
+    /// Its state, and the events that were not emitted yet.
     Run(Box<LoopState>, Vec<AgentEvent>),
 }
 
 type Subscriber = dyn Fn(&AgentEvent);
 
-/// Is told what became of a message.
+/// Is called with what became of a message.
 type Settle = dyn FnOnce(Delivery);
 
 impl Agent {
-    /// An agent over a history, which may be empty.
+    /// Creates an agent with a history, which may be empty.
     pub fn new(config: AgentLoopConfig, messages: Vec<AgentMessage>) -> Self {
         let session = SessionState::new(config.rules.session_state.clone());
         let published = Published { messages, ended: true, ..Published::default() };
@@ -121,11 +121,11 @@ impl Agent {
         }))
     }
 
-    /// An agent as a checkpoint tells of it. What a run needs besides values (models, tools, rules) is in `config`;
-    /// [`Agent::continue_run`] goes on with the run, if there was one. A checkpoint of somebody else's is a history.
+    /// Restores an agent from a checkpoint. What a checkpoint cannot contain (models, tools, rules) comes from `config`.
+    /// If there was a run, [`Agent::continue_run`] continues it. A checkpoint of another engine is restored as a history.
     ///
     /// # Errors
-    /// Where messages or state cannot be read; it says which.
+    /// If messages or state cannot be read; the error names which.
     #[cfg(not(target_os = "unknown"))]
     pub fn restore(
         config: AgentLoopConfig,
@@ -139,8 +139,8 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The agent as it stands, while no run of it is on; `now` is milliseconds since 1970. A run is asked itself: see
-    /// [`AgentStream::checkpoint`].
+    /// A checkpoint of the agent while none of its runs is active; `now` is in milliseconds since 1970. For an active run,
+    /// use [`AgentStream::checkpoint`].
     #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&self, now: u64) -> CheckpointEnvelopeV1 {
         let mut own = String::new();
@@ -155,7 +155,7 @@ impl Agent {
         CheckpointEnvelopeV1::of_state(&run_id, &self.messages(), &own)
     }
 
-    /// The ids of the run that waits to go on, for [`Agent::continue_run`]; any others may be given as well.
+    /// The ids of the restored run that waits to be continued, to pass to [`Agent::continue_run`]; other ids work too.
     pub fn resumable(&self) -> Option<AgentRunContext> {
         match &*self.0.resume.borrow() {
             Some(Resume::Run(state, _)) => Some(state.context().clone()),
@@ -163,10 +163,10 @@ impl Agent {
         }
     }
 
-    /// Starts a run with these messages. It goes on while the stream is polled.
+    /// Starts a run with these messages. It makes progress while the stream is polled.
     ///
     /// # Errors
-    /// Misuse, while another run is on or waits to go on, or without a message.
+    /// Misuse, if another run is active or waits to be continued, or if `prompts` is empty.
     pub fn prompt(
         &self,
         prompts: Vec<AgentMessage>,
@@ -183,11 +183,11 @@ impl Agent {
         self.run(Input::Begin(prompts), context, cancel)
     }
 
-    /// Goes on: with the run that a checkpoint tells of, else from the history as it is.
+    /// Continues the run that was restored from a checkpoint, or else starts one from the history as it is.
     ///
     /// # Errors
-    /// Misuse, while another run is on, on an empty history, and where the last message is the model's own and
-    /// nothing waits in the queues.
+    /// Misuse, if another run is active, if the history is empty, or if its last message is the model's own and the queues
+    /// are empty.
     pub fn continue_run(
         &self,
         context: AgentRunContext,
@@ -242,7 +242,7 @@ impl Agent {
         Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
     }
 
-    /// What the agent and its next run share.
+    /// What the agent shares with its next run.
     fn begin_line(&self, cancel: CancelToken) -> Line {
         let messages = std::mem::take(&mut self.0.published.borrow().borrow_mut().messages);
         let published = Rc::new(RefCell::new(Published { messages, ..Published::default() }));
@@ -284,7 +284,7 @@ impl Agent {
         }
     }
 
-    /// Writes down what the agent is at, while no run of it is on: the members of the state that a checkpoint keeps.
+    /// Writes the members of a checkpoint's state, while no run is active.
     pub(crate) fn write_checkpoint(&self, now: u64, out: &mut ObjectWriter<'_>) {
         let session = self.0.session.borrow();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
@@ -307,11 +307,11 @@ impl Agent {
         }
     }
 
-    /// Takes the state that a checkpoint keeps: [`Agent::continue_run`] goes on with its run. The history is already
-    /// that of the checkpoint. `untold` are the events of the run that nobody was told of.
+    /// Reads the state of a checkpoint; [`Agent::continue_run`] then continues its run. The history is already that of the
+    /// checkpoint. `untold` are the events of the run that were not emitted yet.
     ///
     /// # Errors
-    /// What cannot be read, by its name; then nothing has changed.
+    /// If something cannot be read; the text names it, and nothing has changed.
     pub(crate) fn read_checkpoint(&self, own: &Value, untold: Vec<AgentEvent>) -> Result<(), String> {
         let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
         let session = SessionState::restored(map("session"), map("changes"));
@@ -340,7 +340,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Whether messages wait for the next run.
+    /// Whether posted messages wait for the next run.
     pub fn has_waiting(&self) -> bool {
         let published = self.0.published.borrow();
         let published = published.borrow();
@@ -348,7 +348,7 @@ impl Agent {
         left || self.0.inbox.borrow().has_messages()
     }
 
-    /// Calls `listener` with every event from now on, in order of subscription, before the loop goes on. One that
+    /// Calls `listener` with every event from now on, in order of subscription, before the loop continues. A listener that
     /// panics is removed.
     pub fn subscribe(&self, listener: impl Fn(&AgentEvent) + 'static) -> SubscriptionId {
         let id = SubscriptionId(self.0.number());
@@ -357,32 +357,32 @@ impl Agent {
         id
     }
 
-    /// Ends a subscription. During a dispatch it takes effect after it.
+    /// Ends a subscription. While an event is being dispatched, this takes effect after that event.
     pub fn unsubscribe(&self, id: SubscriptionId) {
         self.0.subscribers.borrow_mut().remove(&id);
     }
 
-    /// Posts a message that interrupts the run; between runs it waits for the next.
+    /// Posts a message that interrupts the run. Between runs, it waits for the next one.
     pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
         let (settle, receipt) = receipt();
         self.post_steering(message, settle);
         receipt
     }
 
-    /// Posts a message for when the run would end.
+    /// Posts a message that is read when the run would otherwise end.
     pub fn follow_up(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
         let (settle, receipt) = receipt();
         self.post_follow_up(message, settle);
         receipt
     }
 
-    /// As [`Agent::steer`], and calls `settle` when it is known what became of the message.
+    /// Like [`Agent::steer`], but calls `settle` once it is known what became of the message.
     pub(crate) fn post_steering(&self, message: AgentMessage, settle: Box<Settle>) {
         let letter = self.letter(message, settle);
         self.0.inbox.borrow().post(AgentCommand::Steer(letter));
     }
 
-    /// The same of [`Agent::follow_up`].
+    /// Like [`Agent::follow_up`], but calls `settle` once it is known what became of the message.
     pub(crate) fn post_follow_up(&self, message: AgentMessage, settle: Box<Settle>) {
         let letter = self.letter(message, settle);
         self.0.inbox.borrow().post(AgentCommand::FollowUp(letter));
@@ -417,17 +417,17 @@ impl Agent {
         }
     }
 
-    /// Decides about a call; also before it is asked for.
+    /// Decides about a tool call. May be called before the decision is requested.
     pub fn resolve_tool(&self, call_id: impl Into<String>, decision: ToolDecision) {
         self.0.inbox.borrow().post(AgentCommand::ResolveTool { call_id: call_id.into(), decision });
     }
 
-    /// Decides about several calls: all or none.
+    /// Decides about several tool calls: either all decisions are accepted, or none.
     pub fn resolve_tools(&self, decisions: Vec<(String, ToolDecision)>) {
         self.0.inbox.borrow().post(AgentCommand::ResolveTools(decisions));
     }
 
-    /// Stops the run, if there is one.
+    /// Aborts the active run, if there is one.
     pub fn abort(&self, reason: &str) {
         // The token of a run that is over may be that of others too.
         if self.is_running() {
@@ -435,7 +435,7 @@ impl Agent {
         }
     }
 
-    /// Ready when no run is on.
+    /// Resolves when no run is active.
     pub async fn wait_for_idle(&self) {
         poll_fn(|cx| {
             if !self.is_running() {
@@ -450,7 +450,7 @@ impl Agent {
         .await;
     }
 
-    /// Stops the run and forgets the history, the queues and the session state. Settings and subscribers stay.
+    /// Aborts the run and clears the history, the queues and the session state. Configuration and subscribers stay.
     pub fn reset(&self) {
         self.abort("the agent was reset");
         // The old run keeps its own box and board: whatever it still does changes nothing here.
@@ -473,22 +473,22 @@ impl Agent {
         self.0.published.borrow().borrow().messages.clone()
     }
 
-    /// What anybody may read of the run: changes as it goes.
+    /// What anyone may read of the run at any time. It changes as the run goes on.
     pub fn published(&self) -> Rc<RefCell<Published>> {
         self.0.published.borrow().clone()
     }
 
-    /// The calls that wait for somebody's decision.
+    /// The tool calls that wait for a decision.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
         self.0.published.borrow().borrow().pending_approvals.clone()
     }
 
-    /// Whether a run is on.
+    /// Whether a run is active.
     pub fn is_running(&self) -> bool {
         !self.0.published.borrow().borrow().ended
     }
 
-    /// What all runs used together.
+    /// The total usage of all runs.
     pub fn usage(&self) -> Usage {
         let mut usage = self.0.usage.get();
         if self.is_running() {
@@ -497,7 +497,7 @@ impl Agent {
         usage
     }
 
-    /// Changes the configuration. A run that is on uses it from its next turn on.
+    /// Changes the configuration. An active run uses it from its next turn on.
     pub fn configure(&self, change: impl FnOnce(&mut AgentLoopConfig)) {
         let mut config = self.0.config.borrow().as_ref().clone();
         let before: Option<Rc<ConvertToLlm>> = config.rules.convert_to_llm.clone();
@@ -511,7 +511,7 @@ impl Agent {
         self.reconfigure(config);
     }
 
-    /// Puts another configuration in place. A run that is on uses it from its next turn on.
+    /// Replaces the configuration. An active run uses it from its next turn on.
     pub fn reconfigure(&self, config: AgentLoopConfig) {
         *self.0.config.borrow_mut() = Rc::new(config);
         if self.is_running() {
@@ -565,7 +565,7 @@ impl Shared {
     }
 }
 
-/// A receipt, and what settles it.
+/// A receipt, and the function that settles it.
 fn receipt() -> (Box<Settle>, oneshot::Receiver<Delivery>) {
     let (sender, receiver) = oneshot::channel();
     let settle = Box::new(move |delivery| {
