@@ -1,4 +1,4 @@
-//! The configuration of a run: [`Rules`] decide and are synchronous, [`Ports`] act and are not.
+//! The configuration of a run: [`Rules`] decide, synchronously; [`Ports`] do the asynchronous work.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,23 +16,23 @@ use crate::retry::{RetryConfig, RetryStrategy};
 use crate::stream::{StreamOptions, ToolSchema};
 use crate::tool::{AgentTool, ToolSpec};
 
-/// A model and how it is reached.
+/// A model and how to call it.
 #[derive(Clone)]
 pub struct Model {
     /// The name of the provider, such as `openai`.
     pub provider: Rc<str>,
-    /// The model's id.
+    /// The model's id, as the provider names it.
     pub id: Rc<str>,
-    /// `false`: tools are not offered.
+    /// Whether the model is offered tools.
     pub supports_tools: bool,
-    /// Tokens that it can take. Where that is known, room is made before a request is longer.
+    /// How many tokens the model takes. If this is known, room is made before a request would be longer.
     pub context_window: Option<u64>,
-    /// Asks it.
+    /// Makes the calls.
     pub stream_fn: Rc<dyn StreamFn>,
 }
 
 impl Model {
-    /// A model that is offered tools.
+    /// Creates a model that is offered tools.
     pub fn new(provider: &str, id: &str, stream_fn: Rc<dyn StreamFn>) -> Self {
         Model {
             provider: provider.into(),
@@ -44,44 +44,44 @@ impl Model {
     }
 }
 
-/// How the calls of a batch are put in order.
+/// In which order the calls of a batch run.
 #[derive(Clone, Default)]
 pub enum ToolExecutionPolicy {
-    /// All at once.
+    /// All concurrently.
     #[default]
     Concurrent,
     /// One after the other.
     Sequential,
-    /// By [`ToolSpec::priority`], higher first; equal ones together.
+    /// By [`ToolSpec::priority`], higher first; calls of equal priority concurrently.
     Priority,
-    /// Groups of indices into the calls left after preprocessing; each index exactly once.
+    /// In groups, one after the other: lists of indices into the calls that were allowed, each index exactly once.
     Custom(Rc<Partition>),
 }
 
-/// Groups calls.
+/// Divides the calls of a batch into groups.
 pub type Partition = dyn Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String>;
 
-/// How many waiting messages a poll takes.
+/// How many of the waiting messages a poll takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// All.
     #[default]
     All,
-    /// The oldest.
+    /// Only the oldest.
     OneAtATime,
 }
 
-/// When steering acts on a batch.
+/// When steering interrupts a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SteeringTime {
-    /// When a tool has finished.
+    /// When the next tool has finished.
     #[default]
     AfterTool,
-    /// At once.
+    /// Immediately.
     Immediate,
 }
 
-/// What steering does with running tools.
+/// What happens to running tools when the user steers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InFlight {
     /// They are cancelled.
@@ -94,123 +94,123 @@ pub enum InFlight {
 /// How steering works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteeringRules {
-    /// When it acts on a batch.
+    /// When it interrupts a batch.
     pub when: SteeringTime,
-    /// What it does with running tools.
+    /// What happens to running tools.
     pub in_flight: InFlight,
-    /// How many messages a poll takes.
+    /// How many of the waiting messages a poll takes.
     pub delivery: Delivery,
-    /// Whether it is polled before the first model call of a run.
+    /// Whether the queue is also polled before the first model call of a run.
     pub before_first_call: bool,
 }
 
-/// Time limits in milliseconds.
+/// Time limits in milliseconds; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the first sign of life of a model call.
+    /// From the start of a model call to its first sign of life.
     pub first_chunk: Option<u64>,
-    /// Between two signs of life.
+    /// Between two signs of life of a model call.
     pub chunk: Option<u64>,
-    /// For tools that set none themselves.
+    /// For each call of a tool that has no limit of its own.
     pub tool: Option<u64>,
     /// For the whole run.
     pub total: Option<u64>,
 }
 
-/// The words of results that no tool wrote: cause, call, and what more there is to say.
+/// The texts of results that no tool wrote, made from the cause, the call, and further details.
 pub type ResultTexts = dyn Fn(ToolResultCause, &ToolCallBlock, &str) -> Option<String>;
 
-/// Turns a message of the history into one for the model; `None` leaves it out. Called once per message.
+/// Converts a message of the history for the model; `None` leaves it out. Called once per message.
 pub type ConvertToLlm = dyn Fn(&AgentMessage) -> Result<Option<LlmMessage>, String>;
 
-/// Checks arguments against a tool's schema; the error is shown to the model.
+/// Checks arguments against a tool's schema. The model is shown the error.
 pub type ArgumentValidator = dyn Fn(&ToolSpec, &ToolCallBlock) -> Result<(), String>;
 
 /// Everything that is decided inside a step: plain values and synchronous functions.
 #[derive(Clone)]
 pub struct Rules {
-    /// The model and, after it, the fallbacks in order: provider and id.
+    /// The names of the model and, after it, of the fallbacks in order.
     pub models: Vec<ModelName>,
-    /// The system prompt; empty for none.
+    /// The system prompt; empty if there is none.
     pub system_prompt: Rc<str>,
     /// Options of every model call.
     pub stream_options: Rc<StreamOptions>,
-    /// The tools.
+    /// The tools, in the order in which they are offered.
     pub tools: Rc<[ToolSpec]>,
-    /// The same tools as the model is told of them.
+    /// The same tools as they are described to the model.
     pub schemas: Rc<[ToolSchema]>,
-    /// Turns that may call the model.
+    /// How many turns may call the model; 100 by default.
     pub max_turns: Option<u32>,
-    /// Any 32 random bits, for jitter.
+    /// Returns any 32 random bits, for the jitter of retries.
     pub random: Rc<dyn Fn() -> u32>,
-    /// When a failed call is repeated.
+    /// When a failed model call is repeated, and after what delay.
     pub retry: Rc<dyn RetryStrategy>,
-    /// See [`ConvertToLlm`]; without it custom messages are left out.
+    /// See [`ConvertToLlm`]. Without it, custom messages are left out.
     pub convert_to_llm: Option<Rc<ConvertToLlm>>,
-    /// In order.
+    /// Called in order before each turn's model call.
     pub transformers: Vec<Rc<dyn ContextTransformer>>,
-    /// In order.
+    /// Called in order before the model call.
     pub pre_turn: Vec<Rc<dyn PreTurnPolicy>>,
-    /// In order.
+    /// Called in order for each call of a batch.
     pub pre_dispatch: Vec<Rc<dyn PreDispatchPolicy>>,
-    /// In order.
+    /// Called in order after each turn.
     pub post_turn: Vec<Rc<dyn PostTurnPolicy>>,
-    /// In order.
+    /// Called in order when the run would end.
     pub post_loop: Vec<Rc<dyn PostLoopPolicy>>,
-    /// Who is asked about which call.
+    /// Which calls need approval.
     pub approval: ApprovalOptions,
-    /// Whether there is somebody to ask; without, what must be asked waits for a command.
+    /// Whether there is an approver. Without one, calls that need approval wait for a command.
     pub has_approver: bool,
     /// See [`ToolExecutionPolicy`].
     pub tool_execution: ToolExecutionPolicy,
-    /// How many tools may run at once.
+    /// How many tools may run at the same time; no limit by default.
     pub max_concurrent_tools: Option<usize>,
-    /// The stages that some hook wants.
+    /// The stages for which there is a hook.
     pub hooks: HookStages,
-    /// When a call may start.
+    /// When an approved call may start.
     pub gate: ApprovalGate,
     /// How steering works.
     pub steering: SteeringRules,
-    /// How many follow-ups a poll takes.
+    /// How many of the waiting follow-ups a poll takes.
     pub follow_up: Delivery,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// Evaluated once per turn; an extra user message in front of the request, never stored.
+    /// Evaluated once per turn: an extra user message at the front of the request, which is never stored.
     pub dynamic_system_prompt: Option<Rc<dyn Fn() -> Result<String, String>>>,
-    /// See [`ArgumentValidator`]; without it only "is it an object" is checked.
+    /// See [`ArgumentValidator`]. Without it, arguments only have to be an object.
     pub validator: Option<Rc<ArgumentValidator>>,
-    /// See [`ResultTexts`]; what it leaves out has a stock text.
+    /// See [`ResultTexts`]. Where it returns nothing, the built-in text is used.
     pub result_texts: Option<Rc<ResultTexts>>,
-    /// Context overflows that may be recovered from in one turn.
+    /// How many context overflows one turn may recover from; 1 by default.
     pub max_recoveries_per_turn: u32,
-    /// Whether `before_llm_call` comes out.
+    /// Whether `before_llm_call` events are emitted.
     pub include_requests: bool,
-    /// JSON Schema of a structured answer.
+    /// The JSON Schema of a structured answer.
     pub output: Option<RawJson>,
-    /// Answers that do not fit and are followed by another try.
+    /// How many answers that do not fit the schema are followed by another attempt; 3 by default.
     pub output_retries: u32,
-    /// Whether and when `cache_action` comes out.
+    /// Whether and when `cache_action` events are emitted.
     pub cache: Option<CacheHints>,
-    /// The session state at the start.
+    /// The session state at the start of a conversation.
     pub session_state: Map,
-    /// Names this agent in a chain of hand-overs.
+    /// This agent's name in a chain of transfers.
     pub agent_name: Rc<str>,
-    /// Who handed the conversation over before, oldest first.
+    /// The agents that transferred the conversation before, oldest first.
     pub transfer_chain: Vec<String>,
-    /// How long the chain may grow.
+    /// How long the chain of transfers may become; 5 by default.
     pub max_transfer_depth: usize,
 }
 
-/// A model as rules and messages name it.
+/// A model as rules and messages refer to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelName {
     /// The name of the provider.
     pub provider: Rc<str>,
     /// The model's id.
     pub id: Rc<str>,
-    /// `false`: tools are not offered.
+    /// Whether the model is offered tools.
     pub supports_tools: bool,
-    /// Tokens that it can take.
+    /// How many tokens the model takes, if that is known.
     pub context_window: Option<u64>,
     /// See [`StreamFn::native_output`].
     pub native_output: bool,
@@ -228,44 +228,44 @@ impl ModelName {
     }
 }
 
-/// When the provider's prompt cache is written, and when it is only read.
+/// When the provider's prompt cache is written and when it is only read, by estimate.
 #[derive(Clone, Debug)]
 pub struct CacheHints {
-    /// How long the provider keeps it, in milliseconds.
+    /// How long the provider keeps the cache, in milliseconds.
     pub ttl_ms: u64,
-    /// Shorter conversations are not worth it.
+    /// How many tokens a conversation needs before caching is worthwhile.
     pub min_tokens: u64,
-    /// It is written every so many turns.
+    /// The cache is written again after this many turns.
     pub intervals: u32,
-    /// How many of the first messages stand in it: set by the engine, for transformers that shall leave them alone.
+    /// How many of the first messages are cached. Set by the engine, for transformers that should leave them alone.
     pub prefix: Rc<Cell<usize>>,
 }
 
 impl CacheHints {
-    /// Hints for a cache that is kept so long.
+    /// Hints for a cache that is kept for this many milliseconds.
     pub fn new(ttl_ms: u64, min_tokens: u64, intervals: u32) -> Self {
         CacheHints { ttl_ms, min_tokens, intervals, prefix: Rc::default() }
     }
 }
 
-/// Everything that acts.
+/// Everything that acts: the asynchronous parts of the host.
 #[derive(Clone)]
 pub struct Ports {
     /// The model and, after it, the fallbacks in order.
     pub models: Vec<Model>,
-    /// In the order of [`Rules::tools`].
+    /// The tools, in the order of [`Rules::tools`].
     pub tools: Vec<Rc<dyn AgentTool>>,
-    /// Gives keys.
+    /// Provides API keys.
     pub keys: Option<Rc<dyn KeySource>>,
-    /// The host's own queue.
+    /// The host's own queues of messages.
     pub messages: Option<Rc<dyn MessageProvider>>,
-    /// Runs ahead of the synchronous transformers.
+    /// Runs before the synchronous transformers.
     pub transformer: Option<Rc<dyn AsyncContextTransformer>>,
-    /// Shortens what is too long.
+    /// Shortens a conversation that is too long.
     pub compaction: Option<Rc<dyn CompactionEngine>>,
-    /// Decides about calls.
+    /// Decides about tool calls.
     pub approver: Option<Rc<dyn Approver>>,
-    /// In order.
+    /// Called in order.
     pub hooks: Vec<Rc<dyn AgentHook>>,
     /// Clock and timers.
     pub timer: Rc<dyn Timer>,
@@ -274,14 +274,14 @@ pub struct Ports {
 /// The configuration of a run.
 #[derive(Clone)]
 pub struct AgentLoopConfig {
-    /// What decides.
+    /// The part that decides.
     pub rules: Rules,
-    /// What acts.
+    /// The part that acts.
     pub ports: Ports,
 }
 
 impl AgentLoopConfig {
-    /// A configuration with one model and nothing else.
+    /// Creates a configuration with one model and defaults for everything else.
     #[inline(never)]
     pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
         let name = ModelName::of(&model);
@@ -337,34 +337,34 @@ impl AgentLoopConfig {
         }
     }
 
-    /// Puts the models in place: the first one, and the fallbacks in order.
+    /// Sets the models: the first one, and its fallbacks in order.
     pub fn set_models(&mut self, models: Vec<Model>) {
         self.rules.models.clear();
         models.iter().for_each(|model| self.rules.models.push(ModelName::of(model)));
         self.ports.models = models;
     }
 
-    /// Puts the approver in place.
+    /// Sets the approver.
     pub fn set_approver(&mut self, approver: Rc<dyn Approver>) {
         self.rules.has_approver = true;
         self.ports.approver = Some(approver);
     }
 
-    /// Puts the hooks in place.
+    /// Sets the hooks.
     pub fn set_hooks(&mut self, hooks: Vec<Rc<dyn AgentHook>>) {
         self.rules.hooks = hooks.iter().fold(HookStages::default(), |stages, hook| stages.or(hook.stages()));
         self.ports.hooks = hooks;
     }
 
-    /// Puts the host's own queue in place.
+    /// Sets the host's own queues of messages.
     pub fn set_message_provider(&mut self, messages: Rc<dyn MessageProvider>) {
         self.ports.messages = Some(messages);
     }
 
-    /// Puts the tools in place.
+    /// Sets the tools.
     ///
     /// # Errors
-    /// Misuse, where two have the same name, one has none, or its parameters are no JSON Schema object.
+    /// Misuse, if two tools have the same name, one has none, or its parameters are not a JSON Schema object.
     pub fn set_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) -> Result<(), AgentError> {
         let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
         let mut names = crate::table::Table::new();
@@ -386,8 +386,8 @@ impl AgentLoopConfig {
         Ok(())
     }
 
-    /// Puts the tools in place as they are. Of two with the same name the first runs, and both are offered: a provider
-    /// may refuse that, so [`AgentLoopConfig::set_tools`] does.
+    /// Sets the tools without checking them. If two have the same name, the first one runs and both are offered, which a
+    /// provider may refuse; [`AgentLoopConfig::set_tools`] refuses it here.
     #[inline(never)]
     pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
         let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
