@@ -1,4 +1,4 @@
-//! Tools: what the model is told of one, what the engine must know, and what it does.
+//! Tools: how a tool is described to the model, what the engine knows about it, and how it runs.
 
 use std::rc::Rc;
 
@@ -10,42 +10,42 @@ use crate::message::ContentBlock;
 use crate::state::SessionState;
 use crate::stream::ToolSchema;
 
-/// Whether a tool asks before it runs.
+/// Whether calls of a tool need approval.
 #[derive(Clone, Default)]
 pub enum ApprovalNeed {
-    /// Never.
+    /// They never do.
     #[default]
     Never,
-    /// Always.
+    /// They always do.
     Always,
-    /// Depends on the arguments. One that fails counts as yes.
+    /// It depends on the arguments. A function that fails counts as yes.
     Depends(Rc<DependsOn>),
 }
 
-/// Whether a call with these arguments asks before it runs.
+/// Whether a call with these arguments needs approval.
 pub type DependsOn = dyn Fn(&RawJson) -> Result<bool, String>;
 
-/// A tool as the loop must know it.
+/// What the loop knows about a tool.
 #[derive(Clone)]
 pub struct ToolSpec {
-    /// What the model is told.
+    /// The description for the model.
     pub schema: ToolSchema,
-    /// Whether it asks before it runs.
+    /// Whether its calls need approval.
     pub requires_approval: ApprovalNeed,
-    /// After so many milliseconds the call gets an error result.
+    /// The time limit of a call in milliseconds; after it the call gets an error result.
     pub timeout_ms: Option<u64>,
-    /// Longer results are cut, with a note.
+    /// The largest result in bytes; longer texts are truncated, with a note.
     pub max_result_bytes: Option<u64>,
-    /// After a restore, a call that was running may be run again.
+    /// Whether a call that was running when a checkpoint was taken may be run again.
     pub idempotent: bool,
-    /// A failure ends the run instead of becoming an error result.
+    /// Whether a failure ends the run instead of becoming an error result.
     pub fatal: bool,
-    /// With the priority policy: higher first.
+    /// With [`ToolExecutionPolicy::Priority`](crate::config::ToolExecutionPolicy): higher runs first.
     pub priority: i32,
 }
 
 impl ToolSpec {
-    /// A tool that never asks, never ends a run and has no limits.
+    /// Creates a tool that needs no approval, never ends a run and has no limits.
     pub fn new(name: &str, description: &str, parameters: RawJson) -> Self {
         ToolSpec {
             schema: ToolSchema { name: name.into(), description: description.into(), parameters },
@@ -59,35 +59,35 @@ impl ToolSpec {
     }
 }
 
-/// Hand the conversation over.
+/// A request to hand the conversation over to another agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// To whom.
+    /// The name of the agent.
     pub to: String,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// What a tool answers.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentToolResult {
     /// Text and image blocks, shown to the model.
     pub content: Vec<ContentBlock>,
-    /// For the UI; never sent to the model.
+    /// Data for the UI; never sent to the model.
     pub details: Option<RawJson>,
-    /// Whether this tells of a failure.
+    /// Whether the call failed.
     pub is_error: bool,
-    /// Ends the run by handing the conversation over.
+    /// Ends the run by transferring the conversation.
     pub transfer: Option<Transfer>,
 }
 
 impl AgentToolResult {
-    /// One text.
+    /// A result of one text.
     pub fn text(text: impl Into<String>) -> Self {
         AgentToolResult { content: vec![ContentBlock::text(text)], ..Default::default() }
     }
 
-    /// One text that tells of a failure.
+    /// A failed call's result of one text.
     pub fn error(text: impl Into<String>) -> Self {
         AgentToolResult { is_error: true, ..AgentToolResult::text(text) }
     }
@@ -96,47 +96,47 @@ impl AgentToolResult {
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
-    /// The tool answered.
+    /// The tool returned a result.
     Completed(AgentToolResult),
-    /// The tool threw, rejected or panicked; its words.
+    /// The tool threw, rejected or panicked, with this message.
     Failed(String),
-    /// The arguments do not fit; found out too late for the schema check.
+    /// The arguments do not fit, which the schema check could not know.
     Invalid(String),
-    /// The tool wants the run to end as by abort.
+    /// The tool wants the run to end as if it had been aborted.
     Cancelled,
 }
 
-/// What a tool gets.
+/// What a tool is given.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// The call.
+    /// The id of the call.
     pub call_id: Rc<str>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Rc<str>,
-    /// The run.
+    /// The id of the run.
     pub run_id: Rc<str>,
-    /// The session.
+    /// The id of the session.
     pub session_id: Rc<str>,
-    /// A JSON object that fits the schema.
+    /// The arguments, a JSON object that fits the schema.
     pub arguments: RawJson,
-    /// Set when the call is not wanted any more.
+    /// Is cancelled when the call is no longer wanted.
     pub cancel: CancelToken,
-    /// Shows progress.
+    /// Reports progress.
     pub updates: Updates,
-    /// Shared with the other tools of the run.
+    /// The session state, shared with the other tools of the run.
     pub state: SessionState,
 }
 
-/// What a tool shows while it runs.
+/// What a tool reports while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Whatever the tool says, as JSON: `tool_execution_update`.
+    /// Any JSON: becomes a `tool_execution_update` event.
     Update(RawJson),
-    /// An event of an agent that runs inside the tool, as JSON: `subagent_event`.
+    /// An event of an agent that runs inside the tool, as JSON: becomes a `subagent_event`.
     Event(RawJson),
 }
 
-/// Shows the progress of one call. At most 128 updates wait; beyond that the two oldest are joined.
+/// Reports the progress of one call. At most 128 updates wait; beyond that, the two oldest are joined.
 #[derive(Clone, Default)]
 pub struct Updates(Rc<UpdateQueue>);
 
@@ -163,12 +163,12 @@ impl Updates {
         Updates(Rc::new(UpdateQueue { shown, ..UpdateQueue::default() }))
     }
 
-    /// Shows a text.
+    /// Reports a text.
     pub fn text(&self, text: &str) {
         self.push(Update::Text(text.to_owned()));
     }
 
-    /// Shows any JSON. After the call's end nothing is shown.
+    /// Reports any JSON. After the call has ended, this does nothing.
     pub fn send(&self, update: RawJson) {
         let text = update.as_str().starts_with("\"").then(|| update.to_value());
         self.push(match text {
@@ -177,8 +177,8 @@ impl Updates {
         });
     }
 
-    /// Shows an event of an agent that runs inside the tool. Events are never joined: who sends many must let the
-    /// loop tell them in between.
+    /// Reports an event of an agent that runs inside the tool. Events are never joined: whoever reports many must let the
+    /// loop emit them in between.
     pub fn event(&self, event: RawJson) {
         self.push(Update::Event(event));
     }
@@ -217,7 +217,7 @@ impl Updates {
     }
 }
 
-/// Joins the two oldest updates: texts become one, of anything else the later one stays.
+/// Joins the two oldest updates: two texts become one, of anything else the later one is kept.
 fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
     let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front()) else { return };
     match (first, second) {
@@ -233,12 +233,12 @@ fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
     }
 }
 
-/// A tool. A host with one dispatcher for all registers it under many specs.
+/// A tool. A host with one dispatcher for all tools registers it under several specs.
 pub trait AgentTool {
-    /// What the loop must know.
+    /// What the loop knows about the tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// Runs the call. Called once per call; a panic, also of the future, is that call's error result.
+    /// Runs a call; called once per call. A panic, including one of the future, becomes the call's error result.
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome>;
 }
 
@@ -257,7 +257,7 @@ impl<R: Fn(ToolContext) -> F, F: Future<Output = ToolOutcome> + 'static> AgentTo
     }
 }
 
-/// A tool made of an asynchronous closure.
+/// Makes a tool of an asynchronous closure.
 ///
 /// ```
 /// use turnwheel::json::RawJson;
