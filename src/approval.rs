@@ -1,5 +1,5 @@
-//! Who decided what about a batch of tool calls, and which call may start. Plain data: it can be cloned, and written
-//! into a checkpoint while a person thinks for days.
+//! The decisions about a batch of tool calls, and which call may start. This is plain data: it can be
+//! cloned, and stored in a checkpoint while a person takes days to decide.
 
 mod policy;
 
@@ -15,25 +15,25 @@ use crate::list::read_all;
 use crate::message::{ContentBlock, ToolCallBlock};
 use crate::table::Table;
 
-/// What was decided about a call.
+/// A decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolDecision {
-    /// Run it.
+    /// Run the call.
     Accept,
-    /// Run it with these arguments instead, an object.
+    /// Run the call with these arguments instead, a JSON object.
     AcceptWith(RawJson),
-    /// Do not run it.
+    /// Do not run the call.
     Reject {
-        /// For the model.
+        /// The reason, for the model.
         reason: Option<String>,
     },
-    /// Do not run it: this is its result.
+    /// Do not run the call; use this as its result.
     Result {
         /// Text and image blocks.
         content: Vec<ContentBlock>,
-        /// For the UI; never sent to the model.
+        /// Data for the UI; never sent to the model.
         details: Option<RawJson>,
-        /// Whether it counts as a failure.
+        /// Whether the result counts as a failure.
         is_error: bool,
     },
 }
@@ -45,19 +45,19 @@ impl ToolDecision {
     }
 }
 
-/// Why a decision was refused. Nothing has changed then.
+/// Why a decision was refused. A refused decision changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalError {
-    /// No call of the batch has this id.
+    /// The batch has no call with this id.
     UnknownToolCallId(String),
-    /// The call was decided before, or has started.
+    /// The call has already been decided or has started.
     AlreadyResolved(String),
-    /// The command decides nothing about a call.
+    /// The command contains no decision about a call.
     InvalidCommand,
 }
 
 impl ApprovalError {
-    /// The call it is about.
+    /// Returns the id of the call that the error is about.
     pub fn call_id(&self) -> Option<&str> {
         match self {
             ApprovalError::UnknownToolCallId(id) | ApprovalError::AlreadyResolved(id) => Some(id),
@@ -73,7 +73,7 @@ impl fmt::Display for ApprovalError {
 }
 
 impl ApprovalError {
-    /// As it is displayed.
+    /// Returns the text that `Display` writes.
     pub(crate) fn text(&self) -> String {
         match self {
             ApprovalError::UnknownToolCallId(id) => ["unknown tool_call_id: ", id].concat(),
@@ -85,46 +85,46 @@ impl ApprovalError {
 
 impl std::error::Error for ApprovalError {}
 
-/// What became of a decision that was not refused.
+/// The effect of a decision that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// It holds now.
+    /// The decision now holds.
     Applied,
-    /// It held already.
+    /// The same decision already held.
     Repeated,
-    /// No batch has the call yet: it will hold as soon as one does.
+    /// No batch has this call yet. The decision will hold as soon as one does.
     Parked,
 }
 
 /// When a call may start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalGate {
-    /// When all calls of the batch are decided.
+    /// When all calls of the batch have been decided.
     #[default]
     Batch,
-    /// When it and all earlier ones are decided.
+    /// When this call and all earlier ones have been decided.
     Prefix,
 }
 
 /// A call of the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalEntry {
-    /// The call, with the arguments that are to be judged.
+    /// The call, with the arguments to be decided on.
     pub call: ToolCallBlock,
-    /// How far it is.
+    /// The state of the call.
     pub state: ApprovalState,
 }
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nobody has decided.
+    /// Not decided yet.
     Pending,
-    /// Decided, not started.
+    /// Decided, but not started.
     Ready {
-        /// What was decided.
+        /// The decision.
         decision: ToolDecision,
-        /// By whom.
+        /// Who made the decision.
         by: DecisionSource,
     },
     /// Handed out by [`ApprovalStateMachine::next_ready`].
@@ -136,14 +136,14 @@ pub enum ApprovalState {
 pub struct ReadyCall {
     /// The call.
     pub call: ToolCallBlock,
-    /// What was decided.
+    /// The decision.
     pub decision: ToolDecision,
-    /// By whom.
+    /// Who made the decision.
     pub by: DecisionSource,
 }
 
-/// The table of one batch of calls: each goes `Pending → Ready → Dispatched`, in the order of their declaration.
-/// Decisions may come in any order, also before their batch.
+/// The decision table of one batch of calls. Each call goes through `Pending → Ready → Dispatched`, in the
+/// order of declaration. Decisions may arrive in any order, even before their batch.
 ///
 /// ```
 /// use turnwheel::approval::{
@@ -174,19 +174,20 @@ pub struct ReadyCall {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalStateMachine {
     entries: Vec<ApprovalEntry>,
-    /// Where a call stands among them.
+    /// The index of each call in the entries.
     places: Index,
-    /// How many entries are dispatched: always the first ones.
+    /// The number of dispatched entries; these are always the first ones.
     dispatched: usize,
-    /// How many nobody has decided.
+    /// The number of undecided entries.
     pending: usize,
     /// Decisions for calls that no batch has had yet.
     parked: Table<String, ToolDecision>,
 }
 
 impl ApprovalStateMachine {
-    /// Starts a batch in place of the one before. What no rule decides takes its parked decision, if there is one.
-    /// Calls that share an id get distinct ones. Gives the refusals of parked decisions that a rule contradicts.
+    /// Starts a batch, replacing the previous one. A call that no rule decides takes its parked decision,
+    /// if there is one. Calls that share an id are given distinct ids. Returns the refusals of parked
+    /// decisions that contradict a rule.
     pub fn open(
         &mut self,
         mut calls: Vec<ToolCallBlock>,
@@ -197,7 +198,7 @@ impl ApprovalStateMachine {
         self.open_ruled(calls, &ruled)
     }
 
-    /// As [`ApprovalStateMachine::open`], with what the rules say of each call. No two calls share an id.
+    /// Like [`ApprovalStateMachine::open`], with the ruling for each call. No two calls may share an id.
     pub(crate) fn open_ruled(
         &mut self,
         calls: Vec<ToolCallBlock>,
@@ -236,7 +237,7 @@ impl ApprovalStateMachine {
     /// Decides about one call of the batch.
     ///
     /// # Errors
-    /// Where the batch has no such call, or it was decided otherwise, or has started.
+    /// If the batch has no such call, or if the call was decided differently or has started.
     pub fn resolve(
         &mut self,
         call_id: &str,
@@ -249,7 +250,7 @@ impl ApprovalStateMachine {
         }
     }
 
-    /// Where there is no entry the decision is parked.
+    /// Decides about the entry at this index; parks the decision if there is no entry.
     fn decide_at(
         &mut self,
         place: usize,
@@ -266,10 +267,12 @@ impl ApprovalStateMachine {
         Ok(resolution)
     }
 
-    /// Decides about several calls of the batch: all or none. Gives what became of each, in the order of the calls.
+    /// Decides about several calls of the batch: all of them or none. Returns the effect for each call, in
+    /// the order of the calls.
     ///
     /// # Errors
-    /// As [`ApprovalStateMachine::resolve`]; an unknown id is reported before a decision that comes too late.
+    /// Like [`ApprovalStateMachine::resolve`]. An unknown id is reported before a decision that comes too
+    /// late.
     pub fn resolve_all(
         &mut self,
         decisions: impl IntoIterator<Item = (String, ToolDecision)>,
@@ -282,11 +285,11 @@ impl ApprovalStateMachine {
         self.decide_all(decisions, by)
     }
 
-    /// As [`ApprovalStateMachine::resolve`], but a decision about a call that the batch does not have is parked.
-    /// Of several parked for one call the last one holds.
+    /// Like [`ApprovalStateMachine::resolve`], but parks a decision about a call that the batch does not
+    /// have. If several decisions are parked for a call, the last one holds.
     ///
     /// # Errors
-    /// Where the call was decided otherwise, or has started.
+    /// If the call was decided differently or has started.
     pub fn decide(
         &mut self,
         call_id: &str,
@@ -297,17 +300,17 @@ impl ApprovalStateMachine {
         self.decide_at(place, call_id, decision, by)
     }
 
-    /// As [`ApprovalStateMachine::resolve_all`], but decisions about calls that the batch does not have are parked;
-    /// they come last in the answer.
+    /// Like [`ApprovalStateMachine::resolve_all`], but parks decisions about calls that the batch does not
+    /// have. They come last in the returned list.
     ///
     /// # Errors
-    /// Where one of the calls was decided otherwise, or has started; then nothing is parked either.
+    /// If one of the calls was decided differently or has started. Nothing is parked then either.
     pub fn decide_all(
         &mut self,
         decisions: impl IntoIterator<Item = (String, ToolDecision)>,
         by: DecisionSource,
     ) -> Result<Vec<(String, Resolution)>, ApprovalError> {
-        // In the order of the calls, and behind them those of no call.
+        // In the order of the calls, followed by those that match no call.
         let mut placed: Table<usize, (String, ToolDecision)> = Table::new();
         for (id, decision) in decisions {
             let place = self.place(&id).unwrap_or(self.entries.len() + placed.len());
@@ -326,12 +329,13 @@ impl ApprovalStateMachine {
         Ok(resolved)
     }
 
-    /// Hands out the next call in the order of declaration, if the gate lets it. A rejection is handed out too.
+    /// Hands out the next call in the order of declaration, if the gate permits. Rejected calls are handed
+    /// out too.
     pub fn next_ready(&mut self, gate: ApprovalGate) -> Option<ReadyCall> {
         self.hand_out(gate).map(|(call, decision, by)| ReadyCall { call: call.clone(), decision, by })
     }
 
-    /// As [`ApprovalStateMachine::next_ready`], without a copy of the call.
+    /// Like [`ApprovalStateMachine::next_ready`], but without copying the call.
     pub(crate) fn hand_out(
         &mut self,
         gate: ApprovalGate,
@@ -352,46 +356,47 @@ impl ApprovalStateMachine {
         Some((&entry.call, decision, by))
     }
 
-    /// Ends the batch: gives the calls that were not handed out, decided or not. Parked decisions stay.
+    /// Ends the batch, and returns the calls that were not handed out, decided or not. Parked decisions
+    /// remain.
     pub fn close(&mut self) -> Vec<ApprovalEntry> {
         let left = self.entries.split_off(self.dispatched.min(self.entries.len()));
         self.clear();
         left
     }
 
-    /// Whether no call of the batch is left to be handed out.
+    /// Whether all calls of the batch have been handed out.
     pub fn is_complete(&self) -> bool {
         self.dispatched >= self.entries.len()
     }
 
-    /// Whether every call of the batch is decided.
+    /// Whether every call of the batch has been decided.
     pub fn all_decided(&self) -> bool {
         !self.is_waiting_for_user()
     }
 
-    /// Whether some call waits for a decision.
+    /// Whether a call is waiting for a decision.
     pub fn is_waiting_for_user(&self) -> bool {
         self.pending > 0
     }
 
-    /// How many calls wait for a decision.
+    /// Returns how many calls are waiting for a decision.
     #[cfg(not(target_os = "unknown"))]
     pub(crate) fn pending_count(&self) -> usize {
         self.pending
     }
 
-    /// The calls that wait for a decision.
+    /// Returns the calls that are waiting for a decision.
     pub fn pending(&self) -> impl Iterator<Item = &ToolCallBlock> {
         let left = self.entries.get(self.dispatched..).unwrap_or_default();
         left.iter().filter(|entry| entry.is_pending()).map(|entry| &entry.call)
     }
 
-    /// All calls of the batch in the order of declaration.
+    /// Returns all calls of the batch, in the order of declaration.
     pub fn entries(&self) -> &[ApprovalEntry] {
         &self.entries
     }
 
-    /// A call of the batch.
+    /// Returns a call of the batch.
     pub fn entry(&self, call_id: &str) -> Option<&ApprovalEntry> {
         self.entries.get(self.place(call_id)?)
     }
@@ -405,7 +410,8 @@ impl ApprovalEntry {
     fn would_resolve(&self, decision: &ToolDecision) -> Result<Resolution, ApprovalError> {
         match &self.state {
             ApprovalState::Pending => Ok(Resolution::Applied),
-            // The same where it reads the same: what compares decisions block by block is larger than what writes them.
+            // Compared by JSON text, because comparing decisions block by block would need more code than
+            // the writer.
             ApprovalState::Ready { decision: first, .. } if first.to_json() == decision.to_json() => {
                 Ok(Resolution::Repeated)
             }
@@ -423,7 +429,7 @@ impl ApprovalEntry {
 }
 
 fn make_distinct(calls: &mut [ToolCallBlock]) {
-    // One call is like no other.
+    // A single call cannot share its id.
     if let [call] = calls
         && !call.call_id.is_empty()
     {
@@ -480,7 +486,7 @@ impl FromJson for ToolDecision {
     }
 }
 
-/// A decision as it stands, whatever its arguments are: that is judged when its call is.
+/// Reads a decision without checking its arguments. They are checked together with the call.
 pub(crate) fn read_decision(value: &Value) -> Result<ToolDecision, String> {
     let action = value.as_str().or_else(|| value.text_at("action"));
     match action {

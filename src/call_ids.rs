@@ -1,26 +1,26 @@
-//! Ids of tool calls: unique in the whole history, whatever the model sends.
+//! Ids of tool calls, made unique in the whole history, whatever the model sends.
 
 use crate::id_map::IdMap;
 use crate::json::{Map, RawJson, ToJson, Value};
 use crate::message::{AgentMessage, ToolCallBlock};
 use crate::text;
 
-/// The ids that are taken. A second `t1` becomes `t1#2`, an empty id `call_1`.
+/// The ids in use. A second `t1` becomes `t1#2`; an empty id becomes `call_1`.
 #[derive(Clone, Debug, Default)]
 pub struct CallIds {
-    /// Each id, and the number to try next when it comes again; 0 for one that was given back.
+    /// Each id, with the number to try next if it occurs again; 0 for an id that was released.
     taken: IdMap<String, u64>,
 }
 
 impl CallIds {
-    /// The ids of all calls of a history.
+    /// Collects the ids of all calls in a history.
     pub fn of(messages: &[AgentMessage]) -> Self {
         let mut ids = CallIds::default();
         ids.learn(messages);
         ids
     }
 
-    /// Takes the ids of all calls of some messages too.
+    /// Adds the ids of all calls in these messages.
     pub fn learn(&mut self, messages: &[AgentMessage]) {
         for message in messages {
             if let AgentMessage::Assistant(message) = message {
@@ -33,7 +33,7 @@ impl CallIds {
         }
     }
 
-    /// Gives an id back that was claimed for a call that came to nothing.
+    /// Releases an id that was claimed for a call that came to nothing.
     pub fn release(&mut self, id: &str) {
         self.taken.insert(id.to_owned(), 0);
     }
@@ -42,7 +42,7 @@ impl CallIds {
         self.taken.get(id).is_some_and(|next| *next > 0)
     }
 
-    /// Takes an id: the wanted one if it is free, else one made from it.
+    /// Claims an id: the wanted one if it is free, or else one derived from it.
     pub fn claim(&mut self, wanted: &str) -> String {
         let (stem, joint) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
         let first = if wanted.is_empty() { 1 } else { 2 };
@@ -63,15 +63,15 @@ impl CallIds {
         id
     }
 
-    /// Gives a call an id of its own. If that is another one, the model's own is kept in the metadata under
-    /// [`ORIGINAL_ID`].
+    /// Gives a call a unique id. If that differs from the model's own id, the latter is kept in the
+    /// metadata under [`ORIGINAL_ID`].
     pub fn make_distinct(&mut self, call: &mut ToolCallBlock) {
         if let Some(original) = self.claim_for(&mut call.call_id) {
             keep_original(call, original);
         }
     }
 
-    /// Takes an id: puts one that is free in the place of the wanted one, which it gives back then.
+    /// Claims an id. If the wanted one is taken, replaces it with a free one and returns the wanted one.
     pub(crate) fn claim_for(&mut self, id: &mut String) -> Option<String> {
         if !id.is_empty() && !self.is_taken(id) {
             self.taken.insert(id.clone(), 2);
@@ -82,10 +82,10 @@ impl CallIds {
     }
 }
 
-/// Where the metadata of a call keeps the id that the model gave.
+/// The metadata key of the id that the model gave to a call.
 pub const ORIGINAL_ID: &str = "originalCallId";
 
-/// Metadata that is no object belongs to somebody else and is left alone.
+/// Metadata that is not an object belongs to someone else and is left alone.
 pub(crate) fn keep_original(call: &mut ToolCallBlock, original: String) {
     let metadata = call.metadata.as_ref().map_or_else(|| Value::Object(Map::new()), RawJson::to_value);
     if let Value::Object(mut map) = metadata {

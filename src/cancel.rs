@@ -1,4 +1,4 @@
-//! Cancellation: one flag that many can wait for, with the reason somebody gave.
+//! Cancellation: a flag with a reason, which many parties can wait for.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::isolate::guard;
 
-/// A flag that is set once. Cloning it shares the flag.
+/// A flag that is set once. Clones share the flag.
 #[derive(Clone, Default)]
 pub struct CancelToken(Rc<State>);
 
@@ -17,7 +17,7 @@ struct State {
     waiting: RefCell<Waiting>,
 }
 
-/// Who is told when the flag is set.
+/// Those who are notified when the flag is set.
 #[derive(Default)]
 struct Waiting {
     wakers: Vec<Waker>,
@@ -26,12 +26,12 @@ struct Waiting {
 }
 
 impl CancelToken {
-    /// A flag that is not set.
+    /// Creates a flag that is not set.
     pub fn new() -> Self {
         CancelToken::default()
     }
 
-    /// Sets the flag. The first reason stays.
+    /// Sets the flag. If it is already set, the first reason remains.
     pub fn cancel(&self, reason: &str) {
         if self.is_cancelled() {
             return;
@@ -41,7 +41,7 @@ impl CancelToken {
         wakers.into_iter().for_each(Waker::wake);
         watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher());
         for listener in listeners {
-            // Who cancels is often the loop itself: a listener that panics must not end it.
+            // The caller is often the loop itself, and a panicking listener must not end it.
             let _ = guard(|| {
                 listener();
                 Ok(())
@@ -49,14 +49,15 @@ impl CancelToken {
         }
     }
 
-    /// Calls `watcher` when the flag is set, as long as somebody holds it: a flag may outlive many runs.
+    /// Calls `watcher` when the flag is set, for as long as someone else holds the watcher: a flag may
+    /// outlive many runs.
     pub(crate) fn watch(&self, watcher: &Rc<dyn Fn()>) {
         let watchers = &mut self.0.waiting.borrow_mut().watchers;
         watchers.retain(|known| known.strong_count() > 0);
         watchers.push(Rc::downgrade(watcher));
     }
 
-    /// As `cancel`, by who lets go of it: nothing is done where nobody else could notice.
+    /// Like `cancel`, by an owner that gives the flag up. Does nothing if nobody else could notice.
     pub(crate) fn let_go(self, reason: &str) {
         if Rc::strong_count(&self.0) > 1 || !self.0.waiting.borrow().listeners.is_empty() {
             self.cancel(reason);
@@ -68,12 +69,12 @@ impl CancelToken {
         self.0.reason.get().is_some()
     }
 
-    /// Why it was set.
+    /// Returns why the flag was set.
     pub fn reason(&self) -> Option<Rc<str>> {
         self.0.reason.get().cloned()
     }
 
-    /// Calls `listener` once when the flag is set; at once where it is.
+    /// Calls `listener` once when the flag is set, or immediately if it is already set.
     pub fn on_cancel(&self, listener: impl FnOnce() + 'static) {
         if self.is_cancelled() {
             listener();
@@ -82,13 +83,13 @@ impl CancelToken {
         }
     }
 
-    /// Ready when the flag is set.
+    /// Completes when the flag is set.
     pub fn cancelled(&self) -> impl Future<Output = ()> + use<> {
         let token = self.clone();
         poll_fn(move |cx| token.poll_cancelled(cx))
     }
 
-    /// Ready when the flag is set; else the task is woken then.
+    /// Returns `Ready` if the flag is set; otherwise wakes the task when it is.
     pub fn poll_cancelled(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_cancelled() {
             return Poll::Ready(());

@@ -1,5 +1,6 @@
-//! The one asynchronous driver: walks the machine's list, starts and drops effects as futures, hands over what comes
-//! back. It decides nothing about the run, spawns nothing and owns no executor: whoever polls it runs it.
+//! The asynchronous driver. It processes the machine's outputs, starts and drops effects as futures, and
+//! feeds their replies back. It decides nothing about the run, spawns nothing and has no executor of its
+//! own: whoever polls it runs it.
 
 mod line;
 mod start;
@@ -33,7 +34,7 @@ pub use line::{AgentLoopResult, Inbox, Next, Published};
 use start::tells_the_past;
 use tasks::{Polled, Tasks};
 
-/// Starts a run with these messages on an empty history.
+/// Starts a run with these messages, on an empty history.
 pub fn agent_loop(
     prompts: Vec<AgentMessage>,
     config: AgentLoopConfig,
@@ -43,10 +44,10 @@ pub fn agent_loop(
     AgentStream::alone(Vec::new(), Input::Begin(prompts), config, context, cancel)
 }
 
-/// Starts a run that goes on from a history.
+/// Starts a run that continues from a history.
 ///
 /// # Errors
-/// Misuse, where the history is empty or ends with an answer of the model: there is nothing to answer.
+/// Misuse, if the history is empty or ends with an assistant message, because there is nothing to answer.
 pub fn agent_loop_continue(
     messages: Vec<AgentMessage>,
     config: AgentLoopConfig,
@@ -63,7 +64,8 @@ pub fn agent_loop_continue(
     }
 }
 
-/// A run: a stream of its events. It runs while it is polled; dropping it stops the run, and the history stays whole.
+/// A run, as a stream of its events. It makes progress while it is polled. Dropping it stops the run; the
+/// history remains consistent.
 pub struct AgentStream {
     line: Line,
     /// Wakes the run when it is cancelled.
@@ -72,35 +74,37 @@ pub struct AgentStream {
     state: LoopState,
     /// The configuration of this turn.
     config: Rc<AgentLoopConfig>,
-    /// How the run begins, until it is polled.
+    /// How the run begins; taken by the first poll.
     begin: Option<Input>,
     outputs: VecDeque<Output>,
-    /// How many of them are cancellations: each of many calls that start together asks for its own.
+    /// The number of outputs that are cancellations, because many calls that start together each check for
+    /// their own.
     cancels: usize,
     tasks: Tasks,
-    /// The key of this turn.
+    /// The API key of this turn.
     key: KeyOfTurn,
-    /// Events of the run from before its checkpoint that nobody was told of.
+    /// Events from before the checkpoint that have not been emitted yet.
     untold: Vec<AgentEvent>,
-    /// What an effect said, until abort and mail are heard and, for the end of an answer, the listeners were told.
+    /// A reply of an effect, held back until abort and mail have been processed and, for the end of an
+    /// answer, until the listeners have received everything before it.
     held: Option<(EffectId, Polled)>,
-    /// The model call that gave a piece of its answer last, and may have more.
+    /// The model call that sent the last piece of its answer and may have more ready.
     flowing: Option<EffectId>,
-    /// The model call that gave a piece of its answer last, and waits for more.
+    /// The model call that sent the last piece of its answer and is waiting for more.
     paused: Option<EffectId>,
-    /// Whether the caller announces calls that start together at once.
+    /// Whether the caller announces calls that start together all at once.
     takes_offers: bool,
-    /// Whether a tool has shown something since all that was shown was heard.
+    /// Whether a tool has reported progress since progress was last read.
     shown: Rc<Cell<bool>>,
-    /// Whether the tools of this round were looked at.
+    /// Whether the tools of this round have been polled.
     round_over: bool,
     abort_heard: bool,
-    /// What the clock said last.
+    /// The latest reading of the clock.
     now: u64,
     result: Option<AgentLoopResult>,
 }
 
-/// Turn, the model's place, key.
+/// The turn, the index of the model, and the key.
 type KeyOfTurn = Rc<RefCell<Option<(u32, usize, Option<Rc<str>>)>>>;
 
 impl AgentStream {
@@ -157,27 +161,27 @@ impl AgentStream {
         stream
     }
 
-    /// Who runs.
+    /// Returns the ids of the run.
     pub fn context(&self) -> &AgentRunContext {
         &self.context
     }
 
-    /// Posts mail to the run.
+    /// Returns the inbox, which accepts commands for the run.
     pub fn inbox(&self) -> Inbox {
         self.line.inbox.clone()
     }
 
-    /// The state of the run.
+    /// Returns the state of the run.
     pub fn state(&self) -> &LoopState {
         &self.state
     }
 
-    /// How the run ended; `None` before its end.
+    /// Returns the result of the run; `None` until it ends.
     pub fn result(&self) -> Option<&AgentLoopResult> {
         self.result.as_ref()
     }
 
-    /// A run that goes on from a checkpoint, with the events that nobody was told of.
+    /// Continues a run from a checkpoint, with the events that have not been emitted yet.
     pub(crate) fn resumed(
         line: Line,
         state: LoopState,
@@ -189,8 +193,9 @@ impl AgentStream {
         stream
     }
 
-    /// The run as it stands, to be put away and gone on with elsewhere: see [`Agent::restore`](crate::agent::Agent::restore).
-    /// May be taken at any moment, also in the middle of an answer, a batch or a wait.
+    /// Returns a checkpoint of the run, which can be stored and continued elsewhere: see
+    /// [`Agent::restore`](crate::agent::Agent::restore). It may be taken at any time, even in the middle of
+    /// an answer, a batch or a delay.
     #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
         let end_told = self.result.is_some();
@@ -201,8 +206,8 @@ impl AgentStream {
         CheckpointEnvelopeV1::of_state(&self.context.run_id, self.state.messages(), &own)
     }
 
-    /// Writes down what the run is at: the members of the state that a checkpoint keeps. With `end_told` the end of
-    /// the run was told, so that it is only history.
+    /// Writes the state of the run: the members that a checkpoint keeps. `end_told` means that the end of
+    /// the run has been emitted, so that the run is only history.
     pub(crate) fn write_checkpoint(&mut self, end_told: bool, out: &mut ObjectWriter<'_>) {
         self.hear_finished();
         let session = self.state.session();
@@ -232,8 +237,8 @@ impl AgentStream {
         }
     }
 
-    /// Takes the answers of tools that are done, and what else came and only waits until the mail that came with it was
-    /// told: what a tool has done and a person has said must not be forgotten.
+    /// Takes the replies of finished tools, and any held-back reply that only waits for the mail that came
+    /// with it to be emitted. What a tool has done and a person has said must not be lost.
     fn hear_finished(&mut self) {
         if self.begin.is_none() && !self.state.is_ended() {
             self.hear_tools();
@@ -245,7 +250,7 @@ impl AgentStream {
         }
     }
 
-    /// Runs to the end and gives the result.
+    /// Runs to the end and returns the result.
     pub async fn finish(mut self) -> AgentLoopResult {
         while self.next().await.is_some() {}
         self.result.clone().unwrap_or_else(|| AgentLoopResult {
@@ -260,9 +265,9 @@ impl AgentStream {
         })
     }
 
-    /// As polling the stream, for listeners that are told in batches. With `told` the caller says that everything it
-    /// got before has reached them; without, the run stops at the next [`Next::Barrier`]: no effect starts, and no
-    /// answer ends, before the listeners had their say.
+    /// Polls the stream for listeners that receive events in batches. With `told`, the caller confirms that
+    /// everything it received before has reached its listeners. Without it, the run stops at the next
+    /// [`Next::Barrier`]: no effect starts and no answer ends before the listeners could respond.
     pub fn poll_output(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<Next> {
         if let Some(begin) = self.begin.take() {
             self.begin(begin);
@@ -288,7 +293,8 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => {
-                    // Hooks hear of what is in the history, whatever came meanwhile; then nobody waits for them.
+                    // These hooks observe what is already in the history, so they are called regardless of
+                    // what has arrived since; then nobody waits for them.
                     if !tells_the_past(&effect) {
                         self.hear_tools();
                         self.hear();
@@ -319,13 +325,14 @@ impl AgentStream {
         }
     }
 
-    /// Asks for [`Next::Offer`]: who is told in batches is told of all calls that start together at once, not one by one.
+    /// Asks for [`Next::Offer`], so that the listeners of a batch are told at once about all calls that
+    /// start together.
     #[cfg(target_os = "unknown")]
     pub(crate) fn take_offers(&mut self) {
         self.takes_offers = true;
     }
 
-    /// The announcements of the calls that start now, one after the other.
+    /// Returns the announcements of the calls that start now, one after the other.
     #[cfg(target_os = "unknown")]
     pub(crate) fn each_offered(&self, tell: &mut dyn FnMut(&AgentEvent)) {
         for output in &self.outputs {
@@ -336,7 +343,7 @@ impl AgentStream {
         }
     }
 
-    /// So many of the calls that were offered are announced; the others wait for what was posted meanwhile.
+    /// Announces this many of the offered calls. The others wait for what was posted in the meantime.
     #[cfg(target_os = "unknown")]
     pub(crate) fn announced(&mut self, count: usize) {
         for output in self.outputs.iter_mut().take(count) {
@@ -348,7 +355,7 @@ impl AgentStream {
         }
     }
 
-    /// A call that may start as soon as its announcement is told.
+    /// Whether the output is a call that may start as soon as its announcement has been emitted.
     fn is_offer(&self, output: &Output) -> bool {
         match output {
             Output::Start { id, effect: Effect::Execute { .. }, announce: Some(_) } => {
@@ -358,13 +365,13 @@ impl AgentStream {
         }
     }
 
-    /// Whether something came in that counts before another call starts.
+    /// Whether anything has arrived that must be processed before another call starts.
     fn has_news(&self) -> bool {
         self.has_mail() || !self.tasks.is_round_heard()
     }
 
-    /// What was posted before the run counts before it begins, also that it shall not be. A run that goes on says so
-    /// first, and what is still to tell.
+    /// Applies what was posted before the run, including an abort, before the run begins. A run that
+    /// continues from a checkpoint first emits that it does, and then the events not emitted yet.
     #[inline(never)]
     fn begin(&mut self, begin: Input) {
         if matches!(begin, Input::Resume) {
@@ -384,7 +391,8 @@ impl AgentStream {
         }
     }
 
-    /// The way of most events: the answer goes on, and nothing else has happened that would come first.
+    /// The fast path for most events: the answer continues, and nothing has happened that would take
+    /// precedence.
     fn flow(&mut self) -> Option<AgentEvent> {
         while let Some(id) = self.flowing.take() {
             if self.held.is_some() || !self.round_over || self.has_mail() {
@@ -395,7 +403,8 @@ impl AgentStream {
                 return None;
             };
             if self.has_mail() {
-                // What was polled has aborted or steered: that counts before what it says.
+                // The polled code may itself have aborted or steered, and that takes precedence over its
+                // reply.
                 self.held = Some((id, Polled::More(reply)));
                 return None;
             }
@@ -413,13 +422,13 @@ impl AgentStream {
         None
     }
 
-    /// Whether an abort or mail waits to be heard.
+    /// Whether an abort or mail is waiting to be processed.
     fn has_mail(&self) -> bool {
         !self.line.inbox.is_empty() || (!self.abort_heard && self.line.cancel.is_cancelled())
     }
 
-    /// Lets something happen: a tool's answer first, then abort and mail, then the rest. `Ready(true)` when something
-    /// did, `Ready(false)` when the listeners must be told first.
+    /// Processes one thing: a tool's reply first, then abort and mail, then the rest. Returns `Ready(true)`
+    /// if there was one, and `Ready(false)` if the listeners must be told first.
     #[inline(never)]
     fn poll_tasks(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<bool> {
         self.tasks.wake_by(cx.waker());
@@ -438,7 +447,7 @@ impl AgentStream {
         }
         if self.held.is_none() {
             self.held = self.tasks.poll_others();
-            // What was polled may have aborted or steered: that counts before what it says.
+            // The polled code may itself have aborted or steered, and that takes precedence over its reply.
             if self.held.is_some() && self.hear() {
                 return Poll::Ready(true);
             }
@@ -450,7 +459,8 @@ impl AgentStream {
                     return Poll::Ready(true);
                 }
                 if self.tasks.has_woken() {
-                    // What woke itself meanwhile has its turn when the others of the executor had theirs.
+                    // An effect that has woken itself is polled again only after the executor's other tasks
+                    // have had their turn.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Pending
@@ -466,7 +476,7 @@ impl AgentStream {
         }
     }
 
-    /// Takes what the tools of this round have to say.
+    /// Takes the replies of the tools of this round.
     fn hear_tools(&mut self) {
         while let Some((id, polled)) = self.tasks.poll_round() {
             self.take_polled(id, polled);
@@ -487,7 +497,8 @@ impl AgentStream {
         }
     }
 
-    /// Takes what the tools have shown. What may end them comes after it: nothing that was shown is lost.
+    /// Takes the progress that tools have reported, before anything that may end them, so that no reported
+    /// progress is lost.
     fn hear_progress(&mut self) {
         if !self.shown.replace(false) {
             return;
@@ -497,7 +508,7 @@ impl AgentStream {
         }
     }
 
-    /// Hands over abort and mail. Whether there was any.
+    /// Processes abort and mail. Returns whether there was any.
     fn hear(&mut self) -> bool {
         let mut heard = false;
         if !self.abort_heard && self.line.cancel.is_cancelled() {
@@ -512,7 +523,7 @@ impl AgentStream {
 
     fn hear_mail(&mut self) -> bool {
         let mut heard = false;
-        // What comes after the end is for the next run.
+        // Commands that arrive after the end are for the next run.
         while !self.state.is_ended()
             && let Some(command) = self.line.inbox.take()
         {
@@ -528,7 +539,7 @@ impl AgentStream {
 
     fn step(&mut self, input: Input) {
         self.look_at_the_clock();
-        // Mostly the list is empty: then the machine writes into it, and nothing is moved.
+        // Usually the list is empty; then the machine writes directly into it, and nothing has to be moved.
         let is_behind = !self.outputs.is_empty();
         let mut out = if is_behind { Vec::new() } else { Vec::from(std::mem::take(&mut self.outputs)) };
         self.state.step(&self.config.rules, self.now, input, &mut out);
@@ -541,12 +552,12 @@ impl AgentStream {
         self.publish();
     }
 
-    /// A clock that fails stands still.
+    /// Reads the clock. If the clock fails, time stands still.
     fn look_at_the_clock(&mut self) {
         self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
     }
 
-    /// Puts what changed where everybody may read it.
+    /// Publishes what has changed.
     fn publish(&mut self) {
         let mut published = self.line.published.borrow_mut();
         let messages = self.state.messages();
@@ -557,10 +568,11 @@ impl AgentStream {
             published.messages.extend_from_slice(fresh);
         }
         published.usage = *self.state.usage();
-        // In the package nobody reads them here.
+        // In the npm package nobody reads them here.
         #[cfg(not(target_os = "unknown"))]
         if self.state.table.pending_count() != published.pending_approvals.len() {
-            // They are asked about together and decided one by one: what is still open is not copied anew each time.
+            // Calls are asked about together and decided one by one, so those that are still open are not
+            // copied again each time.
             let mut open = self.state.open_approvals().peekable();
             let known = &mut published.pending_approvals;
             known.retain(|call| open.next_if(|left| left.call_id == call.call_id).is_some());
@@ -568,7 +580,8 @@ impl AgentStream {
         }
     }
 
-    /// Tells an event to the listeners. When they hear of the end, the run is over: they may begin another.
+    /// Emits an event to the listeners. When they receive the end, the run is over: they may begin another
+    /// one.
     fn tell(&mut self, event: &AgentEvent) {
         self.note_end(event);
         (self.line.listener)(event);
@@ -577,7 +590,7 @@ impl AgentStream {
         }
     }
 
-    /// Leaves what is left to whoever comes next.
+    /// Leaves what is in the queues, and what is known about the messages, to the next run.
     fn hand_over(&mut self) {
         let mut published = self.line.published.borrow_mut();
         published.ended = true;
@@ -613,7 +626,7 @@ impl AgentStream {
         }
     }
 
-    /// Whether a cancellation of the effect waits in the list.
+    /// Whether a cancellation of the effect is among the outputs.
     fn is_cancelled(&self, id: EffectId) -> bool {
         let is_this = |output: &Output| matches!(output, Output::Cancel(cancelled) if *cancelled == id);
         self.cancels > 0 && self.outputs.iter().any(is_this)
@@ -633,22 +646,23 @@ impl Stream for AgentStream {
 }
 
 impl Drop for AgentStream {
-    /// A run that nobody polls any more is stopped, so that its history is whole, and its end is told.
+    /// A run that is no longer polled is stopped, so that its history is consistent, and its end is
+    /// emitted.
     fn drop(&mut self) {
         if self.result.is_some() {
             return;
         }
         match self.begin.take() {
             None => {}
-            // It began before its checkpoint.
+            // The run began before its checkpoint.
             Some(begin @ Input::Resume) => self.begin(begin),
             Some(_) => {
-                // It never began: there is nothing to tell.
+                // The run never began, so there is nothing to emit.
                 self.hand_over();
                 return (self.line.ended)();
             }
         }
-        // The second time only the error hooks can be left; nobody waits for them.
+        // In the second step only the error hooks can be left, and nobody waits for them.
         for _ in 0..2 {
             self.step(Input::Abort("the run was dropped".into()));
         }

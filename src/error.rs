@@ -1,18 +1,19 @@
-//! What can go wrong: one kind per cause, one plain form that crosses every border, one error type.
+//! Errors: a kind for each cause, a plain form that crosses every boundary, and the error type of the
+//! crate.
 
 use std::fmt;
 use std::rc::Rc;
 
 use crate::json::{FromJson, ObjectWriter, ToJson, Value, serde_as_json};
 
-/// The kinds of error. The provider adapter sets them; nothing later guesses from texts.
+/// The kinds of error. The provider adapter sets them; nothing later guesses them from texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorKind {
     /// Too many requests. Transient, unless the quota is spent.
     Throttled,
     /// The provider has no capacity. Transient.
     Overloaded,
-    /// No answer, or one that was cut. Transient.
+    /// There was no answer, or it was cut off. Transient.
     Network,
     /// The provider failed. Transient.
     Server,
@@ -22,19 +23,19 @@ pub enum ErrorKind {
     InvalidRequest,
     /// A safety filter refused.
     ContentFiltered,
-    /// The conversation does not fit into the model; has its own recovery.
+    /// The conversation does not fit into the model's context; it has its own recovery.
     ContextOverflow,
-    /// Somebody stopped the run.
+    /// The run was aborted.
     Aborted,
-    /// Something took longer than it was allowed to.
+    /// Something exceeded its time limit.
     Timeout,
-    /// A tool marked fatal failed.
+    /// A tool marked as fatal failed.
     Tool,
     /// A hook failed.
     Hook,
-    /// The caller did something that the engine refuses.
+    /// The caller did something that the engine does not allow.
     Misuse,
-    /// The engine itself is wrong.
+    /// The engine itself has a bug.
     Internal,
     /// None of these.
     Unknown,
@@ -59,26 +60,26 @@ const KINDS: [(ErrorKind, &str); 15] = [
 ];
 
 impl ErrorKind {
-    /// The word used in events, messages and checkpoints.
+    /// Returns the word used in events, messages and checkpoints.
     pub fn as_str(self) -> &'static str {
         KINDS.iter().find(|(kind, _)| *kind == self).map_or("unknown", |(_, word)| word)
     }
 
-    /// The kind of a word.
+    /// Returns the kind for a word, if there is one.
     pub fn from_word(word: &str) -> Option<ErrorKind> {
         KINDS.iter().find(|(_, w)| *w == word).map(|(kind, _)| *kind)
     }
 
-    /// Whether asking again may help: throttled, overloaded, network, server.
+    /// Whether a retry may help: throttled, overloaded, network, server.
     pub fn is_transient(self) -> bool {
         matches!(self, ErrorKind::Throttled | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Server)
     }
 }
 
-/// The provider's own words for an error.
+/// The provider's own description of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderError {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: Option<u16>,
     /// The provider's `type`.
     pub kind: Option<String>,
@@ -86,25 +87,25 @@ pub struct ProviderError {
     pub code: Option<String>,
 }
 
-/// An error as it stands in events, messages and checkpoints: plain and without secrets.
+/// An error as it appears in events, messages and checkpoints: plain data, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorInfo {
-    /// What kind of error.
+    /// The kind of error.
     pub code: ErrorKind,
-    /// For people; names the thing and the way out.
+    /// A message for people. It names what is wrong and how to fix it.
     pub message: String,
-    /// Whether asking again may help.
+    /// Whether a retry may help.
     pub retryable: bool,
     /// How long the server asked to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// Where in the run it happened, such as `model` or `tool`.
     pub phase: Option<String>,
-    /// The provider's own words.
+    /// The provider's own description.
     pub provider: Option<ProviderError>,
 }
 
 impl ErrorInfo {
-    /// An error of a kind; whether it is retryable follows from the kind.
+    /// Creates an error of a kind, which also determines whether it is retryable.
     pub fn new(code: ErrorKind, message: impl Into<String>) -> Self {
         ErrorInfo {
             code,
@@ -116,7 +117,7 @@ impl ErrorInfo {
         }
     }
 
-    /// The same error, told to come from a phase.
+    /// Returns the same error, with the phase of the run where it happened.
     pub fn in_phase(mut self, phase: &str) -> Self {
         self.phase.get_or_insert_with(|| phase.to_owned());
         self
@@ -170,7 +171,7 @@ impl FromJson for ErrorInfo {
 
 serde_as_json!(ErrorInfo);
 
-/// The error type of the crate: an [`ErrorInfo`] and, where there is one, the error that caused it.
+/// The error type of the crate: an [`ErrorInfo`] and, if there is one, the error that caused it.
 #[derive(Clone, Debug)]
 pub struct AgentError(Box<Inner>);
 
@@ -181,24 +182,24 @@ struct Inner {
 }
 
 impl AgentError {
-    /// An error of a kind.
+    /// Creates an error of a kind.
     pub fn new(code: ErrorKind, message: impl Into<String>) -> Self {
         ErrorInfo::new(code, message).into()
     }
 
-    /// The same error with the one that caused it.
+    /// Returns the same error, with its cause.
     #[must_use]
     pub fn because(mut self, cause: impl std::error::Error + 'static) -> Self {
         self.0.cause = Some(Rc::new(cause));
         self
     }
 
-    /// What kind of error.
+    /// Returns the kind of error.
     pub fn code(&self) -> ErrorKind {
         self.0.info.code
     }
 
-    /// The plain form.
+    /// Returns the plain form.
     pub fn info(&self) -> &ErrorInfo {
         &self.0.info
     }

@@ -1,4 +1,4 @@
-//! Events: what a run tells its listeners, in the order it happens. The JSON form is that of the npm package.
+//! Events: what a run reports to its listeners, in order. The JSON form is the same as in the npm package.
 //!
 //! ```text
 //! run     = (agent_start | run_resumed) turn* agent_end
@@ -20,15 +20,15 @@ use crate::stream::Delta;
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnEndReason {
-    /// No tool calls.
+    /// The model called no tools.
     Complete,
-    /// Tools were run; the loop goes on.
+    /// Tools ran; the loop continues.
     ToolsExecuted,
-    /// The user steered while tools ran.
+    /// A steering message arrived while tools ran.
     SteeringInterrupt,
     /// The model call, a hook or a fatal tool failed.
     Error,
-    /// Somebody stopped the run.
+    /// The run was aborted.
     Aborted,
     /// The conversation was handed over.
     Transfer,
@@ -44,12 +44,12 @@ impl TurnEndReason {
         (Self::Transfer, "transfer"),
     ];
 
-    /// The word used in events.
+    /// Returns the word used in events.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("error", |(_, word)| word)
     }
 
-    /// The reason of a word.
+    /// Returns the reason for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
     }
@@ -60,13 +60,13 @@ impl TurnEndReason {
 pub enum RunStopReason {
     /// The model had nothing more to do.
     Completed,
-    /// The limit of turns was reached.
+    /// The turn limit was reached.
     MaxTurns,
-    /// A policy stopped it.
+    /// A policy stopped the run.
     PolicyStop,
     /// The conversation was handed over.
     Transfer,
-    /// Somebody stopped it.
+    /// The run was aborted.
     Aborted,
     /// Something failed.
     Error,
@@ -82,12 +82,12 @@ impl RunStopReason {
         (Self::Error, "error"),
     ];
 
-    /// The word used in events.
+    /// Returns the word used in events.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("error", |(_, word)| word)
     }
 
-    /// The reason of a word.
+    /// Returns the reason for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
     }
@@ -96,28 +96,28 @@ impl RunStopReason {
 /// What a compaction did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionReport {
-    /// In words.
+    /// A description in words.
     pub text: String,
-    /// Messages that are gone.
+    /// The number of messages removed.
     pub dropped_count: u64,
-    /// Estimate before.
+    /// The estimated number of tokens before.
     pub tokens_before: u64,
-    /// Estimate after.
+    /// The estimated number of tokens after.
     pub tokens_after: u64,
-    /// Whether it was done because the model refused the conversation as too long.
+    /// Whether the model had refused the conversation as too long.
     pub overflow: bool,
 }
 
 /// Who decided about a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionSource {
-    /// A rule or the mode.
+    /// A rule or the approval mode.
     Rule,
     /// The approver.
     Callback,
-    /// A command.
+    /// A command from the host.
     Command,
-    /// Nobody: the call is not wanted any more.
+    /// Nobody: the call is no longer wanted.
     Abort,
 }
 
@@ -129,75 +129,77 @@ impl DecisionSource {
         (Self::Abort, "abort"),
     ];
 
-    /// The word used in events.
+    /// Returns the word used in events.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(source, _)| *source == self).map_or("rule", |(_, word)| word)
     }
 
-    /// The source of a word.
+    /// Returns the source for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(source, _)| *source)
     }
 }
 
-/// One event of a run. Cloning it copies pointers, except for deltas.
+/// An event of a run. Cloning copies pointers, except for deltas.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// The run begins.
     AgentStart,
-    /// A run goes on that was read from a checkpoint. It comes in the place of `agent_start`, in the middle of whatever
-    /// the run was at; what follows joins what was told before.
+    /// A run that was restored from a checkpoint continues. This event replaces `agent_start` and comes in
+    /// the middle of whatever the run was doing; the events that follow connect to those before the
+    /// checkpoint.
     RunResumed {
-        /// The turn that is on, or comes next; from 0.
+        /// The current or the next turn, counted from 0.
         turn_index: u32,
-        /// What there was of an answer; it is asked for again.
+        /// The part of an answer that had arrived. The answer is requested again.
         partial_message: Option<Rc<AssistantMessage>>,
-        /// Calls that wait for somebody's decision.
+        /// Calls that wait for a decision.
         pending_approvals: Vec<ToolCallBlock>,
-        /// Calls that ran. Those whose tool may run twice run again, the others get a result that says so.
+        /// Calls that were running. If the tool may run twice, the call runs again; the others get a result
+        /// that says they were interrupted.
         running_tools: Vec<ToolCallBlock>,
     },
-    /// The run is over; nothing follows.
+    /// The run is over. Nothing follows.
     AgentEnd {
-        /// Everything appended since the start, also what a compaction has dropped since.
+        /// Every message appended since the start, including those a compaction has removed since.
         messages: Vec<AgentMessage>,
-        /// Why it ended.
+        /// Why the run ended.
         stop_reason: RunStopReason,
-        /// Everything it used.
+        /// The tokens used by the whole run.
         usage: Usage,
-        /// Turns that called the model.
+        /// The number of turns that called the model.
         turns: u32,
-        /// With stop reason error or aborted: why.
+        /// The error, if the stop reason is error or aborted.
         error: Option<ErrorInfo>,
     },
     /// A turn begins.
     TurnStart {
-        /// From 0.
+        /// The turn, counted from 0.
         turn_index: u32,
     },
     /// A turn is over.
     TurnEnd {
-        /// From 0.
+        /// The turn, counted from 0.
         turn_index: u32,
-        /// The answer; `None` where the turn was stopped before its model call.
+        /// The answer; `None` if the turn was stopped before its model call.
         message: Option<Rc<AssistantMessage>>,
-        /// In the order of the calls.
+        /// The results, in the order of the calls.
         tool_results: Vec<Rc<ToolResultMessage>>,
-        /// Why it ended.
+        /// Why the turn ended.
         reason: TurnEndReason,
     },
-    /// The model was asked. One per turn, however many attempts.
+    /// The model has been called. Comes once per turn, regardless of the number of attempts.
     MessageStart,
     /// A piece of the answer.
     MessageUpdate(Delta),
-    /// What was shown of the answer does not count; it comes again.
+    /// What was shown of the answer no longer counts; the answer starts again.
     MessageReset {
-        /// Why.
+        /// Why the answer was reset.
         reason: String,
     },
-    /// The answer is whole.
+    /// The answer is complete.
     MessageEnd {
-        /// As the model gave it.
+        /// The message, as the model gave it.
         message: Rc<AssistantMessage>,
     },
     /// The model asks for tools.
@@ -205,42 +207,42 @@ pub enum AgentEvent {
         /// All calls of the answer.
         calls: Vec<ToolCallBlock>,
     },
-    /// Somebody has to decide about a call.
+    /// A call needs a decision.
     ToolApprovalRequested {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Its tool.
+        /// The name of the tool.
         tool_name: String,
-        /// As they stand after the policies.
+        /// The arguments, as the policies left them.
         arguments: RawJson,
     },
-    /// It is decided.
+    /// A call has been decided.
     ToolApprovalResolved {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Its tool.
+        /// The name of the tool.
         tool_name: String,
-        /// Whether the tool may run (or the approver answered in its place).
+        /// Whether the tool may run, or the approver answered in its place.
         approved: bool,
         /// Who decided.
         by: DecisionSource,
     },
-    /// A tool begins.
+    /// A tool starts to run.
     ToolExecutionStart {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Its tool.
+        /// The name of the tool.
         tool_name: String,
-        /// What the tool gets.
+        /// The arguments that the tool receives.
         arguments: RawJson,
     },
-    /// Progress of a tool.
+    /// A tool reports progress.
     ToolExecutionUpdate {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Its tool.
+        /// The name of the tool.
         tool_name: String,
-        /// Whatever the tool said, as JSON.
+        /// What the tool reported, as JSON.
         update: RawJson,
     },
     /// A call has its result.
@@ -248,81 +250,81 @@ pub enum AgentEvent {
         /// The result.
         result: Rc<ToolResultMessage>,
     },
-    /// The history was shortened.
+    /// The history has been compacted.
     ContextCompacted {
-        /// What was done.
+        /// What the compaction did.
         report: CompactionReport,
     },
-    /// What the model is about to be asked; only on demand.
+    /// The model is about to be called. Emitted only on request.
     BeforeLlmCall {
         /// The system prompt.
         system_prompt: Rc<str>,
-        /// The conversation as the provider gets it.
+        /// The conversation, as the provider receives it.
         messages: Rc<Vec<LlmMessage>>,
         /// The model's id.
         model: Rc<str>,
     },
-    /// An attempt failed; another follows after a wait.
+    /// An attempt failed. Another one follows after a delay.
     RetryAttempt {
-        /// The failed one, from 1.
+        /// The number of the failed attempt, counted from 1.
         attempt: u32,
-        /// How long the wait is.
+        /// The delay in milliseconds.
         delay_ms: u64,
-        /// In words.
+        /// The reason in words.
         reason: String,
         /// The error.
         error: ErrorInfo,
     },
-    /// The next model is asked.
+    /// The run falls back to the next model.
     ModelFallback {
-        /// Its id before.
+        /// The id of the previous model.
         from: String,
-        /// Its id now.
+        /// The id of the new model.
         to: String,
     },
-    /// The host changed the model in mid-run.
+    /// The host switched the model during the run.
     ModelSwitched {
-        /// Its id before.
+        /// The id of the previous model.
         from: String,
-        /// Its id now.
+        /// The id of the new model.
         to: String,
     },
-    /// A command could not be obeyed; nothing was changed.
+    /// A command was refused; nothing has changed.
     CommandRefused {
-        /// The call it was about.
+        /// The id of the call that the command was about.
         call_id: Option<String>,
-        /// Why.
+        /// Why the command was refused.
         reason: String,
     },
     /// Tools changed the session state.
     StateChanged {
-        /// Key by key, the last value; null where a key was deleted. An object.
+        /// A JSON object with the latest value of each changed key; null if the key was deleted.
         changes: RawJson,
     },
     /// The prompt cache is written or read.
     CacheAction {
         /// `true` for write, `false` for read.
         write: bool,
-        /// Length of the cached part.
+        /// The length of the cached prefix, in tokens.
         prefix_tokens: u64,
     },
     /// A tool hands the conversation over.
     TransferInitiated {
-        /// To whom.
+        /// The recipient.
         to: String,
-        /// Why.
+        /// Why the conversation is handed over.
         reason: Option<String>,
     },
     /// An event of a sub-agent that runs as a tool, as JSON.
     SubagentEvent {
-        /// The call of the tool.
+        /// The id of the tool's call.
         call_id: String,
         /// The event.
         event: RawJson,
     },
-    /// The host's own.
+    /// An event of the host's own.
     Custom {
-        /// The host's word for it.
+        /// The host's name for the event.
         name: String,
         /// Any JSON.
         payload: RawJson,
@@ -330,7 +332,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// The word that stands in `type`.
+    /// Returns the name that JSON has in `type`.
     pub fn name(&self) -> &'static str {
         match self {
             AgentEvent::AgentStart => "agent_start",

@@ -1,5 +1,5 @@
-//! A model behind a wire. What is the same wherever the request leaves from stands here; natively, the model itself:
-//! an [`HttpModel`] over a [`Transport`], which is the host's HTTP client.
+//! Models reached over HTTP. This file contains what is the same on every platform; on native platforms, it
+//! also offers the model itself: an [`HttpModel`] over a [`Transport`], which is the host's HTTP client.
 //!
 //! ```
 //! use std::rc::Rc;
@@ -40,40 +40,41 @@ mod model;
 #[cfg(not(target_os = "unknown"))]
 pub use model::{HttpModel, HttpResponse, Transport};
 
-/// What is shorter is no secret but a word, such as `none` or `ollama`, and other words hold it.
+/// Anything shorter is not a secret but a word, such as `none` or `ollama`, and may be part of other words.
 const SHORTEST_SECRET: usize = 8;
 
-/// One call's part of what belongs to the model. The key never leaves it but in a header.
+/// What a single call uses of the model. The key leaves it only in a header.
 pub(crate) struct Call {
     key: Option<Rc<str>>,
     price: Option<Price>,
 }
 
 impl Call {
-    /// Puts into the request what it does not say yet: the model's own `key`, where the host gave none for this turn.
+    /// Fills in what the request does not say yet: the model's own `key`, if the host gave none for this
+    /// turn.
     pub(crate) fn new(
         request: &mut ModelRequest,
         context: &AgentRunContext,
         key: Option<&Rc<str>>,
         price: Option<Price>,
     ) -> Self {
-        // A key from a file often has a line's end behind it, which no header takes.
+        // A key read from a file often ends with a line break, which is not allowed in a header.
         let key = request.api_key.take().or_else(|| key.cloned());
         let key = key.map(|key| if key.trim().len() < key.len() { key.trim().into() } else { key });
-        // One that was not set anywhere is none: a server without keys may refuse an empty one.
+        // An empty key counts as no key, because a server that needs none may refuse an empty one.
         let key = key.filter(|key: &Rc<str>| !key.is_empty());
         request.api_key.clone_from(&key);
         request.session_id = Some(context.session_id.clone());
         Call { key, price }
     }
 
-    /// What the loop gets to see of an event.
+    /// Returns the event as the loop sees it.
     pub(crate) fn told(&self, event: AssistantMessageEvent) -> AssistantMessageEvent {
         without_key(priced(event, self.price), self.key.as_deref())
     }
 }
 
-/// Tells what was used with its cost.
+/// Adds the cost to a usage.
 fn priced(mut event: AssistantMessageEvent, price: Option<Price>) -> AssistantMessageEvent {
     use AssistantMessageEvent as E;
     if let (E::Usage(usage) | E::Done { usage: Some(usage), .. }, Some(price)) = (&mut event, price) {
@@ -82,7 +83,8 @@ fn priced(mut event: AssistantMessageEvent, price: Option<Price>) -> AssistantMe
     event
 }
 
-/// Servers repeat the key that they refuse, and a host that cannot send it names it: an error must not hand it on.
+/// Removes the key from an error. Servers repeat the key that they refuse, and so does a host that cannot
+/// send it.
 fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
     match (event, key) {
         (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {

@@ -1,6 +1,7 @@
-//! A map from ids that is never walked, so it need not be ordered: constant time for the hundred thousandth id too.
+//! A map from ids that is never iterated, so it need not be ordered: lookups take constant time even with a
+//! hundred thousand ids.
 
-/// See the module. The entries stand in the order in which they came.
+/// The map of this module. The entries are in the order in which they were inserted.
 #[derive(Clone, Debug)]
 pub(crate) struct IdMap<K, V> {
     index: Index,
@@ -14,7 +15,7 @@ impl<K, V> Default for IdMap<K, V> {
 }
 
 impl<K: AsRef<str>, V> IdMap<K, V> {
-    /// Gives the value that the id had before.
+    /// Inserts a value, and returns the one that the id had before.
     pub(crate) fn insert(&mut self, id: K, value: V) -> Option<V> {
         match self.place(id.as_ref()).and_then(|place| self.entries.get_mut(place)) {
             Some((_, known)) => Some(std::mem::replace(known, value)),
@@ -37,7 +38,7 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
-    /// Takes everything out.
+    /// Removes all entries.
     #[cfg(any(target_os = "unknown", test))]
     pub(crate) fn clear(&mut self) {
         self.index.clear();
@@ -48,27 +49,27 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
         self.place(id).is_some()
     }
 
-    /// Where the entry of an id stands.
+    /// Returns the index of the entry of an id.
     #[inline(never)]
     fn place(&self, id: &str) -> Option<usize> {
         self.index.find(id, |place| self.entries.get(place).is_some_and(|(found, _)| found.as_ref() == id))
     }
 }
 
-/// Where entries stand, by the hashes of their ids: the same code for maps of everything. A place is one more than it
-/// is, 0 where there is none. At least half of them are free.
+/// The indexes of entries by the hash of their ids, with the same code for maps of any type. A slot holds
+/// the index plus one, or 0 if it is free. At least half of the slots are free.
 #[derive(Clone, Debug, Default, Eq)]
 pub(crate) struct Index(Vec<(usize, usize)>);
 
 impl PartialEq for Index {
-    /// What is the same stands at the same places, however they are found.
+    /// Always equal: equal entries have equal indexes, regardless of how they are found.
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
 impl Index {
-    /// The place of an id; `is_its` says whether it stands at a place.
+    /// Returns the index of an id; `is_its` says whether the entry at an index has this id.
     pub(crate) fn find(&self, id: &str, is_its: impl Fn(usize) -> bool) -> Option<usize> {
         let hash = hash(id);
         let mut from = hash;
@@ -80,7 +81,7 @@ impl Index {
         }
     }
 
-    /// The place of the next entry with this hash, beginning at a slot.
+    /// Returns the index of the next entry with this hash, starting at a slot.
     #[inline(never)]
     fn next(&self, hash: usize, from: &mut usize) -> Option<usize> {
         loop {
@@ -93,7 +94,7 @@ impl Index {
         }
     }
 
-    /// The entry of this id stands at the last place.
+    /// Records that the last entry has this id.
     #[inline(never)]
     pub(crate) fn add(&mut self, id: &str, last: usize) {
         if (last + 1) * 2 > self.0.len() {

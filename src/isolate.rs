@@ -1,11 +1,11 @@
-//! Host code is called so that its failure stays its own: a panic becomes an error text. In wasm a panic cannot be
-//! caught; there the boundary turns a JS exception into the error, and native code of the host must not panic.
+//! Contains failures of host code: a panic becomes an error text. In Wasm a panic cannot be caught; there
+//! the boundary turns JS exceptions into errors, and native host code must not panic.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Calls `host`; an error or a panic comes back as a text.
+/// Calls `host`, and returns an error or a panic as a text.
 ///
 /// # Errors
 /// The host's own error, or the panic's message.
@@ -19,7 +19,7 @@ pub fn guard<T>(host: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     host()
 }
 
-/// Polls a future of the host; a panic comes back as a text.
+/// Polls a future of the host, and returns a panic as a text.
 ///
 /// # Errors
 /// The panic's message.

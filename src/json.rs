@@ -1,8 +1,9 @@
-//! JSON without a tree on the hot path: a pull [`Reader`], a [`Value`] for what must be looked into, a
-//! [`RawJson`] for what only passes through, and writers that append to a string.
+//! JSON without building a tree on the hot path: a pull [`Reader`], a [`Value`] for data that is inspected,
+//! a [`RawJson`] for data that only passes through, and writers that append to a string.
 //!
-//! Written here because it is inside what this crate exists for: a chunk of a stream is read in one pass, numbers
-//! keep their text (no float code in the wasm file), and a lone surrogate becomes U+FFFD instead of losing a frame.
+//! Written for this crate because it is at the core of its work: a chunk of a stream is read in one pass,
+//! numbers keep their text (no floating-point code in the Wasm file), and a lone surrogate becomes U+FFFD
+//! instead of losing a frame.
 
 mod read;
 mod serde;
@@ -19,26 +20,26 @@ pub use value::{FromJson, Map, Number, RawJson, Value};
 pub use write::{ObjectWriter, ToJson, write_list, write_str, write_u64};
 pub(crate) use write::{fill, hex, listed, truth};
 
-/// How deep arrays and objects may stand inside one another.
+/// The maximum nesting depth of arrays and objects.
 const MAX_DEPTH: u32 = 128;
 
-/// Why a text is not the JSON that was wanted: a message in lower case and the byte where reading stopped. One pointer,
-/// because every function that reads hands it on.
+/// Why a text is not the expected JSON: a message in lower case, and the byte where reading stopped. It is
+/// a single pointer, because every reading function passes it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError(Box<(&'static str, usize)>);
 
 impl JsonError {
-    /// What was found, and what was wanted.
+    /// What was found, and what was expected.
     pub fn message(&self) -> &str {
         self.0.0
     }
 
-    /// Byte offset in the text.
+    /// Returns the byte offset in the text.
     pub fn offset(&self) -> usize {
         self.0.1
     }
 
-    /// Both, as one text.
+    /// Returns both as one text.
     #[inline(never)]
     pub(crate) fn text(&self) -> String {
         [self.message(), " at byte ", &text::number(self.offset())].concat()
@@ -204,7 +205,7 @@ mod tests {
             usize::try_from(state >> 33).unwrap() % limit
         };
         for _ in 0..40_000 {
-            // Often on the way to something whole.
+            // Often on the way to a complete value.
             let mut text = ["", "{", "{\"a\":", "[", "[1,"][dice(5)].to_owned();
             (0..dice(5)).for_each(|_| text += pieces[dice(pieces.len())]);
             text.push_str(["", "}", "]", "}"][dice(4)]);

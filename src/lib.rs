@@ -1,8 +1,9 @@
-//! turnwheel: an LLM agent is a loop — call a model, stream its answer, run the tools it asks for, feed the results
-//! back — and this crate is that loop, as a sans-IO [`machine`] and one thin asynchronous [`driver`].
+//! turnwheel: an LLM agent is a loop — call a model, stream its answer, run the tools it asks for, feed the
+//! results back — and this crate is that loop, as a sans-IO [`machine`] and one thin asynchronous
+//! [`driver`].
 //!
-//! [`driver::agent_loop`] starts a run, [`agent::Agent`] keeps a conversation. Both give an
-//! [`driver::AgentStream`]: poll it and the run goes on; nothing is spawned.
+//! [`driver::agent_loop`] starts a single run; [`agent::Agent`] keeps a conversation across runs. Both
+//! return a [`driver::AgentStream`], and the run makes progress while you poll it. Nothing is spawned.
 //!
 //! ```
 //! use std::rc::Rc;

@@ -1,9 +1,9 @@
-//! Lists as JSON, item by item: written without a list of copies, read with the place of what is wrong.
+//! Lists as JSON, item by item: written without a list of copies, and read with the position of any error.
 
 use crate::json::{Value, write_u64};
 use crate::text;
 
-/// Writes one list, item by item.
+/// Writes a list, item by item.
 pub(crate) struct ListWriter<'a> {
     out: &'a mut String,
     empty: bool,
@@ -14,7 +14,7 @@ impl<'a> ListWriter<'a> {
         ListWriter { out, empty: true }
     }
 
-    /// The caller appends exactly one value to what it gets.
+    /// Begins an item. The caller must append exactly one value to the returned string.
     #[inline(never)]
     pub(crate) fn item(&mut self) -> &mut String {
         self.out.push_str(if self.empty { "[" } else { "," });
@@ -42,7 +42,7 @@ pub(crate) fn read_all<T>(list: &Value, read: fn(&Value) -> Result<T, String>) -
     Ok(all)
 }
 
-/// Reads a list, item by item. The error says at which it ended.
+/// Reads a list, item by item. An error names the item where reading stopped.
 #[inline(never)]
 pub(crate) fn read_each(
     list: &Value,

@@ -1,4 +1,4 @@
-//! Messages: what stands in the history. The JSON form is that of the npm package, field for field.
+//! Messages: the entries of the history. The JSON form is the same as in the npm package, field for field.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,27 +8,27 @@ use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json,
 use crate::list::read_all;
 use crate::price::{Cost, read_cost, write_cost};
 
-/// Tokens. `input` leaves out what was read from or written to a cache; `output` includes reasoning.
+/// Token counts. `input` excludes tokens read from or written to a cache; `output` includes reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Prompt tokens that no cache held.
+    /// Prompt tokens not covered by a cache.
     pub input: u64,
-    /// Answer tokens, reasoning included.
+    /// Tokens of the answer, including reasoning.
     pub output: u64,
     /// Prompt tokens read from a cache.
     pub cache_read: u64,
     /// Prompt tokens written to a cache.
     pub cache_write: u64,
-    /// The part of `output` spent on reasoning, if told.
+    /// The part of `output` spent on reasoning, if the provider reports it.
     pub reasoning: Option<u64>,
-    /// All of them.
+    /// All tokens.
     pub total: u64,
-    /// What they cost, where the host told the price.
+    /// The cost, if the host configured prices.
     pub cost: Option<Cost>,
 }
 
 impl Usage {
-    /// Adds another usage, saturating.
+    /// Adds another usage; the sums saturate.
     pub fn add(&mut self, other: &Usage) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -43,7 +43,7 @@ impl Usage {
         }
     }
 
-    /// The same usage with `total` made from the parts, where it was not told.
+    /// Returns the same usage, with `total` computed from the parts if it was not reported.
     #[must_use]
     pub fn totalled(mut self) -> Self {
         if self.total == 0 {
@@ -54,22 +54,22 @@ impl Usage {
     }
 }
 
-/// How one assistant message stopped.
+/// Why an assistant message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStopReason {
-    /// The model was done.
+    /// The model finished.
     Stop,
-    /// The token limit cut it.
+    /// The token limit cut the answer off.
     Length,
-    /// It asks for tools.
+    /// The model asks for tools.
     ToolUse,
-    /// A safety filter cut it.
+    /// A safety filter cut the answer off.
     ContentFilter,
     /// The model refused.
     Refusal,
-    /// The provider wants to be asked again with the same messages.
+    /// The provider asks to be called again with the same messages.
     Pause,
-    /// Somebody stopped the run.
+    /// The run was aborted.
     Aborted,
     /// The call failed.
     Error,
@@ -87,43 +87,43 @@ impl MessageStopReason {
         (Self::Error, "error"),
     ];
 
-    /// The word used in messages.
+    /// Returns the word used in messages.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("stop", |(_, word)| word)
     }
 
-    /// The reason of a word.
+    /// Returns the reason for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
     }
 }
 
-/// Who wrote a tool result that no tool wrote.
+/// Why a tool result was written by the engine instead of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolResultCause {
-    /// No tool has that name.
+    /// No tool has this name.
     UnknownTool,
-    /// The arguments do not fit the schema, or are no JSON.
+    /// The arguments are not valid JSON or do not match the schema.
     InvalidArguments,
-    /// The call was cut by the token limit.
+    /// The token limit cut the call off.
     Incomplete,
-    /// The approver said no.
+    /// The approver rejected the call.
     Rejected,
-    /// A rule said no.
+    /// A rule denied the call.
     Denied,
-    /// A policy left it out.
+    /// A policy skipped the call.
     Skipped,
     /// A policy stopped the batch.
     PolicyStop,
-    /// The user steered.
+    /// A steering message arrived.
     Steering,
-    /// The run was stopped.
+    /// The run was aborted.
     Aborted,
     /// The conversation was handed over.
     Transfer,
     /// The tool took too long.
     Timeout,
-    /// The tool threw, rejected or panicked.
+    /// The tool threw, rejected, or panicked.
     Threw,
     /// The process ended while the tool ran.
     Interrupted,
@@ -146,121 +146,126 @@ impl ToolResultCause {
         (Self::Interrupted, "interrupted"),
     ];
 
-    /// The word used in results.
+    /// Returns the word used in results.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(cause, _)| *cause == self).map_or("threw", |(_, word)| word)
     }
 
-    /// The cause of a word.
+    /// Returns the cause for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(cause, _)| *cause)
     }
 }
 
-/// A text.
+/// A block of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextBlock {
     /// The text.
     pub text: String,
-    /// The provider's signature, given back unchanged.
+    /// The provider's signature, returned to it unchanged.
     pub signature: Option<String>,
 }
 
-/// What a model thought before it answered.
+/// The model's thinking before it answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThinkingBlock {
-    /// The text; empty where the provider keeps it to itself.
+    /// The text; empty if the provider does not reveal it.
     pub thinking: String,
-    /// The provider's signature, given back unchanged.
+    /// The provider's signature, returned to it unchanged.
     pub signature: Option<String>,
-    /// The signature is an opaque block of its own.
+    /// Whether the signature is an opaque block of its own.
     pub redacted: bool,
 }
 
-/// A model asks for a tool.
+/// A tool call of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCallBlock {
-    /// Unique in the whole history.
+    /// The id of the call, unique in the whole history.
     pub call_id: String,
-    /// The name the model gave.
+    /// The tool name as given by the model.
     pub tool_name: String,
-    /// A JSON object, in the history always; in `message_end` the model's own value.
+    /// The arguments: always a JSON object in the history; in `message_end`, the value as the model gave
+    /// it.
     pub arguments: RawJson,
-    /// What the wire needs back: the provider's own id, signatures.
+    /// What the wire needs to get back: the provider's own id, signatures.
     pub metadata: Option<RawJson>,
 }
 
 impl ToolCallBlock {
-    /// The arguments as providers take them. A history from elsewhere may hold others, and would be refused for ever.
+    /// Returns the arguments in the form that providers accept. A history from elsewhere may contain other
+    /// JSON, and providers would refuse it in every request.
     pub(crate) fn object(&self) -> &str {
         if self.arguments.is_object() { self.arguments.as_str() } else { "{}" }
     }
 }
 
-/// A picture.
+/// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageBlock {
-    /// Such as `image/png`.
+    /// The MIME type, such as `image/png`.
     pub mime_type: String,
-    /// Base64.
+    /// The content, in Base64.
     pub data: Rc<str>,
 }
 
 /// A file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileBlock {
-    /// Such as `application/pdf`.
+    /// The MIME type, such as `application/pdf`.
     pub mime_type: String,
-    /// Base64.
+    /// The content, in Base64.
     pub data: Rc<str>,
     /// The file's name.
     pub name: Option<String>,
 }
 
-/// One piece of a message. Which kinds a role takes: [`UserMessage`], [`AssistantMessage`], [`ToolResultMessage`].
+/// One block of a message. For the kinds allowed in each role, see [`UserMessage`], [`AssistantMessage`]
+/// and [`ToolResultMessage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentBlock {
-    /// In every role.
+    /// Text, in any role.
     Text(TextBlock),
-    /// From the assistant.
+    /// Thinking, from the assistant.
     Thinking(ThinkingBlock),
-    /// From the assistant.
+    /// A tool call, from the assistant.
     ToolCall(ToolCallBlock),
-    /// From the user and in tool results.
+    /// An image, from the user or in a tool result.
     Image(ImageBlock),
-    /// From the user.
+    /// A file, from the user.
     File(FileBlock),
-    /// From the assistant: what only its provider understands, as it was written. Calls that the provider ran itself,
-    /// their results, kinds of block that nobody knows yet. Given back unchanged to the same provider.
+    /// A block from the assistant that only its provider understands, kept as received: calls that the
+    /// provider ran itself, their results, kinds of block not known yet. Returned unchanged to the same
+    /// provider.
     Raw(RawJson),
 }
 
 impl ContentBlock {
-    /// A text without a signature.
+    /// Creates a text block without a signature.
     pub fn text(text: impl Into<String>) -> Self {
         ContentBlock::Text(TextBlock { text: text.into(), signature: None })
     }
 }
 
-/// From the user: texts, images, files.
+/// A message from the user: text, images, files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserMessage {
     /// Text, image and file blocks.
     pub content: Vec<ContentBlock>,
-    /// Milliseconds since 1970, by the host's clock.
+    /// Milliseconds since 1970, from the host's clock.
     pub timestamp: u64,
-    /// What a checkpoint of another engine says of it beyond all this; written again, shown to nobody.
+    /// Other members that a checkpoint of another engine has for this message. Written back to checkpoints,
+    /// used nowhere else.
     pub foreign: Option<RawJson>,
 }
 
 impl UserMessage {
-    /// One text.
+    /// Creates a message with one text block.
     pub fn from_text(text: impl Into<String>) -> Self {
         UserMessage { content: vec![ContentBlock::text(text)], ..UserMessage::default() }
     }
 }
 
-/// From the model: texts, thinking, tool calls.
+/// A message from the model: text, thinking, tool calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssistantMessage {
     /// Text, thinking, tool call and raw blocks.
@@ -269,20 +274,21 @@ pub struct AssistantMessage {
     pub provider: String,
     /// The model's id.
     pub model: String,
-    /// What the call used, as far as it was told.
+    /// The usage of the call, as far as it was reported.
     pub usage: Usage,
-    /// How the message stopped.
+    /// Why the message ended.
     pub stop_reason: MessageStopReason,
-    /// With stop reason error or aborted: why.
+    /// The error, if the stop reason is error or aborted.
     pub error: Option<ErrorInfo>,
-    /// Milliseconds since 1970, by the host's clock.
+    /// Milliseconds since 1970, from the host's clock.
     pub timestamp: u64,
-    /// What a checkpoint of another engine says of it beyond all this; written again, shown to nobody.
+    /// Other members that a checkpoint of another engine has for this message. Written back to checkpoints,
+    /// used nowhere else.
     pub foreign: Option<RawJson>,
 }
 
 impl AssistantMessage {
-    /// The tool calls in the order of their declaration.
+    /// Returns the tool calls, in the order of their declaration.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCallBlock> {
         self.content.iter().filter_map(|block| match block {
             ContentBlock::ToolCall(call) => Some(call),
@@ -290,40 +296,42 @@ impl AssistantMessage {
         })
     }
 
-    /// All text, joined.
+    /// Returns all text, concatenated.
     pub fn text(&self) -> String {
         text_of(&self.content)
     }
 
-    /// Whether the call failed or was stopped.
+    /// Whether the call failed or was aborted.
     pub fn is_cut(&self) -> bool {
         matches!(self.stop_reason, MessageStopReason::Error | MessageStopReason::Aborted)
     }
 }
 
-/// From a tool, or from the engine in its place.
+/// A result from a tool, or from the engine in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResultMessage {
-    /// The call that this answers.
+    /// The id of the call that this answers.
     pub call_id: String,
     /// The tool's name.
     pub tool_name: String,
     /// Text and image blocks, shown to the model.
     pub content: Vec<ContentBlock>,
-    /// For the UI; never sent to the model.
+    /// Data for the UI; never sent to the model.
     pub details: Option<RawJson>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// Set when no tool wrote this.
+    /// Set if the engine wrote this result instead of the tool.
     pub cause: Option<ToolResultCause>,
-    /// Milliseconds since 1970, by the host's clock.
+    /// Milliseconds since 1970, from the host's clock.
     pub timestamp: u64,
-    /// What a checkpoint of another engine says of it beyond all this; written again, shown to nobody.
+    /// Other members that a checkpoint of another engine has for this message. Written back to checkpoints,
+    /// used nowhere else.
     pub foreign: Option<RawJson>,
 }
 
 impl ToolResultMessage {
-    /// The text of a result that is nothing else: one text, of a tool that did not fail.
+    /// Returns the text of a result that is nothing but text: a single text block from a tool that did not
+    /// fail.
     #[cfg(target_os = "unknown")]
     pub(crate) fn plain_text(&self) -> Option<&str> {
         match &*self.content {
@@ -336,24 +344,25 @@ impl ToolResultMessage {
         }
     }
 
-    /// All text, joined.
+    /// Returns all text, concatenated.
     pub fn text(&self) -> String {
         text_of(&self.content)
     }
 }
 
-/// The host's own: kept in the history, never shown to the model unless `convert_to_llm` makes a message of it.
+/// A message of the host's own: kept in the history, but not shown to the model unless `convert_to_llm`
+/// converts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomMessage {
-    /// The host's word for what this is.
+    /// The host's name for this kind of message.
     pub kind: String,
     /// Any JSON.
     pub data: RawJson,
-    /// Milliseconds since 1970, by the host's clock.
+    /// Milliseconds since 1970, from the host's clock.
     pub timestamp: u64,
 }
 
-/// One entry of the history. Cloning it copies a pointer.
+/// One entry of the history. Cloning copies a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentMessage {
     /// From the user.
@@ -362,17 +371,17 @@ pub enum AgentMessage {
     Assistant(Rc<AssistantMessage>),
     /// From a tool.
     ToolResult(Rc<ToolResultMessage>),
-    /// The host's own.
+    /// A message of the host's own.
     Custom(Rc<CustomMessage>),
 }
 
 impl AgentMessage {
-    /// A user message with one text.
+    /// Creates a user message with one text block.
     pub fn user(text: impl Into<String>) -> Self {
         UserMessage::from_text(text).into()
     }
 
-    /// What a provider can be given as it is; `None` for custom messages.
+    /// Returns the message in the form given to providers; `None` for custom messages.
     pub fn as_llm(&self) -> Option<LlmMessage> {
         match self {
             AgentMessage::User(message) => Some(LlmMessage::User(message.clone())),
@@ -382,12 +391,12 @@ impl AgentMessage {
         }
     }
 
-    /// Whether both are the very same object.
+    /// Whether both are the same object (not merely equal).
     pub fn is_same(&self, other: &AgentMessage) -> bool {
         self.address() == other.address()
     }
 
-    /// Whether it is the very object that a model is shown.
+    /// Whether this is the same object as a message shown to the model.
     #[cfg(target_os = "unknown")]
     pub(crate) fn shows(&self, shown: &LlmMessage) -> bool {
         self.address() == shown.address()
@@ -402,7 +411,7 @@ impl AgentMessage {
         }
     }
 
-    /// The same message with a time, where it has none.
+    /// Returns the same message, with a timestamp if it had none.
     #[must_use]
     pub fn stamped(self, now: u64) -> Self {
         match self {
@@ -441,7 +450,7 @@ impl From<&str> for AgentMessage {
     }
 }
 
-/// A message that a provider can be given. Cloning it copies a pointer.
+/// A message that can be sent to a provider. Cloning copies a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LlmMessage {
     /// From the user.
@@ -453,7 +462,7 @@ pub enum LlmMessage {
 }
 
 impl LlmMessage {
-    /// Whether both are the very same object: then what was encoded once may be used again.
+    /// Whether both are the same object. If so, an earlier encoding can be reused.
     pub fn is_same(&self, other: &LlmMessage) -> bool {
         self.address() == other.address()
     }
@@ -477,12 +486,12 @@ impl From<LlmMessage> for AgentMessage {
     }
 }
 
-/// All text of some blocks, joined.
+/// Returns all text of the blocks, concatenated.
 pub fn text_of(content: &[ContentBlock]) -> String {
     text_in(content).into_owned()
 }
 
-/// As [`text_of`], copied only where it is in pieces.
+/// Like [`text_of`], but copies only if the text is in several blocks.
 #[inline(never)]
 pub(crate) fn text_in(content: &[ContentBlock]) -> Cow<'_, str> {
     let mut all = Cow::Borrowed("");
@@ -614,7 +623,7 @@ impl FromJson for ContentBlock {
     }
 }
 
-/// Reads blocks and refuses the kinds that the role does not take. A text alone is one text block.
+/// Reads blocks, and refuses kinds that the role does not allow. A bare string is one text block.
 fn blocks(value: &Value, role: &str, takes: fn(&ContentBlock) -> bool) -> Result<Vec<ContentBlock>, String> {
     let items = match value.get("content") {
         Some(Value::String(text)) => return Ok(vec![ContentBlock::text(text.as_str())]),

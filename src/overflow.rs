@@ -1,9 +1,10 @@
-//! Whether the words of an error say that the conversation does not fit into the model. The last resort: a provider
-//! that gives a code or a type is judged by that.
+//! Recognizes, from the text of an error, that the conversation does not fit into the model's context. This
+//! is the last resort: if a provider gives a code or a type, that decides.
 
 use crate::text::has_any;
 
-/// Whether a text says so. Limits on the rate, the account, the key or the answer's length are none of it, whatever
+/// Whether a text says so. Limits on the rate, the account, the key or the length of the answer do not
+/// count, even if they share some words.
 /// words they share.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
@@ -14,14 +15,14 @@ pub fn is_context_overflow(text: &str) -> bool {
     has(OVERFLOWS) || has(LIKELY) || (has(SUBJECTS) && has(LIMITS) && !has(OTHER_SUBJECTS))
 }
 
-/// Of the rate, of the account, of the key.
+/// Limits on the rate, the account, the key.
 const OTHER_LIMITS: &str = "\
     rate limit|rate_limit|rate-limit|ratelimit|per min|per hour|per day|per second|daily|monthly|(tpm)|\
     (rpm)|quota|billing|credit balance|too many requests|throttl|please wait|try again later|try again in|\
     retry after|api key|api_key|api token|access token|auth token|bearer|jwt|unauthorized|authentication|\
     permission|expired";
 
-/// What providers write of nothing else, in lower case.
+/// Phrases that providers use for nothing else, in lower case.
 pub(crate) const OVERFLOWS: &str = "\
     context_length_exceeded|context_window_exceeded|exceed_context_size|exceeds the context|\
     exceed the context|exceeds context|exceed context|exceeds the available context|exceeded max context|\
@@ -29,16 +30,16 @@ pub(crate) const OVERFLOWS: &str = "\
     context window exceeds|prompt is too long|prompt too long|input tokens exceed|model token limit|\
     reduce the length of the messages";
 
-/// What they also write of other things, which were ruled out by then.
+/// Phrases that providers also use for other things, which have been ruled out by then.
 const LIKELY: &str = "\
     prompt_too_long|input is too long|input too long|messages is too long|too many tokens|too_many_tokens|\
     too_many_prompt_tokens|max tokens allowed|input token count|number of input tokens exceeds|\
     prompt token count|reduce the length of your|request_too_large|request too large";
 
-/// Together with one of the [`LIMITS`], anywhere in the text.
+/// Counts together with one of the [`LIMITS`], anywhere in the text.
 const SUBJECTS: &str = "context|token";
 const LIMITS: &str = "overflow|maximum|too long|limit";
-/// Unless the text is about the answer's length, or about something else that is called so.
+/// Unless the text is about the length of the answer, or about something else with the same name.
 const OTHER_SUBJECTS: &str =
     "output tokens|completion tokens|max_tokens|max_output_tokens|max_completion_tokens|tokenizer";
 

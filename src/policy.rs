@@ -1,7 +1,9 @@
-//! Policies decide, synchronously, at four points of a run; transformers give the model another view of the history.
+//! Policies decide, synchronously, at four points of a run. Transformers give the model a different view of
+//! the history.
 //!
-//! In registration order; the first `Stop` wins and drops earlier injections of its slot, the first `Skip` those about
-//! its call. One that fails or panics counts as `Continue`, and its changes are taken back.
+//! Policies run in registration order. The first `Stop` wins and discards what earlier policies of the same
+//! slot injected; the first `Skip` discards what they injected for the same call. A policy that fails or
+//! panics counts as `Continue`, and its changes are undone.
 //!
 //! ```
 //! use std::rc::Rc;
@@ -24,18 +26,19 @@ use crate::event::CompactionReport;
 use crate::json::{Map, RawJson};
 use crate::message::{AgentMessage, AssistantMessage, ToolResultMessage, Usage};
 
-/// What a policy is told of the run.
+/// What a policy is told about the run.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyContext<'a> {
-    /// The run.
+    /// The id of the run.
     pub run_id: &'a str,
-    /// From 0.
+    /// The turn, counted from 0.
     pub turn_index: u32,
-    /// What the run used so far.
+    /// The usage of the run so far.
     pub usage: &'a Usage,
-    /// How many messages the context has.
+    /// The number of messages in the context.
     pub message_count: usize,
-    /// In a turn's first slot: what was appended since the last turn. Later: what the turn appended.
+    /// In the first slot of a turn, the messages appended since the last turn; later, those that the turn
+    /// appended.
     pub new_messages: &'a [AgentMessage],
     /// Whether the model refused the conversation as too long.
     pub overflow_signal: bool,
@@ -43,37 +46,37 @@ pub struct PolicyContext<'a> {
     pub state: &'a Map,
 }
 
-/// What a policy decides.
+/// The decision of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Nothing.
+    /// Changes nothing.
     Continue,
-    /// The run ends; why.
+    /// Ends the run, for this reason.
     Stop(String),
-    /// Messages for the model.
+    /// Adds messages for the model.
     Inject(Vec<AgentMessage>),
 }
 
-/// What a policy decides about one tool call.
+/// The decision of a policy about one tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DispatchVerdict {
-    /// Nothing.
+    /// Changes nothing.
     Continue,
-    /// No call of the batch runs and the run ends; why.
+    /// Runs no call of the batch and ends the run, for this reason.
     Stop(String),
-    /// Messages that follow the results.
+    /// Adds messages after the results.
     Inject(Vec<AgentMessage>),
-    /// This call does not run; the text is its error result.
+    /// Does not run this call. The text becomes its error result.
     Skip(String),
 }
 
-/// A tool call before anything was asked or run. `arguments` may be changed: approver and tool see the change, the
-/// history keeps the model's own.
+/// A tool call, before approval and execution. A policy may change `arguments`: the approver and the tool
+/// see the change, the history keeps the model's own.
 #[derive(Clone, Debug)]
 pub struct DispatchCall<'a> {
-    /// The call.
+    /// The id of the call.
     pub call_id: &'a str,
-    /// Its tool, which need not exist.
+    /// The name of the tool, which may not exist.
     pub tool_name: &'a str,
     /// A JSON object, unless the model gave something else.
     pub arguments: RawJson,
@@ -81,7 +84,7 @@ pub struct DispatchCall<'a> {
     pub state: &'a Map,
 }
 
-/// Decides before the model is asked.
+/// Decides before the model is called.
 pub trait PreTurnPolicy {
     /// Called once per turn, on the transformed context.
     ///
@@ -90,56 +93,56 @@ pub trait PreTurnPolicy {
     fn evaluate(&self, context: &PolicyContext<'_>) -> Result<Verdict, String>;
 }
 
-/// Decides about tool calls before any of their batch is asked for or run.
+/// Decides about tool calls before any call of their batch is approved or run.
 pub trait PreDispatchPolicy {
-    /// Called once per call, and again when the approver changed its arguments.
+    /// Called once per call, and again if the approver changed the arguments.
     ///
     /// # Errors
-    /// Count as [`DispatchVerdict::Continue`]; changed arguments are taken back.
+    /// Count as [`DispatchVerdict::Continue`]; changes to the arguments are undone.
     fn evaluate(&self, call: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String>;
 }
 
-/// Decides when a turn is over, also one that failed or was stopped.
+/// Decides when a turn is over, even if the turn failed or was stopped.
 pub trait PostTurnPolicy {
-    /// Called once per turn, on the committed history. An injected assistant message replaces the turn's, if its
-    /// tool calls are the same.
+    /// Called once per turn, on the committed history. An injected assistant message replaces that of the
+    /// turn if it has the same tool calls.
     ///
     /// # Errors
     /// Count as [`Verdict::Continue`].
     fn evaluate(&self, turn: &PostTurn<'_>) -> Result<Verdict, String>;
 }
 
-/// A turn that is over.
+/// A finished turn.
 #[derive(Clone, Copy, Debug)]
 pub struct PostTurn<'a> {
-    /// The run.
+    /// What every policy is told about the run.
     pub context: PolicyContext<'a>,
-    /// The turn's answer.
+    /// The answer of the turn.
     pub message: &'a std::rc::Rc<AssistantMessage>,
-    /// The turn's results in the order of the calls.
+    /// The results of the turn, in the order of the calls.
     pub tool_results: &'a [std::rc::Rc<ToolResultMessage>],
-    /// The history, the turn included.
+    /// The history, including this turn.
     pub messages: &'a [AgentMessage],
 }
 
-/// Decides when the run would end.
+/// Decides when the run would otherwise end.
 pub trait PostLoopPolicy {
-    /// Called when nothing is left to do, before follow-ups are asked for.
+    /// Called when nothing is left to do, before follow-ups are requested.
     ///
     /// # Errors
     /// Count as [`Verdict::Continue`].
     fn evaluate(&self, context: &PolicyContext<'_>) -> Result<Verdict, String>;
 }
 
-/// What a transformer answers.
+/// The result of a transformer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Transform {
-    /// The history as it is.
+    /// Keeps the history as it is.
     #[default]
     Unchanged,
-    /// Another view, for this request only.
+    /// Shows the model a different view in this request only.
     View(Vec<AgentMessage>),
-    /// Another history from now on. `context_compacted` comes out only with a report.
+    /// Replaces the history from now on. `context_compacted` is emitted only if there is a report.
     Replace {
         /// The new history.
         messages: Vec<AgentMessage>,
@@ -148,7 +151,7 @@ pub enum Transform {
     },
 }
 
-/// Gives the model another view of the history, synchronously.
+/// Gives the model a different view of the history, synchronously.
 pub trait ContextTransformer {
     /// Called before every turn, and again when the model refused the conversation as too long.
     ///

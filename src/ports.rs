@@ -1,4 +1,4 @@
-//! Ports: what the host fills in. Everything asynchronous a run does goes through one of these.
+//! Ports: the traits a host implements. Everything asynchronous in a run goes through one of them.
 
 use std::rc::Rc;
 
@@ -14,26 +14,27 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, 
 use crate::policy::Transform;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
-/// Who runs: both ids come from the host, the engine never makes one.
+/// Identifies a run. Both ids come from the host; the engine never creates one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRunContext {
-    /// This run.
+    /// The id of this run.
     pub run_id: Rc<str>,
-    /// The conversation that it belongs to.
+    /// The id of the conversation that the run belongs to.
     pub session_id: Rc<str>,
 }
 
 impl AgentRunContext {
-    /// Names a run.
+    /// Creates a context from the two ids.
     pub fn new(run_id: &str, session_id: &str) -> Self {
         AgentRunContext { run_id: run_id.into(), session_id: session_id.into() }
     }
 }
 
-/// Asks a model. Built on a wire and a transport, or on anything that answers.
+/// Calls a model: a wire format with a transport, or anything else that can answer.
 pub trait StreamFn {
-    /// Starts the call. The stream ends after `Done` or `Error`; one that ends without either counts as a network
-    /// failure. It is dropped when nobody wants it any more; `cancel` is set just before.
+    /// Starts the call. The stream ends after `Done` or `Error`; if it ends without either, the call counts
+    /// as a network failure. When the answer is no longer needed, `cancel` is set and then the stream is
+    /// dropped.
     fn stream(
         &self,
         request: ModelRequest,
@@ -41,13 +42,14 @@ pub trait StreamFn {
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent>;
 
-    /// Whether [`ModelRequest::output`] is heeded. Otherwise the model is offered a tool that takes the answer.
+    /// Whether the model honors [`ModelRequest::output`]. If not, it is offered a tool that receives the
+    /// structured answer.
     fn native_output(&self) -> bool {
         false
     }
 }
 
-/// A closure is a model.
+/// Any closure of this shape is a model.
 ///
 /// ```
 /// use futures::stream::{self, StreamExt};
@@ -76,17 +78,19 @@ where
     }
 }
 
-/// Gives the key of a provider. Asked once per turn; retries use the same key, and so do its other models.
+/// Provides API keys. Asked once per turn; retries use the same key, and so do the provider's other models.
 pub trait KeySource {
-    /// The key, if there is one.
+    /// Returns the key of a provider, if there is one.
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>;
 
-    /// Whether models of the same provider have keys of their own. Then it is asked for each that is tried.
+    /// Whether models of the same provider have their own keys. If so, a key is requested for each model
+    /// that is tried.
     fn is_by_model(&self) -> bool {
         false
     }
 
-    /// The key for one of the models, by its place among them: as a rule that of its provider.
+    /// Returns the key for one of the models, by its index in the list of models. By default, that is the
+    /// key of its provider.
     fn key_of(
         &self,
         _model: usize,
@@ -96,7 +100,7 @@ pub trait KeySource {
     }
 }
 
-/// Shortens or enriches the context with the help of something slow.
+/// Shortens or enriches the context asynchronously.
 pub trait AsyncContextTransformer {
     /// Called before every turn, ahead of the synchronous transformers. An error ends the run.
     fn transform(
@@ -107,31 +111,31 @@ pub trait AsyncContextTransformer {
     ) -> LocalBoxFuture<'static, Result<Transform, String>>;
 }
 
-/// A queue of the host that is polled at the points of the specification.
+/// A message queue of the host, polled at the points where the specification says so.
 pub trait MessageProvider {
-    /// After each finished tool, and after each turn.
+    /// Called after each finished tool, and after each turn.
     fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>>;
 
-    /// When the run would end.
+    /// Called when the run would otherwise end.
     fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>>;
 }
 
-/// A question to the approver.
+/// Asks the approver about one tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRequest {
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
-    /// Its tool, which need not exist.
+    /// The name of the tool, which may not exist.
     pub tool_name: String,
-    /// As the policies left them.
+    /// The arguments, as the policies left them.
     pub arguments: RawJson,
-    /// Whether the tool itself asks for it.
+    /// Whether the tool itself requires approval.
     pub requires_approval: bool,
 }
 
 /// Decides about tool calls.
 pub trait Approver {
-    /// Asked for all calls of a batch at once. An error or a panic rejects that call only.
+    /// Called for all calls of a batch at once. An error or a panic rejects only that call.
     fn decide(
         &self,
         request: ApprovalRequest,
@@ -139,7 +143,7 @@ pub trait Approver {
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>>;
 }
 
-/// An asynchronous closure is an approver.
+/// Any asynchronous closure of this shape is an approver.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -170,7 +174,8 @@ where
 
 /// Shortens a history that is too long for the model.
 pub trait CompactionEngine {
-    /// Called when the model refused the conversation and no transformer shortened it. An error ends the turn.
+    /// Called when the model refused the conversation as too long and no transformer shortened it. An error
+    /// ends the turn.
     fn compact(
         &self,
         context: &AgentRunContext,
@@ -178,45 +183,45 @@ pub trait CompactionEngine {
     ) -> LocalBoxFuture<'static, Result<Compaction, String>>;
 }
 
-/// What is to be shortened.
+/// What to compact.
 #[derive(Clone)]
 pub struct CompactionCall {
     /// The whole history.
     pub messages: Rc<[AgentMessage]>,
     /// The model's id.
     pub model: Rc<str>,
-    /// Set when nobody wants it any more.
+    /// Set when the result is no longer needed.
     pub cancel: CancelToken,
 }
 
-/// A shortened history.
+/// The result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compaction {
     /// The new history.
     pub messages: Vec<AgentMessage>,
-    /// What was done.
+    /// What the compaction did.
     pub report: Option<CompactionReport>,
-    /// What it cost.
+    /// The tokens it used.
     pub usage: Usage,
 }
 
-/// A stage of a run that hooks are told of.
+/// A stage of a run at which hooks are called.
 #[derive(Clone, Debug)]
 pub enum HookCall {
-    /// The model is about to be asked.
+    /// The model is about to be called.
     BeforeInference {
-        /// From 0.
+        /// The turn, counted from 0.
         turn_index: u32,
-        /// From 1.
+        /// The attempt, counted from 1.
         attempt: u32,
         /// The model's id.
         model: Rc<str>,
-        /// The conversation as the provider gets it.
+        /// The conversation, as the provider receives it.
         messages: Rc<Vec<LlmMessage>>,
     },
-    /// The model answered.
+    /// The model has answered.
     AfterInference {
-        /// From 0.
+        /// The turn, counted from 0.
         turn_index: u32,
         /// The model's id.
         model: Rc<str>,
@@ -225,40 +230,40 @@ pub enum HookCall {
     },
     /// A tool is about to run.
     BeforeToolExecution {
-        /// The call, with the arguments the tool gets.
+        /// The call, with the arguments that the tool receives.
         call: ToolCallBlock,
     },
-    /// A tool has run and its result is in the history.
+    /// A tool has run, and its result is in the history.
     AfterToolExecution {
         /// The call.
         call: ToolCallBlock,
         /// The result.
         result: Rc<ToolResultMessage>,
     },
-    /// The run ends by an error.
+    /// The run ends with an error.
     OnError {
         /// The error.
         error: ErrorInfo,
     },
 }
 
-/// The stages, for [`AgentHook::stages`].
+/// A set of stages, returned by [`AgentHook::stages`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HookStages {
-    /// Wants [`HookCall::BeforeInference`].
+    /// Includes [`HookCall::BeforeInference`].
     pub before_inference: bool,
-    /// Wants [`HookCall::AfterInference`].
+    /// Includes [`HookCall::AfterInference`].
     pub after_inference: bool,
-    /// Wants [`HookCall::BeforeToolExecution`].
+    /// Includes [`HookCall::BeforeToolExecution`].
     pub before_tool_execution: bool,
-    /// Wants [`HookCall::AfterToolExecution`].
+    /// Includes [`HookCall::AfterToolExecution`].
     pub after_tool_execution: bool,
-    /// Wants [`HookCall::OnError`].
+    /// Includes [`HookCall::OnError`].
     pub on_error: bool,
 }
 
 impl HookStages {
-    /// All of them.
+    /// All stages.
     pub const ALL: HookStages = HookStages {
         before_inference: true,
         after_inference: true,
@@ -267,7 +272,7 @@ impl HookStages {
         on_error: true,
     };
 
-    /// What either wants.
+    /// Returns the stages that are in either set.
     #[must_use]
     pub fn or(self, other: HookStages) -> HookStages {
         HookStages {
@@ -279,7 +284,7 @@ impl HookStages {
         }
     }
 
-    /// Whether this stage is among them.
+    /// Whether the set includes the stage of this call.
     pub fn has(self, call: &HookCall) -> bool {
         match call {
             HookCall::BeforeInference { .. } => self.before_inference,
@@ -291,22 +296,23 @@ impl HookStages {
     }
 }
 
-/// Observes a run and is waited for.
+/// Observes a run. The run waits until the hook has finished.
 pub trait AgentHook {
-    /// Which stages it wants to be told of.
+    /// Returns the stages at which this hook is called.
     fn stages(&self) -> HookStages {
         HookStages::ALL
     }
 
-    /// Called in registration order, one after the other. An error ends the run; in `OnError` it is ignored.
+    /// Called for one hook after the other, in registration order. An error ends the run, except in
+    /// `OnError`, where it is ignored.
     fn call(&self, context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>>;
 }
 
 /// The host's clock and timers.
 pub trait Timer {
-    /// Milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     fn now(&self) -> u64;
 
-    /// Ready after so many milliseconds. Dropped when it is not wanted any more.
+    /// Completes after `ms` milliseconds. Dropped when it is no longer needed.
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()>;
 }

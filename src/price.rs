@@ -1,19 +1,20 @@
-//! What tokens cost. Whole numbers throughout: sums are exact, and no float code gets into the wasm file.
+//! The cost of tokens. It uses integers throughout: sums are exact, and no floating-point code gets into
+//! the Wasm file.
 
 use crate::json::{Value, write_u64};
 use crate::message::Usage;
 use crate::text::{split_once, without_end};
 
-/// An amount of money, in trillionths of the unit in which prices are told.
+/// An amount of money, in trillionths of the currency unit of the prices.
 pub type Cost = u64;
 
-/// Digits behind the point of a [`Cost`].
+/// The number of decimal places of a [`Cost`].
 const PLACES: i32 = 12;
 
-/// Digits behind the point of a price for a million tokens: a token then costs a whole [`Cost`].
+/// The number of decimal places of a price per million tokens, so that a token costs a whole [`Cost`].
 const PRICE_PLACES: i32 = 6;
 
-/// What a million tokens of each kind cost, in millionths.
+/// The price of a million tokens of each kind, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     input: u64,
@@ -23,8 +24,9 @@ pub struct Price {
 }
 
 impl Price {
-    /// Reads `{ input, output, cacheRead?, cacheWrite? }`: what a million tokens cost. What is read from a cache or
-    /// written to one costs as much as input where nothing is told. `None` where that is no price.
+    /// Reads `{ input, output, cacheRead?, cacheWrite? }`: prices per million tokens. Without a price of
+    /// their own, tokens read from or written to a cache cost as much as input. `None` if this is not a
+    /// valid price.
     pub fn read(told: &Value) -> Option<Price> {
         let price = |key: &str| scaled(told.get(key)?, PRICE_PLACES);
         let input = price("input")?;
@@ -36,7 +38,7 @@ impl Price {
         })
     }
 
-    /// What a usage costs.
+    /// Returns the cost of a usage.
     pub fn of(&self, usage: &Usage) -> Cost {
         let parts = [
             (usage.input, self.input),
@@ -62,13 +64,13 @@ pub(crate) fn write_cost(cost: Cost, out: &mut String) {
         return;
     }
     let mut digits = String::new();
-    // The one in front keeps the zeros.
+    // The leading one preserves the zeros.
     write_u64(ONE + rest, &mut digits);
     out.push_str(".");
     out.push_str(without_end(digits.get(1..).unwrap_or_default(), "0"));
 }
 
-/// A number that is not negative, moved by so many places and cut there.
+/// Reads a non-negative number, shifted by this many decimal places and truncated.
 fn scaled(told: &Value, places: i32) -> Option<u64> {
     let Value::Number(number) = told else { return None };
     let (mantissa, exponent) = number.as_str().split_once(['e', 'E']).unwrap_or((number.as_str(), "0"));
@@ -80,7 +82,7 @@ fn scaled(told: &Value, places: i32) -> Option<u64> {
         value = value.checked_mul(10)?.checked_add(digit).filter(|_| digit < 10)?;
         Some(())
     };
-    // With a negative scale the last digits of the whole part fall away.
+    // With negative `places`, the last digits of the whole part are dropped.
     let kept = whole.len().saturating_sub(usize::try_from(-places.min(0)).unwrap_or(0));
     for byte in whole.bytes().take(kept) {
         append(byte)?;

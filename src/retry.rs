@@ -1,4 +1,5 @@
-//! Whether a failed model call is made again, and when. No clock, no timer, no randomness: all three are given.
+//! Whether and when to retry a failed model call. There is no clock, timer or source of randomness here:
+//! the caller passes all three in.
 
 mod delay;
 
@@ -12,23 +13,23 @@ use crate::error::{ErrorInfo, ErrorKind};
 /// What to do after a failed model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryVerdict {
-    /// Call again after so many milliseconds.
+    /// Call again after this many milliseconds.
     Wait(u64),
-    /// Do not call again: fall back or fail.
+    /// Do not call again; fall back to another model or fail.
     Stop,
-    /// The server wants more patience (milliseconds) than is allowed. Asking earlier would be refused, so fall back
-    /// or fail, and name the delay.
+    /// The server asks for a longer delay (in milliseconds) than is allowed. An earlier call would be
+    /// refused, so fall back or fail, and name the delay in the error.
     StopNaming(u64),
 }
 
-/// Judges failed model calls. Called once per failed attempt; must be pure.
+/// Decides about failed model calls. Called once per failed attempt; must be pure.
 pub trait RetryStrategy {
-    /// `attempt` is the number of the failed attempt, from 1. `random` is a random number over the whole range of
-    /// `u32`, for jitter.
+    /// Returns what to do. `attempt` is the number of the failed attempt, counted from 1. `random` is a
+    /// random number over the full range of `u32`, for jitter.
     fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict;
 }
 
-/// The stock [`RetryStrategy`]: exponential back-off with jitter, and the server's own delay where it gave one.
+/// The stock [`RetryStrategy`]: exponential backoff with jitter, or the delay that the server asked for.
 ///
 /// ```
 /// use turnwheel::error::{ErrorInfo, ErrorKind};
@@ -45,19 +46,21 @@ pub trait RetryStrategy {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryConfig {
-    /// Calls in all, the first one included. 0 and 1 mean no retry.
+    /// The maximum number of calls, including the first. 0 and 1 mean no retry.
     pub max_attempts: u32,
-    /// Back-off after the first failed call, in milliseconds.
+    /// The backoff after the first failed call, in milliseconds.
     pub initial_backoff_ms: u64,
-    /// No back-off is longer, in milliseconds; jitter comes on top.
+    /// The maximum backoff, in milliseconds, before jitter.
     pub max_backoff_ms: u64,
-    /// Each back-off is so many times the one before.
+    /// The factor from each backoff to the next.
     pub multiplier: f64,
-    /// Multiply each back-off by a random factor in [0.5, 1.5), so that clients do not come back all at once.
+    /// Whether to multiply each backoff by a random factor in [0.5, 1.5), so that clients do not all return
+    /// at once.
     pub jitter: bool,
-    /// Whether errors of an unknown kind are worth another call.
+    /// Whether to retry errors of an unknown kind.
     pub retry_unknown: bool,
-    /// A server that asks for more (milliseconds) gets no retry.
+    /// The longest delay that a server may ask for, in milliseconds. If it asks for more, there is no
+    /// retry.
     pub max_retry_delay_ms: u64,
 }
 
@@ -80,7 +83,7 @@ impl RetryStrategy for RetryConfig {
         if attempt >= self.max_attempts || !self.is_worth_it(error) {
             return RetryVerdict::Stop;
         }
-        // Jitter could only make the server's own delay too short, or longer than need be.
+        // Jitter would only make the server's own delay too short, or longer than necessary.
         match error.retry_after_ms {
             Some(asked) if asked > self.max_retry_delay_ms => RetryVerdict::StopNaming(asked),
             Some(asked) => RetryVerdict::Wait(asked),
@@ -91,9 +94,9 @@ impl RetryStrategy for RetryConfig {
 }
 
 impl RetryConfig {
-    /// The back-off after failed attempt `attempt` (from 1), in whole milliseconds, without jitter:
-    /// `initial x multiplier^(attempt - 1)`, at most `max`. A multiplier that makes no sense (NaN, or one that gives
-    /// a negative delay) counts as 1.
+    /// Returns the backoff after failed attempt `attempt` (counted from 1), in whole milliseconds, without
+    /// jitter: `initial x multiplier^(attempt - 1)`, at most `max`. An invalid multiplier (NaN, or one that
+    /// gives a negative delay) counts as 1.
     pub fn backoff_ms(&self, attempt: u32) -> u64 {
         let first = self.initial_backoff_ms.min(self.max_backoff_ms);
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
@@ -109,27 +112,28 @@ impl RetryConfig {
 
     fn is_worth_it(&self, error: &ErrorInfo) -> bool {
         match error.code {
-            // Have their own ways: overflow recovery, the end of the run.
+            // Handled elsewhere: by overflow recovery, or by ending the run.
             ErrorKind::ContextOverflow | ErrorKind::Aborted => false,
             ErrorKind::Unknown => error.retryable || self.retry_unknown,
-            // The adapter has the last word: a spent quota is throttled and yet not retryable.
+            // The adapter has the last word: an exhausted quota is throttled, but not retryable.
             _ => error.retryable,
         }
     }
 }
 
-/// A delay times a factor in [0.5, 1.5), taken from a random number over the whole range of `u32`.
+/// Returns the delay times a factor in [0.5, 1.5), which `random` determines over the full range of `u32`.
 pub fn jittered(delay_ms: u64, random: u32) -> u64 {
     let share = (u128::from(delay_ms) * u128::from(random)) >> 32;
     (delay_ms / 2).saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
 }
 
-/// `f64` has no `From<u64>`: above 2^53 the low bits go, which no delay notices.
+/// `f64` does not implement `From<u64>`. Above 2^53 the low bits are lost, which makes no difference to a
+/// delay.
 fn to_float(whole: u64) -> f64 {
     whole as f64
 }
 
-/// Truncates and saturates; there is no `TryFrom<f64>`.
+/// Truncates and saturates; `TryFrom<f64>` does not exist.
 fn to_whole(number: f64) -> u64 {
     number as u64
 }

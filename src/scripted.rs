@@ -1,4 +1,4 @@
-//! For tests and examples: a model that says what it is told to, and a clock that nobody waits for.
+//! For tests and examples: a model with scripted answers, and a clock that never makes anyone wait.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use crate::message::MessageStopReason;
 use crate::ports::Timer;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
-/// What a model says in one call, event by event.
+/// The answer to one call, event by event.
 pub type Answer = Vec<AssistantMessageEvent>;
 
-/// A model whose n-th call gives the n-th answer. A call beyond the last one fails.
+/// A model whose n-th call returns the n-th answer. Calls beyond the last answer fail.
 ///
 /// ```
 /// use turnwheel::scripted;
@@ -35,7 +35,7 @@ pub fn model(answers: impl IntoIterator<Item = Answer>) -> Model {
     Model::new("scripted", "scripted", Rc::new(ask))
 }
 
-/// An answer of one text.
+/// An answer with one text.
 pub fn text(text: &str) -> Answer {
     use AssistantMessageEvent as E;
     vec![
@@ -47,7 +47,7 @@ pub fn text(text: &str) -> Answer {
     ]
 }
 
-/// An answer that calls tools: id, name and arguments of each.
+/// An answer that calls tools, given as id, name and arguments.
 pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> Answer {
     use AssistantMessageEvent as E;
     let mut answer = vec![E::Start];
@@ -66,7 +66,7 @@ pub fn failure(kind: ErrorKind, text: &str) -> Answer {
     vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, text))]
 }
 
-/// A clock on which every wait is over at once: it moves the hands instead.
+/// A clock on which every wait ends at once: it moves its time forward instead.
 #[derive(Debug, Default)]
 pub struct Clock(Cell<u64>);
 

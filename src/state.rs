@@ -1,11 +1,11 @@
-//! Session state: JSON values by key that tools share during a run, with the changes since they were last told.
+//! Session state: JSON values by key that the tools of a run share, and the changes not reported yet.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::json::{Map, Value};
 
-/// Values by key. Cloning it shares them.
+/// Values by key. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct SessionState(Rc<RefCell<Inner>>);
 
@@ -16,22 +16,22 @@ struct Inner {
 }
 
 impl SessionState {
-    /// A state with these values.
+    /// Creates a state with these values.
     pub fn new(values: Map) -> Self {
         SessionState(Rc::new(RefCell::new(Inner { values, changes: Map::new() })))
     }
 
-    /// A state with these values, of which some were not told yet.
+    /// Creates a state with these values, some of which have not been reported yet.
     pub(crate) fn restored(values: Map, changes: Map) -> Self {
         SessionState(Rc::new(RefCell::new(Inner { values, changes })))
     }
 
-    /// What changed and was not told yet.
+    /// Returns the changes that have not been reported yet.
     pub(crate) fn changes(&self) -> Map {
         self.0.borrow().changes.clone()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<Value> {
         self.0.borrow().values.get(key).cloned()
     }
@@ -43,7 +43,7 @@ impl SessionState {
         inner.changes.insert(key, value);
     }
 
-    /// Deletes a key; it is told as null.
+    /// Deletes a key. The change is reported as null.
     pub fn delete(&self, key: &str) {
         let mut inner = self.0.borrow_mut();
         if inner.values.remove(key).is_some() {
@@ -51,12 +51,12 @@ impl SessionState {
         }
     }
 
-    /// All values, as they are now.
+    /// Returns all current values.
     pub fn snapshot(&self) -> Map {
         self.0.borrow().values.clone()
     }
 
-    /// The last value of every key that changed since this was last called; null where it was deleted.
+    /// Returns the latest value of every key that changed since the last call; null if the key was deleted.
     pub fn take_changes(&self) -> Map {
         std::mem::take(&mut self.0.borrow_mut().changes)
     }

@@ -1,4 +1,5 @@
-//! One model call: what is asked, what streams back, and the [`Assembler`] that makes a message of it.
+//! A single model call: the request, the streamed answer, and the [`Assembler`] that builds a message from
+//! it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,183 +12,185 @@ use crate::message::{
 };
 use crate::text;
 
-/// Which tool the model should take.
+/// Which tool the model should call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model decides.
     Auto,
-    /// None.
+    /// No tool.
     None,
-    /// At least one.
+    /// At least one tool.
     Required,
-    /// This one.
+    /// The tool with this name.
     Tool(String),
 }
 
 /// How much the model should think.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reasoning {
-    /// `off`, `minimal`, `low`, `medium`, `high`
+    /// One of `off`, `minimal`, `low`, `medium`, `high`.
     Effort(String),
-    /// At most so many tokens.
+    /// At most this many tokens.
     Budget(u64),
 }
 
-/// Options of one model call. Numbers keep the text they were written with.
+/// Options of a model call. Numbers keep the text they were written with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamOptions {
-    /// Randomness of the answer.
+    /// The randomness of the answer.
     pub temperature: Option<Number>,
     /// Nucleus sampling.
     pub top_p: Option<Number>,
-    /// Tokens the answer may have.
+    /// The maximum number of tokens in the answer.
     pub max_tokens: Option<u64>,
-    /// Which tool to take.
+    /// Which tool to call.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether several calls may come at once.
+    /// Whether the model may make several calls at once.
     pub parallel_tool_calls: Option<bool>,
-    /// How much to think.
+    /// How much the model should think.
     pub reasoning: Option<Reasoning>,
-    /// `false` switches prompt caching off where the wire has it.
+    /// `false` turns prompt caching off, on wires that support it.
     pub cache: Option<bool>,
-    /// Texts at which the answer ends.
+    /// Texts that end the answer.
     pub stop: Vec<String>,
     /// Extra headers.
     pub headers: Vec<(String, String)>,
-    /// Extra fields of the body; they win over those made here.
+    /// Extra fields of the request body. They override the fields that the engine writes.
     pub body: Vec<(String, RawJson)>,
 }
 
-/// A tool as the model is told of it.
+/// A tool, as described to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSchema {
-    /// Unique among the tools of a run.
+    /// The name, unique among the tools of a run.
     pub name: Rc<str>,
-    /// What it does, for the model.
+    /// What the tool does; read by the model.
     pub description: Rc<str>,
-    /// JSON Schema of its arguments, an object.
+    /// The JSON Schema of the arguments, an object.
     pub parameters: RawJson,
 }
 
-/// What a model is asked. Cheap to clone: the messages and tools are shared.
+/// A request to a model. Cheap to clone, because messages and tools are shared.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// The model's id.
     pub model: Rc<str>,
     /// The system prompt; empty for none.
     pub system_prompt: Rc<str>,
-    /// The conversation. The same message is the same object from request to request.
+    /// The conversation. A message that has not changed is the same object in every request.
     pub messages: Rc<Vec<LlmMessage>>,
-    /// The tools on offer. The same list is the same object from request to request.
+    /// The available tools. A list that has not changed is the same object in every request.
     pub tools: Rc<[ToolSchema]>,
-    /// Options of the call.
+    /// The options of the call.
     pub options: Rc<StreamOptions>,
-    /// The key, where the host gave one.
+    /// The API key, if the host gave one.
     pub api_key: Option<Rc<str>>,
-    /// JSON Schema of a structured answer.
+    /// The JSON Schema of a structured answer.
     pub output: Option<RawJson>,
-    /// The conversation that this belongs to: some servers keep their caches apart by it.
+    /// The conversation that the request belongs to. Some servers use it to separate their caches.
     pub session_id: Option<Rc<str>>,
 }
 
-/// What a model call yields, in order: `Start`, blocks numbered from 0 without gaps, then `Done` or `Error`.
+/// What a model call yields, in order: `Start`, then blocks numbered from 0 without gaps, then `Done` or
+/// `Error`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantMessageEvent {
-    /// The provider answered. Once more: it begins anew, what came before is void.
+    /// The provider answered. A second `Start` means that the answer begins again and everything before it
+    /// is void.
     Start,
     /// A text block begins.
     TextStart {
-        /// The block.
+        /// The index of the block.
         index: u32,
     },
     /// More text.
     TextDelta {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The piece.
+        /// The added text.
         delta: String,
     },
-    /// A text block is whole.
+    /// A text block is complete.
     TextEnd {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// Given back unchanged in later requests.
+        /// Returned unchanged in later requests.
         signature: Option<String>,
     },
     /// A thinking block begins.
     ThinkingStart {
-        /// The block.
+        /// The index of the block.
         index: u32,
     },
     /// More thinking.
     ThinkingDelta {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The piece.
+        /// The added text.
         delta: String,
     },
-    /// A thinking block is whole.
+    /// A thinking block is complete.
     ThinkingEnd {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// Given back unchanged in later requests.
+        /// Returned unchanged in later requests.
         signature: Option<String>,
-        /// The signature is an opaque block of its own.
+        /// Whether the signature is an opaque block of its own.
         redacted: bool,
     },
     /// A tool call begins.
     ToolCallStart {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The provider's id; empty where it has none.
+        /// The provider's id for the call; empty if it has none.
         call_id: String,
         /// The tool's name.
         tool_name: String,
     },
-    /// More of the arguments' text.
+    /// More of the text of the arguments.
     ToolCallDelta {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The piece.
+        /// The added text.
         delta: String,
     },
-    /// A tool call is whole. One that never ends was cut and does not run.
+    /// A tool call is complete. A call that never gets this event was cut off and does not run.
     ToolCallEnd {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// What the wire needs back, an object.
+        /// What the wire needs to get back; a JSON object.
         metadata: Option<RawJson>,
     },
-    /// A block that only its provider understands, whole.
+    /// A complete block that only its provider understands.
     Raw {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// As it was written.
+        /// The block as received.
         data: RawJson,
     },
-    /// What was used so far; the last word wins.
+    /// The usage so far. Each report replaces the one before.
     Usage(Usage),
-    /// A sign of life with nothing to show, such as a comment on the wire.
+    /// A sign of life without content, such as a comment on the wire.
     Ping,
-    /// The answer is whole.
+    /// The answer is complete.
     Done {
-        /// How it stopped.
+        /// Why the answer ended.
         stop_reason: MessageStopReason,
-        /// What it used.
+        /// The usage of the call.
         usage: Option<Usage>,
     },
     /// The call failed. Nothing follows.
     Error(ErrorInfo),
 }
 
-/// A piece of a message, as it is shown while it streams.
+/// A piece of a message, shown while it streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
-    /// The block it belongs to.
+    /// The index of the block that it belongs to.
     pub content_index: u32,
-    /// What kind of block.
+    /// The kind of the block.
     pub kind: DeltaKind,
-    /// The piece.
+    /// The added text.
     pub text: String,
 }
 
@@ -200,9 +203,9 @@ pub enum DeltaKind {
     Thinking,
     /// The text of a call's arguments.
     ToolCall {
-        /// The call.
+        /// The id of the call.
         call_id: Rc<str>,
-        /// Its tool.
+        /// The name of the tool.
         tool_name: Rc<str>,
     },
 }
@@ -224,22 +227,23 @@ impl ToJson for Delta {
     }
 }
 
-/// Why a call of a finished message must not run as it is.
+/// Why a call in a finished message cannot run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFault {
-    /// The token limit cut it.
+    /// The token limit cut the call off.
     Cut,
-    /// Its arguments are no JSON: the error, for the model to mend.
+    /// The arguments are not valid JSON. The text is the parse error, so that the model can correct the
+    /// call.
     Malformed(String),
-    /// Its arguments are JSON, but no object.
+    /// The arguments are JSON, but not an object.
     NotAnObject,
 }
 
-/// Makes one message of the events of one model call.
+/// Assembles a message from the events of one model call.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
     blocks: Vec<Partial>,
-    /// The last usage that was told.
+    /// The usage reported last.
     pub usage: Usage,
 }
 
@@ -257,25 +261,27 @@ struct PartialCall {
     tool_name: Rc<str>,
     text: String,
     metadata: Option<RawJson>,
-    /// The model's own id, where it is not unique.
+    /// The model's own id, if the call was given another one because it is not unique.
     original: Option<String>,
     open: bool,
 }
 
-/// The blocks of a finished message and what is wrong with its calls.
+/// The blocks of a finished message, and what is wrong with its calls.
 #[derive(Clone, Debug, Default)]
 pub struct Assembled {
-    /// In order; a call's arguments are the model's own value, `{}` where it was cut.
+    /// The blocks in order. The arguments of a call are the model's own value, or `{}` if the call was cut
+    /// off.
     pub content: Vec<ContentBlock>,
-    /// Id of the call and its fault, in the order of the calls.
+    /// The id and the fault of each faulty call, in the order of the calls.
     pub faults: Vec<(String, CallFault)>,
 }
 
 impl Assembler {
-    /// Takes one event; gives the piece to show, if it is one. `Done` and `Error` are the caller's to handle.
+    /// Adds an event, and returns the piece to show, if there is one. The caller handles `Done` and
+    /// `Error`.
     ///
     /// # Errors
-    /// Where the order of [`AssistantMessageEvent`] is broken: the text says how.
+    /// If the order described at [`AssistantMessageEvent`] is violated. The text says how.
     pub fn push(&mut self, event: AssistantMessageEvent) -> Result<Option<Delta>, String> {
         use AssistantMessageEvent as E;
         match event {
@@ -343,24 +349,24 @@ impl Assembler {
         Ok(None)
     }
 
-    /// Forgets what has come; the usage stays.
+    /// Discards the blocks received so far, but keeps the usage.
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
     }
 
-    /// Whether nothing came yet that could be shown.
+    /// Whether nothing has arrived yet that could be shown.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Keeps the model's own id of a call that was given another one.
+    /// Records the model's own id of a call that was given a different one.
     pub fn note_original_id(&mut self, index: u32, original: String) {
         if let Some(Partial::Call(call)) = self.block(index) {
             call.original = Some(original);
         }
     }
 
-    /// The ids of the calls that began.
+    /// Returns the ids of the calls that have begun.
     pub fn call_ids(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|block| match block {
             Partial::Call(call) => Some(call.call_id.as_ref()),
@@ -368,7 +374,7 @@ impl Assembler {
         })
     }
 
-    /// The blocks of a message that ended by `stop_reason`.
+    /// Returns the blocks of a message that ended with `stop_reason`.
     pub fn finish(self, stop_reason: MessageStopReason) -> Assembled {
         let mut assembled = Assembled::default();
         for block in self.blocks {
@@ -388,7 +394,8 @@ impl Assembler {
         assembled
     }
 
-    /// What was shown of a message that was stopped or failed: text, thinking and whole calls; cut calls never.
+    /// Returns what was shown of a message that was aborted or failed: text, thinking and complete calls,
+    /// but no cut-off calls.
     pub fn partial(self) -> Vec<ContentBlock> {
         let whole = |block: &Partial| !matches!(block, Partial::Call(call) if call.open);
         let blocks = self.blocks.into_iter().filter(whole).collect();
@@ -453,7 +460,7 @@ impl FromJson for AssistantMessageEvent {
         let Some(kind) = value.text_at("type") else {
             return Err(["an event must be an object with a `type`, got ", value.kind()].concat());
         };
-        // What is missing is told at the end: one way out instead of one at each field.
+        // Missing fields are reported once at the end, which gives one exit instead of one for each field.
         let missing = Cell::new("");
         let text = |key: &'static str| {
             value.owned_at(key).unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! Parts of an answer from indexed pieces, for hosts that stream themselves and get pieces in any order. The wires of
-//! this crate use [`crate::stream::Assembler`], which insists on order.
+//! Assembles an answer from indexed pieces, for hosts that do their own streaming and receive pieces in any
+//! order. The wires of this crate use [`crate::stream::Assembler`] instead, which requires them in order.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::message::{ContentBlock, TextBlock, ThinkingBlock, ToolCallBlock};
 /// One piece of the part at an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedPart {
-    /// Which part. Gaps do not matter, only the order.
+    /// The index of the part. Gaps do not matter, only the order.
     pub index: u64,
     /// The piece.
     pub piece: PartPiece,
@@ -26,43 +26,43 @@ pub enum PartPiece {
     Thinking(String),
     /// A call begins.
     CallStart {
-        /// Its id. An empty one means "the call at this index", here and below.
+        /// The id of the call. Here and below, an empty id means "the call at this index".
         id: String,
-        /// The tool's name; the first that is not empty holds.
+        /// The tool's name. The first one that is not empty is used.
         name: String,
     },
     /// More of the text of a call's arguments.
     CallArguments {
-        /// The call's id.
+        /// The id of the call.
         id: String,
-        /// The piece.
+        /// The added text.
         delta: String,
     },
-    /// A call is whole.
+    /// A call is complete.
     CallEnd {
-        /// The call's id.
+        /// The id of the call.
         id: String,
         /// The tool's name.
         name: String,
-        /// The arguments; they replace what came piece by piece.
+        /// The arguments. They replace the pieces received before.
         arguments: RawJson,
-        /// What the wire needs back.
+        /// What the wire needs to get back.
         metadata: Option<RawJson>,
     },
 }
 
-/// Why pieces make no parts. Nothing comes out then.
+/// Why the pieces cannot be assembled. No parts are returned then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamAssemblyError {
-    /// The part at this index became one of another kind.
+    /// The part at this index changed its kind.
     ContentTypeMismatch(u64),
-    /// The call at this index became another call.
+    /// The call at this index became a different call.
     ToolCallIdMismatch(u64),
     /// The arguments of a call are not exactly one JSON value.
     InvalidToolCallArguments {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// What is wrong with them.
+        /// What is wrong with the arguments.
         reason: String,
     },
 }
@@ -91,11 +91,12 @@ impl fmt::Display for StreamAssemblyError {
 
 impl std::error::Error for StreamAssemblyError {}
 
-/// Makes parts of pieces, in the order of their index. Calls that share an id get distinct ones. Arguments may be any
-/// JSON value: whether they fit the tool is judged later.
+/// Assembles parts from pieces, in the order of their index. Calls that share an id are given distinct ids.
+/// Arguments may be any JSON value: whether they fit the tool is checked later.
 ///
 /// # Errors
-/// The first piece that contradicts an earlier one; else the first call, by index, whose arguments are no JSON.
+/// The first piece that contradicts an earlier one, or else the first call, by index, whose arguments are
+/// not valid JSON.
 pub fn assemble_parts(
     pieces: impl IntoIterator<Item = IndexedPart>,
 ) -> Result<Vec<ContentBlock>, StreamAssemblyError> {

@@ -1,4 +1,5 @@
-//! An agent as a tool of another: a fresh run per call, its events told as `subagent_event`, its last answer the result.
+//! An agent as a tool of another agent: a new run for each call, its events emitted as `subagent_event`,
+//! its last answer as the result.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -14,19 +15,19 @@ use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Updates};
 
-/// What the parent's model gives: one text.
+/// The parameters that the parent's model fills in: one text.
 const PARAMETERS: &str = r#"{"type":"object","properties":{"prompt":{"type":"string","description":"What the agent is to do, with all it needs to know"}},"required":["prompt"]}"#;
 
-/// A tool that runs an agent. The run's id is the parent's with the call's behind a slash; its session is the
-/// parent's. When the call is cancelled the run is dropped, which stops it.
+/// A tool that runs an agent. The run id is the parent's run id, a slash, and the call id; the session is
+/// the parent's. If the call is cancelled, the run is dropped, which stops it.
 pub struct SubAgent {
     spec: ToolSpec,
     configure: Rc<dyn Fn() -> AgentLoopConfig>,
 }
 
 impl SubAgent {
-    /// A tool of this name. `configure` is called for every call: nothing is shared between two runs but what it
-    /// shares.
+    /// Creates a tool with this name. `configure` is called for every call; runs share only what it shares
+    /// between them.
     pub fn new(name: &str, description: &str, configure: impl Fn() -> AgentLoopConfig + 'static) -> Self {
         let parameters = RawJson::parse(PARAMETERS).unwrap_or_else(|_| RawJson::empty_object());
         SubAgent { spec: ToolSpec::new(name, description, parameters), configure: Rc::new(configure) }
@@ -45,7 +46,7 @@ impl AgentTool for SubAgent {
         let child = AgentRunContext { run_id, session_id: context.session_id.clone() };
         let prompts = vec![AgentMessage::user(prompt)];
         let stream = agent_loop(prompts, (self.configure)(), child, context.cancel.clone());
-        // Nobody but its own approver can decide about its calls.
+        // Only its own approver can decide about its calls.
         stream.inbox().close();
         Box::pin(run(stream, context.updates))
     }
@@ -55,7 +56,7 @@ async fn run(mut stream: AgentStream, updates: Updates) -> ToolOutcome {
     let run_id = stream.context().run_id.clone();
     while let Some(event) = stream.next().await {
         updates.event(told(&run_id, &event));
-        // The parent tells each event before the next is made: nothing piles up.
+        // The parent emits each event before the next one is produced, so that none pile up.
         step_aside().await;
     }
     let Some(result) = stream.result() else {
@@ -84,7 +85,7 @@ fn told(run_id: &str, event: &AgentEvent) -> RawJson {
     RawJson::parse(&text).unwrap_or_else(|_| RawJson::null())
 }
 
-/// Lets whoever polls do something else first.
+/// Yields to the executor once.
 fn step_aside() -> impl Future<Output = ()> {
     let mut stepped = false;
     std::future::poll_fn(move |cx| {

@@ -1,4 +1,5 @@
-//! The stock [`CompactionEngine`]: the agent's own model summarises what is old, the newest messages stay.
+//! The stock [`CompactionEngine`]: the agent's own model summarizes the old messages, and the newest ones
+//! stay.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -25,25 +26,26 @@ Write down what it needs to go on as if nothing was missing: what the user wants
 matter; what was decided and why; what was done and found out, with names, paths, numbers and errors exactly as they \
 stand; what is still to do. Do not answer the conversation, do not add anything. Only the notes, no more than a page.";
 
-/// Words before the summary in the history.
+/// Precedes the summary in the history.
 pub const SUMMARY_HEAD: &str = "Notes of the conversation up to here, which was shortened:\n\n";
 
-/// A longer summary is cut to so many bytes.
+/// The length in bytes to which a longer summary is cut.
 const LONGEST_SUMMARY: usize = 40_000;
-/// Tokens that a summary may have, the model's thinking included.
+/// The maximum tokens of a summary, including the model's thinking.
 const SUMMARY_TOKENS: u64 = 8_192;
-/// Below so many bytes a part is not halved any more.
+/// Parts below this number of bytes are not halved any more.
 const SMALLEST_PART: usize = 8_000;
 
-/// See the module. Its calls are retried as the agent's are; a failed one fails the compaction.
+/// The compaction engine of this module. Its calls are retried like those of the agent. If a call fails, so
+/// does the compaction.
 #[derive(Clone)]
 pub struct Summarizer {
-    /// What stays, and how much one call may be given.
+    /// What stays, and how much one call is given.
     pub rules: SummaryRules,
     parts: Rc<Parts>,
 }
 
-/// What the configuration has.
+/// What it takes from the configuration.
 struct Parts {
     model: Model,
     keys: Option<Rc<dyn KeySource>>,
@@ -55,14 +57,15 @@ struct Parts {
 }
 
 impl Summarizer {
-    /// One that works with what a configuration has: its first model, key, retries, time limits. Make another one when
-    /// the model has changed. Nothing where there is no model.
+    /// Creates an engine with the first model, the key, the retries and the time limits of a configuration.
+    /// Create a new one when the model changes. Returns `None` if there is no model.
     #[inline(never)]
     pub fn of(config: &AgentLoopConfig) -> Option<Self> {
         let model = config.ports.models.first()?.clone();
         let mut rules = SummaryRules::default();
         let mut longest = SUMMARY_TOKENS;
-        // A small window has to hold the task, a part, and the notes twice: those so far and the new ones.
+        // A small window must hold the task, a part, and the notes twice: the current ones and the new
+        // ones.
         if let Some(window) = model.context_window {
             longest = longest.min(window / 8).max(256);
             rules.keep_tokens = rules.keep_tokens.min(window / 4);
@@ -118,7 +121,7 @@ impl CompactionEngine for Summarizer {
     }
 }
 
-/// One compaction: the parts of the conversation one after the other.
+/// A compaction in progress: the parts of the conversation, one after the other.
 struct Work {
     by: Summarizer,
     context: AgentRunContext,
@@ -128,15 +131,15 @@ struct Work {
     key: Option<Rc<str>>,
     /// The notes so far.
     summary: String,
-    /// So many entries stand in them.
+    /// The number of entries that the notes cover.
     done: usize,
     part_bytes: usize,
-    /// Of the call that is on, from 1.
+    /// The attempt of the current call, counted from 1.
     attempt: u32,
     stage: Stage,
 }
 
-/// What is waited for.
+/// What the work is waiting for.
 enum Stage {
     Key(LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>),
     Answer {
@@ -144,13 +147,14 @@ enum Stage {
         alarm: Option<LocalBoxFuture<'static, ()>>,
         said: String,
         told: Usage,
-        /// So many entries are asked about.
+        /// The number of entries in the current call.
         taken: usize,
     },
     BackOff(LocalBoxFuture<'static, ()>),
 }
 
-/// Written out, not as an `async` function: those in one another were the largest function of the wasm file.
+/// Written by hand instead of as an `async` function: nested ones were the largest function of the Wasm
+/// file.
 impl Future for Work {
     type Output = Result<Compaction, String>;
 
@@ -171,7 +175,7 @@ impl Future for Work {
                     };
                     let heard = hear(event, said, told);
                     if heard.is_some() {
-                        // Of an answer that failed too: it is paid for.
+                        // Counts even if the answer failed, because it was paid for.
                         work.usage.add(&told.totalled());
                     }
                     match heard {
@@ -203,7 +207,7 @@ impl Future for Work {
 }
 
 impl Work {
-    /// Asks about the next part: it and the notes so far become new notes.
+    /// Summarizes the next part: the part and the notes so far become the new notes.
     #[inline(never)]
     fn ask(&self) -> Stage {
         let parts = &self.by.parts;
@@ -220,7 +224,7 @@ impl Work {
         }
     }
 
-    /// What to do about an error: wait, begin anew with smaller parts, or give up.
+    /// Handles an error: waits, starts over with smaller parts, or gives up.
     #[inline(never)]
     fn fail(&mut self, error: ErrorInfo) -> Result<Option<LocalBoxFuture<'static, ()>>, String> {
         let parts = &self.by.parts;
@@ -238,7 +242,7 @@ impl Work {
         }
     }
 
-    /// What the conversation is from now on.
+    /// Returns what replaces the conversation.
     #[inline(never)]
     fn put_together(&mut self) -> Compaction {
         let split = &mut self.split;
@@ -283,7 +287,7 @@ impl Work {
     }
 }
 
-/// Takes what an answer says; its end where this was the end.
+/// Reads an event of the answer; returns the end of the answer if this was it.
 #[inline(never)]
 fn hear(event: Option<E>, said: &mut String, told: &mut Usage) -> Option<Result<String, ErrorInfo>> {
     match event {
@@ -291,7 +295,7 @@ fn hear(event: Option<E>, said: &mut String, told: &mut Usage) -> Option<Result<
         Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
         Some(E::Done { usage, stop_reason }) => {
             *told = usage.unwrap_or(*told);
-            // What stands in the place of the conversation from now on must be no refusal.
+            // A refusal must not replace the conversation.
             let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
             return Some(match said.trim() {
                 text if is_whole && !text.is_empty() => Ok(text.to_owned()),
@@ -318,7 +322,7 @@ fn is_overflow(error: &ErrorInfo) -> bool {
     }
 }
 
-/// How many of the entries fit into one call; at least one.
+/// Returns how many entries fit into one call; at least one.
 fn part_of(entries: &[String], bytes: usize) -> usize {
     let mut left = bytes;
     let fit = entries.iter().take_while(|entry| {

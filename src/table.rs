@@ -1,9 +1,10 @@
-//! A map over a list that is kept in the order of its keys. A B-tree costs 6 KB of the wasm file for every pair of types
-//! it is used with, this a tenth of that. What comes in the order of its keys, as effects and calls do, is appended.
+//! A map over a list sorted by key. A B-tree adds 6 KB to the Wasm file for each pair of types it is used
+//! with; this adds a tenth of that. Entries that arrive in the order of their keys, as effects and calls
+//! do, are simply appended.
 
 use std::borrow::Borrow;
 
-/// A map in the order of its keys. Putting in and taking out move what stands behind.
+/// A map in the order of its keys. Inserting and removing move the entries after the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table<K, V>(Vec<(K, V)>);
 
@@ -14,22 +15,22 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Ord, V> Table<K, V> {
-    /// An empty one.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Table::default()
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -38,7 +39,7 @@ impl<K: Ord, V> Table<K, V> {
         self.0.get(at).map(|(_, value)| value)
     }
 
-    /// The value of a key, to be changed.
+    /// Returns the value of a key, mutably.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -47,7 +48,7 @@ impl<K: Ord, V> Table<K, V> {
         self.0.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Whether a key is there.
+    /// Whether the map contains a key.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -55,7 +56,7 @@ impl<K: Ord, V> Table<K, V> {
         self.place(key).is_ok()
     }
 
-    /// Puts a value in. Gives the one that it replaces.
+    /// Inserts a value, and returns the one that it replaces.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.place(&key) {
             Ok(at) => self.0.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
@@ -66,7 +67,7 @@ impl<K: Ord, V> Table<K, V> {
         }
     }
 
-    /// Takes a key out.
+    /// Removes a key, and returns its value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -74,7 +75,7 @@ impl<K: Ord, V> Table<K, V> {
         self.remove_entry(key).map(|(_, value)| value)
     }
 
-    /// Takes a key out and gives it too.
+    /// Removes a key, and returns the key and its value.
     pub fn remove_entry<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<(K, V)>
     where
         K: Borrow<Q>,
@@ -83,7 +84,7 @@ impl<K: Ord, V> Table<K, V> {
         Some(self.0.remove(at))
     }
 
-    /// The first key that is not below this one, and its value.
+    /// Returns the first entry whose key is not below this one.
     pub fn first_from<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&(K, V)>
     where
         K: Borrow<Q>,
@@ -91,22 +92,22 @@ impl<K: Ord, V> Table<K, V> {
         self.0.get(self.place(key).unwrap_or_else(|at| at))
     }
 
-    /// Takes everything out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// All entries in the order of the keys, their values to be changed.
+    /// Returns all entries in the order of their keys, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.0.iter_mut().map(|(key, value)| (&*key, value))
     }
 
-    /// All of them, in order.
+    /// Returns all entries in the order of their keys.
     pub fn iter(&self) -> std::slice::Iter<'_, (K, V)> {
         self.0.iter()
     }
 
-    /// Where a key is, or would be.
+    /// Returns where a key is, or where it would be inserted.
     fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
     where
         K: Borrow<Q>,

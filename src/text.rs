@@ -1,19 +1,19 @@
-//! Looking for a short text in another one, and numbers as text. What the standard library has for it brings 8 KB of
-//! general search, formatting and panics into the wasm file.
+//! Finding a short text in another, and numbers as text. The equivalents in the standard library would add
+//! 8 KB of general search, formatting and panics to the Wasm file.
 
 use crate::json::write_u64;
 
-/// Where a text first stands in another one. For short needles.
+/// Returns where a text first occurs in another. For short needles.
 pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
     let (wanted, first) = (wanted.as_bytes(), wanted.as_bytes().first());
     text.as_bytes().windows(wanted.len().max(1)).position(|part| part.first() == first && part == wanted)
 }
 
-/// A byte of each of a word's eight.
+/// The lowest bit of each of the eight bytes in a word.
 pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Where the first byte of a kind is, or the length, eight bytes at a time. `marks` sets the highest bit of such bytes in a
-/// word; above the first of them its marks may be false.
+/// Returns the position of the first byte of a kind, or the length, looking at eight bytes at a time.
+/// `marks` sets the highest bit of such bytes in a word; its marks above the first such byte may be false.
 #[allow(clippy::inline_always, reason = "each use marks other bytes")]
 #[inline(always)]
 pub(crate) fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
@@ -25,7 +25,7 @@ pub(crate) fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
         }
         at += 8;
     }
-    // The last bytes, with those before them where there are some; zeros behind them where not.
+    // The last bytes, preceded by the bytes before them if there are any, and otherwise followed by zeros.
     let (from, last) = match bytes.last_chunk() {
         Some(word) => (bytes.len() - 8, u64::from_le_bytes(*word)),
         None => (0, bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))),
@@ -34,11 +34,12 @@ pub(crate) fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     bytes.len().min(from + marked.trailing_zeros() as usize / 8)
 }
 
-/// How long a text is in UTF-16: a character is one unit, one of four bytes is two.
+/// Returns the length of a text in UTF-16: a character is one unit, one of four bytes is two.
 #[cfg(any(target_os = "unknown", test))]
 pub(crate) fn utf16_length(text: &str) -> u32 {
     let (words, tail) = text.as_bytes().as_chunks();
-    // Bytes that go on with a character count one too much, those that begin one of four one too few.
+    // Continuation bytes are one too many each, and the first bytes of four-byte characters are one too
+    // few.
     let more = |word: u64| {
         let (behind, four) = (word >> 7 & !(word >> 6), word >> 7 & word >> 6 & word >> 5 & word >> 4);
         (four & ONES).count_ones().wrapping_sub((behind & ONES).count_ones())
@@ -48,31 +49,31 @@ pub(crate) fn utf16_length(text: &str) -> u32 {
     tail.iter().fold(length, |sum, byte| sum.wrapping_add(more(u64::from(*byte))))
 }
 
-/// Whether a text stands in another one.
+/// Whether a text occurs in another.
 #[inline(never)]
 pub(crate) fn contains(text: &str, wanted: &str) -> bool {
     find(text, wanted).is_some()
 }
 
-/// Whether one of some texts, written with `|` between them, stands in another one.
+/// Whether any of several texts, separated by `|`, occurs in another.
 #[inline(never)]
 pub(crate) fn has_any(text: &str, wanted: &str) -> bool {
     split(wanted, "|").any(|wanted| contains(text, wanted))
 }
 
-/// Where the first of some ASCII characters stands.
+/// Returns where the first of several ASCII characters occurs.
 #[inline(never)]
 pub(crate) fn find_any(text: &str, marks: &str) -> Option<usize> {
     text.bytes().position(|byte| marks.as_bytes().contains(&byte))
 }
 
-/// The ASCII characters of a kind that a text begins with, and the rest.
+/// Splits off the ASCII characters of a kind at the start of a text, and returns them and the rest.
 pub(crate) fn split_while(text: &str, is: fn(u8) -> bool) -> (&str, &str) {
     let end = text.bytes().position(|byte| !is(byte)).unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// Bytes as a text, with U+FFFD for what is none.
+/// Converts bytes to a text, with U+FFFD for invalid ones.
 #[inline(never)]
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -87,7 +88,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// The number that a text is in decimal digits, and nothing else.
+/// Parses a text that consists only of decimal digits.
 #[inline(never)]
 pub(crate) fn whole(text: &str) -> Option<u64> {
     let mut number = if text.is_empty() { None } else { Some(0_u64) };
@@ -99,21 +100,21 @@ pub(crate) fn whole(text: &str) -> Option<u64> {
     number
 }
 
-/// What stands before and after the last place of an ASCII character.
+/// Returns what is before and after the last occurrence of an ASCII character.
 #[inline(never)]
 pub(crate) fn rsplit_once(text: &str, mark: u8) -> Option<(&str, &str)> {
     let at = text.bytes().rposition(|byte| byte == mark)?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// What stands before and after the first place of a text in another one.
+/// Returns what is before and after the first occurrence of a text in another.
 #[inline(never)]
 pub(crate) fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
     let at = find(text, mark)?;
     Some((text.get(..at)?, text.get(at + mark.len()..)?))
 }
 
-/// What stands between the places of a text in another one.
+/// Returns what is between the occurrences of a text in another.
 pub(crate) fn split<'a>(text: &'a str, mark: &'a str) -> Parts<'a> {
     Parts { rest: Some(text), mark }
 }
@@ -136,7 +137,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// A text without what it ends in, however often.
+/// Removes an ending from a text, as often as it occurs.
 pub(crate) fn without_end<'a>(mut text: &'a str, end: &str) -> &'a str {
     while let Some(shorter) = text.strip_suffix(end).filter(|_| !end.is_empty()) {
         text = shorter;
@@ -144,7 +145,7 @@ pub(crate) fn without_end<'a>(mut text: &'a str, end: &str) -> &'a str {
     text
 }
 
-/// A text with another one in the place of every part.
+/// Replaces every occurrence of a part with another text.
 pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
     let mut replaced = String::new();
     let mut rest = text;
@@ -157,7 +158,8 @@ pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
     replaced
 }
 
-/// Whether two texts are the same, sixteen bytes at a time: what the standard library calls goes byte by byte in wasm.
+/// Whether two texts are equal, comparing sixteen bytes at a time; in Wasm, the standard library compares
+/// byte by byte.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let same = |(a, b): (&[u8; 16], &[u8; 16])| u128::from_le_bytes(*a) == u128::from_le_bytes(*b);
@@ -171,8 +173,9 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Appending without a copy of the code for it at every place. Where nothing is appended in another way, the standard
-/// library's appending is one function and not two: `String::push` would be the second that makes room.
+/// Appends without a copy of the code at every call site. As long as nothing else appends in another way,
+/// the standard library's appending remains one function instead of two: `String::push` would be a second
+/// one that allocates.
 pub(crate) trait Put {
     fn put(&mut self, text: &str);
     fn put_char(&mut self, c: char);
@@ -190,7 +193,7 @@ impl Put for String {
     }
 }
 
-/// A whole number as text.
+/// Converts a whole number to text.
 pub(crate) fn number(n: impl TryInto<u64>) -> String {
     decimal(n.try_into().unwrap_or(u64::MAX))
 }

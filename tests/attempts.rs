@@ -1,4 +1,4 @@
-//! Asking the model: attempts, delays, other models, what does not fit, what ends early.
+//! Model calls: attempts, delays, fallback models, context overflow, and streams that end early.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
 
@@ -26,7 +26,7 @@ use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
 
 type Notes = Rc<RefCell<Vec<String>>>;
 
-/// No jitter: the tests want to know how long a wait is.
+/// Turns jitter off, because the tests assert the length of waits.
 fn patient(config: &mut turnwheel::config::AgentLoopConfig) {
     config.rules.retry = Rc::new(RetryConfig { jitter: false, ..RetryConfig::default() });
 }
@@ -49,7 +49,7 @@ fn stopping(said: &str, stop_reason: MessageStopReason) -> Answer {
     answer
 }
 
-/// A model that notes what it is asked with, and with which key.
+/// A model that records its requests, and the key of each.
 fn noting(id: &str, notes: &Notes, given: Vec<Answer>) -> Model {
     let (notes, given, name) = (notes.clone(), RefCell::new(VecDeque::from(given)), id.to_owned());
     model(id, move |request: ModelRequest, _| {
@@ -137,7 +137,7 @@ fn the_watchdog_ends_a_call_that_says_nothing() {
     assert_eq!(stage.clock.elapsed(), 3_000);
 }
 
-/// A model that says something every so often.
+/// A model that sends something every `every` ms.
 fn dripping(clock: &Clock, every: u64, event: fn(usize) -> E, times: usize) -> Model {
     let clock = clock.clone();
     model("m", move |_, _| {
@@ -428,7 +428,7 @@ fn what_has_arrived_before_an_overflow_is_not_compacted_away_and_waits_where_no_
     }
 }
 
-/// A text, and then the word that the conversation is too long.
+/// A text, and then the error that the conversation is too long.
 fn refused_in_the_middle() -> Answer {
     let mut answer = half("hal");
     answer.insert(1, E::Usage(Usage { input: 10, output: 1, ..Usage::default() }));
@@ -475,7 +475,7 @@ fn what_was_said_before_an_overflow_is_taken_back_where_room_is_made() {
         stage.prompt("go").finish().check();
         assert_eq!(stage.history().last().unwrap(), "assistant: whole");
         assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (1, 11));
-        // What is void is taken back before the room is told of.
+        // The void message is reset before the compaction is reported.
         let told = stage.names();
         let place = |name: &str| told.iter().position(|event| *event == name);
         assert!(place("message_reset") < place("context_compacted").or(Some(told.len())));
@@ -510,7 +510,7 @@ fn an_error_that_nobody_tried_again_is_not_asked_of_the_next_model() {
     assert_eq!(stage.count("model_fallback"), 0);
 }
 
-/// Asks once more, whatever the error.
+/// Retries every error.
 struct EveryError;
 
 impl turnwheel::retry::RetryStrategy for EveryError {
@@ -541,7 +541,7 @@ fn what_arrives_while_room_is_made_goes_with_the_repeated_call_too() {
     assert_eq!(stage.count("turn_start"), 1);
 }
 
-/// A clock that breaks as soon as the run is on.
+/// A clock that fails once the run has started.
 struct Broken(Cell<bool>);
 
 impl turnwheel::ports::Timer for Broken {
@@ -612,14 +612,14 @@ fn a_pause_means_another_turn_without_a_new_message_five_times_in_a_row_at_most(
     let mut stage = stage(given, Vec::new(), |_| {});
     stage.prompt("go").finish().check();
     assert_eq!((stage.count("turn_start"), stage.history().len()), (6, 7));
-    // With a message in between they are counted anew.
+    // A message in between resets the count.
     let given = (0..12).map(|_| stopping("…", MessageStopReason::Pause)).collect();
     let mut stage = rig::host::stage(given, Vec::new(), |_| {});
     stage.prompt("go").until("turn_end").until("turn_end");
     drop(stage.agent.steer("hurry".into()));
     stage.finish().check();
     assert_eq!((stage.count("turn_start"), stage.history().len()), (8, 10));
-    // With calls in between too.
+    // So do calls in between.
     let mut given: Vec<_> = (0..12).map(|_| stopping("…", MessageStopReason::Pause)).collect();
     given.insert(2, calls(&[("a", "t", "{}")]));
     let mut stage = rig::host::stage(given, vec![quick("t")], |_| {});
@@ -905,7 +905,7 @@ mod structured_output {
         Some(RawJson::parse(text).unwrap())
     }
 
-    /// A stage whose model is asked for an object with a name.
+    /// A stage whose model must answer with an object that has a name.
     fn asked(given: Vec<Answer>) -> Stage {
         stage(given, vec![quick("t")], |config| {
             config.rules.output = schema("{\"type\":\"object\",\"required\":[\"name\"]}");

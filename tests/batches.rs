@@ -1,4 +1,4 @@
-//! The calls of one answer: order, gates, decisions, limits, steering, hand-over.
+//! The tool calls of one answer: order, gates, decisions, limits, steering, hand-over.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
 
@@ -410,7 +410,7 @@ fn a_decision_that_came_with_mail_is_in_the_checkpoint() {
         asks.set(asks.get() + 1);
         let agent = agent.clone();
         async move {
-            // It is done already: that is told before the decision counts.
+            // The call is finished already, and that is reported before the decision counts.
             agent.resolve_tool("a", ToolDecision::Accept);
             Ok(ToolDecision::Accept)
         }
@@ -468,7 +468,7 @@ fn what_nobody_has_heard_yet_is_in_the_checkpoint() {
 
 #[test]
 fn a_batch_that_ends_the_run_does_so_after_a_checkpoint_too() {
-    // The first call's hook has not answered when the second ends the run.
+    // The hook of the first call has not returned when the second call ends the run.
     let after = |answer: Poll<Result<(), String>>| {
         let stages = HookStages { after_tool_execution: true, ..HookStages::default() };
         Rc::new(StagedHook(stages, move |_: HookCall| {
@@ -810,7 +810,7 @@ fn a_tool_result_that_is_ready_counts_before_abort_and_steering() {
         let mut stage = timed_stage(&given, |_| {});
         stage.prompt("go").until("tool_execution_start");
         stage.settle();
-        // Both tools, and then the user, in one wake-up.
+        // Both tools and then the user, in a single wake-up.
         stage.clock.advance();
         stage.clock.advance();
         if abort {
@@ -1020,7 +1020,7 @@ fn after_hooks_are_told_in_the_order_of_the_calls_and_a_group_waits_for_them() {
         }))]);
     });
     stage.prompt("go").finish().check();
-    // No tool ran for the third.
+    // No tool ran for the third call.
     assert_eq!(*told.borrow(), ["a: 20 ms", "b: 10 ms"]);
 }
 
@@ -1130,7 +1130,7 @@ fn steering_that_waits_already_lets_what_is_ready_count_and_the_hooks_hear_of_it
     drop(stage.agent.steer("this".into()));
     stage.prompt("go").finish().check();
     assert_eq!(stage.history()[2..4], ["a: t is done", "b: t is done"]);
-    // The cancelled ones have their results when both are told.
+    // The cancelled calls have their results by the time both are reported.
     assert_eq!(seen.borrow().first(), Some(&3));
 }
 

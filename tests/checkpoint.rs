@@ -1,5 +1,6 @@
-//! A run is put to sleep at random events and goes on elsewhere, through the bytes of its checkpoint: the history comes
-//! out the same, and no tool runs oftener than it may. And whatever is read as a checkpoint: nothing breaks.
+//! Puts a run to sleep at random events and continues it elsewhere, through the bytes of its checkpoint:
+//! the history comes out the same, and no tool runs more often than it may. Also: no input that is read
+//! as a checkpoint breaks anything.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -25,7 +26,7 @@ use turnwheel::message::{AgentMessage, ToolResultCause};
 use turnwheel::stream::AssistantMessageEvent;
 use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolOutcome};
 
-/// What the model says, by how many answers there are: so it goes on the same wherever the run goes on.
+/// What the model says, by the number of answers so far: so it continues the same way in any process.
 fn script(turn: usize) -> Answer {
     match turn {
         0 => calls(&[("a1", "look", "{\"at\":1}"), ("a2", "look", "{\"at\":2}"), ("a3", "slow", "{}")]),
@@ -109,7 +110,7 @@ impl World {
     }
 }
 
-/// Lives until some event, or the end: the checkpoint, if it sleeps, and the history.
+/// Lives until some event, or the end. Returns the checkpoint, if it sleeps, and the history.
 fn live(
     world: &World,
     from: Option<&[u8]>,
@@ -155,7 +156,7 @@ fn world(seed: u64, life: u64) -> World {
     }
 }
 
-/// The history in words, without what may differ.
+/// The history as text, without what may differ.
 fn told(history: &[AgentMessage], interrupted: &BTreeSet<String>) -> Vec<String> {
     let brief = |message: &AgentMessage| match message {
         AgentMessage::ToolResult(result) if interrupted.contains(&result.call_id) => result.call_id.clone(),
@@ -241,7 +242,8 @@ fn whatever_is_read_as_a_checkpoint_breaks_nothing() {
             continue;
         };
         taken += 1;
-        // What was taken goes on, ends or waits for somebody; it can be stopped in any case.
+        // A checkpoint that was accepted continues, ends or waits for somebody; in
+        // any case it can be stopped.
         let cancel = CancelToken::new();
         let Ok(mut run) = agent.continue_run(agent.resumable().unwrap_or_else(context), cancel.clone())
         else {
@@ -262,7 +264,7 @@ fn whatever_is_read_as_a_checkpoint_breaks_nothing() {
     assert!(taken > runs / 50 && refused > runs / 50, "{taken} taken, {refused} refused");
 }
 
-/// Changes a byte, takes a piece out, or puts another value in the place of one.
+/// Changes a byte, removes a piece, or replaces a value by another.
 fn mutate(bytes: &mut Vec<u8>, dice: &Dice) {
     let at = dice.below(bytes.len());
     match dice.below(4) {

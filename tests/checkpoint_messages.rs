@@ -21,7 +21,7 @@ fn raw(text: &str) -> RawJson {
     RawJson::parse(text).unwrap()
 }
 
-/// What any reader of the format takes.
+/// Checks what every reader of the format requires.
 fn assert_readable(message: &Value) {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let role = text(message, "role").unwrap();
@@ -272,7 +272,7 @@ fn what_another_engine_wrote_is_read_and_written_again() {
             text.to_owned()
         };
         let (messages, mut written) = foreign(&text);
-        // Only the name of the tool is new in a result.
+        // Only the tool name is new in a result.
         for message in &mut written {
             if message.get("role").and_then(Value::as_str) == Some("tool") {
                 let own = message.take("provider_options").to_json();
@@ -356,11 +356,12 @@ fn damaged_messages_are_refused_or_read_but_never_break_anything() {
     assert!(taken > 500 && refused > 50, "{taken} taken, {refused} refused");
 }
 
-/// What both halves write: this crate and www/npm/checkpoint.js. `TURNWHEEL_BLESS=1` writes it anew.
+/// What both halves write: this crate and www/npm/checkpoint.js.
+/// `TURNWHEEL_BLESS=1` writes the file again.
 #[test]
 fn the_package_writes_the_same() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoints/messages.json");
-    // Numbers that JavaScript cannot hold, and layouts, of which it knows nothing.
+    // Left out: numbers that JavaScript cannot represent, and layouts, which it does not know.
     let odd = ["12345678901234567890123", "18446744073709551615", "\"layout\"", "\"a\":1,\"a\":2"];
     let cases = (0..600).filter_map(|seed| {
         let message = message(&Dice::new(seed));

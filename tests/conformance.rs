@@ -1,4 +1,4 @@
-//! The loop oracle: every recorded scenario, played on this engine and judged.
+//! The loop oracle: plays every recorded scenario on this engine and judges the traces.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 

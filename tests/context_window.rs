@@ -1,4 +1,4 @@
-//! A model whose window is known: room is made before a request is too long.
+//! A model with a known context window: room is made before a request gets too long.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
 
@@ -19,12 +19,12 @@ use turnwheel::summarize::Summarizer;
 
 type Requests = Rc<RefCell<Vec<ModelRequest>>>;
 
-/// Some thousand tokens by estimate.
+/// About a thousand tokens by estimate.
 fn long(n: usize) -> AgentMessage {
     AgentMessage::user(format!("message {n}: {}", "x".repeat(4_000)))
 }
 
-/// An answer whose prompt was so many tokens.
+/// An answer whose prompt had this many tokens.
 fn told(mut answer: Answer, input: u64) -> Answer {
     if let Some(E::Done { usage, .. }) = answer.last_mut() {
         *usage = Some(Usage { input, ..Usage::default() }.totalled());
@@ -32,7 +32,7 @@ fn told(mut answer: Answer, input: u64) -> Answer {
     answer
 }
 
-/// A model with a window that notes its requests.
+/// A model with a window, which records its requests.
 fn with_window(window: u64, requests: &Requests, answers: Vec<Answer>) -> Model {
     let (requests, answers) = (requests.clone(), RefCell::new(answers.into_iter()));
     let model = model("m", move |request, _| {
@@ -42,7 +42,7 @@ fn with_window(window: u64, requests: &Requests, answers: Vec<Answer>) -> Model 
     Model { context_window: Some(window), ..model }
 }
 
-/// Keeps the newest two messages, and counts how often it is asked.
+/// Keeps the newest two messages, and counts the calls.
 fn keep_two(config: &mut AgentLoopConfig, asked: &Rc<Cell<u32>>) {
     let asked = asked.clone();
     config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
@@ -88,14 +88,14 @@ fn room_is_made_before_a_request_that_the_model_could_not_take() {
 #[test]
 fn what_the_provider_counted_goes_before_an_estimate() {
     let call = |id: &str| calls(&[(id, "t", "{}")]);
-    // The first answer tells of 990, the second one of a little after room was made, the third one of nothing.
+    // The first answer reports 990 tokens, the second none, the third 20.
     let answers = vec![told(call("a"), 990), call("b"), told(call("c"), 20), told(text("done"), 30)];
     let played = play(1_000, vec!["x".repeat(100).as_str().into()], answers, |_| {});
     assert_eq!((played.compactions, played.requests.borrow().len()), (0, 4), "990 and an estimate of 4");
 
     let answers = vec![told(call("a"), 999), call("b"), told(call("c"), 20), told(text("done"), 30)];
     let played = play(1_000, vec!["old".into()], answers, |_| {});
-    // The answer of which 999 was told is kept; what was told of it is not true any more.
+    // The answer that reported 999 is kept, but that count is out of date.
     assert_eq!((played.compactions, played.requests.borrow().len()), (1, 4));
     let shown = &played.requests.borrow()[1].messages;
     assert_eq!(shown.iter().map(|m| brief(&m.clone().into())).collect::<Vec<_>>()[0], "assistant: [a]");
@@ -147,7 +147,7 @@ fn transformers_are_told_once_a_turn_and_a_shorter_view_is_enough() {
     assert_eq!(*signals.borrow(), [false, true, false, true]);
     assert_eq!((played.compactions, played.requests.borrow()[0].messages.len()), (0, 1));
 
-    // Whose view it is anyway is not told of it.
+    // A transformer that returns a view anyway gets no signal.
     let signals: Rc<RefCell<Vec<bool>>> = Rc::default();
     let heard = signals.clone();
     let played = play(100, vec![long(0)], Vec::new(), |config| {

@@ -1,4 +1,5 @@
-//! The recorded answers of providers in `tests/data/fixtures`, played by the code that `cargo xtask fixtures` runs.
+//! Plays the recorded provider responses in `tests/data/fixtures` with the code
+//! of `cargo xtask fixtures`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! Fuzzing: what reads from others gets recordings that were cut, spliced, flipped. Every day a fixed share of it;
-//! `cargo xtask fuzz` runs the rest for as long as one likes. What it found stands in `tests/data/fuzz` and is played
-//! first.
+//! Fuzzing: everything that reads foreign data gets recordings that were cut, spliced and flipped. Every
+//! test run plays a fixed share; `cargo xtask fuzz` runs for as long as you like. Inputs that once failed
+//! are in `tests/data/fuzz` and are played first.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,10 +27,10 @@ use targets::{TARGETS, Target};
 /// Longer than any input may take, on a busy machine, unoptimised.
 const SLOW: Duration = Duration::from_secs(20);
 
-/// Inputs that are kept because something new happened in them.
+/// How many inputs are kept because something new happened in them.
 const MOST_KEPT: usize = 2_000;
 
-/// Plays an input. What goes wrong in it, a panic too, is an error.
+/// Plays an input. Any fault, a panic included, is an error.
 fn play(target: &Target, input: &[u8], seed: u64) -> Result<u64, String> {
     let begun = Instant::now();
     let played = catch_unwind(AssertUnwindSafe(|| (target.play)(target, input, &mut Dice(seed))));
@@ -38,7 +38,7 @@ fn play(target: &Target, input: &[u8], seed: u64) -> Result<u64, String> {
     if begun.elapsed() > SLOW { Err(format!("it took {:?}", begun.elapsed())) } else { Ok(shape) }
 }
 
-/// Runs a target until it is told to stop. Gives the number of rounds, or the input that went wrong, and how.
+/// Runs a target until told to stop. Returns the number of rounds, or the input that failed, and how.
 fn fuzz(target: &Target, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<u64, (Vec<u8>, u64, String)> {
     let mut inputs = target.inputs();
     let mut shapes = HashSet::new();
@@ -59,7 +59,7 @@ fn fuzz(target: &Target, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<u64
     Ok(round)
 }
 
-/// The smallest input found by leaving pieces out for which something still goes wrong.
+/// Minimizes an input: leaves out pieces as long as something still fails.
 fn minimized(target: &Target, mut input: Vec<u8>, seed: u64) -> Vec<u8> {
     let mut size = input.len() / 2;
     while size > 0 {
@@ -89,7 +89,7 @@ fn what_was_found_once_is_found_no_more() {
             continue;
         };
         let input = fs::read(&path).unwrap();
-        // The seed that found it stands in the name.
+        // The file name contains the seed that found it.
         let found = name.rsplit('.').next().and_then(|seed| u64::from_str_radix(seed, 16).ok());
         for seed in found.into_iter().chain(0..100) {
             assert_eq!(play(target, &input, seed).err(), None, "{name}");
@@ -109,7 +109,8 @@ fn a_share_of_it_every_day() {
     }
 }
 
-/// What `cargo xtask fuzz` runs: `FUZZ_TARGETS` (names, or nothing for all), `FUZZ_SECONDS` for each, `FUZZ_SEED`.
+/// The test that `cargo xtask fuzz` runs. Reads `FUZZ_TARGETS` (names, or nothing for all),
+/// `FUZZ_SECONDS` for each target, and `FUZZ_SEED`.
 #[test]
 #[ignore = "takes as long as it is told to"]
 fn on_demand() {

@@ -1,11 +1,12 @@
-//! Random worlds in which something happens inside every single call of the host: somebody aborts, steers, queues a
-//! follow-up, or the host's own code panics. `TURNWHEEL_RUNS=1000000 cargo test --test hostile` plays more of them.
+//! Random worlds in which something happens inside every single call of the host: an abort, a steering
+//! message, a follow-up, or a panic in the host's own code. `TURNWHEEL_RUNS=1000000 cargo test --test
+//! hostile` plays more of them.
 
 use std::collections::BTreeMap;
 
 use rig::hostile::{Act, CALLS, Played, play};
 
-/// How many runs each of the tests here plays.
+/// How many runs each test plays.
 fn runs() -> usize {
     std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(25_000)
 }
@@ -21,7 +22,7 @@ fn check(seed: u64, at: Option<(usize, Act)>) -> Played {
     played
 }
 
-/// Plays one world after the other, each as often as the host is called in it.
+/// Plays one world after the other, each once for every host call in it.
 fn everywhere(act: Act) {
     let (mut left, mut disturbed) = (runs(), BTreeMap::new());
     for seed in 0.. {
@@ -35,7 +36,7 @@ fn everywhere(act: Act) {
             break;
         }
     }
-    // The worlds are worth something only if they go everywhere.
+    // The worlds are only useful if they reach everything.
     let rare: Vec<&str> = CALLS.iter().filter(|call| disturbed.remove(**call) < Some(3)).copied().collect();
     assert!(rare.is_empty() && disturbed.is_empty(), "rare: {rare:?}, unknown: {disturbed:?}");
 }

@@ -1,4 +1,4 @@
-//! The native model: what it sends, and what becomes of each way in which an answer may come.
+//! The native model: what it sends, and how it handles every kind of response.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 
@@ -30,7 +30,7 @@ data: [DONE]
 
 "#;
 
-/// Answers one request after the other, and keeps what was asked.
+/// Answers one request after the other, and records them.
 struct Script {
     asked: RefCell<Vec<HttpRequest>>,
     answers: RefCell<Vec<Answer>>,
@@ -73,7 +73,7 @@ fn model(clock: &Clock, transport: Rc<dyn Transport>) -> HttpModel {
     HttpModel::new(wire, transport, Rc::new(clock.clone()))
 }
 
-/// A run of one prompt against these answers.
+/// Runs one prompt against these answers.
 fn run<const N: usize>(
     answers: [Answer; N],
     with: impl FnOnce(HttpModel) -> HttpModel,
@@ -168,14 +168,14 @@ fn an_answer_that_is_cut_or_never_came_is_the_network_and_asked_for_again() {
         let (script, stage) = run([first, said()], |model| model);
         assert_eq!((stage.result().text.as_str(), script.asked.borrow().len()), ("Hello.", 2));
     }
-    // Neither cure helps: the words of the last one are told.
+    // No retry helps: the error of the last attempt is reported.
     let (_, stage) = run([], |model| model);
     let error = stage.result().error.unwrap();
     assert_eq!(error.info().code, ErrorKind::Network);
     assert!(error.to_string().contains("no answer came: the script is at its end"), "{error}");
 }
 
-/// A body that tells when it is dropped.
+/// A body that records when it is dropped.
 struct Held(Rc<Cell<bool>>);
 
 impl Drop for Held {

@@ -1,4 +1,4 @@
-//! Imports point down only. This test reads every file under src/ and fails on an arrow that points up.
+//! Imports point down only. This test reads every file under src/ and fails on an import that points up.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules that know the same. A layer may name itself and those above it in the table, nothing further down there.
+/// Modules on one layer. A layer may name itself and the layers before it in the table, none after it.
 struct Layer {
     name: &'static str,
     modules: &'static [&'static str],
@@ -20,7 +20,7 @@ struct Layer {
 const JAVASCRIPT: &[&str] = &["js_sys", "wasm_bindgen", "web_sys"];
 const CLOCK: &[&str] = &["Instant", "SystemTime"];
 const ASYNC: &[&str] = &["async", "await", "futures"];
-/// The machine may know what goes through a port (a request, an answer), never the port itself.
+/// The machine may know what passes through a port (a request, an answer), but never the port itself.
 const PORTS: &[&str] = &[
     "AgentHook",
     "AgentTool",
@@ -34,9 +34,9 @@ const PORTS: &[&str] = &[
     "Timer",
 ];
 
-/// From the ground up; a new file of src/ gets its place here. `event` stands among the rules because it carries the
-/// deltas of `stream`.
-#[rustfmt::skip] // A row per layer, read as a table.
+/// From the bottom up; a new file in src/ needs a place here. `event` is among the rules because it
+/// carries the deltas of `stream`.
+#[rustfmt::skip] // One row per layer, to be read as a table.
 const LAYERS: &[Layer] = &[
     Layer { name: "words", never: &[JAVASCRIPT, CLOCK, ASYNC],
         modules: &["error", "id_map", "json", "list", "message", "price", "table", "text"] },
@@ -80,10 +80,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     files.sort();
 }
 
-/// The faults of one file, named relative to src/, a line each.
+/// Lists the faults of one file, named relative to src/, a line each.
 fn check(file: &str, source: &str) -> Vec<String> {
     if file == "lib.rs" {
-        return Vec::new(); // It names every module: that is its work.
+        return Vec::new(); // Naming every module is its purpose.
     }
     let path = module_path(file);
     let Some(own) = layer_of(path[0]) else {
@@ -138,7 +138,8 @@ fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.modules.contains(&module))
 }
 
-/// Every place that names a module of the crate, in a `use` or anywhere else, by `crate::` or by enough `super::`.
+/// Finds every place that names a module of the crate, in a `use` or anywhere else, by
+/// `crate::` or by enough `super::`.
 fn arrows<'a>(code: &'a str, path: &[&str]) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
     let mut skip_to = 0;
@@ -159,17 +160,17 @@ fn arrows<'a>(code: &'a str, path: &[&str]) -> Vec<(usize, &'a str)> {
         }
         skip_to = code.len() - rest.len();
         if word == "super" && ups != path.len() {
-            continue; // It stays inside its own top module, or it is in a module within the file.
+            continue; // It stays inside its own top module, or inside a module in the file.
         }
         let firsts = first_names(rest);
-        // `super::Name` may be said by a module within the file; only a module of the crate counts there.
+        // `super::Name` may come from a module within the file; only modules of the crate count there.
         let counts = |name: &&str| word == "crate" || layer_of(name).is_some();
         found.extend(firsts.into_iter().filter(counts).map(|name| (at, name)));
     }
     found
 }
 
-/// The first name of each path after `crate::`, which is one path or a list of them in braces.
+/// The first name of each path after `crate::`: a single path, or a list of paths in braces.
 fn first_names(rest: &str) -> Vec<&str> {
     let Some(list) = rest.strip_prefix('{') else {
         return words(rest).first().filter(|(at, _)| *at == 0).map(|(_, word)| *word).into_iter().collect();
@@ -194,7 +195,7 @@ fn first_names(rest: &str) -> Vec<&str> {
     names
 }
 
-/// Every identifier and keyword with its place.
+/// Every identifier and keyword, with its position.
 fn words(code: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut start = None;
@@ -211,7 +212,8 @@ fn words(code: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// The code with comments and the insides of string and character literals blanked, line by line the same.
+/// The code with comments and the contents of string and character literals blanked;
+/// the lines stay the same.
 fn without_text(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
@@ -228,7 +230,7 @@ fn without_text(source: &str) -> String {
     code
 }
 
-/// How long the comment or literal is that stands at the start, 0 when there is none.
+/// The length of the comment or literal at the start, or 0 if there is none.
 fn text_length(rest: &str, before: Option<char>) -> usize {
     let in_word = before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
     if rest.starts_with("//") {
@@ -282,7 +284,7 @@ fn end_of_literal(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The code with everything blanked that is there for tests only: a test may look at all layers.
+/// The code with everything blanked that is only for tests: a test may look at all layers.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut code = code.to_owned();

@@ -1,4 +1,4 @@
-//! The machine against random worlds. `TURNWHEEL_RUNS=1000000 cargo test --test machine` plays more of them.
+//! The machine in random worlds. `TURNWHEEL_RUNS=1000000 cargo test --test machine` plays more of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 
@@ -29,7 +29,7 @@ fn the_grammar_holds_and_every_call_has_one_result_whatever_happens() {
             *seen.entry(event).or_insert(0) += 1;
         }
     }
-    // The worlds are worth something only if they go everywhere.
+    // The worlds are only useful if they reach everything.
     for event in [
         "context_compacted",
         "message_reset",

@@ -1,4 +1,4 @@
-//! What the decoder of Chat Completions makes of streams that no recording in `tests/data/fixtures` shows.
+//! How the Chat Completions decoder handles streams that no recording in `tests/data/fixtures` covers.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,14 +26,14 @@ fn wire(base_url: &str) -> OpenAiChat {
     OpenAiChat::new(WireOptions { base_url: base_url.into(), ..WireOptions::default() }).unwrap()
 }
 
-/// The events of chunks with these choices, each given as the members of choice 0, and `[DONE]`.
+/// The events of chunks with these choices (each given as the members of choice 0) and `[DONE]`.
 fn choices(choices: &[&str]) -> Vec<String> {
     let frame = |members: &&str| format!("data: {{\"choices\":[{{\"index\":0,{members}}}]}}\n\n");
     let body: String = choices.iter().map(frame).collect();
     play(&wire(""), &(body + DONE)).0
 }
 
-/// As [`choices`], each given as the entries of `tool_calls`.
+/// Like [`choices`], but each given as the entries of `tool_calls`.
 fn calls(lists: &[&str], finish_reason: &str) -> Vec<String> {
     let mut all: Vec<String> =
         lists.iter().map(|list| format!("\"delta\":{{\"tool_calls\":[{list}]}}")).collect();
@@ -63,7 +63,7 @@ fn a_stream_that_ends_without_an_end_is_a_network_error() {
         text.to_owned(),
         format!("{text}data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"con"),
         format!("{text}: ping\n\n"),
-        // Usage on a chunk with content is no end.
+        // Usage on a chunk with content does not end the answer.
         text.replace("}]}", "}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}"),
     ];
     for body in &cut {
@@ -131,13 +131,14 @@ fn deltas_in_forms_that_few_have() {
         play(&wire(""), &(body + DONE)).0
     };
     let said = ["start", "0 text", "0 + a", "0 end", "done stop"];
-    // Choices and parts that are none, a second first choice, a status of MiniMax that is good, an error that is none.
+    // Invalid choices and parts, a second choice, MiniMax's status for success, an
+    // `error` that is not an error.
     assert_eq!(whole(&[r#"{"choices":[null,{"delta":{"content":"a"}},{"delta":{"content":"no"}}]}"#]), said);
     assert_eq!(whole(&[r#"{"choices":[{"delta":{"content":["a",null]}}],"error":{}}"#]), said);
     let good = r#"{"choices":[{"delta":{"content":"a"}}],"object":"x","base_resp":{"status_code":0,"status_msg":"ok"}}"#;
     assert_eq!(whole(&[good]), said);
     assert_eq!(whole(&[r#"{"response":"a"}"#]), said);
-    // A message beside an answer is none that says that it failed.
+    // A message next to an answer does not mean that it failed.
     assert_eq!(whole(&[r#"{"message":"m","choices":[{"delta":{"content":"a"}}]}"#]), said);
     assert_eq!(
         whole(&[r#"{"detail":"m","usage":{"prompt_tokens":1}}"#]),
@@ -148,14 +149,14 @@ fn deltas_in_forms_that_few_have() {
     assert_eq!(choices(&[r#""delta":{"reasoning_text":"a"}"#])[1..3], ["0 thinking", "0 + a"]);
     let thinking = r#""delta":{"content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#;
     assert_eq!(choices(&[thinking])[1..5], ["0 thinking", "0 + a", "0 end", "1 text"]);
-    // The last word that is one counts.
+    // The last valid finish reason counts.
     let ends = [r#""delta":{},"finish_reason":"length""#, r#""delta":{},"finish_reason":"""#];
     assert_eq!(choices(&ends), ["start", "done length"]);
-    // An id may be a number; what stands beside a call may be nothing; a call of nulls is none.
+    // An id may be a number; the members next to a call may be null; a call of nulls is ignored.
     let call = r#"{"index":0,"id":7,"function":{"name":"f","arguments":"{}"},"extra_content":null}"#;
     let nothing = r#"{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}}"#;
     assert_eq!(calls(&[call, nothing], "stop"), ["start", "0 call f(7)", "0 + {}", "0 end", "done tool_use"]);
-    // What is named an error is one, whatever it says; a sign of life alone is no answer.
+    // Anything named an error is one, whatever it says; keep-alives alone are not an answer.
     assert_eq!(
         play(&wire(""), "event: error\ndata: {\"why\":1}\n\n").0,
         ["start", r#"error server: {"why":1}"#][1..]
@@ -172,7 +173,7 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
     };
     let f = r#"{"function":{"name":"f","arguments":"{"}}"#;
     let one = ["0 call f(a)", "0 + {", "0 + }", "0 end"];
-    // Another id without a name begins nothing; the name once more is no other call, another name is one.
+    // Another id without a name starts no call; the same name again is no other call, another name is.
     assert_eq!(
         told(&[&f.replace("{\"fu", "{\"id\":\"a\",\"fu"), r#"{"id":"b","function":{"arguments":"}"}}"#]),
         one
@@ -180,7 +181,7 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
     let again = told(&[f, &f.replace("\"{\"", "\"}\"")]);
     assert_eq!(again, ["0 call f()", "0 + {", "0 + }", "0 end"]);
     assert_eq!(told(&[f, r#"{"function":{"name":"g"}}"#])[2..], ["1 call g()", "0 end", "1 end"]);
-    // The arguments may come first, then the id, then the name; or no name at all.
+    // The arguments may come first, then the id, then the name; or there may be no name at all.
     let late = [
         r#"{"index":0,"function":{"arguments":"{"}}"#,
         r#"{"index":0,"id":"a"}"#,
@@ -188,7 +189,7 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
     ];
     assert_eq!(told(&late), one);
     assert_eq!(told(&late[..2]), ["0 call (a)", "0 + {", "0 end"]);
-    // An id that comes late, and a name without arguments behind those that are whole, are of the same call.
+    // A late id, and a name without arguments after complete ones, belong to the same call.
     let whole = r#"{"index":0,"function":{"name":"f","arguments":"{}"}}"#;
     let same = ["0 call f()", "0 + {}", "0 end"];
     assert_eq!(
@@ -196,13 +197,13 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
         same
     );
     assert_eq!(told(&[whole, r#"{"index":0,"function":{"name":"f"}}"#]), same);
-    // `null` for no arguments is told as nothing; inside of some it is told.
+    // `null` instead of arguments adds nothing; inside of arguments it is kept.
     let piece = |text: &str| whole.replace("{}", text);
     assert_eq!(told(&[&piece("null")]), ["0 call f()", "0 end"]);
     let more = |text: &str| format!(r#"{{"index":0,"function":{{"arguments":"{text}"}}}}"#);
     let events = told(&[&piece("[1,"), &more("null"), &more("]")]);
     assert_eq!(events, ["0 call f()", "0 + [1,", "0 + null", "0 + ]", "0 end"]);
-    // Details are given back to OpenRouter alone.
+    // Only OpenRouter gets the details back.
     let details = r#""delta":{"reasoning_details":[{"type":"reasoning.text","text":"a"}]}"#;
     let events = choices(&[details, &format!("\"delta\":{{\"tool_calls\":[{whole}]}}")]);
     assert_eq!(events[4..], ["1 call f()", "1 + {}", "1 end", "done tool_use"]);
@@ -240,7 +241,7 @@ fn thinking_without_an_entry_and_entries_that_say_nothing_keep_their_places() {
         r#"3 end {"reasoning_details":[null,{"type":"reasoning.encrypted","id":"r"},null]}"#,
     ];
     assert_eq!(events, wanted);
-    // Another kind or another number is another entry; a number that is missing is none.
+    // Another type or another index is another entry; a missing index is no difference.
     let text = |index: &str, text: &str| format!(r#"{{"type":"reasoning.text","text":"{text}"{index}}}"#);
     let list = [
         text("", "a"),
@@ -554,7 +555,7 @@ fn a_server_that_cannot_stream_gives_its_answer_at_once() {
         "done tool_use",
     ];
     assert_eq!(events, wanted);
-    // As the only frame of a stream, too.
+    // Also as the only frame of a stream.
     let frame = format!("data: {}\n\n{DONE}", body.replace('\n', ""));
     assert_eq!(play(&wire(""), &frame).0, wanted);
 }
@@ -672,7 +673,7 @@ fn recordings() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Feeds a body and checks that the events are in legal order and end once.
+/// Feeds a body and checks that the events are in a legal order and end once.
 fn legal_events(body: &[u8], piece: usize) -> Vec<Event> {
     let mut decoder = wire("").decoder();
     let mut events = Vec::new();

@@ -1,5 +1,5 @@
-//! Each recorded answer of Messages, Responses and Gemini is given back in the next request, with results for its
-//! calls: the request must obey the rules by which the provider takes it.
+//! Sends each recorded answer of Messages, Responses and Gemini back in the next request, with results
+//! for its calls: the request must obey the provider's rules.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic here is a test that fails")]
 
@@ -17,7 +17,7 @@ use turnwheel::provider::openai_responses::OpenAiResponses;
 use turnwheel::provider::{Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent, ModelRequest};
 
-/// The answers of a folder and the bodies of the requests after them. `model` asks.
+/// The answers of a folder, and the bodies of the requests that follow them. `model` is the model asked.
 fn requests(
     folder: &str,
     new: impl Fn() -> Box<dyn Wire>,
@@ -39,7 +39,7 @@ fn requests(
     all
 }
 
-/// The message of a body; `None` if it failed.
+/// Decodes a body into a message; `None` if it failed.
 fn answer(wire: &dyn Wire, body: &[u8], model: &str) -> Option<Rc<AssistantMessage>> {
     let mut decoder = wire.decoder();
     let (mut events, mut assembler) = (Vec::new(), Assembler::default());
@@ -153,7 +153,7 @@ fn what_one_wire_said_goes_to_another_without_what_only_the_first_understands() 
     assert!(handed > 100, "{handed} calls were handed over");
 }
 
-/// The ids of the calls of a request and those of their results; of Gemini, where there are none, their names.
+/// The ids of the calls in a request and those of the results; for Gemini, which has no ids, the names.
 fn pairs(wire: &str, body: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     let messages = ["messages", "input", "contents"].iter().flat_map(|key| list(body, key));

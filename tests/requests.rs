@@ -1,5 +1,5 @@
-//! Requests on all wires: each file of `tests/data/requests/WIRE` holds a request and the body (address, headers) that
-//! must come of it.
+//! Requests on all wires: each file in `tests/data/requests/WIRE` holds a request and the expected
+//! body (and URL and headers).
 
 #![allow(
     clippy::unwrap_used,
@@ -25,11 +25,11 @@ struct Case {
     file: Value,
 }
 
-/// The folders of the wires, and how many cases each has at least.
+/// The folders of the wires, and the least number of cases in each.
 const WIRES: [(&str, usize); 4] =
     [("openai_chat", 88), ("anthropic", 38), ("openai_responses", 31), ("gemini", 26)];
 
-/// Wire (and `compat`), model, options, and what the body says beside model, messages and tools.
+/// Wire (and `compat`), model, options, and the members of the body besides model, messages and tools.
 const TOLD: &str = r#"
 anthropic | claude-3-opus-20240229 | {"reasoning":"off"} | {"max_tokens":4096}
 anthropic | claude-3-5-sonnet-20241022 | {"reasoning":"none"} | {"max_tokens":8192}
@@ -202,7 +202,7 @@ fn a_conversation_that_grew_message_by_message_gives_the_same_bytes() {
     }
 }
 
-/// The same message as another object.
+/// The same message as a new object.
 fn anew(message: &LlmMessage) -> LlmMessage {
     match message {
         LlmMessage::User(message) => LlmMessage::User(Rc::new((**message).clone())),
@@ -228,7 +228,7 @@ fn a_conversation_that_is_changed_anywhere_gives_the_same_bytes() {
         for step in 0..40 {
             let at = dice(messages.len());
             match dice(8) {
-                // As a prompt that is another one in every turn, and as a transformer that makes new messages.
+                // As with a prompt that changes in every turn, and a transformer that makes new messages.
                 0..4 => {
                     let at = if dice(2) == 0 { 0 } else { at };
                     messages[at] = anew(&messages[at]);
@@ -276,7 +276,7 @@ fn a_call_and_its_result_always_get_the_same_id() {
     }
 }
 
-/// What a model is told beside its messages and tools: what `options` ask for, in words that it knows.
+/// A model gets, besides its messages and tools, what `options` ask for, in words that it knows.
 #[test]
 fn a_model_is_told_only_what_it_knows() {
     let tools = r#"[{"name":"f","description":"","parameters":{"type":"object","properties":{}}}]"#;
@@ -318,7 +318,7 @@ fn a_model_is_told_only_what_it_knows() {
     }
 }
 
-/// `value` with its keys in the order of `like`, so that a difference can be read.
+/// Returns `value` with its keys in the order of `like`, so that a difference is readable.
 fn ordered_as(like: &Value, value: &Value) -> Value {
     match (like, value) {
         (Value::Object(like), Value::Object(map)) => {

@@ -23,7 +23,7 @@ use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, 
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolOutcome};
 
-/// What somebody noted, in order.
+/// Notes, in order.
 type Notes = Rc<RefCell<Vec<String>>>;
 
 fn note(notes: &Notes, line: impl Into<String>) {
@@ -34,7 +34,7 @@ fn two_calls() -> Answer {
     calls(&[("a", "t", "{\"n\":1}"), ("b", "t", "{\"n\":2}")])
 }
 
-/// A model that notes what it is asked with.
+/// A model that records its requests.
 fn noting(notes: &Notes, given: Vec<Answer>) -> Model {
     let (notes, given) = (notes.clone(), RefCell::new(std::collections::VecDeque::from(given)));
     model("m", move |request: ModelRequest, _| {
@@ -45,7 +45,7 @@ fn noting(notes: &Notes, given: Vec<Answer>) -> Model {
     })
 }
 
-/// A transformer that drops all but the newest message when the model said that it was too long.
+/// A transformer that drops all but the newest message once the model has said that it is too long.
 fn shortens(notes: &Notes) -> impl Fn(&[AgentMessage], bool) -> Result<Transform, String> + use<> {
     let notes = notes.clone();
     move |messages, overflow| {
@@ -129,7 +129,8 @@ mod data_model {
             let shorten = shortens(&notes);
             config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
                 match shorten(messages, overflow)? {
-                    // The newest message of the second turn is a result: it cannot go without its call.
+                    // The newest message of the second turn is a result, which
+                    // cannot stand without its call.
                     Transform::Replace { report, .. } if messages.len() > 1 => {
                         Ok(Transform::Replace { messages: messages.to_vec(), report })
                     }
@@ -203,7 +204,7 @@ mod data_model {
         stage.prompt("go").finish().check();
         assert_eq!(*asked.borrow(), ["user: go", "user: go | assistant: [a] | a: t is done"]);
         assert_eq!(*converted.borrow(), ["user: secret", "user: go", "assistant: [a]", "a: t is done"]);
-        // Also not in the next run, unless it is another function.
+        // Nor are they converted again in the next run, unless by another function.
         converted.borrow_mut().clear();
         stage.prompt("on").finish().check();
         assert_eq!(*converted.borrow(), ["assistant: done", "user: on"]);
@@ -554,7 +555,7 @@ mod lessons {
                 })
             }));
             config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(|calls| {
-                // The look-up comes when it is a call's turn.
+                // The tool is looked up when it is the call's turn.
                 let ids: Vec<_> = calls.iter().map(|call| call.call_id.as_str()).collect();
                 assert_eq!(ids, ["b", "c", "d"]);
                 Ok(vec![vec![2], vec![0], vec![1]])
@@ -581,7 +582,7 @@ mod lessons {
                 told.push(update.to_value().as_str().unwrap().to_owned());
             }
         }
-        // Bounded: what is too much coalesces, and nothing is lost.
+        // Bounded: the excess coalesces, and nothing is lost.
         assert_eq!(told.len(), 128);
         assert_eq!(told.concat(), (0..1_000).map(|n| format!("{n} ")).collect::<String>());
     }
@@ -940,7 +941,7 @@ mod lessons {
     #[test]
     fn max_tokens_recovery_replaces_incomplete_tool_calls() {
         let mut cut = calls(&[("a", "t", "{}"), ("b", "t", "{\"n\":")]);
-        // The second call is never closed: the token limit cut it.
+        // The second call is never closed: the token limit cut it off.
         cut.truncate(cut.len() - 2);
         cut.push(E::Done { stop_reason: MessageStopReason::Length, usage: None });
         let mut stage = stage(vec![cut], vec![quick("t")], |_| {});

@@ -1,5 +1,5 @@
-//! Every await of a run can be interrupted: one place after the other never answers, and the run is aborted, timed
-//! out, dropped or steered there.
+//! Every await of a run can be interrupted. In one place after the other something never answers, and the
+//! run is aborted, times out, is dropped or is steered there.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use turnwheel::ports::HookStages;
 use turnwheel::stream::AssistantMessageEvent;
 use turnwheel::tool::{AgentToolResult, ApprovalNeed, ToolOutcome};
 
-/// Where nobody answers, and whether steering gets the run on its way from there.
+/// The places where nothing answers, and whether steering can move the run on from there.
 const PLACES: [(&str, bool); 19] = [
     ("the transformer", false),
     ("the keys", false),
@@ -132,7 +132,7 @@ fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
     }
 }
 
-/// A run that waits for somebody who never answers.
+/// A run that waits for something that never answers.
 fn stuck(place: &str, change: impl Fn(&mut AgentLoopConfig)) -> Stage {
     let clock = Clock::default();
     let mut config = setup(place, &clock);

@@ -59,7 +59,7 @@ fn says(text: &str) -> Vec<E> {
     ]
 }
 
-/// Asks the helper first; then says what came back.
+/// Asks the helper first; then repeats its answer.
 fn parent(request: &ModelRequest) -> Vec<E> {
     if let Some(LlmMessage::ToolResult(result)) = request.messages.last() {
         return says(&result.text());

@@ -18,7 +18,7 @@ use turnwheel::tool::{AgentToolResult, ApprovalNeed, ToolOutcome};
 
 type Heard = Rc<RefCell<Vec<String>>>;
 
-/// Notes every event under a name.
+/// Records every event under a name.
 fn listener(heard: &Heard, name: &str) -> impl Fn(&AgentEvent) + 'static {
     let (heard, name) = (heard.clone(), name.to_owned());
     move |event| heard.borrow_mut().push(format!("{name} {}", event.name()))
@@ -48,7 +48,7 @@ fn calling(
     Stage::new(clock, config)
 }
 
-/// Acts once, when an event of this kind is told.
+/// Acts once, at the first event of this kind.
 fn once(agent: &Agent, at: &'static str, act: impl Fn(&Agent) + 'static) {
     let (done, inner) = (Cell::new(false), agent.clone());
     agent.subscribe(move |event| {
@@ -270,7 +270,7 @@ fn a_run_that_was_reset_does_not_touch_the_one_after_it() {
     let mut old = stage.stream.take().unwrap();
     stage.events.clear();
     stage.prompt("fresh").until("message_update");
-    // Only now the old run is polled again: it ends, and the new one is still on.
+    // The old run is only polled again now: it ends, and the new one keeps running.
     let ended = stage.clock.run(async { while futures::StreamExt::next(&mut old).await.is_some() {} });
     assert_eq!(ended, Ok(()));
     assert!(stage.agent.is_running());

@@ -1,4 +1,4 @@
-//! The stock compaction: the agent's own model summarises.
+//! The built-in compaction: the agent's own model writes the summary.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
 
@@ -30,7 +30,7 @@ fn notes(text_of_it: &str, usage: u64) -> Answer {
     answer
 }
 
-/// A model that notes its requests; an answer of nothing is one that never comes.
+/// A model that records its requests; an empty answer is one that never comes.
 fn noting(requests: &Requests, answers: Vec<Answer>) -> Model {
     let (requests, answers) = (requests.clone(), RefCell::new(VecDeque::from(answers)));
     model("m", move |request, _| {
@@ -88,7 +88,8 @@ fn an_overflow_is_answered_by_a_summary_of_what_is_old() {
 #[test]
 fn what_a_summary_cost_counts_however_it_is_told_and_what_a_failed_one_cost_too() {
     let used = |input| Usage { input, output: 1, ..Usage::default() }.totalled();
-    // The first tells its usage on the way and is cut; the second only on the way.
+    // The first answer reports its usage along the way and is cut off; the second
+    // reports it only along the way.
     let cut = vec![E::Start, E::Usage(used(10)), E::Usage(used(20))];
     let mut told = text("they talked");
     told.insert(1, E::Usage(used(300)));

@@ -1,4 +1,4 @@
-//! The golden vectors, played on the rules of this crate by the code of `cargo xtask vectors`.
+//! Plays the golden vectors on the rules of this crate, with the code of `cargo xtask vectors`.
 
 #[path = "../xtask/src/vectors/mod.rs"]
 mod vectors;

@@ -1,4 +1,5 @@
-//! What the decoders of Messages, Responses and Gemini make of streams that no recording in `tests/data/fixtures` shows.
+//! How the decoders of Messages, Responses and Gemini handle streams that no recording in
+//! `tests/data/fixtures` covers.
 
 #![allow(clippy::unwrap_used, reason = "a panic here is a test that fails")]
 
@@ -79,7 +80,8 @@ fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
         };
         assert_eq!(events.last().unwrap(), stop);
     }
-    // A block behind it whose beginning was left out says that it was whole; so does its own end.
+    // A following block proves that this one is complete, even if its own start was left out;
+    // so does this one's end.
     let behind = delta(1, r#"{"type":"text_delta","text":"x"}"#);
     let told = ["start", "0 call f(t0)", r#"0 + {"a":1}"#];
     let wanted = [&told[..], &["0 end", "1 text", "1 + x", "1 end", "done length"]].concat();
@@ -120,14 +122,14 @@ fn what_an_answer_said_under_another_id_is_forgotten() {
     let events =
         messages(&[&start("a", 1), &tool(0), &start("b", 2), &text(0, "new"), &reason("end_turn"), STOP]);
     assert_eq!(events[3..], ["start", "usage 2 0", "0 text", "0 + new", "0 end", "done stop"]);
-    // How the first one stopped is no end of the second one.
+    // The stop reason of the first message does not end the second.
     let events =
         messages(&[&start("a", 1), &text(0, "void"), &reason("refusal"), &start("b", 1), &text(0, "new")]);
     assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
     let later = r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":5}}"#;
     assert_eq!(messages(&[&start("a", 1), later, STOP])[1..], ["usage 1 7", "usage 5 7", "done stop"]);
     assert_eq!(messages(&[&reason("max_tokens"), &reason(""), STOP]), ["start", "done length"]);
-    // Nothing was said under the first one.
+    // The first one said nothing.
     let events = messages(&[&start("a", 1), &start("b", 2), &reason("end_turn"), STOP]);
     assert_eq!(events, ["start", "usage 1 7", "usage 2 7", "done stop"]);
 }
@@ -141,13 +143,13 @@ fn blocks_of_anthropic_in_forms_that_few_have() {
         assert_eq!((events.remove(0), events.pop().unwrap().contains("done")), ("start".to_owned(), true));
         events
     };
-    // Thinking whose text is not shown is its signature.
+    // Thinking whose text is hidden consists of its signature.
     let thinking = block(0, r#"{"type":"thinking","thinking":""}"#);
     let sign = delta(0, r#"{"type":"signature_delta","signature":"S"}"#);
     assert_eq!(play(&[&thinking, &sign, close]), ["0 thinking", "0 end S"]);
     let whole = block(0, r#"{"type":"thinking","thinking":"t","signature":"S"}"#);
     assert_eq!(play(&[&whole, close]), ["0 thinking", "0 + t", "0 end S"]);
-    // Arguments at the beginning count where no pieces follow.
+    // Arguments at the start count if no pieces follow.
     let call = block(0, r#"{"type":"tool_use","id":"t","name":"f","input":{"a":1}}"#);
     let piece = delta(0, r#"{"type":"input_json_delta","partial_json":"{}"}"#);
     assert_eq!(play(&[&call, close]), ["0 call f(t)", r#"0 + {"a":1}"#, "0 end"]);
@@ -156,28 +158,28 @@ fn blocks_of_anthropic_in_forms_that_few_have() {
     assert_eq!(play(&[&none, close]), ["0 call f(t)", "0 end"]);
     let half = delta(0, r#"{"type":"input_json_delta","partial_json":"\ud83d"}"#);
     assert_eq!(play(&[&tool(0), &half, close])[1..], ["0 + \u{fffd}", "0 end"]);
-    // Without numbers, and without a beginning.
+    // Without an index, and without a start.
     assert_eq!(
         play(&[r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}"#]),
         ["0 text", "0 + a", "0 end"]
     );
-    // What nobody knows is kept, also where its end is left out.
+    // Unknown blocks are kept, even if their end is missing.
     let new = block(0, r#"{"type":"new","text":"a"}"#);
     let more = delta(0, r#"{"type":"text_delta","text":"b"}"#);
     let text = block(1, r#"{"type":"text","text":"c"}"#);
     let kept = r#"0 raw {"type":"new","text":"ab"}"#;
     assert_eq!(play(&[&new, &more, &text]), [kept, "1 text", "1 + c", "1 end"]);
-    // It is whole at its own end, whatever cuts the answer.
+    // An unknown block is complete at its own end, whatever cuts off the answer.
     let cut = |documents: &[&str]| messages(&[documents, &[&reason("max_tokens"), STOP]].concat());
     assert_eq!(cut(&[&new, &more, close]), ["start", kept, "done length"]);
     assert_eq!(cut(&[&new, &more]), ["start", "done length"]);
-    // Gateways close with `[DONE]`; without a reason to stop it says nothing.
+    // Gateways close with `[DONE]`, which means nothing without a stop reason.
     assert_eq!(messages(&[&text, "[DONE]", STOP])[3..], ["0 end", "done stop"]);
     let mut decoder = Anthropic::new(WireOptions::default()).unwrap().decoder();
     let end = format!("data: {}\n\ndata: [DONE]\n\n", reason("end_turn"));
     decoder.feed(end.as_bytes(), &mut Vec::new());
     assert!(decoder.is_done(), "nobody waits for the end of the body");
-    // Without a beginning.
+    // Without a start.
     let used = r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":3}}"#;
     assert_eq!(messages(&[used, STOP]), ["start", "usage 0 3", "done stop"]);
     assert_eq!(messages(&[STOP]), ["start", "done stop"]);
@@ -206,7 +208,7 @@ fn frames_that_are_no_json_are_errors_where_they_should_be_some() {
         let alive =
             last("data: working on it\n\ndata:\n\ndata: {\"error\":{\"message\":\"m\",\"code\":503}}\n\n");
         assert_eq!(alive, "error overloaded: m");
-        // What was cut is no broken chunk.
+        // What was cut off is not a broken chunk.
         assert!(last("data: {\"a\"").starts_with("error network: "));
     }
     let half = r#"{"choices":[{"delta":{"content":"\ud83d"}}]}"#;
@@ -247,7 +249,7 @@ fn the_words_of_gemini_are_translated() {
         assert_eq!(events.contains(&"1 end".to_owned()), wanted == "done tool_use", "{word}");
         assert_eq!(events.last().unwrap(), wanted);
     }
-    // A call that another one follows had an end.
+    // A call that is followed by another one had its end.
     let end = r#"{"candidates":[{"finishReason":"SAFETY"}]}"#;
     assert_eq!(
         gemini(&[&half, &whole, end])[1..],
@@ -269,7 +271,7 @@ fn the_words_of_gemini_are_translated() {
     assert_eq!(used(r#"{"promptTokenCount":1}"#)[1], "usage 1 0");
     assert_eq!(used(r#"{"candidatesTokenCount":2}"#)[1], "usage 0 2");
     assert_eq!(used(r#"{"trafficType":"x"}"#), ["start", "done stop"]);
-    // Nothing is said where the prompt was refused, also by an answer that is no stream.
+    // Nothing is said if the prompt was refused, also by a response that is no stream.
     let refused = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
     let said = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
     let error = "error content_filtered: the provider refused the prompt: ";
@@ -319,7 +321,7 @@ fn the_words_of_anthropic_are_translated() {
         ("error", "error server: the provider ended the answer with `error`"),
     ];
     for (word, wanted) in words {
-        // Without `message_stop` too.
+        // Also without `message_stop`.
         for documents in [vec![reason(word), STOP.to_owned()], vec![reason(word)]] {
             let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
             assert_eq!(messages(&documents), ["start", wanted]);
@@ -355,7 +357,7 @@ fn calls_that_are_told_at_the_same_time_get_their_own_arguments() {
     let whole = play("tool_use", 0);
     assert_eq!(calls(&whole), [r#"{"a":1}"#, r#"{"b":2}"#]);
     assert!(whole.contains(&"0 end".to_owned()) && whole.contains(&"1 end".to_owned()));
-    // The limit cut the second: the first is whole.
+    // The limit cut off the second call: the first is complete.
     let cut = play("max_tokens", 4);
     assert_eq!(calls(&cut), [r#"{"a":1}"#, r#"{"b""#]);
     assert!(cut.contains(&"0 end".to_owned()) && !cut.contains(&"1 end".to_owned()));
@@ -536,7 +538,7 @@ fn an_error_in_any_form_ends_the_stream() {
     assert_eq!(responses(&[named]), ["error throttled: slow"]);
     let without = r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#;
     assert_eq!(responses(&[without])[1], "error server: the provider ended the answer as `failed`");
-    // What is named an error is one, whatever its form.
+    // Anything named an error is one, whatever its form.
     let named = "event: error\ndata: {\"type\":\"overloaded_error\",\"message\":\"m\"}\n\n";
     let wires: [Box<dyn Wire>; 2] = [
         Box::new(Anthropic::new(WireOptions::default()).unwrap()),
@@ -584,7 +586,7 @@ fn items_are_told_apart_by_their_number_and_their_end_counts() {
     assert_eq!(events, wanted);
 }
 
-/// As [`responses`]: the items that are announced, pieces of them and their ends, and the end of the answer.
+/// Like [`responses`]: items that are announced, their pieces and ends, and the end of the answer.
 fn items(documents: &[&str], end: &str) -> Vec<String> {
     let expand = |document: &&str| match document.split_once(' ') {
         Some(("+", rest)) => {
@@ -631,7 +633,7 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
     assert_eq!(usual(&[&whole]), ["0 text", "0 + No", end]);
     assert_eq!(usual(&["0 refusal N", &whole]), ["0 text", "0 + N", "0 + o", end]);
     assert_eq!(items(&["0 refusal No"], COMPLETED).pop().unwrap(), "done refusal");
-    // Two that were announced and not ended are two.
+    // Two items that were announced and did not end are two.
     let two = [
         &*format!("+ 0 {}", message("p", "")),
         "0 output_text a",
@@ -655,7 +657,7 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
         usual(&["0 output_text x", &reasoning("\"summary\":[]")])[2..],
         ["0 end", "1 thinking", r#"1 end {"id":"r"}"#]
     );
-    // Calls whose input is a text.
+    // Calls whose input is text.
     let custom = |input: &str| {
         format!(r#". 0 {{"type":"custom_tool_call","call_id":"c","name":"f","input":"{input}"}}"#)
     };
@@ -666,7 +668,7 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
     assert_eq!(told(&[&custom("a b")]), r#"{"input":"a b"}"#);
     assert_eq!(told(&[&custom("")]), r#"{"input":""}"#);
     assert_eq!(told(&[added, "0 custom_tool_call_input \"a", &custom("\\\"a b")]), r#"{"input":"\"a b"}"#);
-    // Some servers know a call by one id, and give its arguments as an object.
+    // Some servers give a call a single id, and its arguments as an object.
     let call = r#". 0 {"type":"function_call","call_id":"","id":"fc","name":"f","arguments":{"a":1}}"#;
     assert_eq!(usual(&[call]), ["0 call f(fc)", r#"0 + {"a":1}"#, r#"0 end {"item_id":"fc"}"#]);
     assert_eq!(usual(&[&call.replace(",\"id\":\"fc\"", "")])[0], "0 call f()");
@@ -690,7 +692,7 @@ fn a_call_whose_item_is_incomplete_is_cut() {
 
 #[test]
 fn events_of_responses_in_forms_that_few_have() {
-    // Without numbers.
+    // Without an index.
     let bare = |kind: &str, text: &str| {
         format!(r#"{{"type":"response.{kind}.delta","delta":"{text}","error":null}}"#)
     };
@@ -717,7 +719,7 @@ fn events_of_responses_in_forms_that_few_have() {
         "done stop",
     ];
     assert_eq!(events, wanted);
-    // Named by their frames alone, and errors.
+    // Named by their frames only; and errors.
     let wire = OpenAiResponses::new(WireOptions::default()).unwrap();
     let named = "event: response.output_text.delta\ndata: {\"delta\":\"a\"}\n\nevent: response.completed\ndata: {}\n\n";
     assert_eq!(play(&wire, named).0, ["start", "0 text", "0 + a", "0 end", "done stop"]);
@@ -730,7 +732,7 @@ fn events_of_responses_in_forms_that_few_have() {
     assert_eq!(responses(&[failed])[1..], ["error server: m"]);
     let cancelled = r#"{"type":"response.completed","response":{"status":"cancelled"}}"#;
     assert_eq!(responses(&[cancelled])[1..], ["error server: the provider ended the answer as `cancelled`"]);
-    // A document that is no answer.
+    // A document that is not an answer.
     assert!(
         play(&wire, r#"{"object":"list","status":"completed"}"#).0[0].starts_with("error invalid_request")
     );
@@ -909,7 +911,7 @@ fn a_signed_part_of_gemini_is_a_block_of_its_own() {
 fn a_call_of_gemini_whose_arguments_were_still_to_come_is_cut() {
     let begin =
         r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#;
-    // Gemini 4 ends so where it would go on in another answer.
+    // Gemini 4 ends like this where it would continue in another answer.
     for word in ["MAX_TOKENS", "CONTINUATION"] {
         let end = format!(r#"{{"candidates":[{{"finishReason":"{word}","continuationToken":"t"}}]}}"#);
         assert_eq!(gemini(&[begin, &end]), ["start", "0 call f()", "done length"]);
@@ -940,7 +942,7 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
         ],
         vec![format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"f","args":{{"a":{long}}}}}}}]}}}}]}}"#)],
     ];
-    // What is kept whole counts too.
+    // Raw blocks count too.
     let new = block(0, r#"{"type":"new"}"#);
     let kept = [
         block(0, &format!(r#"{{"type":"new","of":{long}}}"#)),
@@ -964,7 +966,7 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
             let events = frames(wire.as_ref(), &documents);
             assert!(events.last().unwrap().starts_with("error server: the a"), "{events:?}");
         }
-        // As many as there may be, and as long as they may be, are no error.
+        // The largest allowed number, and the largest allowed length, are no error.
         let (calls, arguments) = (calls.join("|"), arguments.join("|"));
         let fewer = calls
             .rsplit_once('|')
@@ -982,8 +984,8 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
     }
 }
 
-/// Frames that differ in their text alone are compared, not read. A frame that says nothing, put between all of them,
-/// has each one read: nothing else may come of it.
+/// Frames that differ only in their text are compared, not parsed. With an empty frame between all of
+/// them each one is parsed, and the result must be the same.
 #[test]
 fn frames_that_are_not_read_mean_what_they_would_if_they_were() {
     let wires: [(&str, Box<dyn Wire>, &str); 3] = [
@@ -1017,14 +1019,15 @@ fn frames_that_are_not_read_mean_what_they_would_if_they_were() {
 fn what_looks_like_the_frame_before_but_is_not_is_read() {
     let text = |words: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{words}"}}}}]}}"#);
     let chat = OpenAiChat::new(WireOptions::default()).unwrap();
-    // Halves of one character in two frames, a text that looks like the end of its frame, one that is empty.
+    // The halves of a surrogate pair in two frames, a text that looks like the end of
+    // its frame, an empty text.
     let documents = ["a", "b", r"\ud83d", r"\ude00", "c", r#"\"}}]}"#, "", "d\\n"].map(text);
     let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
     let said = frames(&chat, &documents);
     let apart: Vec<&str> = documents.iter().flat_map(|document| [*document, "{\"id\":\"x\"}"]).collect();
     assert_eq!(said, frames(&chat, &apart));
     assert!(said.iter().any(|event| event.contains('😀')), "{said:?}");
-    // Arguments count against the limit, read or not.
+    // Arguments count against the limit, parsed or not.
     let limits = Limits { arguments: 100, ..Limits::default() };
     let chat = OpenAiChat::new(WireOptions { limits, ..WireOptions::default() }).unwrap();
     let call = |more: &str, piece: &str| {
@@ -1056,7 +1059,7 @@ fn events_that_differ_in_text_number_and_padding_are_told_like_others() {
         delta("10", "b", "\"\""),
         delta("11", "\\n", "\"a\\\"b\""),
         delta("null", "c", "{\"delta\":\"no\"}"),
-        // No padding, another order, another item: read.
+        // Without padding, in another order, for another item: parsed.
         format!(r#"{{"type":"{text}","output_index":0,"delta":"d"}}"#),
         format!(r#"{{"delta":"e","type":"{text}","sequence_number":12,"output_index":0}}"#),
         format!(r#"{{"delta":"f","type":"{text}","sequence_number":130,"output_index":0}}"#),
@@ -1068,10 +1071,10 @@ fn events_that_differ_in_text_number_and_padding_are_told_like_others() {
     let said = frames(&wire, &documents);
     let apart: Vec<&str> = documents.iter().flat_map(|document| [*document, "{\"type\":\"ping\"}"]).collect();
     assert_eq!(said, frames(&wire, &apart));
-    // What was told is known where the item ends: only the rest comes then.
+    // At the end of the item it is known what was reported, so only the rest is added.
     let pieces: Vec<&str> = said.iter().filter_map(|event| event.strip_prefix("0 + ")).collect();
     assert_eq!(pieces, ["a", "b", "\n", "c", "d", "e", "f", "g", "!"]);
-    // A number that is none, and one that is cut, end the answer as they would otherwise.
+    // An invalid number, or one that is cut off, ends the answer as it would otherwise.
     for broken in [delta("1x", "h", "\"\""), delta("15", "h", "\"")] {
         let documents = [&deltas[0], &deltas[1], &broken].map(String::as_str);
         assert!(frames(&wire, &documents).pop().unwrap().contains("is no JSON"), "{broken}");

@@ -1,5 +1,5 @@
-//! The whole engine, driver and agent included, in random worlds: scripted models, tools, people and policies in
-//! virtual time. `TURNWHEEL_RUNS=100000 cargo test --test worlds` plays more of them.
+//! The whole engine, driver and agent included, in random worlds: scripted models, tools, users and
+//! policies in virtual time. `TURNWHEEL_RUNS=100000 cargo test --test worlds` plays more of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 
@@ -14,7 +14,7 @@ fn runs() -> u64 {
     std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1_500)
 }
 
-/// What is wrong with a trace, whatever was played.
+/// Lists what is wrong with a trace, whatever was played.
 fn faults(trace: &Value) -> Vec<String> {
     let mut faults = invariants(trace);
     faults.extend(trace.get("faults").map(ToString::to_string));
@@ -32,7 +32,7 @@ fn no_world_hangs_a_run_breaks_the_grammar_or_leaves_a_call_without_its_result()
             let text = given.to_string();
             let waits = ["\"forever\"", "\"until_cancelled\""].iter().any(|word| text.contains(word));
             let scenario = read(&text).unwrap();
-            // Nobody may have to stop what waits for nobody.
+            // A scenario that never waits for ever must end without being stopped.
             let trace = if waits { play_bounded(scenario, route) } else { play(scenario, route) };
             let faults = faults(&trace);
             assert!(

@@ -1,17 +1,17 @@
-//! What the rules say about a tool before anybody is asked.
+//! What the rules say about a tool before anyone is asked.
 
 use crate::json::{FromJson, Value};
 use crate::table::Table;
 use crate::text::{split, split_once};
 
-/// What a rule says. Ordered by strictness: approve, ask, deny.
+/// A ruling, ordered by strictness: approve, ask, deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolApprovalAction {
-    /// Run it unasked.
+    /// Run the call without asking.
     Approve,
-    /// Ask somebody.
+    /// Ask for a decision.
     Ask,
-    /// Never run it.
+    /// Never run the call.
     Deny,
 }
 
@@ -19,54 +19,54 @@ impl ToolApprovalAction {
     const WORDS: [(Self, &'static str); 3] =
         [(Self::Approve, "approve"), (Self::Ask, "ask"), (Self::Deny, "deny")];
 
-    /// The word used in options.
+    /// Returns the word used in options.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(action, _)| *action == self).map_or("deny", |(_, word)| word)
     }
 
-    /// The action of a word.
+    /// Returns the action for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(action, _)| *action)
     }
 }
 
-/// Tools that only read: approved by [`ToolApprovalPolicy::with_defaults`].
+/// Tools that only read. [`ToolApprovalPolicy::with_defaults`] approves them.
 const READING: &str = "\
     view generate_password search_docs search_memory load_skill local_code_search get_all_tasks \
     get_task_details wait_for_tasks";
 
-/// Tools that change something: asked for by [`ToolApprovalPolicy::with_defaults`].
+/// Tools that change something. [`ToolApprovalPolicy::with_defaults`] asks for them.
 const CHANGING: &str = "\
     create str_replace generate_code run_command run_command_task run_remote_command \
     run_remote_command_task dynamic_subagent_task cancel_task remove";
 
-/// Tools that give their `command` argument to a shell. Rules for all of them may be written for the first.
+/// Tools that pass their `command` argument to a shell. Rules for the first one apply to all of them.
 const SHELLS: [&str; 4] =
     ["run_command", "run_command_task", "run_remote_command", "run_remote_command_task"];
 
-/// Rules by tool name. A rule for the full name wins over one for the name without its server prefix (`srv__view` is
-/// `view` on the server `srv`).
+/// Rules by tool name. A rule for the full name takes precedence over one for the name without its server
+/// prefix (`srv__view` is `view` on the server `srv`).
 ///
-/// There is no shell parser here. A rule for a command (`run_command::git`) therefore means at least "ask" for every
-/// command of that tool. So does, where it would be approved by default only, a command that nobody can see through:
-/// one that starts another shell, or whose quotes do not close.
+/// There is no shell parser here. A rule for a command (`run_command::git`) therefore means at least "ask"
+/// for every command of that tool. The same holds for an opaque command that would be approved only by
+/// default: one that starts another shell, or whose quotes are not closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolApprovalPolicy {
-    /// Nothing is decided by rule: ask for everything.
+    /// No rules: ask for everything.
     None,
     /// Approve everything.
     All,
-    /// By name.
+    /// Rules by name.
     Custom {
-        /// By exact name, case-sensitive.
+        /// Rules by exact, case-sensitive name.
         rules: Table<String, ToolApprovalAction>,
-        /// For all others.
+        /// The action for all other tools.
         default: ToolApprovalAction,
     },
 }
 
 impl ToolApprovalPolicy {
-    /// Well-known reading tools are approved, everything else is asked for.
+    /// Approves well-known reading tools and asks for everything else.
     pub fn with_defaults() -> Self {
         let reading = split(READING, " ").map(|name| (name.to_owned(), ToolApprovalAction::Approve));
         let changing = split(CHANGING, " ").map(|name| (name.to_owned(), ToolApprovalAction::Ask));
@@ -76,7 +76,8 @@ impl ToolApprovalPolicy {
         }
     }
 
-    /// These are approved, everything else is denied. Names are trimmed and freed of their server prefix.
+    /// Approves these tools and denies everything else. Names are trimmed, and their server prefix is
+    /// removed.
     pub fn from_allowlist<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().map(|name| strip_tool_prefix(name.trim()).trim());
         let rules = names.filter(|name| !name.is_empty());
@@ -84,8 +85,8 @@ impl ToolApprovalPolicy {
         ToolApprovalPolicy::Custom { rules, default: ToolApprovalAction::Deny }
     }
 
-    /// The same policy with other rules on top. Where there are no rules by name, only a denial is taken over: it
-    /// must hold everywhere.
+    /// Returns the same policy with other rules on top. If this policy has no rules by name, only denials
+    /// are added, because a denial must hold everywhere.
     #[must_use]
     pub fn with_overrides(self, overrides: impl IntoIterator<Item = (String, ToolApprovalAction)>) -> Self {
         let overrides = overrides.into_iter();
@@ -101,7 +102,7 @@ impl ToolApprovalPolicy {
         ToolApprovalPolicy::Custom { rules, default }
     }
 
-    /// What is to be done with a call. `command` is its text argument of that name, where it has one.
+    /// Returns the action for a call. `command` is the call's text argument of that name, if it has one.
     pub fn action(&self, tool_name: &str, command: Option<&str>) -> ToolApprovalAction {
         match self.verdict(tool_name, command) {
             Verdict::Ruled(action) | Verdict::Default(action) => action,
@@ -119,7 +120,7 @@ impl ToolApprovalPolicy {
         let Some(command) = command.filter(|_| SHELLS.contains(&plain)) else {
             return ruled.map_or(Verdict::Default(default), Verdict::Ruled);
         };
-        // All shell tools fall back to the rules of the first.
+        // All shell tools fall back to the rules of the first one.
         let ruled = ruled.or_else(|| rules.get(SHELLS[0]).copied());
         let by_command = [tool_name, plain, SHELLS[0]].iter().any(|scope| has_command_rule(rules, scope));
         let action = ruled.unwrap_or(default);
@@ -130,13 +131,13 @@ impl ToolApprovalPolicy {
     }
 }
 
-/// Whether the host named the tool, or only said what holds for all others.
+/// Whether a rule names the tool, or only the default applies to it.
 enum Verdict {
     Ruled(ToolApprovalAction),
     Default(ToolApprovalAction),
 }
 
-/// The name of a tool without its server prefix: what follows the first `__`, if anything does.
+/// Returns the name of a tool without its server prefix: what follows the first `__`, if anything does.
 pub fn strip_tool_prefix(name: &str) -> &str {
     match split_once(name, "__") {
         Some((_, rest)) if !rest.is_empty() => rest,
@@ -149,7 +150,7 @@ fn has_command_rule(rules: &Table<String, ToolApprovalAction>, scope: &str) -> b
     rules.first_from(prefix.as_str()).is_some_and(|(name, _)| name.starts_with(&prefix))
 }
 
-/// Whether a command hands a script to another shell (`sh -c '…'`), or is not even whole.
+/// Whether a command passes a script to another shell (`sh -c '…'`), or is incomplete.
 fn is_opaque(command: &str) -> bool {
     let starts_a_shell = |from: usize, to: usize| {
         let program = command.get(from..to).unwrap_or_default();
@@ -171,7 +172,7 @@ fn is_opaque(command: &str) -> bool {
     starts_a_shell(from, command.len()) || !is_whole
 }
 
-/// Who is asked about tools that no rule names.
+/// Which tools to ask for if no rule names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
     /// Ask for the tools that require approval.
@@ -179,14 +180,14 @@ pub enum ApprovalMode {
     Smart,
     /// Ask for every tool.
     Enabled,
-    /// Ask for none. What is denied stays denied.
+    /// Ask for no tool. Denied tools remain denied.
     Bypassed,
 }
 
-/// All that is decided about a call before anybody is asked: the mode, and rules by name.
+/// Everything that is decided about a call before anyone is asked: the mode, and rules by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalOptions {
-    /// Who is asked about tools that no rule names.
+    /// Which tools to ask for if no rule names them.
     pub mode: ApprovalMode,
     /// Rules by name.
     pub policy: Option<ToolApprovalPolicy>,
@@ -199,8 +200,8 @@ impl From<ToolApprovalPolicy> for ApprovalOptions {
 }
 
 impl ApprovalOptions {
-    /// What is to be done with a call. A rule that names the tool wins over what the tool requires; a default does
-    /// not make it laxer.
+    /// Returns the action for a call. A rule that names the tool takes precedence over the tool's own
+    /// requirement; a default cannot relax that requirement.
     pub fn action(
         &self,
         tool_name: &str,
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(policy.action("srv__run_remote_command", Some("git status")), Ask);
         assert_eq!(policy.action("run_command", None), Approve);
         assert_eq!(policy.action("view", Some("git status")), Approve);
-        // A rule for something else makes no shell ask.
+        // A rule for something else does not make shell commands ask.
         let others = rules(&[("run_command_later", Deny), ("view", Approve)], Approve);
         assert_eq!(others.action("run_command", Some("git status")), Approve);
         let asks = [

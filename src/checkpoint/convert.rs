@@ -1,9 +1,9 @@
-//! Messages as a checkpoint holds them, and back.
+//! Converts messages to the form of a checkpoint, and back.
 //!
-//! Any reader of the format finds what it knows: a role, texts, pictures, calls and results. What has no place there
-//! stands in `provider_options.turnwheel` of the same message, nothing is written twice, and what comes back is the
-//! very same message. What another engine wrote is read as far as it means something here; the rest of it is kept in
-//! the message's `foreign` and written again.
+//! Any reader of the format finds what it knows: roles, texts, images, calls and results. What has no place
+//! in the format goes into `provider_options.turnwheel` of the same message. Nothing is written twice, and
+//! reading restores exactly the same message. Messages of another engine are read as far as they have a
+//! meaning here; the rest is kept in the message's `foreign` and written back.
 
 use std::rc::Rc;
 
@@ -15,20 +15,21 @@ use crate::message::{
 };
 use crate::text;
 
-/// The kind of a custom message that holds a message of another engine which means nothing here, such as a system
-/// prompt: kept, never shown to the model, written again as it was.
+/// The kind of a custom message that holds a message of another engine with no meaning here, such as a
+/// system prompt. It is kept, never shown to the model, and written back unchanged.
 pub const FOREIGN_KIND: &str = "stakai_message";
 
-/// The messages in the form of the checkpoint.
+/// Converts messages to the form of the checkpoint.
 pub fn to_stakai(messages: &[AgentMessage]) -> Vec<Value> {
     messages.iter().map(written).collect()
 }
 
-/// The messages of a checkpoint. One message of another engine may hold the results of several calls, which are a
-/// message each here.
+/// Converts the messages of a checkpoint. A single message of another engine may hold the results of
+/// several calls; here each result is a message of its own.
 ///
 /// # Errors
-/// Where a message is none, or what the engine itself wrote beside it was damaged; the text names the message.
+/// If a message is invalid, or if what the engine itself added to it is damaged. The text names the
+/// message.
 pub fn from_stakai(messages: &[Value]) -> Result<Vec<AgentMessage>, String> {
     let mut history = Vec::with_capacity(messages.len());
     let mut tools = IdMap::default();
@@ -76,7 +77,7 @@ fn written(message: &AgentMessage) -> Value {
     overlay(&mut parts, &foreign);
     let is_text = foreign.get("text").and_then(Value::as_bool);
     let content = match parts.as_mut_slice() {
-        // An empty text is what readers leave out.
+        // Readers leave out an empty text.
         _ if matches!(message, AgentMessage::Custom(_)) => Value::from(""),
         [part] if is_plain_text(part) && is_text.unwrap_or(role == "user") => {
             std::mem::take(part).take("text")
@@ -111,14 +112,14 @@ fn merge(into: &mut Map, from: Option<&Value>) {
     }
 }
 
-/// What a custom message holds, if it would be read as that very message.
+/// Returns the content of a custom message, if reading it back would give the same message.
 fn foreign_original(custom: &Rc<CustomMessage>) -> Option<Value> {
     let original = (custom.kind == FOREIGN_KIND).then(|| custom.data.to_value())?;
     let again = from_stakai(std::slice::from_ref(&original)).ok()?;
     (again == [AgentMessage::Custom(custom.clone())]).then_some(original)
 }
 
-/// Whether a reader supposes the same where nothing is said.
+/// Whether a reader assumes this value if the key is absent.
 fn is_supposed(key: &str, value: &Value) -> bool {
     match key {
         "timestamp" | "input" | "output" | "cacheRead" | "cacheWrite" | "total" => value.as_u64() == Some(0),
@@ -137,7 +138,8 @@ fn is_plain_text(part: &Value) -> bool {
     kind_of(part) == Some("text") && part.as_object().is_some_and(|part| part.len() == 2)
 }
 
-/// The part for a block, if there is one. What of the block finds no place in it is kept, with its number.
+/// Returns the part for a block, if there is one. Whatever the part cannot hold is kept, with the index of
+/// the block.
 fn part_of(at: usize, block: Value, kept: &mut Vec<Value>) -> Option<Value> {
     let Value::Object(mut rest) = block else { return None };
     let place =
@@ -168,7 +170,7 @@ fn part_of(at: usize, block: Value, kept: &mut Vec<Value>) -> Option<Value> {
     part.map(Value::Object)
 }
 
-/// Kinds of block that are parts under other names: each member here, and there.
+/// Kinds of block that are parts under another name, with the name of each member here and there.
 const NAMES: [(&str, &[(&str, &str)]); 2] = [
     ("text", &[("text", "text")]),
     (
@@ -185,7 +187,7 @@ fn data_url(block: &Map) -> Option<String> {
     Some(["data:", mime, BASE64, data?].concat())
 }
 
-/// One text is written as that text; other contents as the list of their blocks.
+/// Writes a single text as that text, and any other content as the list of its blocks.
 fn result_part(mut blocks: Vec<Value>, own: &mut Map, is_json: bool) -> Value {
     let content = match blocks.as_mut_slice() {
         [only] if is_plain_text(only) => {
@@ -201,7 +203,8 @@ fn result_part(mut blocks: Vec<Value>, own: &mut Map, is_json: bool) -> Value {
     object([("type", Value::from("tool_result")), ("tool_call_id", id), ("content", content)]).into()
 }
 
-/// Arguments go back to the model in its own words, blanks included, or its cache would miss.
+/// Arguments must go back to the model exactly as it wrote them, including whitespace, or its cache would
+/// miss.
 fn mark_layouts(message: &AssistantMessage, kept: &mut Vec<Value>) {
     for (at, block) in message.content.iter().enumerate() {
         let ContentBlock::ToolCall(call) = block else { continue };
@@ -218,7 +221,7 @@ fn mark_layouts(message: &AssistantMessage, kept: &mut Vec<Value>) {
     }
 }
 
-/// A blank behind every comma and colon, as Python writes it.
+/// Adds a space after every comma and colon, as Python writes JSON.
 fn spaced(compact: &str) -> String {
     let mut spaced = String::with_capacity(compact.len() + compact.len() / 8);
     let (mut in_text, mut is_escaped) = (false, false);
@@ -235,7 +238,7 @@ fn spaced(compact: &str) -> String {
     spaced
 }
 
-/// Puts what another engine said of the parts onto them.
+/// Adds back to the parts what another engine had in them.
 fn overlay(parts: &mut [Value], foreign: &Value) {
     let said = foreign.get("parts").and_then(Value::as_array).unwrap_or_default();
     for (part, said) in parts.iter_mut().zip(said) {
@@ -246,7 +249,7 @@ fn overlay(parts: &mut [Value], foreign: &Value) {
     }
 }
 
-/// The tool that each call asks for: a result of another engine does not name it.
+/// The tool of each call, because the results of another engine do not name it.
 type Tools = IdMap<String, String>;
 
 fn read(value: &Value, tools: &mut Tools, history: &mut Vec<AgentMessage>) -> Result<(), String> {
@@ -287,7 +290,7 @@ fn read(value: &Value, tools: &mut Tools, history: &mut Vec<AgentMessage>) -> Re
     Ok(())
 }
 
-/// Takes what the engine itself wrote out of a message.
+/// Removes from a message what the engine itself has written, and returns it.
 fn take_own(message: &mut Map) -> Map {
     let Some(Value::Object(options)) = message.get("provider_options") else { return Map::new() };
     let mut options = options.clone();
@@ -300,12 +303,12 @@ fn take_own(message: &mut Map) -> Map {
     if let Value::Object(own) = own { own } else { Map::new() }
 }
 
-/// A message without its content: what the engine itself wrote beside it, and what means nothing here. Where it
-/// becomes several, the first one gets both.
+/// A message without its content: what the engine itself added, and what has no meaning here. If the
+/// message becomes several, the first one gets both.
 struct Draft {
     own: Map,
     others: Map,
-    /// The content was a text and no list of parts: there are engines to which that is not the same.
+    /// Whether the content was a text instead of a list of parts, because some engines distinguish the two.
     is_text: bool,
 }
 
@@ -349,7 +352,8 @@ impl Draft {
         Ok(ToolResultMessage { foreign, ..ToolResultMessage::from_json(&fields.into())? })
     }
 
-    /// The fields with the content, and what of all means nothing here. `texts` says how a lone text would be written.
+    /// Returns the fields including the content, and everything that has no meaning here. `texts` says how
+    /// a lone text would be written.
     fn filled(&mut self, parts: Vec<Value>, texts: bool) -> (Map, Option<RawJson>) {
         let form = matches!(parts.as_slice(), [part] if is_plain_text(part) && texts != self.is_text);
         let form = form.then_some(("text", Value::Bool(self.is_text)));
@@ -377,7 +381,7 @@ impl Draft {
     }
 }
 
-/// The block for a part, and what of the part means nothing here. With a `type` that is the whole part.
+/// Returns the block for a part, and what has no meaning here. If that has a `type`, it is the whole part.
 fn block_of(part: Value) -> (Value, Value) {
     let Value::Object(mut rest) = part else { return (Value::Null, Value::Null) };
     let kind = rest.remove("type").unwrap_or_default();
@@ -410,7 +414,7 @@ fn block_of(part: Value) -> (Value, Value) {
     (object([("type", Value::from("text")), ("text", Value::from(name))]).into(), rest.into())
 }
 
-/// A whole block goes back to its place, the rest of one back to its block.
+/// Puts a whole block back in its place, or the rest of a block back into it.
 fn put_back(kept: Value, blocks: &mut Vec<Value>) {
     let at = place_of(&kept);
     let Value::Object(mut kept) = kept else { return };

@@ -1,9 +1,9 @@
-//! The envelope of a checkpoint: `CheckpointEnvelopeV1`, which other agents read and write too.
+//! The checkpoint envelope, `CheckpointEnvelopeV1`, which other agents can read and write too.
 //!
-//! `{"version": 1, "format": "stakai_message_v1", "run_id": uuid or null, "messages": […], "metadata": …}`. Messages
-//! are `{role, content, name?, provider_options?}` with a text or parts (`text`, `image`, `tool_call`, `tool_result`).
-//! What is not understood here is kept and written again. What only this engine needs stands in
-//! `metadata.turnwheel`.
+//! `{"version": 1, "format": "stakai_message_v1", "run_id": uuid or null, "messages": […], "metadata": …}`.
+//! Messages are `{role, content, name?, provider_options?}`, where the content is a text or parts (`text`,
+//! `image`, `tool_call`, `tool_result`). Anything not understood here is kept and written back. Data that
+//! only this engine needs is in `metadata.turnwheel`.
 
 pub mod convert;
 
@@ -13,45 +13,45 @@ use crate::json::{Map, ObjectWriter, ToJson, Value};
 use crate::message::AgentMessage;
 use crate::text;
 
-/// The only version there is.
+/// The only version so far.
 pub const VERSION: u64 = 1;
-/// The only format there is.
+/// The only format so far.
 pub const FORMAT: &str = "stakai_message_v1";
 /// The version of the engine's own state.
 pub const STATE_VERSION: u64 = 1;
 /// The key of the engine's own state in the metadata.
 const OWN_STATE: &str = "turnwheel";
-/// What the metadata says of a checkpoint that was a bare list of messages.
+/// The metadata entry for a checkpoint that was a bare list of messages.
 const MIGRATED_FROM: (&str, &str) = ("migrated_from", "legacy_messages_array");
 
-/// A checkpoint, decoded and judged, or about to be written.
+/// A checkpoint: decoded and validated, or about to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckpointEnvelopeV1 {
-    /// A UUID in lower case with hyphens; nothing else is written here.
+    /// A UUID in lower case with hyphens; never anything else.
     run_id: Option<String>,
     /// The messages, oldest first.
     pub messages: Vec<Value>,
-    /// Anything.
+    /// Any JSON.
     pub metadata: Value,
-    /// Fields that are not of this version.
+    /// Fields that this version does not define.
     others: Map,
 }
 
-/// Why a text is no checkpoint.
+/// Why a text is not a valid checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckpointError {
-    /// It has no version, and is none of the older shapes that had none. The reason is for people.
+    /// It has no version, and is not one of the older shapes without a version. The reason is for people.
     MissingVersion(String),
-    /// It is of another version.
+    /// It has another version.
     UnsupportedVersion(u64),
-    /// It is of another format.
+    /// It has another format.
     UnsupportedFormat(String),
-    /// It is no JSON, or lacks something. The reason is for people.
+    /// It is not valid JSON, or something is missing. The reason is for people.
     InvalidPayload(String),
 }
 
 impl CheckpointError {
-    /// `missing_version`, `unsupported_version`, `unsupported_format` or `invalid_payload`.
+    /// Returns `missing_version`, `unsupported_version`, `unsupported_format` or `invalid_payload`.
     pub fn kind(&self) -> &'static str {
         match self {
             CheckpointError::MissingVersion(_) => "missing_version",
@@ -85,26 +85,26 @@ impl fmt::Display for CheckpointError {
 impl std::error::Error for CheckpointError {}
 
 impl CheckpointEnvelopeV1 {
-    /// A new envelope. A run id that is no UUID is left out: other readers would refuse the whole checkpoint. Keep it
-    /// in the metadata.
+    /// Creates an envelope. A run id that is not a UUID is left out, because other readers would refuse the
+    /// whole checkpoint; keep it in the metadata.
     pub fn new(run_id: Option<&str>, messages: Vec<Value>, metadata: Value) -> Self {
         CheckpointEnvelopeV1 { run_id: run_id.and_then(uuid), messages, metadata, others: Map::new() }
     }
 
-    /// The run's id, if it is a UUID.
+    /// Returns the run id, if it is a UUID.
     pub fn run_id(&self) -> Option<&str> {
         self.run_id.as_deref()
     }
 
-    /// What the engine keeps for itself.
+    /// Returns the engine's own state.
     pub fn own_state(&self) -> Option<&Value> {
         self.metadata.get(OWN_STATE)
     }
 
-    /// The engine's own state, if it is of a version that is understood here.
+    /// Returns the engine's own state, if its version is supported.
     ///
     /// # Errors
-    /// Where a newer version wrote it: nothing of it is guessed.
+    /// If a newer version wrote it. Nothing in it is guessed.
     pub fn checked_state(&self) -> Result<Option<&Value>, CheckpointError> {
         let Some(own) = self.own_state() else { return Ok(None) };
         let written = own.get("version");
@@ -118,15 +118,15 @@ impl CheckpointEnvelopeV1 {
         ))
     }
 
-    /// The messages as the engine has them.
+    /// Converts the messages to those of the engine.
     ///
     /// # Errors
-    /// The first message that cannot be read.
+    /// Names the first message that cannot be read.
     pub fn agent_messages(&self) -> Result<Vec<AgentMessage>, CheckpointError> {
         convert::from_stakai(&self.messages).map_err(CheckpointError::InvalidPayload)
     }
 
-    /// A history and the members of the engine's own state, a JSON object.
+    /// Creates an envelope from a history and the members of the engine's own state, a JSON object.
     #[cfg(not(target_os = "unknown"))]
     pub(crate) fn of_state(run_id: &str, messages: &[AgentMessage], own: &str) -> Self {
         let run_id = Some(run_id).filter(|id| !id.is_empty());
@@ -139,7 +139,7 @@ impl CheckpointEnvelopeV1 {
         envelope
     }
 
-    /// Keeps something for the engine. Metadata that is no object is replaced by one.
+    /// Sets the engine's own state. Metadata that is not an object is replaced with one.
     pub fn set_own_state(&mut self, state: Value) {
         if !matches!(self.metadata, Value::Object(_)) {
             self.metadata = Value::Object(Map::new());
@@ -152,21 +152,23 @@ impl CheckpointEnvelopeV1 {
     /// Reads a checkpoint from bytes.
     ///
     /// # Errors
-    /// As [`CheckpointEnvelopeV1::from_value`], and where the bytes are no JSON.
+    /// As for [`CheckpointEnvelopeV1::from_value`], and if the bytes are not valid JSON.
     pub fn decode(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let invalid = |reason: String| CheckpointError::InvalidPayload(reason);
         let text = std::str::from_utf8(bytes).map_err(|_| invalid("not valid UTF-8".to_owned()))?;
         Self::from_value(Value::parse_container(text).map_err(|error| invalid(error.to_string()))?)
     }
 
-    /// Reads a checkpoint, or one of the older shapes without a version: a bare list of messages, or an object with
-    /// `messages`.
+    /// Reads a checkpoint, or one of the older shapes without a version: a bare list of messages, or an
+    /// object with `messages`.
     ///
     /// # Errors
-    /// The version is judged first, as it was written; then the shape, then the format.
+    /// If the version, the shape or the format is invalid. They are checked in this order, the version as
+    /// it was written.
     pub fn from_value(value: Value) -> Result<Self, CheckpointError> {
         let version = match value.get("version") {
-            // Only digits are a version. Anything else (`1.0`, null, a text) was never written by a version.
+            // Only digits count as a version. Anything else (`1.0`, null, a text) was never written by any
+            // version.
             Some(Value::Number(number)) => number.as_str().parse::<u64>().ok(),
             _ => None,
         };
@@ -233,7 +235,7 @@ fn legacy(value: Value) -> Result<CheckpointEnvelopeV1, String> {
     Ok(CheckpointEnvelopeV1 { others: fields, ..CheckpointEnvelopeV1::new(run_id, messages, metadata) })
 }
 
-/// The messages as they are, if each of them can be understood.
+/// Returns the messages unchanged, if each of them can be understood.
 fn checked_messages(messages: Option<Value>) -> Result<Vec<Value>, String> {
     let Some(Value::Array(messages)) = messages else {
         return Err("`messages` must be a list".to_owned());
@@ -276,7 +278,7 @@ fn check_part(part: &Value) -> Result<(), String> {
     }
 }
 
-/// A UUID in its usual form, from any of its forms.
+/// Returns a UUID in its usual form, from any of its forms.
 fn uuid(text: &str) -> Option<String> {
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
     let text = text.strip_prefix("{").and_then(|text| text.strip_suffix("}")).unwrap_or(text);

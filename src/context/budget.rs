@@ -1,29 +1,30 @@
-//! Trimming to a budget, with a boundary that never moves back: what a provider has cached stays as it was.
+//! Trimming to a budget, with a boundary that never moves back, so that what a provider has cached does not
+//! change.
 //!
-//! When the budget is passed, contents are replaced by a placeholder up to a boundary, well below the budget, so that
-//! the boundary stands still for several turns. The boundary counts messages and stands in the run's metadata. After a
-//! compaction it means nothing any more: reset it.
+//! Once the budget is exceeded, contents are replaced with a placeholder up to a boundary, well below the
+//! budget, so that the boundary stays in place for several turns. The boundary is a number of messages,
+//! stored in the run's metadata. A compaction invalidates it: reset it then.
 
 use super::block_bytes;
 use super::passes::{Reducible, Role};
 use crate::json::{Map, Value};
 use crate::message::{AgentMessage, ContentBlock};
 
-/// The key of the boundary in the metadata of a run.
+/// The key of the boundary in a run's metadata.
 pub const BOUNDARY_KEY: &str = "trimmed_up_to_message_index";
 
-/// Tokens at which trimming begins, and down to which it goes.
+/// The number of tokens at which trimming begins, and the number at which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBudget {
-    /// Above it trimming begins.
+    /// Trimming begins above this number of tokens.
     pub threshold: u64,
-    /// It goes on until so many are left.
+    /// Trimming continues until this number of tokens is left.
     pub target: u64,
 }
 
 impl TokenBudget {
-    /// The budget for a model: a fraction of its window, less the tokens that the answer needs; down to three
-    /// quarters of that.
+    /// Returns the budget for a model. The threshold is a fraction of its context window, minus the tokens
+    /// that the answer needs; the target is three quarters of that.
     pub fn new(context_window: u64, max_output_tokens: u64, fraction: f32) -> Self {
         let window = context_window.saturating_sub(max_output_tokens);
         let threshold = fraction_of(window, fraction);
@@ -39,41 +40,42 @@ impl TokenBudget {
     }
 }
 
-/// `f32` has no `From<u64>` and `u64` no `TryFrom<f32>`; the product is truncated and saturates.
+/// `f32` has no `From<u64>` and `u64` no `TryFrom<f32>`. The product is truncated and saturates.
 fn fraction_of(window: u64, fraction: f32) -> u64 {
     (window as f32 * fraction) as u64
 }
 
-/// Five percent on top, rounded up: estimates are rather too small.
+/// Adds five percent, rounded up, because estimates tend to be too low.
 pub fn with_margin(tokens: u64) -> u64 {
     tokens.saturating_mul(21).div_ceil(20)
 }
 
-/// Tokens that a tool costs in every request; `bytes` of its name, description and schema together.
+/// Returns the tokens that a tool costs in every request. `bytes` is the total of its name, description and
+/// schema.
 pub fn tool_tokens(bytes: u64) -> u64 {
     tokens_of(bytes.saturating_mul(6).div_ceil(5)) + PER_MESSAGE
 }
 
-/// What a part of a message is and how many bytes are in it.
+/// The kind of a message part, with its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartSize {
     /// Text or thinking.
     Text(u64),
-    /// A call: its name and arguments.
+    /// A call, with the size of its name and arguments.
     Call(u64),
     /// A result.
     Result(u64),
-    /// A picture or a file, whatever its size.
+    /// An image or a file, regardless of its size.
     Picture,
 }
 
 const PER_MESSAGE: u64 = 8;
 const PER_PART: u64 = 3;
-/// Bytes that a call and a result cost beyond what is in them.
+/// The bytes that a call or a result costs in addition to its content.
 const PER_LINK: u64 = 30;
 const PICTURE: u64 = 2_000;
 
-/// Roughly how many tokens a message of these parts is; rather too many than too few.
+/// Estimates the tokens of a message with these parts; rather too high than too low.
 pub fn weight_of_parts(parts: impl IntoIterator<Item = PartSize>) -> u64 {
     parts.into_iter().fold(PER_MESSAGE, |sum, part| {
         let tokens = match part {
@@ -85,12 +87,12 @@ pub fn weight_of_parts(parts: impl IntoIterator<Item = PartSize>) -> u64 {
     })
 }
 
-/// As [`weight_of_parts`], for a message that is nothing but a text.
+/// Like [`weight_of_parts`], for a message that is only a text.
 pub fn weight_of_text(bytes: u64) -> u64 {
     tokens_of(bytes) + PER_MESSAGE
 }
 
-/// Three and a half bytes are a token.
+/// Counts 3.5 bytes as one token.
 fn tokens_of(bytes: u64) -> u64 {
     bytes.saturating_mul(2).div_ceil(7)
 }
@@ -108,7 +110,7 @@ pub(super) fn weight_of_blocks(content: &[ContentBlock]) -> u64 {
     }))
 }
 
-/// Its pictures are parts of their own.
+/// Images in a result count as parts of their own.
 pub(super) fn weight_of_result(content: &[ContentBlock]) -> u64 {
     let pictures = content.iter().filter(|block| matches!(block, ContentBlock::Image(_)));
     let bytes = content.iter().map(block_bytes).fold(0, u64::saturating_add);
@@ -119,9 +121,10 @@ fn bytes(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// Trims old messages until the budget holds. `overhead` are the tokens of the tools, `keep_last` so many answers are
-/// left alone as long as the budget lets them, `previous` is the boundary so far. Gives the new boundary, never below
-/// the previous one; nothing if the budget held and nothing was ever trimmed.
+/// Trims old messages until they fit the budget. `overhead` is the tokens of the tools; the last
+/// `keep_last` answers are left alone as long as the budget permits; `previous` is the boundary so far.
+/// Returns the new boundary, which is never below the previous one, or `None` if the messages fit and
+/// nothing was ever trimmed.
 pub fn trim_to_budget<M: Reducible>(
     messages: &mut [M],
     budget: TokenBudget,
@@ -156,7 +159,7 @@ pub fn trim_to_budget<M: Reducible>(
     Some(boundary.max(previous))
 }
 
-/// Whether the message is of a kind that is trimmed.
+/// Trims the message. Returns whether it is of a kind that is trimmed.
 fn trim_one<M: Reducible>(message: &mut M, tokens: &mut u64) -> bool {
     let is_trimmed = matches!(message.role(), Role::Assistant | Role::Tool);
     if is_trimmed {
@@ -167,14 +170,14 @@ fn trim_one<M: Reducible>(message: &mut M, tokens: &mut u64) -> bool {
     is_trimmed
 }
 
-/// Where the last `n` answers begin: at the end for none, at 0 if there are not so many.
+/// Returns where the last `n` answers begin: at the end if `n` is 0, at 0 if there are fewer.
 fn start_of_last_answers<M: Reducible>(messages: &[M], n: usize) -> usize {
     let Some(before) = n.checked_sub(1) else { return messages.len() };
     let answers = messages.iter().enumerate().rev().filter(|(_, message)| message.role() == Role::Assistant);
     answers.map(|(at, _)| at).nth(before).unwrap_or(0)
 }
 
-/// The boundary in a run's metadata; 0 where there is none or it is no whole number.
+/// Returns the boundary in a run's metadata; 0 if there is none, or if it is not a whole number.
 pub fn boundary_in(metadata: &Value) -> usize {
     match metadata.get(BOUNDARY_KEY) {
         Some(Value::Number(number)) => number.as_str().parse().unwrap_or(0),
@@ -182,7 +185,8 @@ pub fn boundary_in(metadata: &Value) -> usize {
     }
 }
 
-/// Writes the boundary into a run's metadata; what is no object is replaced by one. 0 resets it.
+/// Writes the boundary into a run's metadata. Metadata that is not an object is replaced with one. 0 resets
+/// the boundary.
 pub fn set_boundary(metadata: &mut Value, boundary: usize) {
     if !matches!(metadata, Value::Object(_)) {
         *metadata = Value::Object(Map::new());
@@ -192,39 +196,40 @@ pub fn set_boundary(metadata: &mut Value, boundary: usize) {
     }
 }
 
-/// A stock transformer: old answers and results are trimmed when a fraction of the model's window is used.
+/// A stock transformer that trims old answers and results once a fraction of the model's context window is
+/// used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BudgetTrim {
-    /// So many answers are left alone as long as the budget lets them.
+    /// The number of answers that are left alone as long as the budget permits.
     pub keep_last_answers: usize,
-    /// The fraction of the window above which trimming begins.
+    /// The fraction of the context window above which trimming begins.
     pub fraction: f32,
-    /// The model's window, in tokens.
+    /// The model's context window, in tokens.
     pub context_window: u64,
-    /// Tokens that the answer needs.
+    /// The tokens that the answer needs.
     pub max_output_tokens: u64,
 }
 
-/// What trimming remembers from call to call. The boundary alone must survive a restart; the rest is there so that a
-/// message is trimmed once, and the same object from request to request.
+/// What trimming remembers between calls. Only the boundary must survive a restart; the rest ensures that a
+/// message is trimmed once, and remains the same object from request to request.
 #[derive(Clone, Debug, Default)]
 pub struct TrimMemory {
-    /// So many messages are trimmed.
+    /// The number of messages that are trimmed.
     pub boundary: usize,
     trimmed: Vec<(AgentMessage, AgentMessage)>,
 }
 
 impl TrimMemory {
-    /// What is known after a restart: so many messages were trimmed.
+    /// Restores what is known after a restart: the number of trimmed messages.
     pub fn restored(boundary: usize) -> Self {
         TrimMemory { boundary, trimmed: Vec::new() }
     }
 }
 
 impl BudgetTrim {
-    /// A view for one request, or nothing where all fits and nothing was trimmed before. `tool_tokens` is what the
-    /// tools cost. Where a message that was trimmed is not there any more, the history was compacted: the boundary means
-    /// nothing, and trimming starts anew.
+    /// Returns a view for one request, or `None` if everything fits and nothing was trimmed before.
+    /// `tool_tokens` is the tokens of the tools. If a trimmed message is no longer there, the history was
+    /// compacted: the boundary is then invalid, and trimming starts over.
     pub fn apply(
         &self,
         messages: &[AgentMessage],

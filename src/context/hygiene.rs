@@ -10,19 +10,20 @@ use super::passes::{
 use crate::id_map::IdMap;
 use crate::message::{AgentMessage, ContentBlock, LlmMessage, MessageStopReason};
 
-/// What becomes of neighbouring messages of one role.
+/// What happens to adjacent messages of the same role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SameRole {
     /// They stay as they are.
     #[default]
     Keep,
-    /// They become one, for wires that want the roles to alternate. Tool results never merge.
+    /// They are merged, for wires that require the roles to alternate. Tool results are never merged.
     Merge,
 }
 
-/// Makes a request of what is to be sent: results paired with their calls, of several results for one call the last,
-/// nothing empty, nothing failed. What was aborted keeps its text and its answered calls. Messages that are right are
-/// handed on as they are; where all are, the list too.
+/// Turns messages into a valid request: every result is paired with its call, only the last of several
+/// results for a call remains, and nothing is empty or failed. Aborted messages keep their text and their
+/// answered calls. Messages that are already right are passed through unchanged; if all are, so is the
+/// list.
 pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage> {
     if is_clean(&messages, same_role) {
         return messages;
@@ -39,13 +40,13 @@ pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage
     strip_dangling_calls(&mut messages, DanglingCalls::StripUnanswered);
     remove_orphaned_results(&mut messages);
     if same_role == SameRole::Merge {
-        // What stood between two of one role may be gone now.
+        // Messages between two of the same role may be gone now.
         merge_same_role(&mut messages);
     }
     shown(&messages)
 }
 
-/// The messages that a model is shown.
+/// Returns the messages that the model is shown.
 #[inline(never)]
 pub(crate) fn shown(messages: &[AgentMessage]) -> Vec<LlmMessage> {
     let mut shown = Vec::with_capacity(messages.len());
@@ -55,7 +56,7 @@ pub(crate) fn shown(messages: &[AgentMessage]) -> Vec<LlmMessage> {
     shown
 }
 
-/// Whether nothing is to be done.
+/// Whether there is nothing to do.
 fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
     let mut before: Option<&LlmMessage> = None;
     let repeats = |message| match before.replace(message) {
@@ -66,23 +67,23 @@ fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
     alternates && Clean::default().has(messages)
 }
 
-/// How far a list that only grows was found to be right, so that each of its messages is looked at once.
+/// How far a growing list is known to be right, so that each message is checked only once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clean {
-    /// So many messages are right, and no call of theirs is open.
+    /// The number of messages that are right, with none of their calls open.
     messages: usize,
     /// The ids of their calls.
     ids: IdMap<String, u64>,
 }
 
 impl Clean {
-    /// Whether all of them are right; that neighbours may have one role is not judged.
+    /// Whether all messages are right. Adjacent messages of the same role are not checked for.
     pub(crate) fn has(&mut self, messages: &[LlmMessage]) -> bool {
         let (mut ids, mut open) = (Vec::new(), Vec::new());
         for (at, message) in messages.iter().enumerate().skip(self.messages) {
             let content = match message {
                 LlmMessage::ToolResult(result) => {
-                    // They mostly come as their calls did.
+                    // Results mostly come in the order of their calls.
                     let Some(call) = open.iter().rposition(|id| *id == result.call_id) else { return false };
                     open.remove(call);
                     continue;
@@ -107,13 +108,13 @@ impl Clean {
         true
     }
 
-    /// Takes the ids of an answer whose calls have their results. Gives whether all are new.
+    /// Adds the ids of an answer whose calls all have results. Returns whether all ids are new.
     fn take(&mut self, ids: &mut Vec<&str>) -> bool {
         ids.drain(..).all(|id| self.ids.insert(id.to_owned(), 0).is_none())
     }
 }
 
-/// Takes the next call from the front of some blocks.
+/// Takes the next call from the front of the blocks.
 fn next_call<'a>(blocks: &mut &'a [ContentBlock]) -> Option<&'a str> {
     while let Some((block, rest)) = blocks.split_first() {
         *blocks = rest;
@@ -124,7 +125,7 @@ fn next_call<'a>(blocks: &mut &'a [ContentBlock]) -> Option<&'a str> {
     None
 }
 
-/// Whether a message is left out of every request, and nothing else with it.
+/// Whether a message is left out of every request, with no effect on other messages.
 pub(crate) fn is_void(message: &LlmMessage) -> bool {
     match message {
         LlmMessage::User(message) => says_nothing(&message.content),
@@ -144,7 +145,7 @@ fn same_sender(one: &LlmMessage, other: &LlmMessage) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
-/// Thinking alone says nothing: no provider takes a message that ends with it.
+/// Thinking alone does not count as content: no provider accepts a message that ends with it.
 fn says_nothing(content: &[ContentBlock]) -> bool {
     content.iter().all(|block| match block {
         ContentBlock::Text(block) => block.text.is_empty(),
@@ -153,11 +154,11 @@ fn says_nothing(content: &[ContentBlock]) -> bool {
     })
 }
 
-/// A stock transformer: the newest tool results and answers stay whole. Older results go with their calls, of older
-/// answers a trace stays.
+/// A stock transformer that keeps the newest tool results and answers whole. Older results are removed
+/// along with their calls; older answers are reduced to a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepLast {
-    /// How many results, and how many answers.
+    /// How many results, and how many answers, to keep.
     pub messages: usize,
 }
 
@@ -168,7 +169,7 @@ impl Default for KeepLast {
 }
 
 impl KeepLast {
-    /// A view for one request, or nothing where there is nothing to leave out.
+    /// Returns a view for one request, or `None` if there is nothing to leave out.
     pub fn apply(&self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let of = |role: Role| messages.iter().filter(|message| message.role() == role).count();
         if of(Role::Tool) <= self.messages && of(Role::Assistant) <= self.messages {
@@ -278,7 +279,7 @@ impl Reducible for AgentMessage {
         match self {
             AgentMessage::Assistant(message) if message.content.iter().any(is_trimmable) => {
                 let content = &mut Rc::make_mut(message).content;
-                // What was thought about a text that is gone helps nobody.
+                // Thinking about a text that is gone is of no use.
                 content.retain(|block| !matches!(block, ContentBlock::Thinking(_)));
                 for block in content.iter_mut().filter(|block| is_trimmable(block)) {
                     *block = ContentBlock::text(PART_TRIMMED);

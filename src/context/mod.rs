@@ -1,14 +1,15 @@
-//! What the model is shown of the history: hygiene before every call, and stock ways to make a long history shorter.
+//! What the model sees of the history: hygiene before every call, and stock ways to shorten a long history.
 //!
-//! - [`hygiene`]: request only; calls and results paired, nothing empty, nothing failed.
-//! - [`SlidingWindow`]: the first messages and the newest ones that fit.
-//! - [`KeepLast`]: the newest results and answers, older ones as traces.
-//! - [`SummaryRules`]: what stays beside a summary; [`crate::summarize`] has it written.
-//! - [`BudgetTrim`]: contents replaced by a placeholder up to a boundary that never moves back.
+//! - [`hygiene`]: in the request only; pairs calls with results, removes what is empty or failed.
+//! - [`SlidingWindow`]: keeps the first messages, and the newest ones that fit.
+//! - [`KeepLast`]: keeps the newest results and answers, and traces of older ones.
+//! - [`SummaryRules`]: what stays next to a summary; [`crate::summarize`] has the summary written.
+//! - [`BudgetTrim`]: replaces contents with a placeholder, up to a boundary that never moves back.
 //!
-//! The passes under these are written once, over the small trait [`Reducible`]: in our history a tool result is a
-//! message of its own, in others it is a part of a message that may hold anything. [`AgentMessage`] is one instance;
-//! the golden vectors of the test suite, whose messages our types could not express, are another.
+//! The underlying passes are written once, over the small trait [`Reducible`]: in our history a tool result
+//! is a message of its own, in others it is part of a message that may contain anything. [`AgentMessage`]
+//! is one implementation; another is in the test suite, for golden vectors whose messages our types cannot
+//! express.
 
 mod budget;
 mod hygiene;
@@ -33,12 +34,12 @@ pub use window::{SlidingWindow, Windowed};
 
 use crate::message::{AgentMessage, AssistantMessage, ContentBlock, Usage};
 
-/// Tokens that an image is taken for.
+/// The number of tokens assumed for an image.
 const IMAGE_TOKENS: u64 = 1_200;
-/// Tokens that a custom message is taken for.
+/// The number of tokens assumed for a custom message.
 const CUSTOM_TOKENS: u64 = 100;
 
-/// Roughly how many tokens a message is: the bytes of its texts, thinking and arguments by four.
+/// Estimates the tokens of a message: the bytes of its texts, thinking and arguments, divided by four.
 pub fn estimate_tokens(message: &AgentMessage) -> u64 {
     match message {
         AgentMessage::User(message) => estimate_blocks(&message.content),
@@ -48,7 +49,8 @@ pub fn estimate_tokens(message: &AgentMessage) -> u64 {
     }
 }
 
-/// How many tokens a history is: what the provider told of the newest answer, and an estimate for what came after.
+/// Returns the tokens of a history: what the provider reported for the newest answer, plus an estimate for
+/// what came after it.
 pub fn context_tokens(messages: &[AgentMessage], count: &dyn Fn(&AgentMessage) -> u64) -> u64 {
     let told = messages.iter().enumerate().rev().find_map(|(at, message)| match message {
         AgentMessage::Assistant(answer) => told_tokens(answer).map(|tokens| (at + 1, tokens)),
@@ -61,7 +63,7 @@ pub fn context_tokens(messages: &[AgentMessage], count: &dyn Fn(&AgentMessage) -
 pub(crate) fn told_tokens(answer: &AssistantMessage) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write, .. } = answer.usage;
     let prompt = input.saturating_add(cache_read).saturating_add(cache_write);
-    // Without prompt tokens only the answer was counted: worth nothing for the whole.
+    // Without prompt tokens, only the answer was counted, which says nothing about the whole history.
     if answer.is_cut() || prompt == 0 { None } else { Some(prompt.saturating_add(output)) }
 }
 
@@ -77,7 +79,7 @@ fn estimate_blocks(content: &[ContentBlock]) -> u64 {
     tokens + bytes / 4
 }
 
-/// Bytes of text, thinking, arguments; none for pictures and files.
+/// Returns the bytes of text, thinking and arguments; 0 for images and files.
 fn block_bytes(block: &ContentBlock) -> u64 {
     let length = match block {
         ContentBlock::Text(block) => block.text.len(),

@@ -1,8 +1,8 @@
-//! The passes, each linear in what it is given. A message that does not change is not touched.
+//! The passes. Each takes linear time, and leaves messages that need no change untouched.
 
 use crate::id_map::IdMap;
 
-/// Who a message is from, as far as the passes care.
+/// The role of a message, as far as the passes need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Instructions.
@@ -13,64 +13,65 @@ pub enum Role {
     Assistant,
     /// Tools.
     Tool,
-    /// Nobody the model hears of: passes look through it.
+    /// Never shown to the model; passes ignore the message.
     Aside,
 }
 
-/// What a part of a message has to do with tool calls.
+/// How a message part relates to tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link<'a> {
-    /// It is the call with this id.
+    /// The call with this id.
     Call(&'a str),
-    /// It answers the call with this id.
+    /// The result of the call with this id.
     Result(&'a str),
-    /// Nothing.
+    /// Neither.
     None,
 }
 
-/// A message that passes can make smaller.
+/// A message that passes can reduce.
 pub trait Reducible: Clone {
-    /// Who it is from.
+    /// Returns the role.
     fn role(&self) -> Role;
-    /// How many parts it has.
+    /// Returns the number of parts.
     fn parts(&self) -> usize;
-    /// What a part has to do with tool calls.
+    /// Returns how a part relates to tool calls.
     fn link(&self, part: usize) -> Link<'_>;
-    /// Whether nothing is in it that a model could be shown.
+    /// Whether the message has no content that a model could be shown.
     fn is_empty(&self) -> bool;
-    /// Keeps some of the parts. Gives whether the message is worth keeping.
+    /// Keeps only some of the parts. Returns whether the message is still worth keeping.
     fn retain(&mut self, keep: &dyn Fn(usize) -> bool) -> bool;
-    /// Whether [`Reducible::append`] could make one message of this one and the next.
+    /// Whether [`Reducible::append`] could merge this message with the next.
     fn merges_with(&self, next: &Self) -> bool;
     /// Appends the parts of the next message.
     fn append(&mut self, next: Self);
-    /// Whether this and the next are separate here, but stand for one message on the wire.
+    /// Whether this message and the next are separate here, but form one message on the wire.
     fn joins(&self, next: &Self) -> bool;
-    /// Leaves a trace of an old answer: its calls, or [`TRUNCATED`].
+    /// Reduces an old answer to a trace: its calls, or [`TRUNCATED`].
     fn shorten(&mut self);
-    /// Replaces texts and results by [`PART_TRIMMED`]; calls and pictures stay. Other than answers and results are
-    /// never trimmed.
+    /// Replaces texts and results with [`PART_TRIMMED`]. Calls and images stay. Only answers and results
+    /// are ever trimmed.
     fn trim(&mut self);
-    /// Roughly how many tokens it is; rather too many than too few.
+    /// Estimates the tokens; rather too high than too low.
     fn weight(&self) -> u64;
 }
 
-/// What an old answer without calls becomes.
+/// Replaces an old answer without calls.
 pub const TRUNCATED: &str = "[assistant message truncated]";
-/// What a trimmed text becomes.
+/// Replaces a trimmed text.
 pub const PART_TRIMMED: &str = "[trimmed]";
 
-/// What happens to the calls of a message when not all of them are answered by what follows directly.
+/// What happens to the calls of a message if the directly following messages do not answer all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DanglingCalls {
-    /// All calls of the message go.
+    /// All calls of the message are removed.
     StripAll,
-    /// The unanswered ones go, and all but the first of those that share an id.
+    /// Unanswered calls are removed, and all but the first of those that share an id.
     StripUnanswered,
 }
 
-/// All six passes: results deduplicated, messages merged, old results and answers reduced to the newest `keep_last` of
-/// each, then calls and results paired. The order matters: a result that goes takes its call along.
+/// Runs all six passes: deduplicates results, merges messages, reduces old results and answers to the
+/// newest `keep_last` of each, then pairs calls and results. The order matters: a removed result takes its
+/// call along.
 pub fn reduce<M: Reducible>(messages: &mut Vec<M>, keep_last: usize) {
     dedup_results(messages);
     merge_same_role(messages);
@@ -80,7 +81,7 @@ pub fn reduce<M: Reducible>(messages: &mut Vec<M>, keep_last: usize) {
     remove_orphaned_results(messages);
 }
 
-/// Of several results for one call the last one stays.
+/// Keeps only the last of several results for a call.
 pub fn dedup_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut last = IdMap::default();
     let mut doomed = Vec::new();
@@ -96,7 +97,7 @@ pub fn dedup_results<M: Reducible>(messages: &mut Vec<M>) {
     remove_parts(messages, &doomed);
 }
 
-/// Neighbours of one role become one message. Of their other fields those of the first one stay.
+/// Merges adjacent messages of the same role. Other fields are those of the first message.
 pub fn merge_same_role<M: Reducible>(messages: &mut Vec<M>) {
     if !messages.windows(2).any(|pair| matches!(pair, [a, b] if a.merges_with(b))) {
         return remove_parts(messages, &[]);
@@ -112,14 +113,14 @@ pub fn merge_same_role<M: Reducible>(messages: &mut Vec<M>) {
     remove_parts(messages, &[]);
 }
 
-/// Only the newest results stay.
+/// Keeps only the newest results.
 pub fn keep_last_results<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
     let mut doomed: Vec<Place> = results(messages).iter().map(|place| place.at).collect();
     doomed.truncate(doomed.len().saturating_sub(keep));
     remove_parts(messages, &doomed);
 }
 
-/// Only the newest answers stay whole.
+/// Keeps only the newest answers whole.
 pub fn shorten_old_answers<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
     let answers = messages.iter().filter(|message| message.role() == Role::Assistant).count();
     let old = messages.iter_mut().filter(|message| message.role() == Role::Assistant);
@@ -127,7 +128,7 @@ pub fn shorten_old_answers<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
     remove_parts(messages, &[]);
 }
 
-/// Calls must be answered by what follows directly; those that are not, go.
+/// Removes calls that the directly following messages do not answer.
 pub fn strip_dangling_calls<M: Reducible>(messages: &mut Vec<M>, rule: DanglingCalls) {
     let mut doomed = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -163,7 +164,7 @@ pub fn strip_dangling_calls<M: Reducible>(messages: &mut Vec<M>, rule: DanglingC
     remove_parts(messages, &doomed);
 }
 
-/// Results whose call did not come before them go.
+/// Removes results whose call does not come before them.
 pub fn remove_orphaned_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut calls = IdMap::default();
     let mut doomed = Vec::new();
@@ -182,7 +183,7 @@ pub fn remove_orphaned_results<M: Reducible>(messages: &mut Vec<M>) {
     remove_parts(messages, &doomed);
 }
 
-/// The number of a message and of a part in it.
+/// The index of a message, and of a part in it.
 type Place = (usize, usize);
 
 struct ResultAt<'a> {
@@ -206,7 +207,7 @@ fn note_results<'m, M: Reducible>(message: &'m M, at: usize, results: &mut Vec<R
     }
 }
 
-/// What is answered by the message after `at`, and by those that join it.
+/// Returns the results in the message after `at`, and in those that join it.
 fn results_after<M: Reducible>(messages: &[M], at: usize) -> Vec<ResultAt<'_>> {
     let mut results = Vec::new();
     let mut before: Option<&M> = None;

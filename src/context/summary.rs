@@ -1,19 +1,19 @@
-//! What a summary is made of: which messages stay, and the rest as texts of bounded length.
+//! The input of a summary: which messages stay, and the others as texts of limited length.
 
 use super::estimate_tokens;
 use super::window::tail_start;
 use crate::message::{AgentMessage, ContentBlock, ToolResultMessage, text_of};
 
-/// How a history is split for a summary. The default keeps some 10,000 tokens, or a quarter where that is less.
+/// How a history is split for a summary. By default some 10,000 tokens stay, or a quarter if that is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryRules {
-    /// Tokens of the newest messages that stay as they are.
+    /// The tokens of the newest messages, which stay unchanged.
     pub keep_tokens: u64,
-    /// Bytes of the conversation that one call may be given. Halved when the model says that they are too many.
+    /// The bytes of the conversation given to one call. Halved if the model says that they are too many.
     pub part_bytes: usize,
-    /// A tool result in the text that is summarised is cut to so many bytes.
+    /// The length in bytes to which a tool result is cut in the text to summarize.
     pub result_bytes: usize,
-    /// Calls that one summary may cost. What does not fit into them is cut.
+    /// The maximum number of calls for one summary. What does not fit into them is cut.
     pub max_calls: u32,
 }
 
@@ -23,21 +23,22 @@ impl Default for SummaryRules {
     }
 }
 
-/// A history, split.
+/// A split history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
-    /// What is to be summarised, an entry a message, each of bounded length.
+    /// What to summarize: one entry for each message, of limited length.
     pub entries: Vec<String>,
-    /// The user's last request, where it is older than what stays.
+    /// The user's last request, if it is older than the messages that stay.
     pub request: Option<AgentMessage>,
-    /// The newest messages. Results have their calls, and none is longer than all that may stay.
+    /// The newest messages. Results have their calls, and no message is longer than everything that may
+    /// stay.
     pub kept: Vec<AgentMessage>,
-    /// Tokens of the history, estimated.
+    /// The estimated tokens of the history.
     pub tokens: u64,
 }
 
 impl SummaryRules {
-    /// Splits a history. Nothing where the newest exchange is all there is.
+    /// Splits a history. Returns `None` if there is nothing but the newest exchange.
     pub fn split(&self, messages: &[AgentMessage]) -> Option<Split> {
         let weights: Vec<u64> = messages.iter().map(estimate_tokens).collect();
         let sum = weights.iter().copied().fold(0, u64::saturating_add);
@@ -95,7 +96,7 @@ impl SummaryRules {
     }
 }
 
-/// Cuts a text at a character boundary, with a note.
+/// Cuts a text at a character boundary, and adds a note.
 fn cut(text: &mut String, most: usize) {
     if text.len() <= most {
         return;
@@ -108,7 +109,7 @@ fn cut(text: &mut String, most: usize) {
     text.push_str(" […]");
 }
 
-/// A result that alone would fill what may stay is cut: the model can ask for it again.
+/// Cuts a result that alone would fill what may stay: the model can ask for it again.
 fn bounded(message: &AgentMessage, most: usize) -> AgentMessage {
     let AgentMessage::ToolResult(result) = message else { return message.clone() };
     if text_of(&result.content).len() <= most {

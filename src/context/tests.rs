@@ -192,11 +192,11 @@ fn the_window_keeps_the_anchor_with_its_results_and_the_newest_that_fit() {
     assert_eq!(shape(&kept.messages)[..3], ["u:q", "a:+t1", "r:t1=anchor"]);
     assert_eq!(shape(&kept.messages)[3..4], ["a:+t2"]);
     assert_eq!((kept.dropped_count, kept.tokens_before, kept.tokens_after), (1, 202, 102));
-    // The result does not fit any more; its call goes with it.
+    // The result no longer fits; its call is removed with it.
     let kept = window.apply(&history, true, 0).unwrap();
     assert_eq!(shape(&kept.messages), ["u:q", "a:+t1", "r:t1=anchor", "u:last"]);
     assert_eq!(window.apply(&history[..2], false, 0), None);
-    // What the provider has cached stays, and the results of its calls.
+    // What the provider has cached stays, and so do the results of its calls.
     assert_eq!(window.apply(&history, true, 5), None);
 }
 
@@ -242,13 +242,13 @@ fn trimming_keeps_its_boundary_and_its_messages_from_request_to_request() {
     let second = trim.apply(&history, 0, &mut memory).unwrap();
     assert_eq!(memory.boundary, 4);
     assert!(first.iter().zip(&second).all(|(before, now)| before.is_same(now)));
-    // A process that knows the boundary only comes to the same view.
+    // A process that knows only the boundary arrives at the same view.
     let mut restored = TrimMemory::restored(4);
     assert_eq!(trim.apply(&history, 0, &mut restored), Some(second));
-    // Shorter than the boundary: compacted.
+    // Shorter than the boundary, so it was compacted.
     assert_eq!(trim.apply(&history[3..5], 0, &mut memory), None);
     assert_eq!(memory.boundary, 0);
-    // Also by who knows the boundary only.
+    // A process that knows only the boundary notices it too.
     let mut restored = TrimMemory::restored(4);
     assert_eq!(trim.apply(&history[3..5], 0, &mut restored), None);
     assert_eq!(restored.boundary, 0);
@@ -275,12 +275,12 @@ fn after_a_compaction_the_boundary_means_nothing() {
     assert!(trim.apply(&history, 0, &mut memory).is_some());
     let before = memory.boundary;
     assert!(before > 3);
-    // As many messages as before, but others: nothing of them was ever trimmed.
+    // As many messages as before, but different ones, none of which was ever trimmed.
     let compacted: Vec<AgentMessage> =
         (0..6).flat_map(|n| [user(&n.to_string()), answer("short", &[])]).collect();
     assert_eq!(trim.apply(&compacted, 0, &mut memory), None);
     assert_eq!(memory.boundary, 0);
-    // What stands before the place where they part is in the view all the same.
+    // The messages before the point where the two differ are in the view all the same.
     trim.apply(&history, 0, &mut memory).unwrap();
     let parted: Vec<AgentMessage> =
         [&history[..3], &[answer(&"v".repeat(700), &[]), user("on"), answer("end", &[])]].concat();
@@ -316,8 +316,8 @@ fn a_list_that_grows_is_judged_as_one_that_is_whole() {
     }
 }
 
-/// Requests that are handed on as they are, are those that the long way leaves as they are. A failed answer, which is
-/// left out, has the long way taken.
+/// Requests that are passed through unchanged are those that the full procedure leaves unchanged. A failed
+/// answer, which is left out, requires the full procedure.
 #[test]
 fn the_short_way_to_a_request_gives_what_the_long_one_does() {
     let failed = stopped("half", &[], MessageStopReason::Error).as_llm().unwrap();

@@ -1,16 +1,17 @@
-//! The first messages, the newest ones that fit, and nothing between.
+//! The sliding window: the first messages, the newest ones that fit, and nothing in between.
 
 use super::estimate_tokens;
 use crate::message::AgentMessage;
 
-/// A stock transformer. The default is 100,000 tokens, 50,000 after an overflow, and an anchor of two messages.
+/// A stock transformer. By default it keeps 100,000 tokens, 50,000 after an overflow, and an anchor of two
+/// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
-    /// Tokens that may stay.
+    /// The tokens that may stay.
     pub normal_budget: u64,
-    /// Tokens that may stay after the model said that they were too many.
+    /// The tokens that may stay after the model has refused the conversation as too long.
     pub overflow_budget: u64,
-    /// So many of the first messages stay, and the results of their calls.
+    /// The number of messages at the start that stay, together with the results of their calls.
     pub anchor: usize,
 }
 
@@ -20,27 +21,29 @@ impl Default for SlidingWindow {
     }
 }
 
-/// What a window left.
+/// The result of applying a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windowed {
     /// The messages that stay, in order.
     pub messages: Vec<AgentMessage>,
-    /// How many went.
+    /// The number of messages removed.
     pub dropped_count: usize,
-    /// Tokens of what was there, estimated.
+    /// The estimated tokens before.
     pub tokens_before: u64,
-    /// Tokens of what stays, estimated.
+    /// The estimated tokens after.
     pub tokens_after: u64,
 }
 
 impl SlidingWindow {
-    /// What stays, or nothing where all does. `protected` of the first messages stay in any case: those that the
+    /// Returns what stays, or `None` if everything does. The first `protected` messages always stay,
+    /// because the provider has cached them. Results never lose their calls, and the newest exchange stays
+    /// even if it does not fit.
     /// provider has cached. Results never lose their calls, and the newest exchange stays even if it does not fit.
     pub fn apply(&self, messages: &[AgentMessage], overflow: bool, protected: usize) -> Option<Windowed> {
         self.apply_counted(messages, overflow, protected, &estimate_tokens)
     }
 
-    /// As [`SlidingWindow::apply`], with a token counter of the host's.
+    /// Like [`SlidingWindow::apply`], with a token counter provided by the host.
     pub fn apply_counted(
         &self,
         messages: &[AgentMessage],
@@ -72,14 +75,14 @@ impl SlidingWindow {
     }
 }
 
-/// Where the anchor ends: behind the results of its last calls.
+/// Returns where the anchor ends: after the results of its last calls.
 fn anchor_end(messages: &[AgentMessage], anchor: usize) -> usize {
     let anchor = anchor.min(messages.len());
     let results = messages.iter().skip(anchor).take_while(|message| is_result(message));
     anchor + results.count()
 }
 
-/// Where the newest messages begin that fit together. Never at a result.
+/// Returns where the newest messages that fit together begin. Never at a result.
 pub(super) fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
     let mut left = budget;
     let fit = tokens.iter().rev().take_while(|tokens| {
@@ -93,7 +96,7 @@ pub(super) fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64)
     if start < messages.len() {
         return start;
     }
-    // Not even the newest exchange fits. Without it the model would not know what it is asked.
+    // Not even the newest exchange fits. It stays, because without it the model would not know what to do.
     let last = messages.iter().rposition(|message| !is_result(message));
     last.unwrap_or(messages.len())
 }

@@ -1,4 +1,4 @@
-//! What a run and its owner share, and what the owner gets.
+//! What a run and its owner share, and what the owner receives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,14 +14,14 @@ use crate::list::ListWriter;
 use crate::machine::{AgentCommand, History, Letter, Receipt, is_something};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 
-/// Mail to a run, from anywhere. Cloning it shares the box.
+/// The inbox of a run, which accepts commands from anywhere. Clones share the same inbox.
 #[derive(Clone, Default)]
 pub struct Inbox(Rc<InboxState>);
 
 #[derive(Default)]
 struct InboxState {
     mail: RefCell<VecDeque<AgentCommand>>,
-    /// Whether there is any: asked far more often than there is.
+    /// Whether there is any mail. Checked far more often than mail arrives.
     has_mail: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     closed: Cell<bool>,
@@ -35,7 +35,8 @@ impl Inbox {
         self.wake();
     }
 
-    /// Nobody will post anything any more: a run that waits for a decision which only a command could bring is stopped.
+    /// Declares that nothing more will be posted. A run that waits for a decision which only a command
+    /// could bring is then stopped.
     pub fn close(&self) {
         self.0.closed.set(true);
         self.wake();
@@ -59,7 +60,7 @@ impl Inbox {
         if self.is_empty() { None } else { self.take_if(|_| true) }
     }
 
-    /// Takes the next command, if it is of a kind.
+    /// Takes the next command, if it is of this kind.
     #[inline(never)]
     pub(super) fn take_if(&self, is: fn(&AgentCommand) -> bool) -> Option<AgentCommand> {
         let mut mail = self.0.mail.borrow_mut();
@@ -68,12 +69,12 @@ impl Inbox {
         command
     }
 
-    /// Writes down what waits in the box.
+    /// Writes the commands that are waiting.
     pub(crate) fn write_mail(&self, mail: &mut ListWriter<'_>) {
         self.0.mail.borrow().iter().for_each(|command| command.write_json(mail.item()));
     }
 
-    /// The letter and the steering that came right behind it.
+    /// Returns the letter, and the steering messages directly after it.
     pub(super) fn with_steering_after(&self, letter: Letter) -> Vec<Letter> {
         let mut letters = vec![letter];
         let is_steering = |command: &AgentCommand| matches!(command, AgentCommand::Steer(_));
@@ -104,21 +105,21 @@ impl Inbox {
     }
 }
 
-/// What anybody may read of a run at any time, also from inside a callback.
+/// What may be read of a run at any time, even inside a callback.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
     /// The history.
     pub messages: Vec<AgentMessage>,
-    /// Grows whenever the history changes by anything but an append.
+    /// Increases whenever the history changes in any way other than by appending.
     pub epoch: u64,
-    /// What the run used so far.
+    /// The usage of the run so far.
     pub usage: Usage,
-    /// The calls that wait for somebody's decision.
+    /// The calls that wait for a decision.
     pub pending_approvals: Vec<ToolCallBlock>,
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
-    /// What the machine knows of the messages; set when the run is over.
+    /// What the machine knows about the messages; set when the run is over.
     pub(crate) known: Option<Box<History>>,
     /// Whether the run is over.
     pub ended: bool,
@@ -129,45 +130,46 @@ pub struct Published {
 pub(crate) struct Line {
     pub(crate) config: Rc<RefCell<Rc<AgentLoopConfig>>>,
     pub(crate) inbox: Inbox,
-    /// What the runs before this one used.
+    /// The usage of the earlier runs.
     pub(crate) used: Rc<Cell<Usage>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
     pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
     pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
-    /// Called once when the run is over and its end was told, or when it is dropped.
+    /// Called once, when the run is over and its end has been emitted, or when it is dropped.
     pub(crate) ended: Rc<dyn Fn()>,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct AgentLoopResult {
-    /// The run.
+    /// The id of the run.
     pub run_id: Rc<str>,
-    /// Everything appended since the start.
+    /// Every message appended since the start.
     pub messages: Vec<AgentMessage>,
-    /// The text of the last answer; the JSON of a structured one.
+    /// The text of the last answer, or the JSON of a structured one.
     pub text: String,
-    /// The structured answer, where one was asked for and given.
+    /// The structured answer, if one was requested and given.
     pub output: Option<RawJson>,
-    /// Everything it used.
+    /// The usage of the run.
     pub usage: Usage,
-    /// Turns that called the model.
+    /// The number of turns that called the model.
     pub turns: u32,
-    /// Why it ended.
+    /// Why the run ended.
     pub stop_reason: RunStopReason,
-    /// With stop reason error or aborted: why.
+    /// The error, if the stop reason is error or aborted.
     pub error: Option<AgentError>,
 }
 
-/// What [`AgentStream::poll_output`](super::AgentStream::poll_output) gives.
+/// What [`AgentStream::poll_output`](super::AgentStream::poll_output) returns.
 #[allow(clippy::large_enum_variant, reason = "handed on at once, never kept; a box would cost one per event")]
 pub enum Next {
-    /// Tell the listeners.
+    /// Emit an event to the listeners.
     Event(AgentEvent),
-    /// What was told so far must reach the listeners before the run can go on.
+    /// Everything emitted so far must reach the listeners before the run can continue.
     Barrier,
-    /// The calls that are offered begin as soon as their announcements are told. Comes only to who asked for it.
+    /// The offered calls start as soon as their announcements have been emitted. Comes only to callers that
+    /// asked for it.
     Offer,
     /// The run is over.
     End,

@@ -1,4 +1,4 @@
-//! How effects begin: each as a future or a stream of what the host is asked for.
+//! How effects start: each becomes a future or a stream of a host function.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ impl AgentStream {
         if let Effect::Prepare { overflow: false } = effect
             && self.state.is_turn_new()
         {
-            // What the host changed holds from the next turn on, as a whole.
+            // Changes by the host take effect together, from the next turn on.
             self.config = self.line.config.borrow().clone();
         }
         let config = self.config.clone();
@@ -70,7 +70,7 @@ impl AgentStream {
             }
             Effect::Sleep { ms } => {
                 let sleep = guard(|| Ok(ports.timer.sleep(ms)));
-                // A timer that fails never rings.
+                // A timer that fails never completes.
                 let sleep = sleep.unwrap_or_else(|_| Box::pin(std::future::pending()));
                 Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
@@ -88,12 +88,13 @@ impl AgentStream {
         };
         self.tasks.insert(id, work, cancel);
         if beside {
-            // An answer that is there at once counts before anything else starts.
+            // A reply that is ready immediately takes effect before anything else starts.
             let polled = self.tasks.poll(id);
             if let Some(Polled::Last(Reply::Polled(messages))) = &polled
                 && messages.is_empty()
             {
-                // Whoever was asked may have aborted or steered meanwhile: that counts before "nothing".
+                // The polled code may itself have aborted or steered, and that takes precedence over an
+                // empty reply.
                 self.hear();
             }
             polled.into_iter().for_each(|polled| self.take_polled(id, polled));
@@ -130,7 +131,7 @@ impl AgentStream {
         Work::tool(future, updates)
     }
 
-    /// First the key, once per turn, then the call.
+    /// Gets the key, once per turn, and then starts the call.
     fn infer(
         &self,
         config: &Rc<AgentLoopConfig>,
@@ -171,7 +172,7 @@ impl AgentStream {
                 Err(text) => Err(text),
             };
             if run.is_cancelled() {
-                // Who gives keys has stopped the run: no model is called any more.
+                // The key source has stopped the run, so no model may be called any more.
                 return std::future::pending().await;
             }
             match key {
@@ -189,7 +190,7 @@ impl AgentStream {
     }
 }
 
-/// A model call: first its key, then its events.
+/// A model call: the key first, then its events.
 enum Keyed {
     Asked(LocalBoxFuture<'static, LocalBoxStream<'static, AssistantMessageEvent>>),
     Open(LocalBoxStream<'static, AssistantMessageEvent>),
@@ -224,7 +225,7 @@ async fn tell_hooks_in_order(
             continue;
         }
         if run.is_cancelled() && !is_past(&call) {
-            // The hook before it has stopped the run: nobody else is told.
+            // The previous hook has stopped the run, so no further hook is called.
             return std::future::pending().await;
         }
         let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
@@ -251,14 +252,15 @@ fn tell_hooks(
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
     let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, run, call));
-    // The hooks hear of it where it stands in the order of things, also where the run is stopped before they are done.
+    // Polled once right here, so that the hooks are called in the right order, even if the run is stopped
+    // before they finish.
     match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
         Poll::Pending => told,
     }
 }
 
-/// What an effect answers for which the host has nobody.
+/// Returns the reply to an effect for which the host has provided no port.
 fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
     match effect {
         Effect::Prepare { .. } if ports.transformer.is_none() => {

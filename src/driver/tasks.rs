@@ -1,4 +1,4 @@
-//! The running effects: each is polled only when it was woken, tools ahead of the rest.
+//! The running effects. Each is polled only after it was woken, and tools come before the rest.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,21 +17,21 @@ use crate::stream::AssistantMessageEvent;
 use crate::table::Table;
 use crate::tool::{ToolOutcome, Updates};
 
-/// What an effect does.
+/// The work of an effect.
 pub(super) enum Work {
-    /// Answers once.
+    /// Replies once.
     Once(LocalBoxFuture<'static, Reply>),
     /// A tool: updates, then its outcome.
     Tool(ToolWork),
-    /// A model call: events, then its end.
+    /// A model call: events, then the end.
     Model(LocalBoxStream<'static, AssistantMessageEvent>),
 }
 
-/// A tool at work.
+/// A running tool.
 pub(super) struct ToolWork {
     future: LocalBoxFuture<'static, ToolOutcome>,
     updates: Updates,
-    /// What was said before the end is told before the end.
+    /// Kept until the updates that came before it have been delivered.
     outcome: Option<ToolOutcome>,
     /// The last round in which the future was polled.
     round: u64,
@@ -42,7 +42,7 @@ impl Work {
         Work::Tool(ToolWork { future, updates, outcome: None, round: 0 })
     }
 
-    /// A future of the host, and how its answer (or its failure) reads as a reply.
+    /// Turns a future of the host into one whose result, or failure, is a reply.
     pub(super) fn once<T: 'static>(
         future: Result<LocalBoxFuture<'static, Result<T, String>>, String>,
         reply: fn(Result<T, String>) -> Reply,
@@ -60,22 +60,22 @@ impl Work {
     }
 }
 
-/// What polling an effect gave.
+/// The result of polling an effect.
 pub(super) enum Polled {
-    /// An answer; others may follow.
+    /// A reply; more may follow.
     More(Reply),
-    /// The last answer.
+    /// The last reply.
     Last(Reply),
 }
 
 /// The running effects.
 #[derive(Default)]
 pub(super) struct Tasks {
-    /// Boxed: taking one out moves those behind it.
+    /// Boxed, because removing an entry moves those after it.
     tasks: Table<EffectId, Box<Task>>,
     woken: Arc<Woken>,
     round: u64,
-    /// Tools of this round that may have something to say.
+    /// Tools of this round that may have something to report.
     left: VecDeque<EffectId>,
 }
 
@@ -85,7 +85,7 @@ struct Task {
     waker: Waker,
 }
 
-/// Who was woken since the last look.
+/// The effects that were woken since the last look.
 #[derive(Default)]
 struct Woken {
     queues: Mutex<Queues>,
@@ -131,7 +131,7 @@ impl Queues {
 }
 
 impl Tasks {
-    /// Puts an effect in. It is polled for the first time when the driver next looks.
+    /// Adds an effect. It is polled for the first time when the driver next polls the tasks.
     pub(super) fn insert(&mut self, id: EffectId, work: Work, cancel: CancelToken) {
         let is_tool = matches!(work, Work::Tool(_));
         let waker: Waker = Arc::new(TaskWaker { id, is_tool, woken: self.woken.clone() }).into();
@@ -142,7 +142,7 @@ impl Tasks {
         self.tasks.insert(id, Box::new(Task { work, cancel, waker }));
     }
 
-    /// Drops an effect. Who works for it is told first.
+    /// Drops an effect, after setting its cancel token.
     pub(super) fn remove(&mut self, id: EffectId) {
         if let Some(task) = self.tasks.remove(&id) {
             let Task { work, cancel, .. } = *task;
@@ -150,7 +150,7 @@ impl Tasks {
                 tool.updates.close();
             }
             cancel.let_go("not wanted any more");
-            // What the host does about its end is its own.
+            // What the host's code does when it is dropped must not end the run.
             let _ = guard(|| {
                 drop(work);
                 Ok(())
@@ -165,15 +165,15 @@ impl Tasks {
         });
     }
 
-    /// Begins a round: every tool that was woken by now goes on once, before the answer of any of them counts; they
-    /// are heard in the order of the calls. Without rounds a tool that wakes itself would keep everybody else from
-    /// being heard.
+    /// Begins a round: every tool that has been woken by now is polled once before the reply of any of them
+    /// takes effect. Replies are processed in the order of the calls. Without rounds, a tool that keeps
+    /// waking itself would starve the others.
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
         while let Some(id) = self.woken.with(Queues::next_tool) {
             let mut at = self.left.len();
             self.left.push_back(id);
-            // They mostly come in order.
+            // They mostly arrive in order.
             while at > 0 && self.left.get(at - 1).is_some_and(|other| *other > id) {
                 self.left.swap(at - 1, at);
                 at -= 1;
@@ -191,7 +191,7 @@ impl Tasks {
         }
     }
 
-    /// What some tool has shown and nobody has heard of.
+    /// Returns progress that a tool has reported and nobody has read yet.
     pub(super) fn take_progress(&self) -> Option<(EffectId, Polled)> {
         self.tasks.iter().find_map(|(id, task)| match &task.work {
             Work::Tool(tool) => tool.progress().map(|polled| (*id, polled)),
@@ -199,7 +199,7 @@ impl Tasks {
         })
     }
 
-    /// Polls the tools of this round until one has something to say.
+    /// Polls the tools of this round until one has something to report.
     pub(super) fn poll_round(&mut self) -> Option<(EffectId, Polled)> {
         while !self.left.is_empty()
             && let Some(id) = self.left.front().copied()
@@ -212,7 +212,7 @@ impl Tasks {
         None
     }
 
-    /// Polls the other woken effects, each once, until one has something to say.
+    /// Polls the other woken effects, each once, until one has something to report.
     pub(super) fn poll_others(&mut self) -> Option<(EffectId, Polled)> {
         let woken = self.woken.with(|queues| queues.others.len());
         for _ in 0..woken {
@@ -224,12 +224,12 @@ impl Tasks {
         None
     }
 
-    /// Whether nothing is going on.
+    /// Whether no effect is running.
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Polls the model call that gave a piece of its answer right before, if it alone has more to say.
+    /// Polls the model call that has just sent a piece of its answer, if it alone has more to send.
     pub(super) fn poll_on(&mut self, id: EffectId) -> Option<Reply> {
         let is_alone = self.woken.with(|queues| {
             queues.tools.is_empty() && queues.others.len() == 1 && queues.others.front() == Some(&id)
@@ -237,7 +237,7 @@ impl Tasks {
         if !is_alone {
             return None;
         }
-        // It stays in the queue as long as it may have more, behind what was woken meanwhile.
+        // It stays in the queue as long as it may have more, after the effects woken in the meantime.
         let polled = self.poll_once(id);
         self.woken.with(|queues| {
             if polled.is_none() || queues.others.len() > 1 {
@@ -252,21 +252,21 @@ impl Tasks {
         }
     }
 
-    /// Whether some effect was woken since it was looked at.
+    /// Whether an effect was woken since it was last polled.
     pub(super) fn has_woken(&self) -> bool {
         self.woken.with(|queues| !queues.tools.is_empty() || !queues.others.is_empty())
     }
 
-    /// Whether every tool of this round was heard.
+    /// Whether every tool of this round has been heard.
     pub(super) fn is_round_heard(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// Polls one effect, woken or not.
+    /// Polls an effect, whether it was woken or not.
     pub(super) fn poll(&mut self, id: EffectId) -> Option<Polled> {
         let polled = self.poll_once(id);
         if let Some(Polled::More(Reply::Stream(_) | Reply::StreamEnded)) = polled {
-            // It may have more at once, but the others come first.
+            // It may have more ready, but the others come first.
             self.woken.with(|queues| queues.others.push_back(id));
         }
         polled
@@ -304,7 +304,7 @@ impl ToolWork {
         self.progress().or_else(|| self.outcome.take().map(ended))
     }
 
-    /// Goes on, once in a round.
+    /// Polls the tool, at most once in a round.
     fn advance(&mut self, cx: &mut Context<'_>, round: u64) {
         if self.outcome.is_some() || self.round == round {
             return;

@@ -1,5 +1,5 @@
-//! Events read again from their JSON, for a checkpoint that was taken before all of a step was told. In the package
-//! the facade keeps them, so this is not in the wasm file.
+//! Reads events back from JSON. A checkpoint needs this if it was taken before all events of a step were
+//! emitted. In the npm package the facade keeps those events, so this code is not in the Wasm file.
 
 use std::rc::Rc;
 

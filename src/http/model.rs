@@ -1,4 +1,4 @@
-//! The native model: requests go out and answers come in by a [`Transport`].
+//! The native model, which sends requests and receives answers through a [`Transport`].
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,27 +16,29 @@ use crate::stream::{AssistantMessageEvent, ModelRequest};
 
 use super::Call;
 
-/// So much of an error answer is read.
+/// The maximum number of bytes read from an error response.
 const ERROR_BYTES: usize = 1 << 18;
 
-/// An answer as it begins: its body has yet to come.
+/// The start of a response. Its body is still to come.
 pub struct HttpResponse {
-    /// 200 and its like begin an answer, anything else is an error.
+    /// The status. 200 to 299 begin an answer, anything else is an error.
     pub status: u16,
-    /// In any order and any case.
+    /// The headers, in any order and any case.
     pub headers: Vec<(String, String)>,
-    /// The pieces as they come, cut anywhere; an error ends them and says why. Dropped when nobody wants more.
+    /// The body in chunks, cut anywhere. An error ends it and says why. Dropped when no more is needed.
     pub body: LocalBoxStream<'static, Result<Vec<u8>, String>>,
 }
 
-/// Sends requests. It neither retries nor follows redirections to other hosts: the key stands in a header.
+/// Sends requests. An implementation must neither retry nor follow redirects to other hosts, because the
+/// key is in a header.
 pub trait Transport {
-    /// Posts the request and waits until the answer begins. The future is dropped when nobody wants it any more. An
-    /// error means that no answer came (the network, a name, a certificate) and says why.
+    /// Posts the request and waits for the start of the response. The future is dropped when it is no
+    /// longer needed. An error means that no response arrived (network, name resolution, certificate), and
+    /// says why.
     fn send(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpResponse, String>>;
 }
 
-/// An asynchronous closure is a transport.
+/// Any asynchronous closure of this shape is a transport.
 impl<F, T> Transport for F
 where
     F: Fn(HttpRequest) -> T,
@@ -47,8 +49,8 @@ where
     }
 }
 
-/// A model that is reached over HTTP; the module shows one. Time limits are the run's, see
-/// [`Timeouts`](crate::config::Timeouts), retries too.
+/// A model reached over HTTP; the module has an example. Time limits and retries belong to the run, see
+/// [`Timeouts`](crate::config::Timeouts).
 pub struct HttpModel {
     wire: Rc<RefCell<Box<dyn Wire>>>,
     transport: Rc<dyn Transport>,
@@ -58,24 +60,25 @@ pub struct HttpModel {
 }
 
 impl HttpModel {
-    /// A model on this wire; see [`wire`](crate::provider::wire). The timer tells how far off a date in a header is.
+    /// Creates a model on this wire; see [`wire`](crate::provider::wire). The timer is needed for headers
+    /// that contain a date.
     pub fn new(wire: Box<dyn Wire>, transport: Rc<dyn Transport>, timer: Rc<dyn Timer>) -> Self {
         HttpModel { wire: Rc::new(RefCell::new(wire)), transport, timer, key: None, price: None }
     }
 
-    /// The key to send. One of a [`KeySource`](crate::ports::KeySource) goes before it.
+    /// Sets the API key. A key from a [`KeySource`](crate::ports::KeySource) takes precedence.
     #[must_use]
     pub fn with_key(self, key: &str) -> Self {
         HttpModel { key: Some(key.into()), ..self }
     }
 
-    /// What tokens cost, for the usage's `cost`.
+    /// Sets the price of tokens, for the `cost` of a usage.
     #[must_use]
     pub fn with_price(self, price: Price) -> Self {
         HttpModel { price: Some(price), ..self }
     }
 
-    /// The model with that id, by the provider's name of the wire.
+    /// Returns the model with this id, under the wire's provider name.
     pub fn model(self, id: &str) -> Model {
         let provider = self.wire.borrow().provider().to_owned();
         Model::new(&provider, id, Rc::new(self))
@@ -123,7 +126,7 @@ async fn answered(
     stream::iter([AssistantMessageEvent::Error(error)]).boxed_local()
 }
 
-/// What comes of an error answer. Where it breaks off, the status tells enough.
+/// Returns the body of an error response, as far as it arrived. If it breaks off, the status says enough.
 async fn whole(mut body: LocalBoxStream<'static, Result<Vec<u8>, String>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < ERROR_BYTES
@@ -148,7 +151,7 @@ fn decoded(
             Some(Ok(bytes)) => {
                 decoder.feed(&bytes, &mut events);
                 if events.is_empty() {
-                    // Comments and half events are life too.
+                    // Comments and incomplete events are signs of life too.
                     events.push(AssistantMessageEvent::Ping);
                 }
             }

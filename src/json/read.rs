@@ -5,29 +5,30 @@ use crate::text::Put;
 use super::value::{Map, Number, Value, whole_number};
 use super::write::{hex, plain_length};
 use super::{JsonError, MAX_DEPTH};
-/// Reads JSON from left to right without building a tree. Every method leaves the reader behind what it read; after
-/// an error the reader is of no use.
+/// Reads JSON from left to right without building a tree. Every method leaves the reader after what it has
+/// read. After an error the reader must not be used any more.
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: u32,
     deepest: u32,
-    /// A lone surrogate was met and replaced.
+    /// Whether a lone surrogate was found and replaced.
     pub mended: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of the text.
+    /// Creates a reader at the start of the text.
     pub fn new(text: &'a str) -> Self {
         Reader { text, at: 0, depth: 0, deepest: MAX_DEPTH, mended: false }
     }
 
-    /// As `new`, of what holds values that may be nested as deep as any.
+    /// Like `new`, for JSON that contains values which may themselves be nested to the full depth.
     pub(super) fn of_container(text: &'a str) -> Self {
         Reader { deepest: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
     }
 
-    /// The first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`); `None` at the end.
+    /// Returns the first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`), or `None`
+    /// at the end.
     #[allow(clippy::inline_always, reason = "what is left of it is a comparison")]
     #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
@@ -42,8 +43,10 @@ impl<'a> Reader<'a> {
         self.ahead()
     }
 
-    /// As `peek`, 0 at the end: no value begins with it, and a plain number comes back in a register.
-    // Inlined whatever the level of optimisation: most of a chunk is read by calls of this that find no blank.
+    /// Like `peek`, but returns 0 at the end: no value begins with it, and a plain number is returned in a
+    /// register.
+    // Inlined at every optimization level: most of a chunk is read through calls of this that find no
+    // whitespace.
     #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
     #[inline(always)]
     fn ahead(&mut self) -> u8 {
@@ -61,29 +64,29 @@ impl<'a> Reader<'a> {
         self.byte()
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes read.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// The text that was read since a [`Reader::position`].
+    /// Returns the text read since a [`Reader::position`].
     pub fn since(&self, position: usize) -> &'a str {
         self.text.get(position..self.at).unwrap_or_default()
     }
 
-    /// Nothing but blanks may be left.
+    /// Checks that only whitespace is left.
     ///
     /// # Errors
-    /// Where something is.
+    /// If anything else is left.
     pub fn end(&mut self) -> Result<(), JsonError> {
         self.peek_behind_blanks();
         if self.at < self.text.len() { Err(self.error("more text after the JSON value")) } else { Ok(()) }
     }
 
-    /// Reads an object: `member` is called with each key and must read exactly one value.
+    /// Reads an object. `member` is called with each key and must read exactly one value.
     ///
     /// # Errors
-    /// Where there is no object, it is broken, or `member` fails.
+    /// If there is no object, if it is malformed, or if `member` fails.
     pub fn object(
         &mut self,
         member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
@@ -91,10 +94,11 @@ impl<'a> Reader<'a> {
         self.members(true, member)
     }
 
-    /// As `object`, of a text whose first members are known: from the comma at `known`; 0 where none are.
+    /// Like `object`, for a text whose first members are known already: starts at the comma at `known`, or
+    /// at the beginning if it is 0.
     ///
     /// # Errors
-    /// As [`Reader::object`].
+    /// As for [`Reader::object`].
     pub(crate) fn object_behind(
         &mut self,
         known: usize,
@@ -117,10 +121,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a list: `item` is called before each item with its index and must read exactly one value.
+    /// Reads a list. `item` is called before each item with its index and must read exactly one value.
     ///
     /// # Errors
-    /// Where there is no list, it is broken, or `item` fails.
+    /// If there is no list, if it is malformed, or if `item` fails.
     pub fn array(
         &mut self,
         mut item: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
@@ -133,9 +137,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The key of the next member, its colon read too, and before the first one the bracket; `None` behind the last one.
-    /// A key with an escape is put into `spare`.
-    /// One function for all objects: the code of `object` stands in the wasm file once for each use.
+    /// Reads the key of the next member including its colon, and the bracket before the first one; `None`
+    /// after the last one. A key with an escape is put into `spare`. A single function for all objects,
+    /// because the code of `object` is in the Wasm file once for each use.
     #[inline(never)]
     fn next_key<'k>(&mut self, is_first: bool, spare: &'k mut String) -> Result<Option<&'k str>, JsonError>
     where
@@ -174,7 +178,7 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// Whether another item follows. Before the first one the bracket is read.
+    /// Whether another item follows. Also reads the bracket before the first one.
     #[inline(never)]
     fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
         if is_first {
@@ -189,11 +193,11 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Reads a string. It is borrowed from the text unless it holds an escape; then it is appended to `spare` and
-    /// `None` comes back.
+    /// Reads a string. It is borrowed from the text unless it contains an escape; in that case it is
+    /// appended to `spare`, and `None` is returned.
     ///
     /// # Errors
-    /// Where there is no string or it does not end.
+    /// If there is no string, or if it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
         if self.ahead() != b'"' {
             return Err(self.error("a string was expected"));
@@ -227,7 +231,7 @@ impl<'a> Reader<'a> {
     /// Reads a string into a new `String`.
     ///
     /// # Errors
-    /// As [`Reader::text_into`].
+    /// As for [`Reader::text_into`].
     pub fn string(&mut self) -> Result<String, JsonError> {
         let mut spare = String::new();
         Ok(match self.text_into(&mut spare)? {
@@ -236,26 +240,26 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a string; anything else is skipped and gives `None`.
+    /// Reads a string. Anything else is skipped and gives `None`.
     ///
     /// # Errors
-    /// Where the value is broken.
+    /// If the value is malformed.
     pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
         if self.ahead() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
-    /// Reads a whole number that is not negative; anything else is skipped and gives `None`.
+    /// Reads a non-negative whole number. Anything else is skipped and gives `None`.
     ///
     /// # Errors
-    /// Where the value is broken.
+    /// If the value is malformed.
     pub fn optional_u64(&mut self) -> Result<Option<u64>, JsonError> {
         self.skip().map(whole_number)
     }
 
-    /// Skips one value and gives its text.
+    /// Skips a value and returns its text.
     ///
     /// # Errors
-    /// Where the value is broken.
+    /// If the value is malformed.
     pub fn skip(&mut self) -> Result<&'a str, JsonError> {
         self.ahead();
         let start = self.at;
@@ -263,10 +267,10 @@ impl<'a> Reader<'a> {
         Ok(self.since(start))
     }
 
-    /// Skips one value.
+    /// Skips a value.
     ///
     /// # Errors
-    /// Where the value is broken.
+    /// If the value is malformed.
     pub fn pass_over(&mut self) -> Result<(), JsonError> {
         match self.ahead() {
             b'{' => self.object(|reader, _| reader.pass_over()),
@@ -283,10 +287,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one value as a tree.
+    /// Reads a value as a tree.
     ///
     /// # Errors
-    /// Where the value is broken.
+    /// If the value is malformed.
     pub fn value(&mut self) -> Result<Value, JsonError> {
         match self.ahead() {
             b'{' => {
@@ -341,7 +345,7 @@ impl<'a> Reader<'a> {
         self.byte_at(self.at)
     }
 
-    /// 0 behind the end.
+    /// Returns 0 after the end.
     #[allow(clippy::inline_always, reason = "one load and one comparison")]
     #[inline(always)]
     fn byte_at(&self, at: usize) -> u8 {
@@ -408,7 +412,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The four hex digits after the `u` that the reader stands on.
+    /// Reads the four hex digits after the `u` at the reader's position.
     fn four_digits(&mut self) -> Result<u32, JsonError> {
         let digits = self.text.as_bytes().get(self.at + 1..self.at + 5).unwrap_or_default();
         match hex(digits) {
@@ -420,7 +424,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A word of which four letters stand behind so many others that are known.
+    /// Reads a word whose last four letters come after `known` letters that were already recognized.
     fn word(&mut self, known: usize, word: &[u8; 4]) -> Result<(), JsonError> {
         let letters = self.text.as_bytes().get(self.at + known..).unwrap_or_default();
         if letters.first_chunk() != Some(word) {

@@ -1,4 +1,4 @@
-//! serde's traits, in the one shape that this module's own define.
+//! serde's traits, in the same form as the traits of this module.
 
 use std::fmt;
 
@@ -95,7 +95,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// Gives a type `Serialize` and `Deserialize` in the one shape that [`ToJson`] and [`FromJson`] define.
+/// Implements `Serialize` and `Deserialize` for a type, in the form that [`ToJson`] and [`FromJson`]
+/// define.
 macro_rules! serde_as_json {
     ($($name:ty),+ $(,)?) => {$(
         impl serde::Serialize for $name {

@@ -1,4 +1,4 @@
-//! A tree of JSON, and the text of a value that nobody looks into.
+//! A JSON tree, and the text of a value that is passed on without being inspected.
 
 use std::fmt;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use crate::text;
 use super::JsonError;
 use super::read::Reader;
 use super::write::{ObjectWriter, ToJson, listed, truth, write_list, write_str};
-/// A JSON value. Numbers keep their text, objects their order; of equal keys the last one wins.
+/// A JSON value. Numbers keep their text, and objects keep their order; of equal keys the last one wins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Value {
     /// `null`
@@ -17,33 +17,33 @@ pub enum Value {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number as it was written.
+    /// A number, as it was written.
     Number(Number),
-    /// A text.
+    /// A string.
     String(String),
     /// A list.
     Array(Vec<Value>),
-    /// An object in the order of its keys.
+    /// An object, with its keys in their order.
     Object(Map),
 }
 
-/// A JSON number, kept as text: nothing is rounded on the way through.
+/// A JSON number, kept as text so that nothing is rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number(pub(super) Box<str>);
 
 impl Number {
-    /// The number as it was written.
+    /// Returns the number as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The number, if it is a whole one that is not negative (`12`, `12.0`).
+    /// Returns the number if it is a non-negative whole number (`12`, `12.0`).
     pub fn as_u64(&self) -> Option<u64> {
         whole_number(&self.0)
     }
 }
 
-/// A whole number that is not negative (`12`, `12.0`).
+/// Parses a non-negative whole number (`12`, `12.0`).
 pub(super) fn whole_number(text: &str) -> Option<u64> {
     text::whole(text).or_else(|| {
         let (whole, fraction) = text::split_once(text, ".")?;
@@ -51,7 +51,7 @@ pub(super) fn whole_number(text: &str) -> Option<u64> {
     })
 }
 
-/// What stands before the point, and behind it.
+/// Returns what is before the decimal point, and what is after it.
 fn parts(text: &str) -> (&str, &str) {
     text::split_once(text, ".").unwrap_or((text, "0"))
 }
@@ -74,17 +74,17 @@ impl PartialEq for Map {
 }
 
 impl Map {
-    /// An object without members.
+    /// Creates an object without members.
     pub fn new() -> Self {
         Map(Vec::new())
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
-    /// Sets a key; an existing one keeps its place.
+    /// Sets a key. An existing key keeps its place.
     pub fn insert(&mut self, key: impl Into<String>, value: Value) {
         let key = key.into();
         match self.0.iter_mut().find(|(k, _)| *k == key) {
@@ -93,28 +93,28 @@ impl Map {
         }
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.0.iter().rposition(|(k, _)| k == key)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Whether there is no member.
+    /// Whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The members in order.
+    /// Returns the members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// Drops all but the last of equal keys, at a cost that stays below quadratic.
+    /// Removes all but the last of equal keys, in less than quadratic time.
     pub(super) fn deduplicate(&mut self) {
         if self.0.len() < 2 {
             return;
@@ -149,10 +149,10 @@ impl IntoIterator for Map {
 }
 
 impl Value {
-    /// Reads one value; what follows it may only be blanks.
+    /// Parses a single value. Only whitespace may follow it.
     ///
     /// # Errors
-    /// Where the text is no JSON, is followed by something, or is nested deeper than 128.
+    /// If the text is not valid JSON, if something follows it, or if it is nested deeper than 128.
     pub fn parse(text: &str) -> Result<Value, JsonError> {
         let mut reader = Reader::new(text);
         let value = reader.value()?;
@@ -160,10 +160,11 @@ impl Value {
         Ok(value)
     }
 
-    /// As [`Value::parse`], for what holds values of others: it may be nested deeper than any of them.
+    /// Like [`Value::parse`], for JSON that contains values of others: it may be nested deeper than any of
+    /// them.
     ///
     /// # Errors
-    /// As [`Value::parse`], with 192 in place of 128.
+    /// As for [`Value::parse`], with 192 instead of 128.
     pub(crate) fn parse_container(text: &str) -> Result<Value, JsonError> {
         let mut reader = Reader::of_container(text);
         let value = reader.value()?;
@@ -171,24 +172,25 @@ impl Value {
         Ok(value)
     }
 
-    /// A member of an object; `None` for anything else.
+    /// Returns a member of an object; `None` for anything else.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
-    /// The text at a key of an object.
+    /// Returns the string at a key of an object.
     #[inline(never)]
     pub(crate) fn text_at(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// As [`Value::text_at`], copied.
+    /// Like [`Value::text_at`], but copied.
     #[inline(never)]
     pub(crate) fn owned_at(&self, key: &str) -> Option<String> {
         self.text_at(key).map(str::to_owned)
     }
 
-    /// The number at a key of an object, down to a whole one: milliseconds may come with a fraction.
+    /// Returns the number at a key of an object, rounded down to a whole number: milliseconds may have a
+    /// fraction.
     #[inline(never)]
     pub(crate) fn number_at(&self, key: &str) -> Option<u64> {
         let Value::Number(Number(text)) = self.get(key)? else { return None };
@@ -196,19 +198,19 @@ impl Value {
         text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    /// `true` or `false` at a key of an object.
+    /// Returns the boolean at a key of an object.
     #[inline(never)]
     pub(crate) fn flag_at(&self, key: &str) -> Option<bool> {
         self.get(key)?.as_bool()
     }
 
-    /// The items of the list at a key of an object; none where there is no list.
+    /// Returns the items of the list at a key of an object; none if there is no list.
     #[inline(never)]
     pub(crate) fn list_at(&self, key: &str) -> &[Value] {
         self.get(key).and_then(Value::as_array).unwrap_or_default()
     }
 
-    /// The members of the object at a key of an object; none where there is no object.
+    /// Returns the members of the object at a key of an object; none if there is no object.
     #[inline(never)]
     pub(crate) fn members_at(&self, key: &str) -> &[(String, Value)] {
         match self.get(key) {
@@ -217,44 +219,44 @@ impl Value {
         }
     }
 
-    /// A member of an object, to change it.
+    /// Returns a member of an object, mutably.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let Value::Object(map) = self else { return None };
         map.0.iter_mut().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
-    /// Takes a member out of an object; null where there is none.
+    /// Removes a member from an object and returns it; null if there is none.
     pub fn take(&mut self, key: &str) -> Value {
         let Value::Object(map) = self else { return Value::Null };
         map.remove(key).unwrap_or_default()
     }
 
-    /// The value at a path of keys.
+    /// Returns the value at a path of keys.
     pub fn path(&self, keys: &[&str]) -> Option<&Value> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
-    /// A whole number that is not negative.
+    /// Returns a non-negative whole number.
     pub fn as_u64(&self) -> Option<u64> {
         if let Value::Number(number) = self { number.as_u64() } else { None }
     }
 
-    /// `true` or `false`.
+    /// Returns a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(flag) = self { Some(*flag) } else { None }
     }
 
-    /// The members of an object.
+    /// Returns the members of an object.
     pub fn as_object(&self) -> Option<&Map> {
         if let Value::Object(map) = self { Some(map) } else { None }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn as_array(&self) -> Option<&[Value]> {
         if let Value::Array(items) = self { Some(items) } else { None }
     }
@@ -264,7 +266,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// `null`, `a boolean`, `a number`, `a string`, `a list` or `an object`: for error messages.
+    /// Returns `null`, `a boolean`, `a number`, `a string`, `a list` or `an object`, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -326,16 +328,17 @@ impl From<Map> for Value {
     }
 }
 
-/// The text of one JSON value, known to be valid: what the engine hands on without looking into it.
-/// Cloning it copies a pointer. Two are equal when their texts are.
+/// The text of one JSON value, known to be valid, which the engine passes on without inspecting it. Cloning
+/// copies a pointer. Two are equal if their texts are equal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawJson(pub(super) Rc<str>);
 
 impl RawJson {
-    /// Checks a text and keeps it. Blanks around the value are cut off; a lone surrogate is mended to U+FFFD.
+    /// Validates a text and keeps it. Whitespace around the value is removed; a lone surrogate is replaced
+    /// with U+FFFD.
     ///
     /// # Errors
-    /// Where the text is not exactly one JSON value.
+    /// If the text is not exactly one JSON value.
     pub fn parse(text: &str) -> Result<RawJson, JsonError> {
         let mut reader = Reader::new(text);
         let value = reader.skip()?;
@@ -346,7 +349,8 @@ impl RawJson {
         Ok(RawJson(value.into()))
     }
 
-    /// An object with members that were written here, with a comma before each; `None` where there is none.
+    /// Creates an object from members that are each written with a comma before them; `None` if there are
+    /// none.
     #[inline(never)]
     pub(crate) fn object_of(members: &str) -> Option<RawJson> {
         if members.is_empty() { None } else { Some(RawJson(["{", listed(members), "}"].concat().into())) }
@@ -362,19 +366,19 @@ impl RawJson {
         RawJson("null".into())
     }
 
-    /// A JSON string with this text.
+    /// Creates a JSON string with this text.
     pub fn string(text: &str) -> RawJson {
         let mut out = String::with_capacity(text.len() + 2);
         write_str(text, &mut out);
         RawJson(out.into())
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether both are the very same object.
+    /// Whether both are the same object (not merely equal).
     pub fn is_same(&self, other: &RawJson) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -384,7 +388,7 @@ impl RawJson {
         self.0.starts_with("{")
     }
 
-    /// The value as a tree.
+    /// Parses the value into a tree.
     pub fn to_value(&self) -> Value {
         Value::parse(&self.0).unwrap_or_default()
     }
@@ -402,11 +406,11 @@ impl ToJson for RawJson {
     }
 }
 
-/// What can be read from a [`Value`]. The error says what is wrong, without a place.
+/// A type that can be read from a [`Value`]. The error says what is wrong, without a position.
 pub trait FromJson: Sized {
     /// Reads `self` from a value.
     ///
     /// # Errors
-    /// A message in lower case that names the field and says what was got.
+    /// A message in lower case that names the field and says what was found.
     fn from_json(value: &Value) -> Result<Self, String>;
 }

@@ -5,19 +5,19 @@ use std::rc::Rc;
 use crate::text::{ONES, Put, first_of};
 
 use super::value::{Map, RawJson};
-/// What can be written as JSON text.
+/// A type that can be written as JSON text.
 pub trait ToJson {
     /// Appends the JSON text of `self`.
     fn write_json(&self, out: &mut String);
 
-    /// The JSON text of `self`.
+    /// Returns the JSON text of `self`.
     fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);
         out
     }
 
-    /// The JSON text of `self`, to be handed on unread.
+    /// Returns the JSON text of `self`, to be passed on without being read.
     fn to_raw(&self) -> RawJson {
         RawJson(self.to_json().into())
     }
@@ -90,7 +90,7 @@ impl<T: ToJson> ToJson for Option<T> {
     }
 }
 
-/// Writes one object, member by member.
+/// Writes an object, member by member.
 pub struct ObjectWriter<'a> {
     out: &'a mut String,
     empty: bool,
@@ -102,7 +102,7 @@ impl<'a> ObjectWriter<'a> {
         ObjectWriter { out, empty: true }
     }
 
-    /// Writes the key; the caller appends exactly one value to what it gets.
+    /// Writes a key. The caller must append exactly one value to the returned string.
     pub fn key(&mut self, key: &str) -> &mut String {
         self.out.push_str(if self.empty { "{\"" } else { ",\"" });
         self.empty = false;
@@ -111,13 +111,13 @@ impl<'a> ObjectWriter<'a> {
         self.out
     }
 
-    /// A member.
+    /// Writes a member.
     pub fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
         value.write_json(self.key(key));
         self
     }
 
-    /// Members by a template, see [`fill`].
+    /// Writes members from a template, see [`fill`].
     #[inline(never)]
     pub(crate) fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
         self.out.push_str(if self.empty { "{" } else { "," });
@@ -126,7 +126,7 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
-    /// A member that is left out when there is no value.
+    /// Writes a member, or nothing if there is no value.
     pub fn optional<T: ToJson>(&mut self, key: &str, value: &Option<T>) -> &mut Self {
         if let Some(value) = value {
             self.field(key, value);
@@ -141,8 +141,8 @@ impl<'a> ObjectWriter<'a> {
     }
 }
 
-/// Appends JSON by a template: each `$` in it, which stands in quotes, becomes the next value as a
-/// JSON string has it, each `#` the next value as it is.
+/// Appends JSON from a template. Each `$`, which stands in quotes, is replaced with the next value, escaped
+/// as in a JSON string; each `#` with the next value as it is.
 #[inline(never)]
 pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
     let mut from = 0;
@@ -167,7 +167,7 @@ pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
     out.push_str(template.get(from..).unwrap_or_default());
 }
 
-/// Items that were written with a comma before each, as they stand in a list.
+/// Items of a list, each written with a comma before it.
 pub(crate) fn listed(items: &str) -> &str {
     items.strip_prefix(",").unwrap_or(items)
 }
@@ -188,7 +188,7 @@ pub fn write_list<T: ToJson>(items: &[T], out: &mut String) {
     out.push_str(if items.is_empty() { "[]" } else { "]" });
 }
 
-/// The number that a few hex digits are.
+/// Returns the number that a few hex digits represent.
 #[inline(never)]
 pub(crate) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
@@ -209,14 +209,15 @@ pub fn write_u64(mut n: u64, out: &mut String) {
     out.push_str(digits.get(from..).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default());
 }
 
-/// Appends a JSON string: quotes, backslashes and control characters escaped, everything else as it is.
+/// Appends a JSON string. Quotes, backslashes and control characters are escaped, everything else is
+/// written as it is.
 pub fn write_str(text: &str, out: &mut String) {
     out.push_str("\"");
     write_plain(text, out);
     out.push_str("\"");
 }
 
-/// As [`write_str`], without the quotes.
+/// Like [`write_str`], without the quotes.
 #[inline(never)]
 fn write_plain(text: &str, out: &mut String) {
     let mut rest = text;
@@ -244,8 +245,9 @@ fn write_plain(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// How many plain characters a text begins with: those before a quote, a backslash, a control character or the end of
-/// the text. Eight bytes at a time; all of them are ASCII, so the place is a character boundary.
+/// Returns the number of plain characters at the start of a text: those before a quote, a backslash, a
+/// control character or the end of the text. Looks at eight bytes at a time; all of the stopping bytes are
+/// ASCII, so the position is a character boundary.
 #[allow(clippy::inline_always, reason = "see `Reader::plain_end`")]
 #[inline(always)]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {

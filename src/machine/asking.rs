@@ -1,4 +1,4 @@
-//! Who is asked about the calls of an answer, and what the decisions do.
+//! Who is asked about the calls of an answer, and what the decisions cause.
 
 use crate::approval::{
     ApprovalEntry, ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution,
@@ -18,7 +18,7 @@ use super::state::{Batch, CallStatus, Phase};
 use super::{Effect, Step};
 
 impl Step<'_> {
-    /// Second pass: what must be asked is asked, all at once.
+    /// Second pass: everything that needs a decision is asked for, all at once.
     #[inline(never)]
     pub(super) fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
@@ -61,7 +61,7 @@ impl Step<'_> {
         let arguments = call.arguments.clone();
         self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
         if !is_pending {
-            // Decided before it was asked: the decision was parked.
+            // Decided before the question: the decision was parked.
             self.tell_decision(batch, place, DecisionSource::Command);
         } else if self.rules.has_approver {
             self.ask_approver(batch, place, requires_approval);
@@ -80,8 +80,8 @@ impl Step<'_> {
         batch.effects.insert(effect, place);
     }
 
-    /// A decision stands in the table: the listeners are told, a new set of arguments is judged by the policies, and
-    /// with the batch gate a refusal needs to wait for nobody.
+    /// Applies a decision in the table: the listeners are told, and the policies evaluate changed
+    /// arguments. With the batch gate, a rejection takes effect without waiting for other decisions.
     pub(super) fn tell_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         if let CallStatus::Asked(effect) = call.status {
@@ -135,7 +135,7 @@ impl Step<'_> {
         let decisions: Table<String, ToolDecision> = decisions.into_iter().collect();
         let resolved = match answered {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
-            // Two about one call.
+            // Two decisions about the same call.
             None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
             None => self.s.table.decide_all(decisions, DecisionSource::Command),
         };
@@ -148,9 +148,10 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a call of this run was answered, so that nothing is left to decide about it.
+    /// Whether a call of this run already has a result, so that there is nothing left to decide.
     fn has_result(&self, id: &str) -> bool {
-        // Those of the batch are the table's; what no call was ever called has no result. Nothing else is looked for.
+        // The calls of the current batch are in the table; an id that no call ever had has no result. These
+        // are the only cases to consider.
         if self.s.table.entry(id).is_some() || !self.s.history.call_ids.is_taken(id) {
             return false;
         }

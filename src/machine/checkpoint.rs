@@ -1,5 +1,6 @@
-//! A run as it is written down, and read again. Messages of the history are told by their place, so a run costs little
-//! more than its history. Effects are not written: what waits for one starts it anew.
+//! Writes a run to a checkpoint and reads it back. Messages of the history are referred to by index, so a
+//! run takes little more space than its history. Effects are not written: whatever waits for one starts it
+//! again.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,14 +29,14 @@ const SENDER_GONE: u64 = u64::MAX;
 type Read<T> = Result<T, String>;
 
 impl LoopState {
-    /// Writes the run down as a JSON object. `unannounced` are the tools that were not said to start yet: they wait
-    /// for their turn.
+    /// Writes the run as a JSON object. `unannounced` are the tools whose start has not been emitted: they
+    /// wait for their turn.
     pub fn write_checkpoint(&self, now: u64, unannounced: &[EffectId], out: &mut String) {
         let mut run = ObjectWriter::new(out);
         run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
         run.field("turnIndex", &self.turn_index).field("turns", &self.turns).field("pauses", &self.pauses);
         let elapsed = self.restored.unwrap_or(now.saturating_sub(self.began));
-        // Of an answer that is about to be taken back only its usage is kept.
+        // Only the usage is kept of an answer that is about to be discarded.
         let mut usage = self.usage;
         usage.add(&self.turn.shown.usage.totalled());
         run.field("usage", &usage).field("elapsedMs", &elapsed);
@@ -85,7 +86,7 @@ impl LoopState {
             }
             Phase::Dispatching(batch) => {
                 out.field("kind", "dispatching");
-                // In a batch that was just read the poll is to come.
+                // In a batch that was just read, the poll is still to come.
                 let polled = batch.poll.is_some_and(|id| id == 0 || self.polls.contains_key(&id));
                 batch.write(out, unannounced, polled);
             }
@@ -105,10 +106,10 @@ impl LoopState {
         }
     }
 
-    /// Reads a run again, over its history.
+    /// Reads a run back, with its history.
     ///
     /// # Errors
-    /// What cannot be read, by its name.
+    /// Names the field that cannot be read.
     #[inline(never)]
     pub fn read_checkpoint(history: Vec<AgentMessage>, session: SessionState, run: &Value) -> Read<Self> {
         let flaw = Flaw::default();
@@ -132,7 +133,7 @@ impl LoopState {
             prefix_tokens: cache.long("prefixTokens"),
         };
         state.new_messages = run.messages("newMessages", history);
-        // Also those that a compaction has dropped: their ids stay taken.
+        // Includes those that a compaction has removed, because their ids remain in use.
         history.call_ids.learn(&state.new_messages);
         state.seen = run.size("seen");
         state.pending = run.letters("pending");
@@ -142,7 +143,8 @@ impl LoopState {
         state.turn = read_turn(history, &run.part("turn"));
         state.phase = read_phase(history, &mut state.end, &run.part("phase"));
         if let Phase::Dispatching(batch) = &state.phase {
-            // In the order of the calls, both. One that nobody could decide about would be waited for.
+            // Both are in the order of the calls. Without this check, the run would wait for a call that
+            // nobody can decide about.
             let mut open =
                 state.table.entries().iter().filter(|entry| entry.state != ApprovalState::Dispatched);
             let is_open = |call: &Call| open.any(|entry| entry.call.call_id == call.block.call_id);
@@ -203,8 +205,8 @@ fn read_phase(
     }
 }
 
-/// What waits in a list that a driver has not walked yet: the effects that are not announced, and the events that are
-/// not told. The end of a run is left out: it is told anew.
+/// Returns what remains in a list that a driver has not finished processing: the effects not announced, and
+/// the events not emitted. The end of a run is left out, because it is emitted again.
 pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<&'a AgentEvent>) {
     let (mut unannounced, mut untold) = (Vec::new(), Vec::new());
     for output in outputs {
@@ -332,7 +334,7 @@ impl Batch {
         self.groups.iter().for_each(|group| write_numbers(group, groups.item()));
         groups.end();
         out.field("committed", &long(self.committed));
-        // The hook that is being told is told again.
+        // The hook that was being called is called again.
         let told = self.told.saturating_sub(usize::from(self.after_hook.is_some()));
         out.field("told", &long(told)).field("polled", &polled);
         out.field("injected", &self.injected).field("isAnswer", &self.is_answer);
@@ -448,7 +450,7 @@ impl Ending {
             Ending::Transfer(transfer) => {
                 out.field("kind", "transfer").field("to", &transfer.to).optional("reason", &transfer.reason);
             }
-            // What fails ends at once.
+            // Only an abort can be waiting here: a failure ends the run at once.
             Ending::Stopped(error) => drop(out.field("kind", "aborted").field("reason", &error.message)),
         }
     }
@@ -527,7 +529,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
     }
 }
 
-/// Writes messages as a list: a number is a place in the history, anything else the message itself.
+/// Writes messages as a list: a number is an index into the history, anything else is the message itself.
 fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) {
     let mut from = 0;
     let mut list = ListWriter::new(out);
@@ -564,7 +566,7 @@ fn long(n: usize) -> u64 {
 #[derive(Default)]
 struct Flaw(RefCell<Option<String>>);
 
-/// A part of what was written. What cannot be read is noted, and something stands in for it.
+/// A piece of the written state. If it cannot be read, that is recorded, and a placeholder takes its place.
 struct Part<'a> {
     value: &'a Value,
     flaw: &'a Flaw,
@@ -607,7 +609,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// A number that can be counted up from.
+    /// Reads a number small enough to be counted up from.
     #[inline(never)]
     fn int(&self, key: &str) -> u32 {
         let number = self.long(key);
@@ -664,7 +666,7 @@ impl<'a> Part<'a> {
         read.map_err(|why| self.wrong(key, &["cannot be read: ", &why].concat())).ok()
     }
 
-    /// Messages; a number is a place in the history.
+    /// Reads messages; a number is an index into the history.
     fn messages(&self, key: &str, history: &History) -> Vec<AgentMessage> {
         let mut messages = Vec::new();
         for told in self.list(key) {
@@ -682,7 +684,7 @@ impl<'a> Part<'a> {
         messages
     }
 
-    /// Places of calls, below `count`.
+    /// Reads indexes of calls, all below `count`.
     fn places(&self, told: &Value, count: usize) -> Vec<usize> {
         let mut places = Vec::new();
         let read = read_each(told, &mut |place| {

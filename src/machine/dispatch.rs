@@ -1,5 +1,5 @@
-//! The calls of one answer: policies for the whole batch, look-up and schema, execution. Who is asked about them stands in
-//! `asking`, how they come to their results in `settle`.
+//! The calls of one answer: policies for the whole batch, lookup and schema, execution. Approval is in
+//! `asking`; how calls get their results is in `settle`.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -45,7 +45,7 @@ impl Step<'_> {
         self.advance(batch);
     }
 
-    /// Calls that were cut or are no JSON have their result at once; nobody is asked about them.
+    /// Calls that were cut off or are not valid JSON get their result at once; nobody is asked about them.
     fn answer_faults(&mut self, batch: &mut Batch) {
         for (id, fault) in &std::mem::take(&mut batch.answer.faults) {
             let Some(place) = batch.place_of(id) else { continue };
@@ -67,7 +67,7 @@ impl Step<'_> {
         }
     }
 
-    /// First pass: the policies see every call before anything is asked or run.
+    /// First pass: the policies see every call before any of them is asked for or run.
     fn clear_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
         if self.rules.pre_dispatch.is_empty() {
             return Ok(());
@@ -117,13 +117,14 @@ impl Step<'_> {
         Some(Cleared::Yes(arguments))
     }
 
-    /// A policy stopped the batch: every call that has no result gets one that says so.
+    /// A policy stopped the batch: every call without a result gets one that says so.
     pub(super) fn stop_batch(&mut self, batch: &mut Batch, reason: &str) {
         batch.ending = Ending::PolicyStop;
         self.give_up(batch, ToolResultCause::PolicyStop, reason);
     }
 
-    /// The batch, if there is one. Who takes it puts it back, or lets it advance.
+    /// Takes the batch out of the state, if there is one. The caller must put it back or call `advance`
+    /// with it.
     pub(super) fn take_batch(&mut self) -> Option<Box<Batch>> {
         match std::mem::take(&mut self.s.phase) {
             Phase::Dispatching(batch) => Some(batch),
@@ -134,7 +135,7 @@ impl Step<'_> {
         }
     }
 
-    /// Takes the batch as far as it goes without anybody's answer, and ends it when nothing is left.
+    /// Advances the batch as far as possible without outside answers, and ends it when nothing is left.
     pub(super) fn advance(&mut self, mut batch: Box<Batch>) {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
@@ -143,7 +144,7 @@ impl Step<'_> {
         }
         self.launch(&mut batch);
         if batch.running == 0 && self.s.table.is_waiting_for_user() {
-            // What came before the question waits for no person either.
+            // Steering that arrived before the question does not wait for a person either.
             self.steer_if_any(&mut batch);
         }
         if self.is_over(&batch) {
@@ -155,7 +156,7 @@ impl Step<'_> {
 
     pub(super) fn gate(&self) -> ApprovalGate {
         match self.rules.tool_execution {
-            // Their order is made from the calls that are left when all are decided.
+            // Their order is determined from the calls that are left once all are decided.
             ToolExecutionPolicy::Priority | ToolExecutionPolicy::Custom(_) => ApprovalGate::Batch,
             _ => self.rules.gate,
         }
@@ -163,7 +164,8 @@ impl Step<'_> {
 
     /// Looks up and checks the calls that the gate lets through.
     fn clear_decided(&mut self, batch: &mut Batch) {
-        // Nobody decides meanwhile: where all is decided, the gate need not look at all calls for each of them.
+        // No decision can arrive during this loop. If all calls are decided, the gate need not examine all
+        // of them for each one.
         let gate = if self.s.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
         while self.may_hand_out(batch)
             && let Some((call, decision, by)) = self.s.table.hand_out(gate)
@@ -176,13 +178,13 @@ impl Step<'_> {
         }
     }
 
-    /// One call after the other, whether it runs or not.
+    /// Handles one call after the other, whether it runs or not.
     fn is_in_order(&self) -> bool {
         matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
             && self.gate() == ApprovalGate::Prefix
     }
 
-    /// One after the other, a refusal too waits until the calls before it are done with.
+    /// Handles one call after the other; even a rejection waits until the calls before it are finished.
     fn may_hand_out(&self, batch: &Batch) -> bool {
         let is_idle = batch.running == 0
             && batch.cleared.is_empty()
@@ -224,12 +226,13 @@ impl Step<'_> {
         }
     }
 
-    /// Whether calls are looked up when it is their turn: groups are made of all that was allowed.
+    /// Whether calls are looked up only when it is their turn, because groups are formed from all allowed
+    /// calls.
     pub(super) fn is_grouped(&self) -> bool {
         !matches!(self.rules.tool_execution, ToolExecutionPolicy::Concurrent) && !self.is_in_order()
     }
 
-    /// Look-up, then schema. A call that fails has its result then.
+    /// Lookup, then schema. A call that fails gets its result here.
     pub(super) fn check(&mut self, batch: &mut Batch, place: usize) -> bool {
         let Some(call) = batch.calls.get_mut(place) else { return false };
         let Some((tool, _)) = self.spec(&call.block.tool_name) else {
@@ -244,7 +247,7 @@ impl Step<'_> {
         fits.is_ok()
     }
 
-    /// Whether the arguments fit a tool; else why not.
+    /// Checks whether the arguments fit a tool; if not, returns why.
     fn fits(&self, tool: usize, call: &Call) -> Result<(), String> {
         if !call.arguments.is_object() {
             let got = call.arguments.to_value().kind();
@@ -265,7 +268,7 @@ impl Step<'_> {
         self.rules.tools.iter().enumerate().find(|(_, spec)| &*spec.schema.name == name)
     }
 
-    /// Puts the calls that may run into groups.
+    /// Forms groups from the calls that may run.
     #[inline(never)]
     fn plan(&mut self, batch: &mut Batch) {
         if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.s.table.is_complete()) {
@@ -311,9 +314,10 @@ impl Step<'_> {
         groups.into_iter().for_each(|(_, group)| batch.groups.push_back(group));
     }
 
-    /// Starts what may start. A group begins when the one before it is done and its hooks are told.
+    /// Starts what may start. A group starts when the one before it is finished and the hooks for it have
+    /// run.
     fn launch(&mut self, batch: &mut Batch) {
-        // Nothing begins before it is known whether anybody steered.
+        // Nothing starts before it is known whether a steering message has arrived.
         if self.is_polled(batch) || !matches!(batch.ending, Ending::Normal) {
             return;
         }
@@ -508,9 +512,9 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// A tool has finished: steering is looked for, beside the tools that run. None starts meanwhile. Always an effect,
-    /// also without a provider: what the tool itself posted is known before another one starts, and what others have
-    /// ready counts.
+    /// A tool has finished, so steering is polled while the other tools keep running; no tool starts in the
+    /// meantime. Always an effect, even without a provider: what the tool itself has posted is known before
+    /// another tool starts, and other replies that are ready count.
     fn completed(&mut self, batch: &mut Batch) {
         if !matches!(batch.ending, Ending::Normal) {
             return;
@@ -528,7 +532,7 @@ impl Step<'_> {
         batch.poll.is_some_and(|poll| self.s.polls.contains_key(&poll))
     }
 
-    /// A batch waits for its poll, so that it knows how it ends, but not once it knows.
+    /// A batch waits for its poll to know how it ends, but not once that is known.
     fn is_over(&self, batch: &Batch) -> bool {
         let knows_how = !matches!(batch.ending, Ending::Normal) || !self.is_polled(batch);
         let done = batch.committed == batch.calls.len();
@@ -541,7 +545,7 @@ impl Step<'_> {
         }
     }
 
-    /// Steering that must not wait for a tool.
+    /// Handles steering that must not wait for a tool.
     pub(super) fn steer_batch(&mut self) {
         if let Some(mut batch) = self.take_batch() {
             self.steer_if_any(&mut batch);
@@ -563,7 +567,7 @@ impl Batch {
         self.after_hook.is_none() && self.told == self.committed
     }
 
-    /// The calls as their tools get them.
+    /// Returns the calls as their tools receive them.
     #[inline(never)]
     pub(super) fn blocks(&self, which: &dyn Fn(&Call) -> bool) -> Vec<ToolCallBlock> {
         let mut blocks = Vec::with_capacity(self.calls.len());
@@ -627,7 +631,7 @@ pub(super) fn new_batch(answer: Answer) -> Batch {
     }
 }
 
-/// Turns indices into the cleared calls into places, and refuses a partition that is none.
+/// Converts indices into the cleared calls to places, and refuses anything that is not a partition.
 fn checked(groups: &[Vec<usize>], cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
     let wrong = |index: usize, why: &str| Err(["index ", &text::number(index), why].concat());
     let mut left: Vec<Option<usize>> = cleared.iter().copied().map(Some).collect();
@@ -662,7 +666,7 @@ fn known_tools(tools: &[ToolSpec]) -> String {
     text
 }
 
-/// Cuts the texts of a result at a character boundary, with a note.
+/// Cuts the texts of a result at a character boundary, and adds a note.
 fn bound(result: &mut AgentToolResult, limit: u64) {
     let mut left = usize::try_from(limit).unwrap_or(usize::MAX);
     for block in &mut result.content {

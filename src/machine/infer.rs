@@ -1,4 +1,4 @@
-//! Asking the model: the request, the attempts, the answer.
+//! Calling the model: the request, the attempts, the answer.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use super::state::{Answer, Ask, AskStep, CacheState, LoopState, Phase, Streaming
 use super::{Effect, EffectId, Output, Reply, Step};
 
 impl Step<'_> {
-    /// Asks the model, with fresh attempts.
+    /// Calls the model, with a fresh count of attempts.
     pub(super) fn ask(&mut self) {
         if let Err(error) = self.evaluate_dynamic_prompt() {
             return self.cut_message(MessageStopReason::Error, *error);
@@ -31,7 +31,8 @@ impl Step<'_> {
         self.ask_again();
     }
 
-    /// Tells whether the provider's cache is to be written or read: what stands in it changes at intervals only.
+    /// Reports whether the provider's cache is to be written or read, because its content changes only at
+    /// intervals.
     fn hint_cache(&mut self) {
         let Some(hints) = &self.rules.cache else { return };
         let (tokens, messages) = match &self.s.turn.view {
@@ -53,7 +54,8 @@ impl Step<'_> {
         self.emit(AgentEvent::CacheAction { write, prefix_tokens });
     }
 
-    /// Asks again in the same turn after the context was shortened: the same dynamic prompt, fresh attempts.
+    /// Calls the model again in the same turn after the context was shortened, with the same dynamic prompt
+    /// and a fresh count of attempts.
     #[inline(never)]
     pub(super) fn ask_again(&mut self) {
         let Some(request) = self.new_request() else { return };
@@ -64,7 +66,7 @@ impl Step<'_> {
         self.attempt(Box::new(Ask { request, model: 0, attempt: 1, tried: None, step: AskStep::default() }));
     }
 
-    /// What the first model is to be asked; `None` where that cannot be, and the turn was ended.
+    /// Returns the request to the first model, or `None` if there can be none and the turn was ended.
     fn new_request(&mut self) -> Option<ModelRequest> {
         let error = match self.request_messages() {
             Ok(_) if self.rules.models.is_empty() => {
@@ -80,7 +82,7 @@ impl Step<'_> {
         None
     }
 
-    /// Goes on with an attempt that a checkpoint tells of: asks again, after what is left of the wait.
+    /// Continues an attempt from a checkpoint: calls again, after the rest of the delay.
     pub(super) fn resume_ask(&mut self, model: usize, attempt: u32, until: Option<u64>) {
         let Some(mut request) = self.new_request() else { return };
         // The chain of models may be shorter now.
@@ -98,7 +100,7 @@ impl Step<'_> {
         }
     }
 
-    /// Goes on with hooks that a checkpoint tells of: they are told of the answer again.
+    /// Continues hooks from a checkpoint: they are called again for the answer.
     pub(super) fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
         let call = HookCall::AfterInference {
             turn_index: self.s.turn_index,
@@ -158,7 +160,8 @@ impl Step<'_> {
         request
     }
 
-    /// The turn's view of the history as the model gets it: converted, cleaned, the dynamic prompt in front.
+    /// Returns the turn's view of the history as the model receives it: converted, cleaned, the dynamic
+    /// prompt in front.
     fn request_messages(&mut self) -> Result<Rc<Vec<LlmMessage>>, String> {
         let mut messages = match self.s.turn.view.take() {
             None => {
@@ -177,7 +180,8 @@ impl Step<'_> {
         Ok(messages)
     }
 
-    /// Converts what came since the last time. Each message is converted once and the answer kept.
+    /// Converts the messages added since the last time. Each message is converted once, and the result is
+    /// kept.
     fn convert_history(&mut self) -> Result<(), String> {
         while let Some(message) = self.s.history.unconverted() {
             let shown = self.convert(&message)?;
@@ -212,7 +216,7 @@ impl Step<'_> {
         }
     }
 
-    /// One attempt: hooks, then the call.
+    /// One attempt: the hooks, then the call.
     fn attempt(&mut self, mut ask: Box<Ask>) {
         let call = HookCall::BeforeInference {
             turn_index: self.s.turn_index,
@@ -234,7 +238,7 @@ impl Step<'_> {
             request: ask.request.clone(),
         });
         let limits = &self.rules.timeouts;
-        // Whoever speaks early must not be silent for as long as one who has not spoken yet.
+        // A model that has begun early must not be allowed a silence as long as one that has not begun.
         let watch = limits.first_chunk.into_iter().chain(limits.chunk).min();
         let watchdog = watch.map(|ms| self.start(Effect::Sleep { ms }));
         ask.step = AskStep::Streaming(Streaming {
@@ -267,7 +271,8 @@ impl Step<'_> {
         }
     }
 
-    /// A piece of the answer that streams changes nothing but the answer. Gives back what is none.
+    /// Handles a piece of the streaming answer, which changes nothing but the answer. Returns any other
+    /// event.
     pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
         match self.s.flow(self.now, id, reply) {
             Ok(event) => {
@@ -313,8 +318,8 @@ impl Step<'_> {
         }
     }
 
-    /// The watchdog's time is up. Life is judged by the clock: timers of hidden tabs come late, and many signs of
-    /// life must not cost a timer each.
+    /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
+    /// late, and because frequent signs of life must not each cost a timer.
     fn watch(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
         let limits = &self.rules.timeouts;
         let limit = if streaming.alive { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
@@ -333,11 +338,11 @@ impl Step<'_> {
         }
     }
 
-    /// The answer is whole: it is shown, stored, and the hooks are told.
+    /// The answer is complete: it is shown, stored, and the hooks are called.
     #[inline(never)]
     fn finish_message(&mut self, mut ask: Box<Ask>, streaming: Streaming, stop_reason: MessageStopReason) {
         if stop_reason == MessageStopReason::Error {
-            // The answer is whole: asking again would not be another attempt but another answer.
+            // The answer is complete, so calling again would not be another attempt but another answer.
             let text = "the provider ended the answer with an error";
             return self.cut_by_provider(streaming, stop_reason, ErrorInfo::new(ErrorKind::Unknown, text));
         }
@@ -375,7 +380,7 @@ impl Step<'_> {
         self.cut_stream(streaming, stop_reason, error.in_phase("model"));
     }
 
-    /// Ends the turn with what there is of the answer that streams.
+    /// Ends the turn with what has arrived of the streaming answer.
     #[inline(never)]
     pub(super) fn cut_stream(
         &mut self,
@@ -420,7 +425,7 @@ impl Step<'_> {
         }
     }
 
-    /// An attempt failed: recover, retry, fall back or give up.
+    /// Handles a failed attempt: recovers, retries, falls back or gives up.
     #[inline(never)]
     fn failed(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: ErrorInfo) {
         self.cancel(streaming.effect);
@@ -481,7 +486,7 @@ impl Step<'_> {
         self.attempt(ask);
     }
 
-    /// What was shown of an attempt does not count.
+    /// What was shown of the attempt does not count.
     fn take_back(&mut self, streaming: Streaming, reason: &str) {
         self.s.usage.add(&streaming.assembler.usage.totalled());
         self.forget(&streaming.assembler, reason);
@@ -509,8 +514,8 @@ impl Step<'_> {
 }
 
 impl LoopState {
-    /// The hot path, which needs no rules: takes a piece of the answer that streams and gives the event to tell. What
-    /// is no such piece comes back.
+    /// The hot path, which needs no rules: adds a piece to the streaming answer and returns the event to
+    /// emit. Anything else is returned unchanged.
     #[allow(
         clippy::result_large_err,
         reason = "what comes back is handed on at once; a box would cost one per answer"
@@ -525,7 +530,8 @@ impl LoopState {
             {
                 streaming.last_life = now;
                 streaming.alive = true;
-                // A call's id is made unique in the whole history when the call starts, so that every event shows the same.
+                // The id of a call is made unique in the whole history when the call starts, so that every
+                // event shows the same id.
                 let original = match &mut event {
                     E::ToolCallStart { index, call_id, .. } => {
                         self.history.call_ids.claim_for(call_id).map(|original| (*index, original))
@@ -551,7 +557,7 @@ impl LoopState {
     }
 }
 
-/// An error that nobody classified is judged by its words.
+/// Classifies an error that nobody classified, by its text.
 fn classify(error: &mut ErrorInfo) {
     if error.code != ErrorKind::Unknown || error.retryable || error.provider.is_some() {
         return;
@@ -571,12 +577,13 @@ fn classify(error: &mut ErrorInfo) {
     error.retryable = error.code.is_transient();
 }
 
-/// Whether a number stands in a text, and not as a part of another.
+/// Whether a number occurs in a text as a word of its own.
 fn has_number(text: &str, number: &str) -> bool {
     text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).any(|word| word == number.as_bytes())
 }
 
-/// The message as it is stored: faulty calls have `{}`. Gives what they had besides.
+/// Returns the message as it is stored, in which faulty calls have `{}`, and the arguments that they had
+/// instead.
 fn without_faults(
     shown: &Rc<AssistantMessage>,
     faults: &[(String, CallFault)],
@@ -597,12 +604,12 @@ fn without_faults(
     (Rc::new(stored), own)
 }
 
-/// The call as a tool gets it.
+/// Returns the call as a tool receives it.
 pub(super) fn with_arguments(call: &ToolCallBlock, arguments: &RawJson) -> ToolCallBlock {
     ToolCallBlock { arguments: arguments.clone(), ..call.clone() }
 }
 
-/// The text argument named `command`, for rules about shells.
+/// Returns the text argument named `command`, for rules about shells.
 pub(super) fn command_of(arguments: &RawJson) -> Option<String> {
     let written = arguments.as_str();
     // A key may be written with escapes: `"\u0063ommand"`.

@@ -1,11 +1,13 @@
-//! The sans-IO machine: the state of one run as plain data, and [`LoopState::step`], the only thing that changes it.
+//! The sans-IO machine: the state of one run as plain data, and [`LoopState::step`], the only function that
+//! changes it.
 //!
-//! A step takes one input and appends everything that follows from it, in order, to a list: events to tell, effects
-//! to start, effects to cancel. It never waits, never looks at a clock and calls nothing but [`Rules`].
+//! A step takes one input and appends everything that follows from it to a list, in order: events to emit,
+//! effects to start, effects to cancel. It never waits, never reads a clock, and calls nothing but
+//! [`Rules`].
 //!
-//! The driver walks the list in order. Before it starts an effect it has told all events before it and has handed
-//! over the mail that came meanwhile; if that cancelled the effect, it never starts. A late reply to a cancelled
-//! effect changes nothing.
+//! The driver processes the list in order. Before it starts an effect, it emits all events that come before
+//! it and delivers the mail that has arrived in the meantime. If that cancels the effect, the effect never
+//! starts. A late reply to a cancelled effect changes nothing.
 //!
 //! ```
 //! use std::rc::Rc;
@@ -59,43 +61,44 @@ pub(crate) use state::History;
 pub use state::{Letter, LoopState};
 pub(crate) use turn::is_something;
 
-/// Names an effect. Never used twice in a run.
+/// Identifies an effect. Never reused within a run.
 pub type EffectId = u64;
 
-/// What the outside tells the machine.
+/// An input to the machine.
 #[derive(Debug)]
 pub enum Input {
-    /// A run begins with these messages.
+    /// Begins a run with these messages.
     Begin(Vec<AgentMessage>),
-    /// A run goes on from the history as it is.
+    /// Continues from the history as it is.
     Continue,
-    /// A run that was read from a checkpoint goes on.
+    /// Continues a run that was restored from a checkpoint.
     Resume,
-    /// An effect answers. `Infer` and `Execute` may answer many times.
+    /// A reply from an effect. `Infer` and `Execute` may reply many times.
     Reply(EffectId, Reply),
-    /// Mail.
+    /// Mail from the host.
     Command(AgentCommand),
-    /// Steering that came together: it acts as one.
+    /// Steering messages that arrived together. They act as one.
     Steer(Vec<Letter>),
-    /// Somebody stops the run; why.
+    /// Stops the run, for this reason.
     Abort(Rc<str>),
 }
 
-/// What follows from a step, in order.
+/// An output of a step. Outputs are processed in order.
 #[derive(Debug)]
 pub enum Output {
-    /// Tell the listeners.
+    /// Emit an event to the listeners.
     Event(AgentEvent),
-    /// Start an effect. The announcement is told right before, unless the effect was cancelled by then.
+    /// Start an effect. The announcement is emitted immediately before, unless the effect has been
+    /// cancelled by then.
     Start {
-        /// Its name.
+        /// The id of the effect.
         id: EffectId,
         /// What to do.
         effect: Effect,
-        /// An event that belongs to the start.
+        /// An event to emit immediately before the effect starts.
         announce: Option<AgentEvent>,
     },
-    /// Drop an effect, also one that was not started yet.
+    /// Drop an effect, even if it has not started yet.
     Cancel(EffectId),
     /// What became of a letter.
     Receipt(u64, Receipt),
@@ -104,9 +107,9 @@ pub enum Output {
 /// What became of a steering or follow-up message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It stands in the history since this turn.
+    /// It was added to the history in this turn.
     Delivered {
-        /// From 0.
+        /// The turn, counted from 0.
         turn_index: u32,
     },
     /// The queue was cleared.
@@ -121,13 +124,13 @@ pub enum Effect {
         /// Whether the model refused the conversation as too long.
         overflow: bool,
     },
-    /// Ask a model: first the key, once per turn, then the call.
+    /// Call a model: first get the key, once per turn, then start the call.
     Infer {
-        /// Which of the models.
+        /// The index of the model.
         model: usize,
-        /// Names the turn, for the key.
+        /// The turn that the key belongs to.
         turn_index: u32,
-        /// What to ask.
+        /// The request.
         request: ModelRequest,
     },
     /// Call the hooks of a stage.
@@ -136,14 +139,14 @@ pub enum Effect {
     Approve(ApprovalRequest),
     /// Run a tool.
     Execute {
-        /// Which of the tools.
+        /// The index of the tool.
         tool: usize,
-        /// The call.
+        /// The id of the call.
         call_id: Rc<str>,
-        /// What it gets.
+        /// The arguments that the tool receives.
         arguments: RawJson,
     },
-    /// Ask the message provider, if there is one.
+    /// Poll the message provider, if there is one.
     Poll(Queue),
     /// Run the compaction engine, if there is one, on the history as it is.
     Compact {
@@ -152,80 +155,81 @@ pub enum Effect {
     },
     /// Wait.
     Sleep {
-        /// Milliseconds.
+        /// The time in milliseconds.
         ms: u64,
     },
 }
 
-/// The two queues of messages.
+/// The queues of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Seen during a run.
+    /// Read during a run.
     Steering,
-    /// The same, so far as somebody has posted it: nobody is asked.
+    /// The steering queue, but only messages already posted: the message provider is not polled.
     Posted,
-    /// Seen when the run would end.
+    /// Read when the run would otherwise end.
     FollowUp,
 }
 
-/// The answer of an effect.
+/// A reply from an effect.
 #[derive(Debug)]
 pub enum Reply {
-    /// Of `Prepare`.
+    /// From `Prepare`.
     Prepared(Result<Transform, String>),
-    /// Of `Infer`, many times.
+    /// From `Infer`, many times.
     Stream(AssistantMessageEvent),
-    /// Of `Infer`: the stream is over.
+    /// From `Infer`: the stream has ended.
     StreamEnded,
-    /// Of `Hook`.
+    /// From `Hook`.
     Hook(Result<(), ErrorInfo>),
-    /// Of `Approve`.
+    /// From `Approve`.
     Approved(Result<ToolDecision, String>),
-    /// Of `Execute`, many times.
+    /// From `Execute`, many times.
     Progress(Progress),
-    /// Of `Execute`.
+    /// From `Execute`.
     Executed(ToolOutcome),
-    /// Of `Poll`.
+    /// From `Poll`.
     Polled(Vec<AgentMessage>),
-    /// Of `Compact`; `None` where there is no engine.
+    /// From `Compact`; `None` if there is no engine.
     Compacted(Option<Result<Compaction, String>>),
-    /// Of `Sleep`.
+    /// From `Sleep`.
     Slept,
 }
 
-/// Mail to a run.
+/// A command to a run.
 #[derive(Clone, Debug)]
 pub enum AgentCommand {
-    /// A message that interrupts.
+    /// A message that interrupts the run.
     Steer(Letter),
-    /// A message for when the run would end.
+    /// A message to read when the run would otherwise end.
     FollowUp(Letter),
     /// A decision about one call.
     ResolveTool {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The decision.
         decision: ToolDecision,
     },
-    /// Decisions about several calls: all or none.
+    /// Decisions about several calls: all of them are applied, or none.
     ResolveTools(Vec<(String, ToolDecision)>),
-    /// The model was changed in the configuration.
+    /// The model in the configuration has changed.
     SwitchModel,
-    /// Both queues are emptied.
+    /// Empties both queues.
     ClearQueues,
-    /// The run is stopped; why.
+    /// Stops the run, for this reason.
     Cancel(Rc<str>),
 }
 
 impl LoopState {
-    /// Takes one input and appends what follows from it; `now` is milliseconds since 1970. Input that does not fit the state changes nothing.
+    /// Takes one input and appends what follows from it. `now` is in milliseconds since 1970. Input that
+    /// does not fit the state changes nothing.
     pub fn step(&mut self, rules: &Rules, now: u64, input: Input, out: &mut Vec<Output>) {
         Step { s: self, rules, now, out }.take(input);
     }
 }
 
-/// One step in the making: the state and what it may use. Its methods are spread over the files of this module, in
-/// the order in which a turn happens.
+/// A step in progress: the state, and what the step may use. Its methods are spread over the files of this
+/// module, in the order in which they run in a turn.
 pub(crate) struct Step<'a> {
     pub(crate) s: &'a mut LoopState,
     pub(crate) rules: &'a Rules,

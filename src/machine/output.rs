@@ -1,5 +1,5 @@
-//! Structured output: the answer is JSON that fits a schema. Models that cannot be told the schema as such are offered
-//! a tool that takes the answer as its arguments; the engine itself is that tool.
+//! Structured output: the answer is JSON that fits a schema. Models that do not accept a schema directly
+//! are offered a tool that takes the answer as its arguments; the engine itself implements that tool.
 
 use std::rc::Rc;
 
@@ -19,23 +19,24 @@ use super::state::{Batch, Offered};
 /// The tool whose arguments are the answer.
 pub const OUTPUT_TOOL: &str = "__structured_output";
 
-/// Where a schema is none of an object, the arguments have one member with the answer.
+/// If the schema does not describe an object, the arguments have one member with the answer.
 const WRAPPED: &str = "value";
 
 const TOOL_TEXT: &str = "Gives the final answer. Call it exactly once, when everything else is done; its arguments are the answer.";
 
-/// What a text answer is worth where JSON is wanted.
+/// How a text answer is judged when JSON is requested.
 pub(super) enum Answered {
-    /// Nothing is wanted, or the model refuses, or it is no other answer than the one that is there already.
+    /// No JSON is requested, or the model refuses, or the answer is the one that is already there.
     AsItIs,
-    /// It is the JSON.
+    /// The text is the requested JSON.
     Fits(RawJson),
-    /// It is not; what is wrong with it.
+    /// The text is not the requested JSON, for this reason.
     Misses(String),
 }
 
 impl Step<'_> {
-    /// Puts into a request what a model is offered: its tools, and the schema of the answer or the tool for it.
+    /// Adds to a request what the model is offered: its tools, and the schema of the answer or the tool for
+    /// it.
     pub(super) fn fit_request(&mut self, request: &mut ModelRequest, model: usize) {
         let Some(model) = self.rules.models.get(model) else { return };
         let schema = self.rules.output.clone();
@@ -49,7 +50,7 @@ impl Step<'_> {
         request.output = schema.filter(|_| !by_tool);
     }
 
-    /// The tools and the one for the answer: the same list as long as nothing changes.
+    /// Returns the tools plus the one for the answer: the same list as long as nothing changes.
     fn offer(&mut self, schema: &RawJson) -> Rc<[ToolSchema]> {
         if let Some(offered) = &self.s.offered
             && Rc::ptr_eq(&offered.tools, &self.rules.schemas)
@@ -65,7 +66,7 @@ impl Step<'_> {
         self.s.offered.insert(offered).all.clone()
     }
 
-    /// The calls of the tool for the answer are answered here: no policy, approver or tool has a say in them.
+    /// Answers calls of the answer tool right here: no policy, approver or other tool is involved.
     pub(super) fn answer_output_calls(&mut self, batch: &mut Batch) {
         let Some(schema) = self.rules.output.clone() else { return };
         for place in 0..batch.calls.len() {
@@ -89,7 +90,7 @@ impl Step<'_> {
         }
     }
 
-    /// What an answer without calls is worth.
+    /// Judges an answer without calls.
     pub(super) fn judge_text(&self, message: &AssistantMessage) -> Answered {
         use MessageStopReason as S;
         let speaks = matches!(message.stop_reason, S::Stop | S::Length | S::ToolUse);
@@ -107,7 +108,7 @@ impl Step<'_> {
         }
     }
 
-    /// The host's validator sees the answer as the arguments of the tool for it.
+    /// The host's validator sees the answer as the arguments of the answer tool.
     fn judge_output(&self, schema: &RawJson, value: Value) -> Result<RawJson, String> {
         let value = value.to_raw();
         let Some(check) = &self.rules.validator else { return Ok(value) };
@@ -121,7 +122,7 @@ impl Step<'_> {
         guard(|| check(&spec, &call)).map(|()| value)
     }
 
-    /// An answer was no good. Gives what the model is told, or the error that ends the run.
+    /// Handles an invalid answer. Returns what the model is told, or the error that ends the run.
     pub(super) fn missed_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
         self.s.output_tries += 1;
         if self.s.output_tries > self.rules.output_retries {
@@ -164,7 +165,7 @@ fn unwrap(schema: &RawJson, arguments: &RawJson) -> Value {
     if is_wrapped(schema) { value.get(WRAPPED).cloned().unwrap_or_default() } else { value }
 }
 
-/// The JSON of a text, which models like to put between fences.
+/// Returns the JSON in a text, which models often put between code fences.
 fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(fenced) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {

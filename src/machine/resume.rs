@@ -1,4 +1,4 @@
-//! A run that was read from a checkpoint goes on: what waited for an effect starts it anew.
+//! Continues a run that was restored from a checkpoint: whatever waited for an effect starts it again.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use super::infer::with_arguments;
 use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
 use super::{Effect, Output, Queue, Step};
 
-/// Puts events that nobody was told of behind the first output of [`Input::Resume`](super::Input): `run_resumed`, which
-/// then speaks of the turn in which they begin.
+/// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
+/// which is `run_resumed`. That event then describes the turn in which they begin.
 pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
     let first = untold.iter().find_map(|event| match event {
         AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
@@ -21,7 +21,7 @@ pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
     let mut resumed = outputs.pop_front();
     if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) = &mut resumed {
         *turn_index = first.unwrap_or(*turn_index);
-        // The pieces of it are told yet.
+        // Its pieces are still to be emitted.
         if untold.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
             *partial_message = None;
         }
@@ -46,7 +46,7 @@ impl Step<'_> {
         }
         match std::mem::take(&mut self.s.phase) {
             Phase::Idle => {}
-            // Its end was not told yet.
+            // Its end was not emitted yet.
             Phase::Ended => {
                 if let Some((reason, error)) = self.s.end.take() {
                     self.close(reason, error);
@@ -125,7 +125,7 @@ impl Step<'_> {
             call.tool = tool;
         }
         match status {
-            // Whoever was asked before, now there is an approver.
+            // Whoever decided before, there is an approver now.
             CallStatus::Asked(_) | CallStatus::Waiting
                 if self.rules.has_approver
                     && self.s.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
@@ -134,8 +134,8 @@ impl Step<'_> {
                 self.ask_approver(batch, place, need);
             }
             CallStatus::Asked(_) => call.status = CallStatus::Waiting,
-            // The tool may be another version, and what it makes of the arguments is in no checkpoint: it is looked up
-            // again, where that is not done anyway when its turn comes.
+            // The tool may be a different version now, and what it makes of the arguments is not in a
+            // checkpoint. It is looked up again here, unless that happens anyway when its turn comes.
             CallStatus::Ready if self.is_grouped() => {}
             CallStatus::Ready => drop(self.check(batch, place)),
             CallStatus::BeforeHook(_) | CallStatus::Running(..) => {

@@ -1,4 +1,4 @@
-//! How calls come to their results, and how a batch ends.
+//! How calls get their results, and how a batch ends.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use super::turn::stop_reason_of;
 use super::{Effect, EffectId, Queue, Step, texts};
 
 impl Step<'_> {
-    /// Gives every call without a result one that says why. What runs is cancelled.
+    /// Gives every call without a result one that says why. Running tools are cancelled.
     pub(super) fn give_up(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
         self.give_up_unless(batch, cause, detail, |_| false);
     }
@@ -48,7 +48,7 @@ impl Step<'_> {
         self.s.table.close();
     }
 
-    /// Gives a call a result that no tool wrote.
+    /// Gives a call a result written by the engine.
     pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
         let text = self.text_of(cause, &call.effective(), detail);
@@ -61,8 +61,8 @@ impl Step<'_> {
         own.unwrap_or_else(|| texts::stock(cause, call, detail))
     }
 
-    /// A call has its result: its effects are dropped, the result goes into the history in the order of the calls,
-    /// and the listeners are told.
+    /// Settles a call: its effects are dropped, its result is added to the history in the order of the
+    /// calls, and the listeners are told.
     pub(super) fn resolve(
         &mut self,
         batch: &mut Batch,
@@ -116,7 +116,7 @@ impl Step<'_> {
         }
     }
 
-    /// Tells the hooks of the results in the history, one after the other.
+    /// Calls the hooks for the results in the history, one after the other.
     pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
         while batch.after_hook.is_none() && batch.told < batch.committed {
             let call = batch.calls.get(batch.told);
@@ -166,10 +166,10 @@ impl Step<'_> {
             Ending::Normal | Ending::Interrupted => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
-                // The answer was asked for as a call: with it the run may end as with a text.
+                // The answer was requested as a call, so it may end the run just as a text would.
                 let is_answer = batch.is_answer && self.s.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
-                // Who has steered may have posted more.
+                // A host that has steered may have posted more.
                 let queue =
                     if reason == TurnEndReason::SteeringInterrupt { Queue::Posted } else { Queue::Steering };
                 self.poll(queue, then);
@@ -177,7 +177,7 @@ impl Step<'_> {
         }
     }
 
-    /// The message of a stopped batch says so, in the history and in `turn_end`.
+    /// The message of a stopped batch says that it was stopped, in the history and in `turn_end`.
     pub(super) fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
         let mut message = answer.message.as_ref().clone();
         message.stop_reason = MessageStopReason::Aborted;
@@ -187,7 +187,7 @@ impl Step<'_> {
         message
     }
 
-    /// Somebody stopped the run, or it took too long, or a hook or a fatal tool failed.
+    /// The run was aborted or exceeded its time limit, or a hook or a fatal tool failed.
     pub(super) fn break_off(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
         batch.ending = Ending::Stopped(error);
         self.give_up(&mut batch, ToolResultCause::Aborted, "");
@@ -196,12 +196,12 @@ impl Step<'_> {
         self.end_batch(*batch);
     }
 
-    /// The run ends while the hooks were told of an answer: its calls never begin.
+    /// The run ends while hooks are called for an answer, so the calls of the answer never start.
     pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
         self.break_off(Box::new(new_batch(answer)), error);
     }
 
-    /// The whole calls of a message that was cut get their results too.
+    /// The complete calls of a message that was cut off get results too.
     pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
         let answer =
             Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: Table::new() };

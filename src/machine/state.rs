@@ -23,12 +23,12 @@ use crate::tool::Transfer;
 use super::infer::with_arguments;
 use super::{EffectId, Queue};
 
-/// A message on its way into the history, and the receipt that its sender holds (0 for none).
+/// A message on its way into the history, with the receipt that its sender holds (0 for none).
 #[derive(Clone, Debug)]
 pub struct Letter {
     /// The message.
     pub message: AgentMessage,
-    /// Names the receipt.
+    /// Identifies the receipt.
     pub receipt: u64,
 }
 
@@ -37,46 +37,46 @@ pub struct LoopState {
     pub(crate) context: AgentRunContext,
     pub(crate) phase: Phase,
     pub(crate) history: History,
-    /// Everything appended since the start.
+    /// Every message appended since the start.
     pub(crate) new_messages: Vec<AgentMessage>,
-    /// How many of `new_messages` the last turn has seen.
+    /// The number of `new_messages` that the last turn has seen.
     pub(crate) seen: usize,
-    /// For the next turn.
+    /// Messages for the next turn.
     pub(crate) pending: Vec<Letter>,
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
-    /// The decisions about the batch, and those that came before theirs.
+    /// The decisions about the batch, and those that arrived before their batch.
     pub(crate) table: ApprovalStateMachine,
     pub(crate) turn: Turn,
-    /// Polls that go on beside something else.
+    /// Polls that run alongside something else.
     pub(crate) polls: Table<EffectId, Queue>,
     pub(crate) turn_index: u32,
-    /// Turns that called the model.
+    /// The number of turns that called the model.
     pub(crate) turns: u32,
-    /// Answers in a row that asked for another call without a new message.
+    /// The number of consecutive answers that asked for another call without a new message.
     pub(crate) pauses: u32,
     pub(crate) usage: Usage,
     pub(crate) session: SessionState,
-    /// The id of the model that the last turn asked.
+    /// The id of the model that the last turn called.
     pub(crate) model: Option<Rc<str>>,
-    /// The tools on offer, where one is for the answer.
+    /// The offered tools, if one of them is for the answer.
     pub(crate) offered: Option<Offered>,
     /// The structured answer.
     pub(crate) output: Option<RawJson>,
-    /// Answers that did not fit.
+    /// The number of answers that did not fit the schema.
     pub(crate) output_tries: u32,
     pub(crate) cache: CacheState,
     pub(crate) total_timer: Option<EffectId>,
-    /// When the run began; time that it slept in a checkpoint is left out.
+    /// When the run began, not counting the time it spent in a checkpoint.
     pub(crate) began: u64,
     /// How it ended.
     pub(crate) end: Option<(RunStopReason, Option<ErrorInfo>)>,
-    /// It was read from a checkpoint and has not gone on: how long it had run.
+    /// If the run was restored from a checkpoint and has not continued yet: how long it had run.
     pub(crate) restored: Option<u64>,
     pub(crate) next_effect: EffectId,
 }
 
-/// A list of tools, and the same with the one for the answer.
+/// A list of tools, and the same list with the one for the answer.
 #[derive(Debug)]
 pub(crate) struct Offered {
     pub(crate) tools: Rc<[ToolSchema]>,
@@ -84,44 +84,44 @@ pub(crate) struct Offered {
     pub(crate) all: Rc<[ToolSchema]>,
 }
 
-/// What is known of the provider's cache.
+/// What is known about the provider's cache.
 #[derive(Debug, Default)]
 pub(crate) struct CacheState {
-    /// Turns since it was written, that one included; 0: it never was.
+    /// Turns since it was written, including that one; 0 if it was never written.
     pub(crate) turns: u32,
     /// When it was written.
     pub(crate) written: u64,
     pub(crate) prefix_tokens: u64,
 }
 
-/// Where a run is.
+/// The phase of a run.
 #[derive(Debug, Default)]
 pub(crate) enum Phase {
     /// Not begun.
     #[default]
     Idle,
-    /// The transformers work.
+    /// The transformers are running.
     Preparing { effect: EffectId, overflow: bool },
-    /// The compaction engine works.
+    /// The compaction engine is running.
     Compacting { effect: EffectId },
-    /// The model is asked.
+    /// The model is being called.
     Asking(Box<Ask>),
-    /// Tools are decided about and run.
+    /// Tools are approved and run.
     Dispatching(Box<Batch>),
-    /// Between turns: the queues are asked.
+    /// Between turns: the queues are polled.
     Polling { effect: EffectId, queue: Queue, then: AfterPoll },
-    /// The error hooks are told.
+    /// The error hooks are called.
     Closing { effect: EffectId, reason: RunStopReason, error: Option<ErrorInfo> },
     /// Over.
     Ended,
 }
 
-/// What a poll between turns was made for.
+/// The purpose of a poll between turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterPoll {
     /// A turn follows in any case.
     Turn,
-    /// A turn follows if there is something for it.
+    /// A turn follows if there is anything for it.
     TurnIfPending,
 }
 
@@ -137,25 +137,26 @@ pub(crate) struct Turn {
     /// The transformers' view of the history, for this turn's request.
     pub(crate) view: Option<Vec<AgentMessage>>,
     pub(crate) overflow_signal: bool,
-    /// Where the messages for this turn begin in `new_messages`; for the policies before the call.
+    /// Where the messages for this turn begin in `new_messages`; used by the policies before the call.
     pub(crate) fresh_from: Option<usize>,
-    /// Which of the models was asked last.
+    /// The index of the model called last.
     pub(crate) asked: usize,
-    /// Room was looked for before the call.
+    /// Whether the turn tried to make room before the call.
     pub(crate) sought_room: bool,
-    /// The error that a recovery is to get around.
+    /// The error that a recovery is to resolve.
     pub(crate) overflow: Option<ErrorInfo>,
-    /// What the model had said when it refused the conversation as too long; it stays where no room can be made.
+    /// What the model had said when it refused the conversation as too long. Kept for the case that no room
+    /// can be made.
     pub(crate) shown: Assembler,
 }
 
-/// The model is asked: one turn, one or more attempts.
+/// The model is being called: one turn, one or more attempts.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) request: ModelRequest,
-    /// Which of the models.
+    /// The index of the model.
     pub(crate) model: usize,
-    /// Of this model, from 1.
+    /// The attempt with this model, counted from 1.
     pub(crate) attempt: u32,
     /// The last error of this model that was worth another attempt.
     pub(crate) tried: Option<ErrorKind>,
@@ -163,28 +164,28 @@ pub(crate) struct Ask {
 }
 
 impl Default for AskStep {
-    /// What stands there while a step is on its way to the next.
+    /// A placeholder while a step moves to the next state.
     fn default() -> Self {
         AskStep::BeforeHook(0)
     }
 }
 
-/// Where an attempt is.
+/// The stage of an attempt.
 #[derive(Debug)]
 pub(crate) enum AskStep {
     /// Hooks before the call.
     BeforeHook(EffectId),
-    /// The answer streams.
+    /// The answer is streaming.
     Streaming(Streaming),
-    /// The wait before the next attempt; until when.
+    /// The delay before the next attempt, and when it ends.
     BackingOff(EffectId, u64),
-    /// The process that read the answer is gone.
+    /// The process that was reading the answer is gone.
     Cut(Cut),
     /// Hooks after the call; the answer is in the history.
     AfterHook(EffectId, Answer),
 }
 
-/// What there was of an answer when its process ended.
+/// What had arrived of an answer when its process ended.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     /// Whether any of it was shown.
@@ -193,7 +194,7 @@ pub(crate) struct Cut {
     pub(crate) usage: Usage,
 }
 
-/// The answer streams.
+/// An answer that is streaming.
 #[derive(Debug)]
 pub(crate) struct Streaming {
     pub(crate) effect: EffectId,
@@ -207,7 +208,7 @@ pub(crate) struct Streaming {
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) message: Rc<AssistantMessage>,
-    /// Its place in the history.
+    /// Its index in the history.
     pub(crate) place: usize,
     pub(crate) faults: Vec<(String, CallFault)>,
     /// The arguments of faulty calls, as the model gave them.
@@ -219,29 +220,29 @@ pub(crate) struct Answer {
 pub(crate) struct Batch {
     pub(crate) answer: Answer,
     pub(crate) calls: Vec<Call>,
-    /// Which call has an id.
+    /// The index of each call id.
     pub(crate) places: IdMap<String, u64>,
-    /// Which call an effect belongs to.
+    /// The call of each effect.
     pub(crate) effects: Table<EffectId, usize>,
-    /// The poll for steering that goes on beside the tools.
+    /// The poll for steering that runs alongside the tools.
     pub(crate) poll: Option<EffectId>,
-    /// Calls that may run and are in no group yet.
+    /// Calls that may run and are not in a group yet.
     pub(crate) cleared: Vec<usize>,
     /// Groups that have not started, in order.
     pub(crate) groups: VecDeque<Vec<usize>>,
     /// Calls of the current group that have not started, in order.
     pub(crate) ready: VecDeque<usize>,
     pub(crate) running: usize,
-    /// How many results are in the history.
+    /// The number of results in the history.
     pub(crate) committed: usize,
-    /// How many of them the hooks were told of.
+    /// The number of results for which the hooks have been called.
     pub(crate) told: usize,
     pub(crate) after_hook: Option<EffectId>,
-    /// Messages of policies, for after the results.
+    /// Messages injected by policies, to be added after the results.
     pub(crate) injected: Vec<AgentMessage>,
     /// The session state as the policies see it: as it was when the batch began.
     pub(crate) state: Map,
-    /// Whether it has a call of the tool for the answer.
+    /// Whether the batch contains a call of the answer tool.
     pub(crate) is_answer: bool,
     pub(crate) ending: Ending,
 }
@@ -249,55 +250,56 @@ pub(crate) struct Batch {
 /// How a batch will end.
 #[derive(Debug, Default)]
 pub(crate) enum Ending {
-    /// By another turn.
+    /// With another turn.
     #[default]
     Normal,
-    /// The user steered.
+    /// A steering message arrived.
     Interrupted,
     /// A policy stopped it.
     PolicyStop,
-    /// A tool handed over.
+    /// A tool handed the conversation over.
     Transfer(Transfer),
-    /// Somebody stopped the run, or it took too long, or a hook or a fatal tool failed. Only the first may wait for hooks.
+    /// The run was aborted or exceeded its time limit, or a hook or a fatal tool failed. Only an abort may
+    /// wait for hooks.
     Stopped(ErrorInfo),
 }
 
 /// One call of a batch.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// As it stands in the history.
+    /// The call, as it is in the history.
     pub(crate) block: ToolCallBlock,
-    /// What policies and approver made of the arguments.
+    /// The arguments, as changed by policies and the approver.
     pub(crate) arguments: RawJson,
     pub(crate) status: CallStatus,
     pub(crate) result: Option<Rc<ToolResultMessage>>,
-    /// Whether somebody was asked about it.
+    /// Whether a decision was asked for.
     pub(crate) asked: bool,
-    /// Whether a tool ran, so that the hooks are told.
+    /// Whether a tool ran, so that the hooks are called.
     pub(crate) executed: bool,
-    /// Index of the tool, once it was looked up.
+    /// The index of the tool, once it was looked up.
     pub(crate) tool: usize,
 }
 
-/// Where a call is.
+/// The state of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CallStatus {
-    /// Not cleared by policies, approval, look-up and schema.
+    /// Not cleared yet by policies, approval, lookup and schema.
     Waiting,
-    /// The approver was asked.
+    /// The approver has been asked.
     Asked(EffectId),
-    /// Waits for its turn.
+    /// Waiting for its turn.
     Ready,
     /// Hooks before the tool.
     BeforeHook(EffectId),
-    /// The tool runs; the second effect is its time limit.
+    /// The tool is running; the second effect is its time limit.
     Running(EffectId, Option<EffectId>),
-    /// Has its result.
+    /// The call has its result.
     Done,
 }
 
 impl Call {
-    /// As the tool gets it.
+    /// The arguments as the tool receives them.
     #[inline(never)]
     pub(crate) fn effective(&self) -> Cow<'_, ToolCallBlock> {
         if self.arguments.is_same(&self.block.arguments) {
@@ -321,31 +323,31 @@ impl CallStatus {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     messages: Vec<AgentMessage>,
-    /// What `convert_to_llm` answered, message by message; kept, because it is asked once per message.
+    /// The result of `convert_to_llm` for each message, kept because it is called once per message.
     conversions: Vec<Conversion>,
-    /// So many of the first messages are converted.
+    /// The number of messages, from the first, that have been converted.
     converted: usize,
-    /// What the model is shown of so many of the first messages. A request shares it; it grows in place.
+    /// What the model is shown of the first messages. Requests share it, and it grows in place.
     listed: usize,
     list: Rc<Vec<LlmMessage>>,
     clean: Clean,
     weight: Weight,
-    /// Every call id there ever was.
+    /// Every call id that was ever used.
     pub(crate) call_ids: CallIds,
-    /// Grows whenever anything but an append happens.
+    /// Increases with every change that is not an append.
     pub(crate) epoch: u64,
 }
 
-/// How long a history is, in tokens. Each message is looked at once.
+/// The length of a history in tokens. Each message is examined once.
 #[derive(Clone, Debug, Default)]
 struct Weight {
-    /// So many of the first messages were looked at.
+    /// The number of messages, from the first, that have been examined.
     messages: usize,
-    /// What they are by estimate.
+    /// Their estimated tokens.
     estimated: u64,
-    /// What the provider told of the newest answer, and what was estimated up to it.
+    /// The tokens that the provider reported for the newest answer, and the estimate up to it.
     told: (u64, u64),
-    /// What was told of the first so many messages was told of others beside them, which are gone.
+    /// Reports about this many first messages also counted other messages, which are gone.
     stale: usize,
 }
 
@@ -367,8 +369,9 @@ impl History {
         history
     }
 
-    /// The messages of the last run, for another one: what is known of them stays. Where others took their place, the
-    /// ids of those that are gone are free again, so that they do not add up for ever.
+    /// Reuses the messages of the last run in another one: what is known about them is kept. If others
+    /// replaced them, the ids of those that are gone become free again, so that they do not accumulate for
+    /// ever.
     #[inline(never)]
     pub(crate) fn again(known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Self {
         match known {
@@ -388,7 +391,7 @@ impl History {
     }
 
     pub(crate) fn push(&mut self, message: AgentMessage) {
-        // Who prompts may show the model calls of another conversation.
+        // A prompt may contain calls of another conversation.
         self.call_ids.learn(std::slice::from_ref(&message));
         self.messages.push(message);
         self.conversions.push(Conversion::Unasked);
@@ -398,7 +401,7 @@ impl History {
         if let Some(slot) = self.messages.get_mut(place) {
             *slot = message;
             self.converted = self.converted.min(place);
-            // Mostly it is the newest answer, which was not looked at yet.
+            // Usually this is the newest answer, which has not been examined yet.
             if place < self.listed {
                 self.listed = 0;
             }
@@ -412,7 +415,7 @@ impl History {
         }
     }
 
-    /// Takes other messages in place of those there are. What stays keeps its conversion, ids stay taken.
+    /// Replaces the messages. Those that remain keep their conversion, and ids remain in use.
     pub(crate) fn replace(&mut self, messages: Vec<AgentMessage>) {
         let mut from = 0;
         let mut conversions = vec![Conversion::Unasked; messages.len()];
@@ -432,8 +435,8 @@ impl History {
         self.epoch += 1;
     }
 
-    /// How many tokens it is: by estimate, and by what the provider told of the newest answer, with an estimate for what
-    /// came since.
+    /// Returns the tokens, estimated in two ways: for everything, and from the provider's report for the
+    /// newest answer plus an estimate for what came after it.
     #[inline(never)]
     pub(crate) fn tokens(&mut self) -> (u64, u64) {
         let weight = &mut self.weight;
@@ -451,34 +454,35 @@ impl History {
         (weight.estimated, told.saturating_add(weight.estimated - estimated))
     }
 
-    /// Where the very same message stands, looked for from `from` on.
+    /// Returns where the same message object is, searching from `from`.
     pub(crate) fn place_of(&self, message: &AgentMessage, from: usize) -> Option<usize> {
         let tail = self.messages.get(from..)?;
         tail.iter().position(|m| m.is_same(message)).map(|at| from + at)
     }
 
-    /// The first message that was not converted yet.
+    /// Returns the first message that has not been converted yet.
     pub(crate) fn unconverted(&mut self) -> Option<AgentMessage> {
         let left = self.conversions.get(self.converted..)?;
         self.converted += left.iter().position(|known| matches!(known, Conversion::Unasked))?;
         self.messages.get(self.converted).cloned()
     }
 
-    /// Keeps what the model is shown of the first message that was not converted yet.
+    /// Stores what the model is shown of the first message that has not been converted yet.
     pub(crate) fn keep_conversion(&mut self, shown: Option<LlmMessage>) {
         if let Some(conversion) = self.conversions.get_mut(self.converted) {
             *conversion = shown.map_or(Conversion::Hidden, Conversion::Shown);
         }
     }
 
-    /// What the model is shown of a message.
+    /// Returns what the model is shown of a message.
     pub(crate) fn shown(&self, place: usize) -> Option<LlmMessage> {
         self.conversions.get(place)?.shown().cloned()
     }
 
-    /// What the model is shown of the history, so far as it was converted, made a request of.
+    /// Makes a request of what the model is shown of the history, as far as it has been converted.
     pub(crate) fn all_shown(&mut self) -> Rc<Vec<LlmMessage>> {
-        // Once behind what was made right before, and where that does not do, from the beginning.
+        // First checks only what was added after the part known to be right; if that fails, starts from the
+        // beginning.
         let mut from = self.listed;
         loop {
             if from == 0 {
@@ -486,7 +490,7 @@ impl History {
                 self.clean = Clean::default();
             }
             let fresh = self.conversions.get(from..).unwrap_or_default();
-            // One that failed long ago must not cost every later turn a look at all messages.
+            // A message that failed long ago must not make every later turn examine all messages.
             let fresh =
                 fresh.iter().filter_map(Conversion::shown).filter(|message| !is_void(message)).cloned();
             Rc::make_mut(&mut self.list).extend(fresh);
@@ -518,7 +522,7 @@ impl Conversion {
 }
 
 impl LoopState {
-    /// A run that has not begun, over a history.
+    /// Creates a run that has not begun, with a history.
     pub fn new(context: AgentRunContext, history: Vec<AgentMessage>, session: SessionState) -> Self {
         LoopState::over(context, History::of(history), session)
     }
@@ -555,36 +559,36 @@ impl LoopState {
         }
     }
 
-    /// Whether it was read from a checkpoint and has not gone on.
+    /// Whether the run was restored from a checkpoint and has not continued yet.
     pub fn is_restored(&self) -> bool {
         self.restored.is_some()
     }
 
-    /// Whose run it is.
+    /// Returns the ids of the run.
     pub fn context(&self) -> &AgentRunContext {
         &self.context
     }
 
-    /// Gives the run other ids.
+    /// Gives the run different ids.
     pub(crate) fn rename(&mut self, context: AgentRunContext) {
         self.context = context;
     }
 
-    /// Puts letters into the queues that an earlier run left there.
+    /// Puts letters that an earlier run left there into the queues.
     pub fn with_queues(mut self, steering: Vec<Letter>, follow_up: Vec<Letter>) -> Self {
         self.steering = steering;
         self.follow_up = follow_up;
         self
     }
 
-    /// Takes out what is known of the messages, when the run is over. They stay.
+    /// Takes what is known about the messages when the run is over. The messages stay.
     pub(crate) fn take_history(&mut self) -> History {
         let mut history = std::mem::take(&mut self.history);
         self.history.messages = std::mem::take(&mut history.messages);
         history
     }
 
-    /// Takes what is left in the queues; what was taken for a turn that never came stands in front.
+    /// Takes what is left in the queues, starting with what was taken for a turn that never came.
     pub fn take_queues(&mut self) -> (Vec<Letter>, Vec<Letter>) {
         let mut steering: Vec<Letter> = std::mem::take(&mut self.pending);
         steering.retain(|letter| letter.receipt > 0);
@@ -592,53 +596,54 @@ impl LoopState {
         (steering, std::mem::take(&mut self.follow_up))
     }
 
-    /// Empties the queues of a run that was read from a checkpoint: nobody waits for what becomes of its letters.
+    /// Empties the queues of a run that was restored from a checkpoint; nobody waits for receipts of its
+    /// letters.
     pub(crate) fn clear_queues(&mut self) {
         self.steering.clear();
         self.follow_up.clear();
     }
 
-    /// The history.
+    /// Returns the history.
     pub fn messages(&self) -> &[AgentMessage] {
         self.history.messages()
     }
 
-    /// Grows whenever the history changes by anything but an append.
+    /// Increases whenever the history changes in any way other than by appending.
     pub fn epoch(&self) -> u64 {
         self.history.epoch
     }
 
-    /// Everything the run used so far.
+    /// Returns the usage of the whole run so far.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// Everything appended since the run began.
+    /// Returns every message appended since the run began.
     pub fn new_messages(&self) -> &[AgentMessage] {
         &self.new_messages
     }
 
-    /// The calls that wait for somebody's decision.
+    /// Returns the calls that wait for a decision.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
         self.open_approvals().cloned().collect()
     }
 
-    /// The same, to be looked at.
+    /// Returns the same calls by reference.
     pub(crate) fn open_approvals(&self) -> impl Iterator<Item = &ToolCallBlock> {
         self.table.pending()
     }
 
-    /// Whether some call waits for somebody's decision.
+    /// Whether a call waits for a decision.
     pub fn has_open_approvals(&self) -> bool {
         self.table.is_waiting_for_user()
     }
 
-    /// The structured answer, once the model gave one that fits.
+    /// Returns the structured answer, once the model has given one that fits the schema.
     pub fn output(&self) -> Option<&RawJson> {
         self.output.as_ref()
     }
 
-    /// The session state.
+    /// Returns the session state.
     pub fn session(&self) -> &SessionState {
         &self.session
     }
@@ -648,7 +653,7 @@ impl LoopState {
         matches!(self.phase, Phase::Ended)
     }
 
-    /// Whether nobody has looked for room in this turn, neither before the model's answer nor after it.
+    /// Whether this turn has not tried to make room yet, neither before the model's answer nor after it.
     pub(crate) fn is_turn_new(&self) -> bool {
         !self.turn.sought_room && self.turn.recoveries == 0
     }
@@ -672,7 +677,7 @@ mod tests {
             let before = Rc::as_ptr(&list);
             drop(std::mem::take(&mut list));
             history.push(AgentMessage::user("on"));
-            // As a policy does that has a look at every answer.
+            // As a policy that looks at every answer does.
             history.amend(turn, AgentMessage::user("go on"));
             while let Some(message) = history.unconverted() {
                 history.keep_conversion(message.as_llm());
@@ -741,7 +746,7 @@ mod tests {
         let mut next = History::again(Some(Box::new(history)), messages);
         assert!(next.unconverted().is_none() && next.call_ids.is_taken("a"));
         assert_eq!((next.epoch, Rc::as_ptr(&next.all_shown())), (0, list));
-        // What took their place knows nothing of them.
+        // Their replacements know nothing about them.
         let kept = next.messages()[..1].to_vec();
         next.replace(kept.clone());
         assert!(next.unconverted().is_none() && next.call_ids.is_taken("a"));

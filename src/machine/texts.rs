@@ -1,10 +1,10 @@
-//! The stock words of results that no tool wrote. The steering one is fixed by the specification.
+//! The stock texts of results that the engine writes. The text for steering is fixed by the specification.
 
 use crate::message::{ToolCallBlock, ToolResultCause};
 
 pub(super) fn stock(cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
     use ToolResultCause as C;
-    // What stands before the tool's name and after it; without the latter it is not named.
+    // The text before the tool's name and the text after it; without the latter the tool is not named.
     let (before, after) = match cause {
         C::UnknownTool => ("no tool named `", "`; "),
         C::InvalidArguments => ("invalid arguments for `", "`: "),

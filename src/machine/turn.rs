@@ -1,5 +1,5 @@
-//! A run and its turns, from top to bottom: begin, prepare, ask (in `infer.rs`), dispatch (in `dispatch.rs`), end,
-//! poll, close.
+//! A run and its turns, from top to bottom: begin, prepare, infer (in `infer.rs`), dispatch (in
+//! `dispatch.rs`), end, poll, close.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use super::output::Answered;
 use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
 use super::{AgentCommand, Effect, EffectId, Input, Output, Queue, Receipt, Reply, Step};
 
-/// Answers in a row that may ask for another call without a new message.
+/// The maximum number of consecutive answers that may ask for another call without a new message.
 const MAX_PAUSES: u32 = 5;
 
 /// Asks the next policy of a slot.
@@ -62,7 +62,8 @@ impl Step<'_> {
         if !matches!(self.s.phase, Phase::Idle) {
             return;
         }
-        // From an assistant tail there is nothing to answer but what waits in the queues: both are drained.
+        // After an assistant message there is nothing to answer except what is in the queues, so both are
+        // drained.
         if let Some(AgentMessage::Assistant(_)) = self.s.history.messages().last() {
             let mut waiting = std::mem::take(&mut self.s.steering);
             waiting.append(&mut self.s.follow_up);
@@ -95,7 +96,7 @@ impl Step<'_> {
         self.append_pending();
     }
 
-    /// Moves what waits for this turn into the history.
+    /// Moves the messages waiting for this turn into the history.
     pub(super) fn append_pending(&mut self) {
         for letter in std::mem::take(&mut self.s.pending) {
             let turn_index = self.s.turn_index;
@@ -107,14 +108,14 @@ impl Step<'_> {
         }
     }
 
-    /// What arrived while room was made goes with the call that is repeated.
+    /// Messages that arrived while room was made are part of the repeated call.
     pub(super) fn append_arrived(&mut self) {
         let mut arrived = self.take_steering();
         self.s.pending.append(&mut arrived);
         self.append_pending();
     }
 
-    /// Appends a message that this turn's request has too, whatever view of the history it shows.
+    /// Appends a message that is also in this turn's request, whatever view of the history that shows.
     fn append_in_view(&mut self, message: AgentMessage) {
         let message = message.stamped(self.now);
         if let Some(view) = &mut self.s.turn.view {
@@ -129,8 +130,8 @@ impl Step<'_> {
         self.s.history.push(message);
     }
 
-    /// Always an effect, also without a transformer: what listeners do about `turn_start` is known before the rules
-    /// look at the history.
+    /// Always an effect, even without a transformer, so that anything listeners do in response to
+    /// `turn_start` is known before the rules read the history.
     pub(super) fn prepare(&mut self, overflow: bool) {
         let effect = self.start(Effect::Prepare { overflow });
         self.s.phase = Phase::Preparing { effect, overflow };
@@ -141,7 +142,8 @@ impl Step<'_> {
         self.s.turn.overflow_signal = overflow;
         self.s.turn.view = None;
         let transformed = result.and_then(|transform| self.transform(transform, overflow));
-        // The policies of this turn still see the signal; the next transform does not, unless it is set again.
+        // The policies of this turn still see the signal; the next transform does not, unless it is set
+        // again.
         match transformed {
             Err(text) => {
                 let error =
@@ -158,8 +160,8 @@ impl Step<'_> {
         }
     }
 
-    /// Whether the model is known to have no room for the history and an answer. Told once in a turn; whoever shows the
-    /// model a view of their own knows what fits.
+    /// Whether the model is known to have too little room for the history and an answer. Reported once per
+    /// turn. A host that shows the model a view of its own knows itself what fits.
     fn is_too_long(&mut self) -> bool {
         let Some(window) = self.rules.models.first().and_then(|model| model.context_window) else {
             return false;
@@ -171,7 +173,8 @@ impl Step<'_> {
         self.s.history.tokens().1.saturating_add(answer) > window
     }
 
-    /// Applies the asynchronous answer, then the synchronous transformers in order. Whether one reported a change.
+    /// Applies the asynchronous transformer's result, then the synchronous transformers in order. Returns
+    /// whether one of them reported a change.
     fn transform(&mut self, first: Transform, overflow: bool) -> Result<bool, String> {
         let mut reported = self.apply(first, overflow);
         for transformer in &self.rules.transformers {
@@ -204,11 +207,12 @@ impl Step<'_> {
         }
     }
 
-    /// The transformers are done with an overflow. If none shortened anything, the compaction engine is asked.
+    /// Handles the end of the transformers during an overflow. If none of them shortened anything, the
+    /// compaction engine is called.
     fn recovered(&mut self, reported: bool) {
         self.s.turn.overflow_signal = false;
         if !self.s.turn.message_open {
-            // Nobody has refused anything yet: what shows less is enough.
+            // The model has not refused anything yet, so a shorter view is sufficient.
             if reported || self.s.turn.view.is_some() { self.pre_turn() } else { self.compact() }
         } else if reported {
             self.append_arrived();
@@ -218,7 +222,7 @@ impl Step<'_> {
         }
     }
 
-    /// There is room, and the model is asked again: what it said before it refused does not count.
+    /// There is room, so the model is called again; what it said before it refused does not count.
     fn forget_shown(&mut self, reason: &str) {
         let shown = std::mem::take(&mut self.s.turn.shown);
         self.s.usage.add(&shown.usage.totalled());
@@ -238,7 +242,7 @@ impl Step<'_> {
             overflow.unwrap_or_else(|| ErrorInfo::new(ErrorKind::ContextOverflow, "the context is too long"));
         let is_refused = self.s.turn.message_open;
         match result {
-            // It was an estimate; the model has the last word.
+            // That was an estimate; the model has the last word.
             None | Some(Err(_)) if !is_refused => self.pre_turn(),
             None => self.cut_message(MessageStopReason::Error, overflow),
             Some(Err(text)) => {
@@ -253,7 +257,7 @@ impl Step<'_> {
                 if is_refused {
                     self.append_arrived();
                 }
-                // What the transformers leave out of requests they leave out of this one too.
+                // What the transformers leave out of requests is left out of this one too.
                 self.prepare(false);
             }
         }
@@ -292,8 +296,8 @@ impl Step<'_> {
         self.end_run(reason, None);
     }
 
-    /// Asks the policies of a slot in order, so many; `next` asks one. The first `Stop` wins and drops the injections
-    /// before it.
+    /// Evaluates the given number of policies of a slot in order; `next` evaluates one. The first `Stop`
+    /// wins and discards the injections before it.
     fn decide(&self, policies: usize, next: &mut NextVerdict<'_>) -> Decided {
         let mut decided = Decided::default();
         if policies == 0 {
@@ -312,7 +316,7 @@ impl Step<'_> {
     }
 
     fn policy_context<'c>(&'c self, state: &'c crate::json::Map) -> PolicyContext<'c> {
-        // Behind the call it is the history that counts.
+        // After the call it is the history that counts.
         let view = self.s.turn.view.as_deref().filter(|_| self.s.turn.fresh_from.is_some());
         let view = view.unwrap_or(self.s.history.messages());
         PolicyContext {
@@ -326,7 +330,7 @@ impl Step<'_> {
         }
     }
 
-    /// What was put before the model since the last turn.
+    /// Returns the messages appended since the last turn.
     fn fresh_messages(&self) -> &[AgentMessage] {
         let from = self.s.turn.fresh_from.unwrap_or(self.s.new_messages.len());
         self.s.new_messages.get(from..).unwrap_or_default()
@@ -362,7 +366,7 @@ impl Step<'_> {
         self.poll(Queue::Steering, then);
     }
 
-    /// Asks the policies; gives what they decided and the message, which they may have replaced.
+    /// Evaluates the policies. Returns what they decided, and the message, which they may have replaced.
     pub(super) fn post_turn(
         &mut self,
         message: &Rc<AssistantMessage>,
@@ -396,7 +400,7 @@ impl Step<'_> {
         (decided, message)
     }
 
-    /// Puts another answer in the place of the one that is in the history.
+    /// Replaces the answer in the history.
     pub(super) fn amend(&mut self, place: usize, message: &Rc<AssistantMessage>) {
         let old = self.s.history.messages().get(place).cloned();
         self.s.history.amend(place, AgentMessage::Assistant(message.clone()));
@@ -433,13 +437,15 @@ impl Step<'_> {
         }
     }
 
-    /// Always an effect, also without a provider: what listeners do about `turn_end` is known before the run ends.
+    /// Always an effect, even without a provider, so that anything listeners do in response to `turn_end`
+    /// is known before the run ends.
     pub(super) fn poll(&mut self, queue: Queue, then: AfterPoll) {
         let effect = self.start(Effect::Poll(queue));
         self.s.phase = Phase::Polling { effect, queue, then };
     }
 
-    /// The poll is answered, or what came meanwhile makes its answer needless. Steering goes first.
+    /// The poll was answered, or messages that arrived in the meantime make its answer unnecessary.
+    /// Steering comes first.
     #[inline(never)]
     fn polled(&mut self, queue: Queue, then: AfterPoll) {
         let mut taken = self.take_steering();
@@ -501,7 +507,7 @@ impl Step<'_> {
         self.interrupt_run(ErrorInfo::new(ErrorKind::Aborted, reason.as_ref()));
     }
 
-    /// Ends the run wherever it is. The error says whether somebody stopped it or it took too long.
+    /// Ends the run in any phase. The error says whether it was aborted or exceeded its time limit.
     #[inline(never)]
     fn interrupt_run(&mut self, error: ErrorInfo) {
         match std::mem::take(&mut self.s.phase) {
@@ -514,7 +520,8 @@ impl Step<'_> {
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
             Phase::Dispatching(batch) => self.break_off(batch, error),
             Phase::Polling { effect, then, .. } if then == AfterPoll::Turn || !self.s.pending.is_empty() => {
-                // The turn that was due is shown as a whole, so that a listener sees where the run was stopped.
+                // The turn that was due is emitted in full, so that a listener sees where the run was
+                // stopped.
                 self.cancel(effect);
                 self.open_turn();
                 self.stop_message(error);
@@ -561,7 +568,7 @@ impl Step<'_> {
         self.cut_message_with(shown.partial(), usage, stop_reason, error);
     }
 
-    /// Ends the turn with what there is of its answer.
+    /// Ends the turn with what has arrived of its answer.
     pub(super) fn cut_message_with(
         &mut self,
         content: Vec<ContentBlock>,
@@ -630,7 +637,7 @@ impl Step<'_> {
         }
     }
 
-    /// A poll that nobody waits for is answered: its messages are mail like any other.
+    /// Handles the answer of a poll that nothing waits for: its messages are mail like any other.
     fn polled_beside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
         let came = self.receive(queue, messages);
         if let Phase::Dispatching(_) = self.s.phase {
@@ -640,7 +647,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether there was any.
+    /// Returns whether there was any.
     fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) -> bool {
         let queue = match queue {
             Queue::FollowUp => &mut self.s.follow_up,
@@ -696,7 +703,7 @@ impl Step<'_> {
         }
     }
 
-    /// Steering acts at once where no tool runs that could finish first.
+    /// Steering takes effect at once if no tool is running that could finish first.
     fn steered(&mut self) {
         match &self.s.phase {
             Phase::Dispatching(batch) => {
@@ -708,7 +715,7 @@ impl Step<'_> {
         }
     }
 
-    /// What a poll waits for has come another way: nobody waits for its answer any more.
+    /// What a poll was waiting for has arrived in another way, so nothing waits for its answer any more.
     fn hurry_poll(&mut self, mail: Queue) {
         if let Phase::Polling { effect, queue, then } = self.s.phase
             && (mail == Queue::Steering || queue == mail)
@@ -727,8 +734,8 @@ fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
     }
 }
 
-/// A replacement with the calls of the message that it replaces, if it has the same. Their arguments may be written
-/// with other spaces: the model's own text stays.
+/// Returns a replacement with the calls of the message that it replaces, if it has the same calls.
+/// Arguments may differ in whitespace: the model's own text stays.
 fn with_calls_of(message: &AssistantMessage, replacement: &AssistantMessage) -> Option<AssistantMessage> {
     let mut calls = message.tool_calls();
     let mut content = replacement.content.clone();
@@ -745,7 +752,7 @@ fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
         && (own.arguments == other.arguments || own.arguments.to_value() == other.arguments.to_value())
 }
 
-/// Empty texts are no messages.
+/// Empty texts do not count as messages.
 pub(crate) fn is_something(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();

@@ -1,4 +1,4 @@
-//! Anthropic Messages and the servers that speak it too.
+//! Anthropic Messages, and compatible servers.
 
 mod decode;
 mod encode;
@@ -12,7 +12,7 @@ use crate::stream::ModelRequest;
 use decode::decoder;
 use encode::Encoder;
 
-/// The switches of [`Compat`] that mean something here.
+/// The switches of [`Compat`] that this wire has.
 const SWITCHES: &str = "cacheControl cacheTtl parallelToolCalls strict reasoning";
 
 /// The wire to one server.
@@ -21,14 +21,14 @@ pub struct Anthropic {
     encoder: Encoder,
 }
 
-/// The name of the provider, in messages and for keys.
+/// The name of the provider, for messages and keys.
 const PROVIDER: &str = "anthropic";
 
 impl Anthropic {
     /// A wire to the server of these options.
     ///
     /// # Errors
-    /// Where `compat` holds an unknown switch: the text names it.
+    /// If `compat` holds an unknown switch. The text names it.
     pub fn new(options: WireOptions) -> Result<Self, String> {
         server(&options.base_url, &options.compat)?;
         let mut compat = Compat { cache_control: true, parallel_tool_calls: true, ..Compat::default() };
@@ -47,6 +47,6 @@ impl Wire for Anthropic {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(decoder(self.limits))
+        decoder(self.limits)
     }
 }

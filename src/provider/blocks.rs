@@ -1,43 +1,45 @@
-//! The blocks of a message on wires that do not number them: one is open at a time, a piece of another kind closes
-//! it. Also joins characters whose two halves come in two pieces.
+//! The blocks of a message on wires that do not number them: one is open at a time, and a piece of another kind closes
+//! it. Also joins characters whose two surrogate halves arrive in two pieces.
 
 use std::borrow::Cow;
 
-use crate::json::{JsonError, RawJson, Reader, hex};
+use crate::json::{RawJson, Reader, hex};
 use crate::stream::AssistantMessageEvent as Event;
 use crate::text::Put;
 
-/// A piece of text as it stands in a JSON string, with what UTF-8 cannot hold: a lone half of a character at its
-/// ends. The half itself stands in the text as U+FFFD.
+use super::read::Read;
+
+/// A piece of text from a JSON string, with what UTF-8 cannot hold: a lone surrogate at either end. In the text it is
+/// replaced by U+FFFD.
 #[derive(Debug, Default)]
 pub(super) struct Piece<'a> {
     pub(super) text: Cow<'a, str>,
-    /// How it was written, with its quotes; empty where it was not read as a string.
+    /// Its JSON source including the quotes; empty if it was not read as a string.
     written: &'a str,
-    /// The text begins with the second half of a character.
-    low: Option<u32>,
-    /// The text ends with the first half of a character.
-    high: Option<u32>,
+    /// The low surrogate that the text begins with; 0 for none.
+    low: u16,
+    /// The high surrogate that the text ends with; 0 for none.
+    high: u16,
 }
 
 impl<'a> Piece<'a> {
-    /// Reads a string; anything else is skipped and gives `None`.
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonError> {
+    /// Reads a string into a slot; anything else is skipped and leaves the slot as it is.
+    pub(super) fn read(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
         if reader.peek() != Some(b'"') {
-            return reader.skip().map(|_| None);
+            return reader.pass_over();
         }
         let (start, mended) = (reader.position(), reader.mended);
         reader.mended = false;
         let mut spare = String::new();
         let plain = reader.text_into(&mut spare)?;
         let written = reader.since(start);
-        let piece = match plain {
+        *slot = Some(match plain {
             Some(plain) => Piece { written, ..Piece::from(plain) },
             None if reader.mended => Piece::halved(spare, written),
-            None => Piece { text: Cow::Owned(spare), written, low: None, high: None },
-        };
+            None => Piece { text: Cow::Owned(spare), written, low: 0, high: 0 },
+        });
         reader.mended |= mended;
-        Ok(Some(piece))
+        Ok(())
     }
 
     /// Whether there is nothing in it.
@@ -45,7 +47,7 @@ impl<'a> Piece<'a> {
         self.text.is_empty()
     }
 
-    /// Where in memory it is written, and how long that is; nothing where a half character is in it.
+    /// Where its source is in memory, and how long it is; `None` if it contains half a character.
     pub(super) fn place(&self) -> Option<Place> {
         if self.written.is_empty() { None } else { Some(place_of(self.written)) }
     }
@@ -53,22 +55,22 @@ impl<'a> Piece<'a> {
     /// A text in which a half was replaced, and how it was written.
     fn halved(text: String, written: &str) -> Piece<'a> {
         let inner = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
-        let half = |escape: Option<&str>| hex(escape?.strip_prefix("\\u")?.as_bytes());
+        let half = |escape: Option<&str>| u16::try_from(hex(escape?.strip_prefix("\\u")?.as_bytes())?).ok();
         let first = if text.starts_with("\u{fffd}") { half(inner.get(..6)) } else { None };
         let last = inner.len().checked_sub(6).and_then(|at| half(inner.get(at..)));
         let last = if text.ends_with("\u{fffd}") { last } else { None };
         Piece {
             text: Cow::Owned(text),
             written: "",
-            low: first.filter(|code| (0xdc00..0xe000).contains(code)),
-            high: last.filter(|code| (0xd800..0xdc00).contains(code)),
+            low: first.filter(|code| (0xdc00..0xe000).contains(code)).unwrap_or(0),
+            high: last.filter(|code| (0xd800..0xdc00).contains(code)).unwrap_or(0),
         }
     }
 }
 
 impl<'a> From<&'a str> for Piece<'a> {
     fn from(text: &'a str) -> Self {
-        Piece { text: Cow::Borrowed(text), written: "", low: None, high: None }
+        Piece { text: Cow::Borrowed(text), written: "", low: 0, high: 0 }
     }
 }
 
@@ -87,6 +89,8 @@ pub(super) struct Blocks {
     next: u32,
     open: Option<Open>,
     held: Option<Held>,
+    /// The text blocks that are a refusal.
+    pub(super) refusals: Vec<u32>,
     /// The place of a piece of text that is all that its frame says: the same frame with another text may be taken for
     /// that text alone. Only where the decoder remembers nothing else of it, or hears of it (`Frames::repeated`).
     pub(super) plain: Option<Place>,
@@ -114,7 +118,7 @@ struct Open {
 struct Held {
     index: u32,
     kind: Option<Kind>,
-    high: u32,
+    high: u16,
 }
 
 impl Blocks {
@@ -143,6 +147,9 @@ impl Blocks {
         }
         self.close(out);
         let index = self.number();
+        if kind == Kind::Refusal {
+            self.refusals.push(index);
+        }
         out.push(match kind {
             Kind::Text | Kind::Refusal => Event::TextStart { index },
             Kind::Thinking => Event::ThinkingStart { index },
@@ -232,7 +239,7 @@ impl Blocks {
     /// The text of a piece, with the half that waited for it, without the half that waits for the next.
     fn join(&mut self, index: u32, kind: Option<Kind>, piece: Piece<'_>, out: &mut Vec<Event>) -> String {
         let Piece { text, low, high, .. } = piece;
-        if text.is_empty() || (self.held.is_none() && high.is_none()) {
+        if text.is_empty() || (self.held.is_none() && high == 0) {
             return text.into_owned();
         }
         if self.held.as_ref().is_some_and(|held| held.index != index) {
@@ -241,16 +248,15 @@ impl Blocks {
         let mut joined = String::with_capacity(text.len() + 4);
         let mut rest = &*text;
         if let Some(held) = self.held.take() {
-            let whole = low.and_then(|low| {
-                let rest = rest.strip_prefix("\u{fffd}")?;
-                let code = 0x10000 + ((held.high - 0xd800) << 10) + (low - 0xdc00);
+            let whole = rest.strip_prefix("\u{fffd}").filter(|_| low > 0).and_then(|rest| {
+                let code = 0x10000 + (u32::from(held.high - 0xd800) << 10) + u32::from(low - 0xdc00);
                 Some((char::from_u32(code)?, rest))
             });
             let (character, after) = whole.unwrap_or(('\u{fffd}', rest));
             joined.put_char(character);
             rest = after;
         }
-        if let Some(high) = high {
+        if high > 0 {
             rest = rest.strip_suffix("\u{fffd}").unwrap_or(rest);
             self.held = Some(Held { index, kind, high });
         }
@@ -274,13 +280,18 @@ pub(super) fn push_delta(index: u32, kind: Option<Kind>, delta: String, out: &mu
 mod tests {
     use super::*;
 
+    fn read(string: &str) -> Piece<'_> {
+        let mut piece = None;
+        Piece::read(&mut Reader::new(string), &mut piece).unwrap();
+        piece.unwrap()
+    }
+
     /// The text that comes of JSON strings given one after the other.
     fn joined(strings: &[&str]) -> String {
         let mut blocks = Blocks::default();
         let mut out = Vec::new();
         for string in strings {
-            let piece = Piece::read(&mut Reader::new(string)).unwrap().unwrap();
-            blocks.text(Kind::Text, piece, &mut out);
+            blocks.text(Kind::Text, read(string), &mut out);
         }
         blocks.close(&mut out);
         let deltas = out.iter().filter_map(|event| match event {
@@ -310,7 +321,7 @@ mod tests {
     fn a_half_is_given_up_when_another_block_begins() {
         let mut blocks = Blocks::default();
         let mut out = Vec::new();
-        let half = || Piece::read(&mut Reader::new(r#""\ud83d""#)).unwrap().unwrap();
+        let half = || read(r#""\ud83d""#);
         blocks.text(Kind::Thinking, half(), &mut out);
         let call = blocks.call("a", "t", &mut out);
         blocks.arguments(call, half(), &mut out);

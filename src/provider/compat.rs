@@ -1,15 +1,15 @@
-//! What one server takes and another refuses. Known by address, settable by hand: `server` names one whose switches
-//! are taken wherever it is, the others set one switch each.
+//! What one server accepts and another rejects. Known from the address, and can be set by hand: `server` names a server
+//! whose switches apply whatever the address, the other names set one switch each.
 
 use crate::json::{RawJson, Value};
 use crate::text::{contains, rsplit_once, split, split_once, split_while};
 
 use super::strict::is_strict;
 
-/// The switches of one server. Not every wire has each of them; those it does not have it refuses.
+/// The switches of one server. Not every wire has all of them; a wire rejects those it does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compat {
-    /// `maxTokensField`: how the limit of the answer is called, `max_tokens` or `max_completion_tokens`.
+    /// `maxTokensField`: the name of the field for the limit of the answer, `max_tokens` or `max_completion_tokens`.
     pub max_tokens_field: &'static str,
     /// `developerRole`: reasoning models get the system prompt in the role `developer`.
     pub developer_role: bool,
@@ -23,28 +23,28 @@ pub struct Compat {
     pub strict: Strict,
     /// `reasoning`: how to say how much to think.
     pub reasoning: ReasoningStyle,
-    /// `toolIds`: what the ids of calls must look like.
+    /// `toolIds`: the form that the ids of calls must have.
     pub tool_ids: ToolIds,
-    /// `replayReasoning`: how thinking is given back.
+    /// `replayReasoning`: how thinking is sent back.
     pub replay: Replay,
     /// `toolResultName`: tool messages carry the tool's `name`.
     pub tool_result_name: bool,
     /// `assistantAfterTool`: a user message may not follow a tool message.
     pub assistant_after_tool: bool,
-    /// `cacheControl`: the server takes `cache_control`; on Chat it is Claude behind it that does.
+    /// `cacheControl`: the server accepts `cache_control`; on Chat, only for Claude.
     pub cache_control: bool,
-    /// `cacheTtl`: how long Anthropic keeps what it cached, `5m` or `1h`.
+    /// `cacheTtl`: how long Anthropic keeps its cache, `5m` or `1h`.
     pub cache_ttl: &'static str,
-    /// `promptCacheKey`: the server keeps caches apart by `prompt_cache_key`, which is the session's id.
+    /// `promptCacheKey`: the server separates caches by `prompt_cache_key`, which is the id of the session.
     pub prompt_cache_key: bool,
 }
 
-/// When schemas are marked as strict. By hand: `true` is always, `false` never.
+/// When schemas are marked as strict. Set by hand, `true` means always and `false` never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strict {
     /// Never.
     Never,
-    /// Where the schema has the form that strict schemas must have.
+    /// If the schema has the form that strict schemas must have.
     Fitting,
     /// Always.
     Always,
@@ -88,7 +88,7 @@ pub enum ReasoningStyle {
     Level,
 }
 
-/// What the ids of calls must look like.
+/// The form that the ids of calls must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolIds {
     /// `any`
@@ -99,12 +99,12 @@ pub enum ToolIds {
     Mistral,
 }
 
-/// How thinking is given back.
+/// How thinking is sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
     /// `none`: not at all.
     None,
-    /// `reasoning_content`: in that field; empty in answers that were given without thinking.
+    /// `reasoning_content`: in that field; empty for answers without thinking.
     ReasoningContent,
     /// `reasoning`: in that field.
     Reasoning,
@@ -115,7 +115,7 @@ pub enum Replay {
 }
 
 impl Default for Compat {
-    /// What every server takes.
+    /// What every server accepts.
     fn default() -> Self {
         Compat {
             max_tokens_field: "max_tokens",
@@ -136,10 +136,10 @@ impl Default for Compat {
     }
 }
 
-/// The provider's name and its switches: those of the server that is named by hand, else by its address.
+/// The provider's name and its switches: those of the server named by hand, otherwise those known from the address.
 ///
 /// # Errors
-/// Where nobody knows the server that is named, or `switches` are no object.
+/// If the named server is unknown.
 pub fn server(base_url: &str, switches: &Value) -> Result<(&'static str, Compat), String> {
     match switches.get("server") {
         None => Ok(known(base_url)),
@@ -155,14 +155,14 @@ const SERVERS: &str = "\
     openai azure openrouter groq mistral deepseek xai together moonshot zai minimax alibaba workers-ai ollama \
     llama.cpp lmstudio vllm openai-compatible";
 
-/// The ends of the names of hosts, and who is there.
+/// Host name suffixes, and the server behind each.
 const HOSTS: &str = "\
     openai.com=openai openai.azure.com=azure ai.azure.com=azure cognitiveservices.azure.com=azure \
     openrouter.ai=openrouter groq.com=groq mistral.ai=mistral deepseek.com=deepseek x.ai=xai \
     together.xyz=together together.ai=together moonshot.ai=moonshot moonshot.cn=moonshot z.ai=zai \
     bigmodel.cn=zai minimax.io=minimax minimaxi.com=minimax aliyuncs.com=alibaba ollama.com=ollama";
 
-/// The provider's name and its switches, by the address of the server.
+/// The provider's name and its switches, from the address of the server.
 pub fn known(base_url: &str) -> (&'static str, Compat) {
     let (host, port, path) = address(base_url);
     let is = |domain: &str| {
@@ -194,7 +194,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
     };
     let name = if name.is_empty() { "openai-compatible" } else { name };
     let mut compat = of(name);
-    // Whatever runs at home, on whatever port: none of these servers refuses the question for its usage.
+    // Any local server, on any port: none of them rejects the request for usage.
     compat.stream_options |= is_local;
     (name, compat)
 }

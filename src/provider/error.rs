@@ -159,16 +159,13 @@ impl Words {
         }
         let outer = value.as_object()?;
         let inner = match outer.get("error") {
-            Some(Value::Object(_)) => outer.get("error").unwrap_or(value),
+            Some(error @ Value::Object(_)) => error,
             Some(Value::String(text)) if !text.is_empty() => {
                 let mut words = Words { message: text.clone(), ..Words::default() };
                 words.take_names(value);
                 return Some(words.bounded());
             }
-            _ => match outer.get("errors").and_then(Value::as_array).and_then(<[Value]>::first) {
-                Some(first) => first,
-                None => value,
-            },
+            _ => value.list_at("errors").first().unwrap_or(value),
         };
         let is_inner = !std::ptr::eq(inner, value);
         // An error object without a message is still an error: its own text is all there is to show.
@@ -186,7 +183,7 @@ impl Words {
 
     /// What they mean inside a 200 answer.
     fn in_stream(&self) -> ErrorInfo {
-        let mut info = self.error(self.status());
+        let mut info = self.error(self.status);
         info.retry_after_ms = if info.retryable { self.delay() } else { None };
         info
     }
@@ -228,11 +225,6 @@ impl Words {
         self.tag(word("error_code"));
         self.code = self.code.take().or_else(|| word("code").map(str::to_owned));
         self.status = self.status.or_else(|| http_status(word("code").or_else(|| word("status_code"))?));
-    }
-
-    /// The status that the document tells, where no HTTP status says it.
-    fn status(&self) -> Option<u16> {
-        self.status
     }
 
     fn error(&self, status: Option<u16>) -> ErrorInfo {
@@ -403,7 +395,7 @@ const NETWORK_TAGS: &str = "\
 fn message_of(object: &Value) -> Option<String> {
     let text = |key: &str| match object.get(key)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Object(_) => object.get(key).and_then(message_of),
+        inner @ Value::Object(_) => message_of(inner),
         _ => None,
     };
     let told = ["message", "Message", "detail", "base_resp", "status_msg"].into_iter().find_map(text);

@@ -13,20 +13,20 @@ use crate::stream::ModelRequest;
 use decode::decoder;
 use encode::Encoder;
 
-/// The wire to one server. Vertex: the address of the publisher.
+/// The wire to one server. For Vertex, the base URL is that of the publisher.
 pub struct Gemini {
     limits: Limits,
     encoder: Encoder,
 }
 
-/// The name of the provider, in messages and for keys.
+/// The name of the provider, for messages and keys.
 const PROVIDER: &str = "gemini";
 
 impl Gemini {
     /// A wire to the server of these options.
     ///
     /// # Errors
-    /// Where `compat` holds an unknown switch: the text names it.
+    /// If `compat` holds an unknown switch. The text names it.
     pub fn new(options: WireOptions) -> Result<Self, String> {
         let WireOptions { base_url, headers, compat: switches, limits, .. } = options;
         server(&base_url, &switches)?;
@@ -46,6 +46,6 @@ impl Wire for Gemini {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(decoder(self.limits))
+        decoder(self.limits)
     }
 }

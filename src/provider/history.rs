@@ -1,15 +1,15 @@
-//! The messages of a conversation as they stand in request bodies, each encoded once.
+//! The messages of a conversation as JSON for request bodies, each encoded once.
 
 use std::rc::Rc;
 
 use crate::message::{AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock};
 use crate::text::Put;
 
-/// One standing text of all encoded messages. A request keeps what it has in common with the one before, cuts the
-/// rest off and appends what is new.
+/// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off the rest and
+/// appends what is new.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// The model that it was encoded for: what is given back of thinking depends on it.
+    /// The model that it was encoded for, which determines what thinking is sent back.
     model: Option<Rc<str>>,
     text: String,
     entries: Vec<Entry>,
@@ -20,21 +20,21 @@ struct Entry {
     message: LlmMessage,
     /// Where the message ends in the text.
     end: usize,
-    /// What is carried behind it.
+    /// The state after it.
     carried: Carried,
 }
 
-/// What a wire carries from one message to the next. It is kept for each message, so that the text can be cut anywhere:
-/// what grows with a batch of calls is shared.
+/// The state that a wire carries from one message to the next. It is kept for each message, so that the text can be cut
+/// anywhere; the parts that grow with a batch of calls are shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
-    /// What the last message began may be continued by the next one: a list of results, of blocks.
+    /// The next message may continue what the last one began: a list of results or blocks.
     pub(super) is_open: bool,
-    /// The open list has a block.
+    /// The open list is not empty.
     pub(super) has_block: bool,
     /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma before it.
     pub(super) pictures: Vec<Rc<str>>,
-    /// The last answer, where what the provider noted of its calls matters for their results.
+    /// The last answer, if the provider's metadata of its calls is needed for their results.
     pub(super) answer: Option<Rc<AssistantMessage>>,
     /// The block behind the call of the last result.
     pub(super) next: usize,
@@ -43,7 +43,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// The pictures that have waited, as one text.
+    /// Takes the waiting pictures, as one text.
     #[inline(never)]
     pub(super) fn take_pictures(&mut self) -> String {
         let mut all = String::new();
@@ -51,7 +51,7 @@ impl Carried {
         all
     }
 
-    /// Whether what follows is the same behind both, which were written from there on.
+    /// Whether the following messages are encoded the same after both states. Both were written starting at `from`.
     fn goes_on_as(&self, other: &Carried, from: usize) -> bool {
         let shape =
             |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
@@ -170,7 +170,7 @@ impl History {
         self.entries.last().map(|entry| entry.carried.clone()).unwrap_or_default()
     }
 
-    /// Room for the body of a request.
+    /// A buffer with room for the body of a request.
     #[inline(never)]
     pub(super) fn room(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)

@@ -1,11 +1,11 @@
-//! OpenAI Chat Completions and the servers that speak it too.
+//! OpenAI Chat Completions, and compatible servers.
 
 mod chunk;
 mod decode;
 mod encode;
 mod messages;
 
-use crate::provider::compat::{Compat, Replay, server};
+use crate::provider::compat::{Replay, server};
 use crate::provider::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 use crate::stream::ModelRequest;
 
@@ -17,10 +17,8 @@ const SWITCHES: &str = "\
     maxTokensField developerRole streamOptions store parallelToolCalls strict reasoning \
     toolIds replayReasoning toolResultName assistantAfterTool cacheControl promptCacheKey";
 
-/// The wire to one server. Azure: the resource alone, a deployment, or `/models`.
+/// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in `/models`.
 pub struct OpenAiChat {
-    provider: &'static str,
-    compat: Compat,
     limits: Limits,
     encoder: Encoder,
 }
@@ -29,7 +27,7 @@ impl OpenAiChat {
     /// A wire to the server of these options.
     ///
     /// # Errors
-    /// Where `compat` holds an unknown switch: the text names it.
+    /// If `compat` holds an unknown switch. The text names it.
     pub fn new(options: WireOptions) -> Result<Self, String> {
         let WireOptions { mut base_url, headers, compat: switches, limits, .. } = options;
         if base_url.is_empty() {
@@ -37,14 +35,13 @@ impl OpenAiChat {
         }
         let (provider, mut compat) = server(&base_url, &switches)?;
         compat.apply(&switches, SWITCHES)?;
-        let encoder = Encoder::new(provider, base_url, headers, compat.clone());
-        Ok(OpenAiChat { provider, compat, limits, encoder })
+        Ok(OpenAiChat { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
     }
 }
 
 impl Wire for OpenAiChat {
     fn provider(&self) -> &str {
-        self.provider
+        self.encoder.provider
     }
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -52,6 +49,6 @@ impl Wire for OpenAiChat {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(decoder(self.limits, self.compat.replay == Replay::Details))
+        decoder(self.limits, self.encoder.compat.replay == Replay::Details)
     }
 }

@@ -1,5 +1,4 @@
-//! OpenAI Responses and the servers that speak it too. Nothing is kept at the provider: each request holds the whole
-//! conversation.
+//! OpenAI Responses, and compatible servers. The provider stores nothing: each request holds the whole conversation.
 
 mod decode;
 mod encode;
@@ -13,12 +12,11 @@ use crate::stream::ModelRequest;
 use decode::decoder;
 use encode::Encoder;
 
-/// The switches of [`Compat`] that mean something here.
+/// The switches of [`Compat`] that this wire has.
 const SWITCHES: &str = "store parallelToolCalls strict reasoning promptCacheKey";
 
 /// The wire to one server.
 pub struct OpenAiResponses {
-    provider: &'static str,
     limits: Limits,
     encoder: Encoder,
 }
@@ -27,7 +25,7 @@ impl OpenAiResponses {
     /// A wire to the server of these options.
     ///
     /// # Errors
-    /// Where `compat` holds an unknown switch: the text names it.
+    /// If `compat` holds an unknown switch. The text names it.
     pub fn new(options: WireOptions) -> Result<Self, String> {
         let WireOptions { mut base_url, headers, compat: switches, limits, .. } = options;
         if base_url.is_empty() {
@@ -43,13 +41,13 @@ impl OpenAiResponses {
             ..Compat::default()
         };
         compat.apply(&switches, SWITCHES)?;
-        Ok(OpenAiResponses { provider, limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+        Ok(OpenAiResponses { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
     }
 }
 
 impl Wire for OpenAiResponses {
     fn provider(&self) -> &str {
-        self.provider
+        self.encoder.provider
     }
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -57,6 +55,6 @@ impl Wire for OpenAiResponses {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(decoder(self.limits, self.provider == "xai"))
+        decoder(self.limits, self.provider() == "xai")
     }
 }

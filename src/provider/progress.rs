@@ -1,4 +1,4 @@
-//! What the decoders of all wires share: how far an answer has come, its limits, and the way from bytes to frames.
+//! What the decoders of all wires share: the progress of an answer, its limits, and the path from bytes to frames.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use crate::stream::AssistantMessageEvent as Event;
 use crate::text::{self, is_same};
 
 use super::blocks::{Blocks, Kind, Piece, push_delta};
-use super::error::{ended_early, no_stream};
-use super::sse::{Frame, MAX_LINE, SseParser, TooLong};
+use super::error::{ended_early, error_in, in_stream_text, no_stream};
+use super::sse::{END, Frame, MAX_LINE, SseParser, TooLong};
 use super::{Decoder, Remarks};
 
-/// What an answer may not exceed. An answer that does is an error that is not retried.
+/// Limits on the size of an answer. An answer that exceeds one is an error that is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one line of the stream.
@@ -30,32 +30,34 @@ impl Default for Limits {
     }
 }
 
-/// The answer that one wire makes of its frames.
+/// The answer that a wire builds from its frames.
 pub(super) trait Frames {
-    /// How far it has come.
+    /// Its progress.
     fn progress(&self) -> &Progress;
 
-    /// How far it has come, to be changed.
+    /// Its progress, mutable.
     fn progress_mut(&mut self) -> &mut Progress;
 
-    /// Takes a frame.
+    /// Takes a frame. Its data is not empty and has no whitespace around it.
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>);
 
-    /// A document beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    /// Takes a document that stood beside or in place of the frames: an error, or the whole answer of a server that
+    /// cannot stream.
     fn document(&mut self, text: &str, out: &mut Vec<Event>);
 
-    /// Whether all came that an answer needs, though no frame ended it.
+    /// Whether everything that an answer needs has arrived, although no frame ended it.
     fn is_whole(&self) -> bool {
         self.progress().remarks.raw_stop_reason.is_some()
     }
 
-    /// The last frame came once more, with another text of so many bytes.
+    /// The last frame came again, with a different text of `_length` bytes.
     fn repeated(&mut self, _length: usize) {}
 
-    /// The answer is whole.
-    fn done(&mut self, out: &mut Vec<Event>);
+    /// The answer is whole. Not called where `is_whole` never holds.
+    fn done(&mut self, _out: &mut Vec<Event>) {}
 
-    /// The body has ended and no frame said that the answer is whole. `stray` is what stood beside the frames.
+    /// The body has ended and no frame said that the answer is complete. `stray` is the text that stood beside the
+    /// frames.
     fn end(&mut self, stray: &str, out: &mut Vec<Event>) {
         if let Some(at) = text::find_any(stray, "{[") {
             self.document(stray.get(at..).unwrap_or_default(), out);
@@ -79,8 +81,10 @@ pub(super) struct SseDecoder {
 }
 
 impl SseDecoder {
-    pub(super) fn new(answer: Box<dyn Frames>) -> Self {
-        SseDecoder { sse: SseParser::new(answer.progress().limits.line), answer, stencil: Stencil::default() }
+    #[inline(never)]
+    pub(super) fn new(mut answer: Box<dyn Frames>, limits: Limits) -> Box<Self> {
+        answer.progress_mut().limits = limits;
+        Box::new(SseDecoder { sse: SseParser::new(limits.line), answer, stencil: Stencil::default() })
     }
 }
 
@@ -88,14 +92,18 @@ impl Decoder for SseDecoder {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
         let SseDecoder { sse, answer, stencil } = self;
         let begun = out.len();
-        let each = |frame: Frame<'_>| match stencil.text_of(&frame) {
-            Some(text) => stencil.repeat(text, &mut **answer, out),
-            None => {
-                let known = out.len();
-                #[cfg(not(target_os = "unknown"))]
-                answer.progress_mut().see(&frame);
-                answer.frame(frame, out);
-                stencil.learn(&frame, answer.progress_mut(), out.get(known..).unwrap_or_default());
+        let each = |frame: Frame<'_>| {
+            let frame = Frame { data: frame.data.trim_ascii(), ..frame };
+            match stencil.text_of(&frame) {
+                Some(text) => stencil.repeat(text, &mut **answer, out),
+                None if frame.data.is_empty() => {}
+                None => {
+                    let known = out.len();
+                    #[cfg(not(target_os = "unknown"))]
+                    answer.progress_mut().see(&frame);
+                    answer.frame(frame, out);
+                    stencil.learn(&frame, answer.progress_mut(), out.get(known..).unwrap_or_default());
+                }
             }
         };
         if let Err(error) = sse.feed(bytes, each) {
@@ -107,21 +115,13 @@ impl Decoder for SseDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        let SseDecoder { sse, answer, .. } = self;
-        let begun = out.len();
-        answer.progress_mut().is_over = true;
-        let last = |frame: Frame<'_>| {
-            #[cfg(not(target_os = "unknown"))]
-            answer.progress_mut().see(&frame);
-            answer.frame(frame, out);
-        };
-        if let Err(error) = sse.finish(last) {
-            answer.progress_mut().too_long(error, out);
+        self.answer.progress_mut().is_over = true;
+        self.feed(END, out);
+        if !self.is_done() {
+            let begun = out.len();
+            self.answer.end(&self.sse.stray(), out);
+            end_with_the_end(begun, out);
         }
-        if !answer.progress().is_ended {
-            answer.end(&sse.stray(), out);
-        }
-        end_with_the_end(begun, out);
     }
 
     fn is_done(&self) -> bool {
@@ -130,11 +130,12 @@ impl Decoder for SseDecoder {
 
     #[cfg(not(target_os = "unknown"))]
     fn remarks(&self) -> Remarks {
-        self.answer.progress().remarks.clone()
+        let Progress { remarks, blocks, .. } = self.answer.progress();
+        Remarks { refusals: blocks.refusals.clone(), ..remarks.clone() }
     }
 }
 
-/// Nothing follows the end: a limit may be broken in the middle of what a frame means.
+/// Removes events behind the end: a frame may exceed a limit after only some of its events.
 fn end_with_the_end(begun: usize, out: &mut Vec<Event>) {
     let new = out.get(begun..).unwrap_or_default();
     if let Some(at) = new.iter().position(|event| matches!(event, Event::Done { .. } | Event::Error(_))) {
@@ -142,22 +143,23 @@ fn end_with_the_end(begun: usize, out: &mut Vec<Event>) {
     }
 }
 
-/// What a frame said but for its piece of text, where the piece was all it said. Most frames of an answer differ from the
-/// one before in their text alone, and in members that say nothing: they are compared and not read.
+/// The last frame without its piece of text, if that piece was all it said. Most frames of an answer differ from the
+/// previous one only in their text and in members that carry no information: these are compared instead of parsed.
 #[derive(Default)]
 struct Stencil {
     /// The last frame without its holes.
     fixed: String,
-    /// Where in it the holes are, in order, and whether the text stood there; none where there is no frame to compare with.
+    /// The positions of the holes, in order, and whether each one held the text; empty if there is no frame to compare
+    /// with.
     holes: Vec<(usize, bool)>,
     event: String,
-    /// What the text was added to; without a kind, to the arguments of a call.
+    /// The block that the text was added to. Without a kind: the arguments of a call.
     index: u32,
     kind: Option<Kind>,
 }
 
 impl Stencil {
-    /// The text of a frame that differs from the last one in nothing else.
+    /// The text of a frame that otherwise equals the last one.
     fn text_of<'a>(&self, frame: &Frame<'a>) -> Option<Cow<'a, str>> {
         if self.holes.is_empty() || self.event != frame.event {
             return None;
@@ -200,7 +202,7 @@ impl Stencil {
         answer.repeated(length);
     }
 
-    /// Keeps a frame that meant one piece of text and nothing else.
+    /// Keeps a frame that produced one piece of text and nothing else.
     fn learn(&mut self, frame: &Frame<'_>, progress: &mut Progress, out: &[Event]) {
         self.holes.clear();
         let (Some(place), [event]) = (progress.blocks.plain.take(), out) else { return };
@@ -227,7 +229,7 @@ impl Stencil {
     }
 }
 
-/// How far an answer has come.
+/// The progress of an answer.
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) limits: Limits,
@@ -236,7 +238,7 @@ pub(super) struct Progress {
     pub(super) remarks: Remarks,
     is_started: bool,
     pub(super) is_ended: bool,
-    /// The body has ended: what comes now may be cut.
+    /// The body has ended: the last frame may be truncated.
     pub(super) is_over: bool,
     calls: usize,
     argument_bytes: usize,
@@ -246,7 +248,7 @@ impl Progress {
     /// A frame came that was read.
     #[cfg(not(target_os = "unknown"))]
     fn see(&mut self, frame: &Frame<'_>) {
-        self.remarks.saw_done |= frame.data.trim_ascii() == "[DONE]";
+        self.remarks.saw_done |= frame.data == "[DONE]";
     }
 
     /// The provider answered.
@@ -257,14 +259,14 @@ impl Progress {
         }
     }
 
-    /// The provider begins anew: what it said is void, also of how it stopped.
+    /// The provider starts over: everything it said before is void, including why it stopped.
     pub(super) fn restart(&mut self, out: &mut Vec<Event>) {
         self.blocks = Blocks::default();
         self.remarks = Remarks::default();
         out.push(Event::Start);
     }
 
-    /// What was used so far.
+    /// Reports the usage so far, if it has changed.
     pub(super) fn tell_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
         if !self.is_ended && self.usage != Some(usage) {
             self.usage = Some(usage);
@@ -272,7 +274,7 @@ impl Progress {
         }
     }
 
-    /// One more call, or block that is kept whole. `false` if there are too many.
+    /// Counts one more call, or block that is kept whole. `false` if there are too many, or the answer has ended.
     pub(super) fn count(&mut self, out: &mut Vec<Event>) -> bool {
         self.calls += 1;
         if self.calls > self.limits.calls {
@@ -318,16 +320,25 @@ impl Progress {
         }
     }
 
+    /// Fails with the error that a document holds, if it is one.
+    pub(super) fn fail_if_error(&mut self, document: &str, out: &mut Vec<Event>) {
+        if let Some(error) = error_in(document) {
+            self.fail(error, out);
+        }
+    }
+
     /// The body has ended and the answer is not whole. `stray` is what stood beside the frames.
     pub(super) fn ended_early(&mut self, stray: &str, out: &mut Vec<Event>) {
         let is_no_stream = !self.is_started && !stray.is_empty();
         self.fail(if is_no_stream { no_stream(stray) } else { ended_early(stray) }, out);
     }
 
-    /// A frame is no JSON. The last one of a connection that was cut may be so, and the words that some proxies send
-    /// to keep it alive.
-    pub(super) fn broken(&mut self, data: &str, error: &JsonError, out: &mut Vec<Event>) {
-        if !self.is_over && data.starts_with("{") {
+    /// A frame is not JSON: the text of an error, the last frame of a connection that was cut, or the words that some
+    /// proxies send to keep the connection alive.
+    pub(super) fn broken(&mut self, frame: &Frame<'_>, error: &JsonError, out: &mut Vec<Event>) {
+        if frame.event == "error" {
+            self.fail(in_stream_text(frame.data), out);
+        } else if !self.is_over && frame.data.starts_with("{") {
             let message = ["a chunk of the stream is no JSON: ", &error.text()].concat();
             self.fail(ErrorInfo::new(ErrorKind::Server, message), out);
         }
@@ -339,14 +350,14 @@ impl Progress {
     }
 }
 
-/// A limit was broken: the same again would break it again.
+/// A limit was exceeded: a retry would exceed it again.
 fn refusal(message: String) -> ErrorInfo {
     ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
 }
 
-/// Whether the last of these documents, one frame each, is one to compare the next frame with.
+/// Whether the next frame is compared with the last of these documents, which are one frame each.
 #[cfg(test)]
-pub(super) fn is_compared(mut decoder: SseDecoder, documents: &[&str]) -> bool {
+pub(super) fn is_compared(mut decoder: Box<SseDecoder>, documents: &[&str]) -> bool {
     for document in documents {
         decoder.feed(["data: ", document, "\n\n"].concat().as_bytes(), &mut Vec::new());
     }

@@ -1,4 +1,4 @@
-//! Steps that tolerant readers of all wires share: what has another type than it should is skipped.
+//! Helpers for the tolerant readers of all wires: a value of an unexpected type is skipped.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::json::{JsonError, Reader};
 
 use super::blocks::Piece;
 
-/// What a step of reading gives.
+/// The result of a reading step.
 pub(super) type Read = Result<(), JsonError>;
 
 /// Reads an object; anything else is skipped.
@@ -37,12 +37,11 @@ pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, 
     }))
 }
 
-/// Reads a string, or takes the JSON text of anything else but `null`.
-pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>) -> Result<Option<Piece<'a>>, JsonError> {
+/// Reads a string into a slot, or puts the JSON text of anything else but `null` there.
+pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
     match reader.peek() {
-        Some(b'"') => Piece::read(reader),
-        Some(b'n') => reader.pass_over().map(|()| None),
-        _ => reader.skip().map(|raw| Some(raw.into())),
+        Some(b'"' | b'n') => Piece::read(reader, slot),
+        _ => reader.skip().map(|raw| *slot = Some(raw.into())),
     }
 }
 

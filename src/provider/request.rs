@@ -1,4 +1,4 @@
-//! What the requests of all wires share: headers, fields that the user overrides, tools encoded once, ids.
+//! What the requests of all wires share: headers, fields that the user can override, tools that are encoded once, ids.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use crate::text::{Put, contains, number, rsplit_once, split, split_once, whole, 
 
 use super::compat::Strict;
 
-/// The headers of a request: those of the wire, then those of the options, then those of the call. A later one wins.
-/// `key` is the name of the key's header, and what stands in it before the key.
+/// The headers of a request: those of the wire, then those of the options, then those of the call. Later ones override
+/// earlier ones. `key` is the name of the header for the key, and the prefix of its value.
 #[inline(never)]
 pub(super) fn headers(
     key: (&str, &str),
@@ -39,19 +39,19 @@ pub(super) fn headers(
     headers
 }
 
-/// An address without slashes at its end, and what follows its question mark.
+/// An address without trailing slashes, and its query.
 #[inline(never)]
 pub(super) fn split_query(base_url: &str) -> (&str, &str) {
     let (base, query) = split_once(base_url, "?").unwrap_or((base_url, ""));
     (without_end(base, "/"), query)
 }
 
-/// The header in which servers of OpenAI's wires take a key.
+/// The header in which servers of OpenAI's wires expect the key, and the prefix of its value.
 pub(super) fn openai_key(provider: &str) -> (&'static str, &'static str) {
     if provider == "azure" { ("api-key", "") } else { ("authorization", "Bearer ") }
 }
 
-/// An address with what followed its question mark.
+/// An address with its query.
 #[inline(never)]
 pub(super) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();
@@ -62,11 +62,11 @@ pub(super) fn join_query(parts: &[&str], query: &str) -> String {
     url
 }
 
-/// The body: the user's own fields win over those made here, and `null` among them leaves a field out.
+/// The body: the user's own fields override those made here, and a `null` among them omits a field.
 pub(super) struct Body<'a> {
     object: ObjectWriter<'a>,
     own: &'a [(String, RawJson)],
-    /// The user's tools stand behind ours already.
+    /// The user's tools have already been written after ours.
     has_tools: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Body<'a> {
         Body::of(out, &options.body)
     }
 
-    /// An object with these fields of the user's.
+    /// An object with these fields from the user.
     pub(super) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
         Body { object: ObjectWriter::new(out), own, has_tools: false }
     }
@@ -88,17 +88,17 @@ impl<'a> Body<'a> {
         Some(self.object.key(key))
     }
 
-    /// A field that is a text.
+    /// Writes a text field.
     pub(super) fn text(&mut self, key: &str, text: &str) {
         self.fill(key, "\"$\"", &[text]);
     }
 
-    /// A field that is written already.
+    /// Writes a field whose JSON exists already.
     pub(super) fn raw(&mut self, key: &str, json: &str) {
         self.fill(key, "#", &[json]);
     }
 
-    /// A field by a template, see [`fill`].
+    /// Writes a field from a template, see [`fill`].
     #[inline(never)]
     pub(super) fn fill(&mut self, key: &str, template: &str, values: &[&str]) {
         if let Some(out) = self.key(key) {
@@ -106,8 +106,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The list of tools, with a mark in the last one. A list among the user's own fields, of tools that the provider
-    /// runs, is added to it.
+    /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools (that the
+    /// provider runs), it is appended.
     #[inline(never)]
     pub(super) fn tools(&mut self, ours: &str, mark: &str) {
         let ours = ours.strip_suffix("}]").unwrap_or(ours);
@@ -132,17 +132,17 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The tools of a run as they stand in request bodies: written once.
+/// The tools of a run as JSON for request bodies, written once.
 #[derive(Debug, Default)]
 pub(super) struct Tools(Option<(Rc<[ToolSchema]>, String)>);
 
 /// How a wire writes tools.
 pub(super) struct ToolForm {
-    /// What stands around them.
+    /// The list around them.
     pub(super) list: &'static str,
-    /// One of them: its name, its description, its schema, and whether it is strict.
+    /// One tool: its name, description, schema, and whether it is strict.
     pub(super) tool: &'static str,
-    /// What is said of one that is not strict, and of one that is.
+    /// The mark of a tool that is not strict, and of one that is.
     pub(super) strict: [&'static str; 2],
 }
 
@@ -173,7 +173,7 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
     text
 }
 
-/// A schema with what providers insist on, however little it says: Anthropic on a `type`, OpenAI on `properties` too.
+/// A schema with the members that providers require: Anthropic requires `type`, OpenAI `properties` too.
 fn complete(schema: &RawJson) -> RawJson {
     let mut told = schema.to_value();
     if let Value::Object(members) = &mut told {
@@ -186,8 +186,8 @@ fn complete(schema: &RawJson) -> RawJson {
     told.to_raw()
 }
 
-/// Which tool to take, and how many at once, as OpenAI has it. `named` is the template for one tool; who `is_free`
-/// cannot be forced.
+/// The tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for one tool; a model
+/// that `is_free` cannot be forced.
 #[inline(never)]
 pub(super) fn openai_choice(
     options: &StreamOptions,
@@ -208,7 +208,7 @@ pub(super) fn openai_choice(
     }
 }
 
-/// The key of a cache: a session's id, which may not be long.
+/// The cache key: the id of the session, shortened if necessary.
 #[inline(never)]
 pub(super) fn cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
     if let Some(session) = &request.session_id
@@ -219,7 +219,7 @@ pub(super) fn cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'
     }
 }
 
-/// A word for how much to think. Servers that know no budget get the word that is nearest.
+/// The word for how much to think. For a budget of tokens: the nearest word, for servers without budgets.
 pub(super) fn effort(reasoning: &Reasoning) -> &str {
     match reasoning {
         Reasoning::Effort(word) => word,
@@ -243,19 +243,19 @@ pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bo
     Cow::Owned(id)
 }
 
-/// Whether a character may stand in the ids of the strictest servers.
+/// Whether the strictest servers allow a character in ids.
 pub(super) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// Letters and digits made of a text.
+/// A digest of a text, in letters and digits.
 pub(super) fn digest(text: &str, length: usize) -> String {
     in_digits(hash(text), ALPHANUMERIC, length)
 }
 
 const ALPHANUMERIC: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// FNV-1a, stirred once more so that all digits depend on all bytes.
+/// FNV-1a with a final mixing step, so that all digits depend on all bytes.
 fn hash(text: &str) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes() {
@@ -276,7 +276,7 @@ fn in_digits(mut number: u64, digits: &str, length: usize) -> String {
     text
 }
 
-/// Models of OpenAI that think, and know the role `developer`.
+/// Whether this is an OpenAI model that thinks and knows the role `developer`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = model_name(model);
     let is_family = ["o1", "o3", "o4", "codex"].iter().any(|family| name.starts_with(family))
@@ -310,14 +310,14 @@ pub(super) fn gpt_version(model: &str) -> Option<(u32, u32)> {
     version(model_name(model).strip_prefix("gpt-")?)
 }
 
-/// The version that a name begins with.
+/// The version at the start of a name.
 pub(super) fn version(name: &str) -> Option<(u32, u32)> {
     let word = split(name, "-").next()?;
     let (major, minor) = split_once(word, ".").unwrap_or((word, "0"));
     Some((small(major)?, small(minor).unwrap_or(0)))
 }
 
-/// A number that may stand in a version.
+/// A number in a version.
 pub(super) fn small(digits: &str) -> Option<u32> {
     u32::try_from(whole(digits)?).ok()
 }
@@ -327,7 +327,7 @@ fn model_name(model: &str) -> &str {
     rsplit_once(model, b'/').map_or(model, |(_, name)| name)
 }
 
-/// How freely the model may choose its words.
+/// The sampling parameters.
 #[inline(never)]
 pub(super) fn sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
     for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
@@ -337,7 +337,7 @@ pub(super) fn sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>
     }
 }
 
-/// Texts at which the answer ends.
+/// The stop sequences.
 #[inline(never)]
 pub(super) fn stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
     if !options.stop.is_empty() {
@@ -345,7 +345,7 @@ pub(super) fn stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
     }
 }
 
-/// How long the answer may be.
+/// The limit on the length of the answer.
 pub(super) fn most(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
     if let Some(tokens) = tokens {
         body.raw(key, &number(tokens));
@@ -377,23 +377,23 @@ pub(super) fn told_result(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&Im
     (Cow::Owned(text), pictures)
 }
 
-/// A picture or file as an address.
+/// An image or file as a data URL.
 pub(super) fn data_url(mime_type: &str, data: &str) -> String {
     ["data:", mime_type, ";base64,", data].concat()
 }
 
-/// What a file is to wires that take files in few forms.
+/// How to send a file on wires that accept files in few forms.
 pub(super) enum FileForm {
-    Image(ImageBlock),
-    /// With its name before it.
+    Image,
+    /// The text, with the name of the file before it.
     Text(String),
     Other,
 }
 
-/// Pictures and texts go as such: every server takes them.
+/// Images and texts are sent as such: every server accepts them.
 pub(super) fn form_of(file: &FileBlock) -> FileForm {
     if file.mime_type.starts_with("image/") {
-        return FileForm::Image(ImageBlock { mime_type: file.mime_type.clone(), data: file.data.clone() });
+        return FileForm::Image;
     }
     match decoded_text(file) {
         Some(text) => FileForm::Text([file.name.as_deref().unwrap_or("file"), ":\n\n", &text].concat()),

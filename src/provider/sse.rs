@@ -1,34 +1,34 @@
-//! Server-sent events: a push parser over bytes that may be cut anywhere.
+//! Server-sent events: a push parser over bytes that may be split anywhere.
 //!
-//! Written here because the crates for it lose the last frame of a body that ends without a blank line, and drop the
-//! text beside the frames in which some servers hide an error.
+//! Written here because the available crates lose the last frame of a body that ends without a blank line, and drop the
+//! text outside the frames, where some servers put an error.
 
 use crate::text::{ONES, first_of, lossy};
 
 /// One event of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The name in its `event:` line; empty where it had none.
+    /// The name in its `event:` line; empty if it had none.
     pub event: &'a str,
     /// Its `data:` lines, joined by `\n`.
     pub data: &'a str,
 }
 
-/// A line, or the lines of one event, are longer than is allowed: the number of bytes that are.
+/// A line, or the data of one event, is longer than allowed. Holds the limit in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub usize);
 
-/// Takes bytes, gives [`Frame`]s. A one-line event that lies whole in the bytes of one call is handed on where it
-/// stands; only what is cut is kept.
+/// Turns bytes into [`Frame`]s. A one-line event that lies completely in the bytes of one call is passed on without a
+/// copy; only what is split is buffered.
 ///
 /// Lines end in `\n`, `\r\n` or `\r`. A byte order mark, blanks before the first line, comments and the fields `id`
 /// and `retry` are passed over. What is no line of an event stream is kept for [`SseParser::stray`].
 #[derive(Debug)]
 pub struct SseParser {
     limit: usize,
-    /// The rest of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
-    /// The data lines of an unfinished event that could not stay where they stood.
+    /// The data lines of an unfinished event that had to be copied.
     data: Option<Vec<u8>>,
     event: String,
     /// The last byte was `\r`: a `\n` that follows belongs to it.
@@ -40,8 +40,11 @@ pub struct SseParser {
 /// Bytes that a line, or the data of one event, may have.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// Bytes that are kept of what is no line of an event stream.
+/// How many bytes are kept of what is not a line of an event stream.
 const MAX_STRAY: usize = 1024 * 1024;
+
+/// Ends the last line and the last event of a body, whether or not they have ended.
+pub(super) const END: &[u8] = b"\n\n";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -73,10 +76,10 @@ impl SseParser {
         }
     }
 
-    /// Takes the next bytes and calls `each` with every event that is whole.
+    /// Takes the next bytes and calls `each` with every complete event.
     ///
     /// # Errors
-    /// Where a line or an event is longer than the limit. The parser is of no use then.
+    /// If a line or an event is longer than the limit. The parser must not be used afterwards.
     pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) -> Result<(), TooLong> {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
@@ -104,19 +107,15 @@ impl SseParser {
         self.grow_line(rest)
     }
 
-    /// The body has ended: hands on the last event, whether or not it was closed.
+    /// The body has ended: passes on the last event, whether or not a blank line closed it.
     ///
     /// # Errors
     /// As [`SseParser::feed`].
-    pub fn finish(&mut self, mut each: impl FnMut(Frame<'_>)) -> Result<(), TooLong> {
-        let last = self.complete_line(b"")?;
-        let data = self.take_line(&last, None, &mut each)?.map(<[u8]>::to_vec);
-        self.keep_data(data.as_deref())?;
-        self.hand_on(None, &mut each);
-        Ok(())
+    pub fn finish(&mut self, each: impl FnMut(Frame<'_>)) -> Result<(), TooLong> {
+        self.feed(END, each)
     }
 
-    /// The text beside the events: a bare JSON document, a page of HTML. Kept up to a mebibyte.
+    /// The text outside the events, such as a bare JSON document or an HTML page, up to one mebibyte.
     pub fn stray(&self) -> String {
         lossy(&self.stray).trim().to_owned()
     }
@@ -132,7 +131,8 @@ impl SseParser {
         Some((line, after.strip_prefix(b"\n").unwrap_or(after)))
     }
 
-    /// The line that ends in `tail`, with what was kept of it. Cuts the byte order mark and blanks off the first one.
+    /// The line that ends with `tail`, including its buffered beginning. Strips the byte order mark and leading whitespace
+    /// from the first line.
     fn complete_line(&mut self, tail: &[u8]) -> Result<Vec<u8>, TooLong> {
         self.grow_line(tail)?;
         let line = std::mem::take(&mut self.line);

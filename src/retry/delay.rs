@@ -1,31 +1,33 @@
-//! How long a server asks to wait: in headers, in the words of an error, in dates of several kinds.
+//! How long a server asks to wait, read from headers, from the text of an error, and from dates of several
+//! formats.
 //!
-//! Order of belief: [`delay_from_headers`], then a delay in the body, then [`delay_in_text`], then
-//! [`delay_from_rate_limits`]. Read them on errors only: some servers send `retry-after` with good answers too.
+//! In order of precedence: [`delay_from_headers`], then a delay in the body, then [`delay_in_text`], then
+//! [`delay_from_rate_limits`]. Use them only on errors: some servers also send `retry-after` with
+//! successful answers.
 
 use crate::text::{find_any, replace, split, split_once, split_while, whole};
 
 /// Where a delay was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelaySource {
-    /// `retry-after-ms`
+    /// The `retry-after-ms` header.
     RetryAfterMs,
-    /// `retry-after`, seconds or a date
+    /// The `retry-after` header, with seconds or a date.
     RetryAfter,
 }
 
 /// A delay that a server asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedDelay {
-    /// Milliseconds.
+    /// The delay in milliseconds.
     pub delay_ms: u64,
-    /// The header that said it.
+    /// The header it came from.
     pub source: DelaySource,
 }
 
-/// The delay in `retry-after-ms` or `retry-after`. `header` looks a header up by its name in lower case, whatever the
-/// case it was sent in; `now_ms` is the time since 1970, for dates. A date that has passed gives 0. Zero milliseconds
-/// beside a longer `retry-after` are not believed.
+/// Returns the delay in `retry-after-ms` or `retry-after`. `header` looks up a header by its lower-case
+/// name, regardless of the case it was sent in; `now_ms` is the time since 1970, needed for dates. A date
+/// in the past gives 0. A `retry-after-ms` of zero next to a longer `retry-after` is ignored.
 pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<RequestedDelay> {
     let in_ms: Option<u64> = header("retry-after-ms").and_then(|value| unsigned(value.trim()));
     let in_seconds = header("retry-after").and_then(|value| seconds_or_date(value.trim(), now_ms));
@@ -38,8 +40,9 @@ pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) 
     }
 }
 
-/// The longest reset among the rate limits that are used up: `x-ratelimit-reset-requests` and `-tokens` ("6m0s"),
-/// `anthropic-ratelimit-…-reset` (RFC 3339). A limit counts when its `remaining` is 0. `header` as above.
+/// Returns the longest reset among the exhausted rate limits: `x-ratelimit-reset-requests` and `-tokens`
+/// ("6m0s"), `anthropic-ratelimit-…-reset` (RFC 3339). A limit is exhausted if its `remaining` is 0.
+/// `header` works as in [`delay_from_headers`].
 pub fn delay_from_rate_limits(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<u64> {
     let reset_of = |limit: &str| {
         let told = |word: &str| header(&replace(limit, "#", word));
@@ -56,14 +59,15 @@ pub fn delay_from_rate_limits(header: &dyn Fn(&str) -> Option<String>, now_ms: u
     split(RATE_LIMITS, " ").filter_map(reset_of).max()
 }
 
-/// The delay in the words of an error ("Please try again in 1.5s", "retry after 20 seconds", "wait 1 minute"), or in
-/// a text that is nothing but a duration ("48s", "6m0s", "250ms"). A unit is required. Milliseconds, rounded up.
+/// Returns the delay in the text of an error ("Please try again in 1.5s", "retry after 20 seconds", "wait 1
+/// minute"), or in a text that is nothing but a duration ("48s", "6m0s", "250ms"). A unit is required. In
+/// milliseconds, rounded up.
 pub fn delay_in_text(text: &str) -> Option<u64> {
     if let Some(delay) = duration(text.trim()) {
         return Some(delay);
     }
     let lower = text.to_ascii_lowercase();
-    // The first place in the text wins, whichever word it is.
+    // The first match in the text wins, whichever phrase it is.
     (0..lower.len()).find_map(|at| {
         let rest = lower.get(at..)?;
         let mut rest = ["again", "retry", "wait"].iter().find_map(|word| rest.strip_prefix(word))?;
@@ -75,8 +79,9 @@ pub fn delay_in_text(text: &str) -> Option<u64> {
     })
 }
 
-/// A date in milliseconds since 1970: RFC 2822 as in HTTP (`Fri, 02 Jan 2026 03:04:10 GMT`, also with an offset, an
-/// American zone name, or without the weekday). A weekday that is wrong makes the date wrong.
+/// Parses a date into milliseconds since 1970: RFC 2822 as in HTTP (`Fri, 02 Jan 2026 03:04:10 GMT`, also
+/// with an offset, with an American zone name, or without the weekday). A date with the wrong weekday is
+/// invalid.
 pub fn parse_date(text: &str) -> Option<i64> {
     let text = text.trim();
     let (weekday, mut rest) = match split_once(text, ",") {
@@ -90,7 +95,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     let offset = zone_minutes(next_word(&mut rest)?)?;
     let is_over = next_word(&mut rest).is_none_or(|comment| comment.starts_with("("));
     let days = days_since_1970(year, month, day)?;
-    // 1970 began on a Thursday.
+    // 1 January 1970 was a Thursday.
     if !is_over || weekday.is_some_and(|weekday| (days + 3).rem_euclid(7) != weekday) {
         return None;
     }
@@ -98,7 +103,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     Some((minutes * 60 + second) * 1_000)
 }
 
-/// The next word of a text.
+/// Returns the next word of a text.
 #[inline(never)]
 fn next_word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let (word, after) = split_while(rest.trim_ascii_start(), |byte| !byte.is_ascii_whitespace());
@@ -106,7 +111,7 @@ fn next_word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     if word.is_empty() { None } else { Some(word) }
 }
 
-/// A date in milliseconds since 1970: RFC 3339, `2026-01-02T03:04:05.5Z`.
+/// Parses a date into milliseconds since 1970: RFC 3339, `2026-01-02T03:04:05.5Z`.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
     let (date, time) = text.split_at_checked(find_any(text, "Tt")?)?;
     let mut parts = split(date, "-");
@@ -117,7 +122,7 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
     let (clock, zone) = time.split_at_checked(find_any(time, "Zz+-")?)?;
     let (clock, fraction) = split_once(clock, ".").unwrap_or((clock, "0"));
     let (hour, minute, second) = time_of_day(clock)?;
-    // Three digits are the milliseconds; what is missing of them is zero.
+    // Three digits are milliseconds; missing digits are zeros.
     let thousandths = [fraction, "00"].concat();
     let thousandths = digits(thousandths.get(..3)?, 3, 3)?;
     let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset_minutes(&replace(zone, ":", ""))? };
@@ -128,12 +133,12 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
     Some((minutes * 60 + second) * 1_000 + thousandths)
 }
 
-/// The headers of rate limits; `#` stands for `remaining` and `reset`.
+/// The rate-limit headers; `#` stands for `remaining` or `reset`.
 const RATE_LIMITS: &str = "\
     x-ratelimit-#-requests x-ratelimit-#-tokens anthropic-ratelimit-requests-# anthropic-ratelimit-tokens-# \
     anthropic-ratelimit-input-tokens-# anthropic-ratelimit-output-tokens-#";
 
-/// The words for each unit, from the shortest unit to the longest, and the units in milliseconds.
+/// The words for each unit, from the shortest to the longest unit, and the units in milliseconds.
 const UNITS: &str = "\
     ms millisecond milliseconds|s sec secs second seconds|m min mins minute minutes|h hr hrs hour hours|d day days";
 const UNITS_IN_MS: [u64; 5] = [1, 1_000, 60_000, 3_600_000, 86_400_000];
@@ -141,8 +146,8 @@ const UNITS_IN_MS: [u64; 5] = [1, 1_000, 60_000, 3_600_000, 86_400_000];
 const WEEKDAYS: &str = "Mon Tue Wed Thu Fri Sat Sun";
 const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
 
-/// The zone names of RFC 2822, two for each hour west of Greenwich, some hours without; single letters but `J` count as
-/// Greenwich.
+/// The zone names of RFC 2822, two for each hour west of Greenwich, with some hours empty. Single letters
+/// except `J` count as Greenwich.
 const ZONES: &str = "GMT UT        EDT EST CDT CST MDT MST PDT PST";
 
 fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
@@ -155,23 +160,23 @@ fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
     parse_date(value).map(|at| until(at, now_ms))
 }
 
-/// A whole number, also one with a plus sign.
+/// Parses a whole number, optionally with a plus sign.
 fn unsigned(value: &str) -> Option<u64> {
     whole(value.strip_prefix("+").unwrap_or(value))
 }
 
-/// How long it is from now to a time; 0 if it has passed.
+/// Returns the time from now until `at_ms`; 0 if it has passed.
 fn until(at_ms: i64, now_ms: u64) -> u64 {
     u64::try_from(at_ms).unwrap_or(0).saturating_sub(now_ms)
 }
 
-/// A text that is one duration and nothing else.
+/// Parses a text that is a duration and nothing else.
 fn duration(text: &str) -> Option<u64> {
     let (delay, rest) = leading_duration(text)?;
     if rest.is_empty() { Some(delay) } else { None }
 }
 
-/// The duration that a text begins with, such as `1m30s`, and what follows it.
+/// Returns the duration at the start of a text, such as `1m30s`, and the rest of the text.
 fn leading_duration(text: &str) -> Option<(u64, &str)> {
     let (mut total, mut rest) = leading_unit(text)?;
     while let Some((more, after)) = leading_unit(rest.trim_start()) {
@@ -189,7 +194,7 @@ fn leading_unit(text: &str) -> Option<(u64, &str)> {
     if rest.is_empty() { Some((delay, after)) } else { None }
 }
 
-/// A decimal number such as `1.5` times a whole one, rounded up, and what follows the number.
+/// Returns a decimal number such as `1.5` times a whole number, rounded up, and the rest of the text.
 fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
     let (number, mut rest) = split_while(text, |byte| byte.is_ascii_digit());
     let mut total = whole(number)?.saturating_mul(factor);
@@ -204,7 +209,7 @@ fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
                 lost |= digit != b'0';
             }
         }
-        // Less than 10^9 times the milliseconds of a day.
+        // Less than 10^9 times the milliseconds in a day, so this cannot overflow.
         let exact = share.saturating_mul(factor);
         let up = u64::from(lost && exact.is_multiple_of(scale));
         total = total.saturating_add(exact.div_ceil(scale) + up);
@@ -213,7 +218,7 @@ fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
     Some((total, rest))
 }
 
-/// `03:04:05` or `03:04`
+/// Parses `03:04:05` or `03:04`.
 fn time_of_day(text: &str) -> Option<(i64, i64, i64)> {
     let mut parts = split(text, ":");
     let hour = digits(parts.next()?, 2, 2)?;
@@ -223,7 +228,7 @@ fn time_of_day(text: &str) -> Option<(i64, i64, i64)> {
     if fits { Some((hour, minute, second)) } else { None }
 }
 
-/// Minutes east of Greenwich.
+/// Returns the offset in minutes east of Greenwich.
 fn zone_minutes(text: &str) -> Option<i64> {
     if let Some(at) = position(ZONES, text) {
         return Some(at / 2 * -60);
@@ -236,7 +241,7 @@ fn zone_minutes(text: &str) -> Option<i64> {
     }
 }
 
-/// `+0200`
+/// Parses `+0200`.
 fn offset_minutes(text: &str) -> Option<i64> {
     let (sign, rest) = match text.strip_prefix("+") {
         Some(rest) => (1, rest),
@@ -247,7 +252,7 @@ fn offset_minutes(text: &str) -> Option<i64> {
     if minutes < 60 { Some(sign * (hours * 60 + minutes)) } else { None }
 }
 
-/// Two digits mean 1950 to 2049, three count from 1900, as RFC 2822 has it.
+/// Returns the full year, as in RFC 2822: two digits mean 1950 to 2049, three digits count from 1900.
 fn full_year(text: &str) -> Option<i64> {
     let year = digits(text, 2, 9)?;
     Some(match text.len() {
@@ -269,7 +274,7 @@ fn position(names: &str, name: &str) -> Option<i64> {
     i64::try_from(at).ok()
 }
 
-/// Days since the first of January 1970; nothing for a day that does not exist.
+/// Returns the days since 1 January 1970, or `None` for a day that does not exist.
 fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -282,7 +287,7 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years are counted from March, so that the leap day is the last one.
+    // Years start in March here, so that the leap day comes last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     Some(year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468)

@@ -1,5 +1,5 @@
-//! The desk of a run: where effects are left for JavaScript, and where their answers come in. Each effect has a
-//! slot; a future waits at it.
+//! The desk of a run: effects are left here for JavaScript, and their answers come in here. Each effect
+//! has a slot, and a future waits at that slot.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,18 +22,18 @@ use crate::tool::Updates;
 
 use super::outbox::Outbox;
 
-/// Names a slot. Never used twice in a run.
+/// Identifies a slot. Never reused within a run.
 pub(super) type SlotId = u32;
 
-/// See the module.
+/// The desk of one run; see the module.
 pub(super) struct Desk {
     slots: RefCell<Table<SlotId, Slot>>,
     next: Cell<SlotId>,
-    /// What JavaScript is to be told, in order.
+    /// What JavaScript must be told, in order.
     leaving: RefCell<Vec<Leaving>>,
-    /// Shared with the run.
+    /// The session state, shared with the run.
     session: SessionState,
-    /// The history as JavaScript has it.
+    /// The history as JavaScript knows it.
     pub(super) mirror: RefCell<Vec<AgentMessage>>,
 }
 
@@ -42,13 +42,13 @@ enum Leaving {
     Cancel(SlotId),
 }
 
-/// What JavaScript is to do.
+/// A task for JavaScript.
 pub(super) enum Effect {
-    /// JSON, an object with a `kind`.
+    /// A JSON object with a `kind`.
     Json(String),
-    /// A request, JSON: what is the same as the last time is read once.
+    /// An HTTP request as JSON. JavaScript does not parse it again if it is the same as the last one.
     Http(String),
-    /// A tool's name, and the call's id: it has the arguments, because it was asked whether they fit.
+    /// A tool's name and the call's id. JavaScript has the arguments already, from their validation.
     Tool(Rc<str>, Rc<str>),
 }
 
@@ -62,7 +62,7 @@ enum SlotKind {
     Stream(Incoming),
 }
 
-/// A model's answer on its way in.
+/// A model's answer that is coming in.
 #[derive(Default)]
 struct Incoming {
     events: VecDeque<AssistantMessageEvent>,
@@ -82,7 +82,7 @@ thread_local! {
     static SCRATCH: RefCell<Vec<AssistantMessageEvent>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Does something while ports leave their effects at this desk.
+/// Runs `work` while ports leave their effects at this desk.
 pub(super) fn with<T>(desk: &Rc<Desk>, work: impl FnOnce() -> T) -> T {
     let before = CURRENT.with(|current| current.replace(Some(desk.clone())));
     let result = work();
@@ -90,7 +90,7 @@ pub(super) fn with<T>(desk: &Rc<Desk>, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The desk of the run that is being polled.
+/// Returns the desk of the run that is being polled.
 pub(super) fn current() -> Option<Rc<Desk>> {
     CURRENT.with(|current| current.borrow().clone())
 }
@@ -102,19 +102,19 @@ pub(super) fn ask(effect: Effect, updates: Option<Updates>) -> Answer {
     Answer { desk, slot: slot.unwrap_or(0), done: false }
 }
 
-/// Leaves an effect that answers with a stream of events.
+/// Leaves an effect that is answered with a stream of events.
 pub(super) fn ask_stream(effect: String, call: Call) -> Told {
     events(Effect::Json(effect), Incoming::default(), call)
 }
 
-/// Leaves a request; the bytes of the response are decoded by the wire.
+/// Leaves an HTTP request. The wire decodes the bytes of the response.
 pub(super) fn ask_http(effect: String, wire: Rc<RefCell<Box<dyn Wire>>>, body: Vec<u8>, call: Call) -> Told {
     let decoder = wire.borrow().decoder();
     let http = Some(Http { wire, decoder, body: Some(body) });
     events(Effect::Http(effect), Incoming { http, ..Incoming::default() }, call)
 }
 
-/// What the loop gets to see of an answer.
+/// What the loop sees of an answer.
 type Told = LocalBoxStream<'static, AssistantMessageEvent>;
 
 fn events(effect: Effect, incoming: Incoming, call: Call) -> Told {
@@ -142,7 +142,7 @@ impl Desk {
         slot
     }
 
-    /// Puts what is to leave into the batch. An effect that was dropped before JavaScript heard of it is not told.
+    /// Moves what was left into the batch. An effect that was dropped before it got here is left out.
     pub(super) fn flush(&self, outbox: &mut Outbox) {
         let mut leaving = self.leaving.borrow_mut();
         if leaving.is_empty() {
@@ -170,7 +170,7 @@ impl Desk {
         }
     }
 
-    /// Something came in at a slot; its future is woken. A slot that is gone takes nothing.
+    /// Takes what came in at a slot and wakes its future. Does nothing if the slot is gone.
     fn receive(&self, slot: SlotId, take: impl FnOnce(&mut SlotKind)) {
         let waker = match self.slots.borrow_mut().get_mut(&slot) {
             Some(slot) => {
@@ -224,7 +224,8 @@ impl Desk {
         }
     }
 
-    /// A tool changes the session state; without a value it deletes the key. After the call's end nothing changes.
+    /// Changes the session state for a tool; without a value the key is deleted. Does nothing
+    /// once the call has ended.
     pub(super) fn set_state(&self, slot: SlotId, key: &str, value: &str) {
         if !self.slots.borrow().contains_key(&slot) {
             return;
@@ -241,7 +242,7 @@ impl Desk {
             if let Some(http) = &mut incoming.http {
                 http.decoder.feed(bytes, &mut events);
                 if events.is_empty() {
-                    // Comments and half events are life too.
+                    // Comments and incomplete events are signs of life too.
                     events.push(AssistantMessageEvent::Ping);
                 }
             }
@@ -306,7 +307,7 @@ impl Desk {
     }
 }
 
-/// The answer of an effect.
+/// The future answer of an effect.
 pub(super) struct Answer {
     desk: Option<Rc<Desk>>,
     slot: SlotId,

@@ -1,5 +1,5 @@
-//! A model behind a wire: the request is made here, `fetch` and the reading of the body are JavaScript's, the bytes
-//! are decoded here.
+//! A model behind a wire. The request is built here, JavaScript calls `fetch` and reads the body, and
+//! the bytes are decoded here.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,9 +16,9 @@ use crate::stream::{AssistantMessageEvent, ModelRequest};
 
 use super::desk;
 
-/// See the module. The key leaves this file and `crate::http` in a header alone.
+/// See the module. The key leaves this file and `crate::http` only in a header.
 pub(super) struct HttpModel {
-    /// Which of the host's models: it has the `fetch` to use.
+    /// The index of the model among the host's, which determines the `fetch` to use.
     pub(super) index: u32,
     pub(super) wire: Rc<RefCell<Box<dyn Wire>>>,
     pub(super) key: Option<Rc<str>>,

@@ -1,8 +1,10 @@
-//! The boundary to JavaScript. Free functions over handles: no exported class, no `&mut self`, and no borrow held
-//! while JavaScript runs, except inside the synchronous rules, which can reach nothing but the inbox.
+//! The boundary to JavaScript: free functions over handles. No exported class, no `&mut self`,
+//! and no borrow held while JavaScript runs, except inside the synchronous rules, which can
+//! reach nothing but the inbox.
 //!
-//! JavaScript pumps: it calls in with bytes, answers and mail, and gets back one batch of what happened (see
-//! `outbox`). It tells its listeners, then calls `run_poll`, which goes on to the next effect. DESIGN.md tells why.
+//! JavaScript drives: it calls in with bytes, answers and mail, and reads one batch of what happened
+//! (see `outbox`). It notifies its listeners, then calls `run_poll`, which continues to the next
+//! effect. DESIGN.md says why.
 
 #![allow(unsafe_code, reason = "what wasm-bindgen generates needs it; nothing here is written with it")]
 #![allow(unreachable_pub, reason = "what is exported to JavaScript must be `pub`")]
@@ -37,7 +39,7 @@ use outbox::{Outbox, Sent};
 use rules::{Cached, Host};
 use settings::Models;
 
-/// Smaller and faster than the one that std brings (DESIGN.md).
+/// Smaller and faster than std's allocator (DESIGN.md).
 #[global_allocator]
 static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
 
@@ -54,14 +56,14 @@ struct AgentEntry {
     host: Host,
     cached: Cached,
     models: Models,
-    /// What became of posted messages, by the numbers of their receipts, until JavaScript is told.
+    /// The fate of posted messages by receipt number, until JavaScript has been told.
     settled: Rc<RefCell<Vec<(u32, Delivery)>>>,
 }
 
 struct RunEntry {
     agent: Rc<AgentEntry>,
     stream: RefCell<AgentStream>,
-    /// Its own board: the agent may be reset while the run comes to its end.
+    /// The run's own published state: the agent may be reset while the run is ending.
     published: Rc<RefCell<Published>>,
     desk: Rc<Desk>,
     cancel: CancelToken,
@@ -72,14 +74,14 @@ struct RunEntry {
 
 thread_local! {
     static INSTANCE: RefCell<Instance> = RefCell::default();
-    /// What JavaScript writes response bytes into.
+    /// The buffer that JavaScript writes response bytes to.
     static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static OUTBOX: RefCell<Outbox> = RefCell::default();
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Notes that a run wants to be polled. Timers fire outside of any call from JavaScript; then a microtask is asked
-/// for.
+/// Records that a run wants to be polled. A timer fires outside of any call from JavaScript; then
+/// JavaScript is asked to poll in a microtask.
 struct RunWaker {
     handle: u32,
     polling: AtomicBool,
@@ -90,7 +92,7 @@ impl Wake for RunWaker {
     fn wake(self: Arc<Self>) {
         let first = !self.woken.swap(true, Ordering::Relaxed);
         if first && !self.polling.load(Ordering::Relaxed) {
-            // The host only makes a note of it: it comes back when nothing of this is on the stack.
+            // The host only schedules the poll: it calls back when this stack is empty.
             if let Some(run) = run_entry(self.handle) {
                 run.agent.host.wake(self.handle);
             }
@@ -103,7 +105,7 @@ pub(crate) fn now() -> u64 {
 }
 
 fn set_now(now: f64) {
-    // Milliseconds since 1970: far below where a float loses whole numbers.
+    // Milliseconds since 1970 are far below the integers that a float cannot represent.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     NOW.with(|cell| cell.set(now as u64));
 }
@@ -116,7 +118,7 @@ fn misuse(text: impl Into<String>) -> JsValue {
     thrown(&AgentError::new(ErrorKind::Misuse, text))
 }
 
-/// What comes in holds values that were nested as deep as one may be.
+/// Parses a value from JavaScript; its parts may each be nested to the limit themselves.
 fn parse(text: &str) -> Result<Value, JsValue> {
     Value::parse_container(text).map_err(|error| misuse(error.text()))
 }
@@ -142,7 +144,7 @@ fn next_handle() -> u32 {
     })
 }
 
-/// Makes an agent. `settings` is the JSON of an object (see `settings.rs`), `messages` the JSON of its history.
+/// Creates an agent. `settings` is a JSON object (see `settings.rs`), `messages` its history as JSON.
 #[wasm_bindgen]
 pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
@@ -155,7 +157,7 @@ pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsVa
     Ok(handle)
 }
 
-/// Gives an agent other settings. A run that is on uses them from its next turn on.
+/// Changes an agent's settings. A run in progress uses them from its next turn on.
 #[wasm_bindgen]
 pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
@@ -165,7 +167,7 @@ pub fn agent_configure(handle: u32, settings: &str) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Stops an agent's run and forgets its history and queues.
+/// Stops an agent's run and clears its history and queues.
 #[wasm_bindgen]
 pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
     let entry = agent_entry(handle)?;
@@ -174,7 +176,7 @@ pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Lets go of an agent, and of its run if it has one: nobody is left to whom it could tell its end.
+/// Drops an agent, with its run if it has one: nobody is left to hear how the run ends.
 #[wasm_bindgen]
 pub fn agent_drop(handle: u32) {
     let gone = INSTANCE.with(|instance| {
@@ -193,7 +195,7 @@ pub fn agent_drop(handle: u32) {
     drop(gone);
 }
 
-/// Begins a run. Where `prompts` is empty it goes on from the history.
+/// Starts a run. If `prompts` is empty, it continues from the history.
 #[wasm_bindgen]
 pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f64) -> Result<u32, JsValue> {
     set_now(now);
@@ -226,9 +228,12 @@ pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f
     Ok(handle)
 }
 
-/// Goes on with a run as far as it can without an answer from outside and without leaving its listeners behind.
-/// Whoever calls has told them everything of the batches before. The first `size` bytes of the input belong to the
-/// response at `slot`. Gives 1 when there is a batch in the outbox, 2 when the run goes on as soon as that was told.
+/// Runs as far as possible without an answer from outside and without getting ahead of the
+/// listeners; the caller must have delivered all earlier batches. The first `size` bytes of the
+/// input belong to the response at `slot`.
+///
+/// Returns 0 if there is nothing to deliver, 1 if there is a batch in the outbox, and 2 if there is a
+/// batch and the run continues as soon as it is delivered.
 #[wasm_bindgen]
 pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
     set_now(now);
@@ -244,7 +249,7 @@ pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
 }
 
 fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
-    // A rule of the host may call in while its own run is polled: the waker has noted it, that is enough.
+    // Called from a rule of this very run. The waker has recorded it, which is enough.
     let Ok(mut stream) = run.stream.try_borrow_mut() else { return 0 };
     outbox.clear();
     let mut sent = run.sent.borrow_mut();
@@ -286,13 +291,13 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     if outbox.is_empty() { 0 } else { next.max(1) }
 }
 
-/// Where the control block stands: see `outbox.rs`.
+/// Returns the address of the control block; see `outbox.rs`.
 #[wasm_bindgen]
 pub fn control() -> *const u32 {
     OUTBOX.with_borrow(Outbox::control)
 }
 
-/// Where response bytes are to be written; there is room for `size`.
+/// Returns the address to write response bytes to, with room for `size` bytes.
 #[wasm_bindgen]
 pub fn input(size: usize) -> *const u8 {
     INPUT.with_borrow_mut(|input| {
@@ -303,8 +308,9 @@ pub fn input(size: usize) -> *const u8 {
     })
 }
 
-/// The desk of a run, to leave something there. What follows from it comes by `run_poll`: a listener that calls in while
-/// a batch is told must not make another one. Who leaves something polls too: the run needs not ask for it.
+/// Access to the desk of a run, to leave something there. The consequences come with the next `run_poll`:
+/// a listener that calls in during the delivery of a batch must not produce another batch. The caller
+/// polls afterwards, so the waker does not ask for it.
 struct AtDesk {
     run: Rc<RunEntry>,
     polling: bool,
@@ -336,7 +342,7 @@ fn at_desk(handle: u32) -> Option<AtDesk> {
     run_entry(handle).map(AtDesk::of)
 }
 
-/// A response is over.
+/// A response has ended.
 #[wasm_bindgen]
 pub fn feed_end(handle: u32, slot: SlotId) {
     if let Some(desk) = at_desk(handle) {
@@ -344,7 +350,7 @@ pub fn feed_end(handle: u32, slot: SlotId) {
     }
 }
 
-/// A response has a status other than 200. `headers` is a JSON object, names in lower case.
+/// A response has a status other than 200. `headers` is a JSON object with lower-case names.
 #[wasm_bindgen]
 pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) {
     set_now(now);
@@ -354,7 +360,7 @@ pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body:
     }
 }
 
-/// The host's own stream yields an event (JSON), or JSON `null` when it is over.
+/// The host's stream yielded an event (JSON), or ended (JSON `null`).
 #[wasm_bindgen]
 pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
     if let Some(desk) = at_desk(handle) {
@@ -362,7 +368,7 @@ pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
     }
 }
 
-/// The host's own stream yields a piece of text (kind 1), thinking (2) or tool arguments (3).
+/// The host's stream yielded a piece of text (kind 1), thinking (2) or tool arguments (3).
 #[wasm_bindgen]
 pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String) {
     if let Some(desk) = at_desk(handle) {
@@ -370,7 +376,7 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
     }
 }
 
-/// An effect has its answer, a text or JSON; see `ports.rs` for what each answers.
+/// Answers an effect, with a text or JSON; `ports.rs` says what each effect expects.
 #[wasm_bindgen]
 pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
     let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
@@ -379,7 +385,7 @@ pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
     }
 }
 
-/// An effect failed; why.
+/// Fails an effect, with the reason.
 #[wasm_bindgen]
 pub fn reject(handle: u32, slot: SlotId, reason: String) {
     if let Some(desk) = at_desk(handle) {
@@ -387,7 +393,7 @@ pub fn reject(handle: u32, slot: SlotId, reason: String) {
     }
 }
 
-/// A tool shows progress, JSON.
+/// A tool reports progress, as JSON.
 #[wasm_bindgen]
 pub fn update(handle: u32, slot: SlotId, update: &str) {
     if let Some(desk) = at_desk(handle) {
@@ -395,7 +401,7 @@ pub fn update(handle: u32, slot: SlotId, update: &str) {
     }
 }
 
-/// A tool changes the session state: a key and its value, JSON. Where that is empty the key is deleted.
+/// A tool changes the session state. `value` is JSON; if it is empty, the key is deleted.
 #[wasm_bindgen]
 pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
     if let Some(desk) = at_desk(handle) {
@@ -403,7 +409,7 @@ pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
     }
 }
 
-/// An agent that runs inside a tool tells an event, JSON.
+/// An agent inside a tool emits an event, as JSON.
 #[wasm_bindgen]
 pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
     if let Some(desk) = at_desk(handle) {
@@ -411,7 +417,7 @@ pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
     }
 }
 
-/// So many of the calls that the last batch offered were announced; see `outbox::kind::STARTS`.
+/// Reports how many of the calls offered by the last batch were announced; see `outbox::kind::STARTS`.
 #[wasm_bindgen]
 pub fn run_started(handle: u32, count: usize) {
     if let Some(run) = run_entry(handle)
@@ -421,13 +427,13 @@ pub fn run_started(handle: u32, count: usize) {
     }
 }
 
-/// The body of a request that is to be sent. To be taken once.
+/// Takes the body of a request to send. Later calls return nothing.
 #[wasm_bindgen]
 pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
     run_entry(handle).map(|run| run.desk.take_body(slot)).unwrap_or_default()
 }
 
-/// Stops a run; why. What follows comes by `run_poll`.
+/// Stops a run for a reason. The consequences come with the next `run_poll`.
 #[wasm_bindgen]
 pub fn run_abort(handle: u32, reason: &str) {
     if let Some(run) = run_entry(handle) {
@@ -435,9 +441,11 @@ pub fn run_abort(handle: u32, reason: &str) {
     }
 }
 
-/// What a checkpoint keeps of an agent, JSON without the history, except for what is `appended` to the one that
-/// JavaScript has; `run` names its run, 0 for none. With `end_told` the
-/// end of the run was told. Not from inside a rule.
+/// Returns the state of an agent for a checkpoint, as JSON: without the history, except for the messages
+/// JavaScript does not have yet (`appended`). `run` is the handle of its run, or 0. `end_told` says
+/// whether the end of the run was announced.
+///
+/// Fails when called from inside a rule.
 #[wasm_bindgen]
 pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<String, JsValue> {
     set_now(now);
@@ -452,7 +460,7 @@ pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<Stri
                 ));
             };
             desk::with(&run.desk, || stream.write_checkpoint(end_told, &mut object));
-            // Results of tools that were done: the next batch will tell of them.
+            // Results of finished tools, which the next batch will contain.
             let known = run.desk.mirror.borrow().len();
             object.field("appended", stream.state().messages().get(known..).unwrap_or_default());
         }
@@ -461,20 +469,20 @@ pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<Stri
     Ok(state)
 }
 
-/// Gives a new agent the state of a checkpoint. Its history is already the one of the checkpoint.
+/// Restores the state of a checkpoint in a new agent, which already has the checkpoint's history.
 #[wasm_bindgen]
 pub fn agent_restore(handle: u32, state: &str) -> Result<(), JsValue> {
     agent_entry(handle)?.agent.read_checkpoint(&parse(state)?, Vec::new()).map_err(misuse)
 }
 
-/// Lets go of a run that nobody will poll any more.
+/// Drops a run that nobody will poll any more.
 #[wasm_bindgen]
 pub fn run_drop(handle: u32) {
     let gone = INSTANCE.with(|instance| instance.borrow_mut().runs.remove(&handle));
     drop(gone);
 }
 
-/// Posts a message to an agent, JSON. What becomes of it comes out as the receipt of this number.
+/// Posts a message (JSON) to an agent. Returns the number of its receipt.
 #[wasm_bindgen]
 pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, JsValue> {
     let entry = agent_entry(agent)?;
@@ -489,20 +497,21 @@ pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, J
     Ok(id)
 }
 
-/// Whether messages wait for an agent's next run.
+/// Returns whether messages wait for an agent's next run.
 #[wasm_bindgen]
 pub fn has_waiting(agent: u32) -> bool {
     agent_entry(agent).is_ok_and(|entry| entry.agent.has_waiting())
 }
 
-/// Empties an agent's queues.
+/// Clears an agent's queues.
 #[wasm_bindgen]
 pub fn clear_queues(agent: u32) -> Result<(), JsValue> {
     agent_entry(agent)?.agent.clear_queues();
     Ok(())
 }
 
-/// Posts decisions to an agent: a JSON object from call id to decision. With `all` they hold together or not at all.
+/// Posts decisions to an agent: a JSON object from call id to decision. With `all`, either all of
+/// them take effect or none.
 #[wasm_bindgen]
 pub fn post_decisions(agent: u32, decisions: &str, all: bool) -> Result<(), JsValue> {
     let entry = agent_entry(agent)?;

@@ -1,9 +1,10 @@
-//! What leaves the instance: one batch per call, a table and one text.
+//! What leaves the instance: one batch per call, consisting of a table and one text.
 //!
-//! The control block is four `u32`: where the table stands, how many numbers it has, where the text stands, how many
-//! bytes it has. The table has three numbers per entry: kind, a number whose meaning depends on the kind, and the
-//! length of the entry's text in UTF-16 units. JavaScript decodes the text once and cuts it. A message is sent once;
-//! later entries refer to it. `www/npm/engine.js` reads what is written here.
+//! The control block is four `u32`: the address of the table, its length in numbers, the address of the
+//! text, and its length in bytes. The table has three numbers per entry: the kind, a number whose
+//! meaning depends on the kind, and the length of the entry's text in UTF-16 units. JavaScript decodes
+//! the text once and slices it. A message is sent once; later entries refer to it. `www/npm/engine.js`
+//! reads what is written here.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use crate::text::{Put, utf16_length};
 
 use super::desk::{Desk, Effect, SlotId};
 
-/// The kinds of entries. The number is explained where the kind has one.
+/// The kinds of entries. Unless stated otherwise the text comes first, the number after the semicolon.
 mod kind {
     /// A piece of text; the block.
     pub(super) const TEXT: u32 = 1;
@@ -28,37 +29,39 @@ mod kind {
     pub(super) const THINKING: u32 = 2;
     /// A piece of a call's arguments; the block.
     pub(super) const ARGUMENTS: u32 = 3;
-    /// Pieces of this block belong to the call of this id, a text before; the tool's name; the block.
+    /// The streaming block belongs to this call, whose id is the preceding string:
+    /// the tool's name; the block.
     pub(super) const CALL: u32 = 4;
-    /// An event, JSON.
+    /// An event as JSON.
     pub(super) const EVENT: u32 = 5;
-    /// The history has one more message, JSON.
+    /// A message, as JSON, was appended to the history.
     pub(super) const APPEND: u32 = 6;
-    /// The history has one more message: the one of the last `message_end`.
+    /// The message of the last `message_end` was appended to the history.
     pub(super) const APPEND_ANSWER: u32 = 7;
-    /// The history has one more message: the result of this call.
+    /// The result of this call was appended to the history.
     pub(super) const APPEND_RESULT: u32 = 8;
-    /// The history keeps only its first messages; how many.
+    /// The history was truncated; how many messages it keeps.
     pub(super) const TRUNCATE: u32 = 9;
-    /// The history has one more message: one that it had before it was truncated; which.
+    /// A message from before the truncation was appended to the history; its index there.
     pub(super) const COPY: u32 = 10;
-    /// An effect begins, JSON; its slot.
+    /// An effect starts, as JSON; its slot.
     pub(super) const EFFECT: u32 = 11;
-    /// An effect is not wanted any more; its slot.
+    /// An effect is cancelled; its slot.
     pub(super) const CANCEL: u32 = 12;
-    /// What became of posted mail: the turn, or nothing where it was not delivered; the receipt.
+    /// The fate of a posted message: the turn, or nothing if it was not delivered; the receipt.
     pub(super) const RECEIPT: u32 = 13;
-    /// The run is over; nothing follows. The text is the structured answer, where there is one.
+    /// The run is over; nothing follows. The text is the structured output, if there is one.
     pub(super) const END: u32 = 14;
-    /// `message_end` with the last answer of the history.
+    /// `message_end` with the last answer in the history.
     pub(super) const MESSAGE_END: u32 = 15;
-    /// `tool_execution_end` with a result that was sent; the text is the call's id.
+    /// `tool_execution_end` with a result that was already sent; the text is the call's id.
     pub(super) const TOOL_END: u32 = 16;
-    /// `turn_end`, JSON.
+    /// `turn_end` as JSON.
     pub(super) const TURN_END: u32 = 17;
-    /// `agent_end`; its messages are the last so many of the history, after those in the JSON.
+    /// `agent_end` as JSON, whose messages are followed by the last messages of the
+    /// history; how many of them.
     pub(super) const AGENT_END: u32 = 18;
-    /// `tool_calls_proposed` with the calls of the last answer of the history.
+    /// `tool_calls_proposed` with the calls of the last answer in the history.
     pub(super) const PROPOSED: u32 = 19;
     /// `tool_execution_start` with the call's own arguments; the text is the call's id.
     pub(super) const TOOL_START: u32 = 20;
@@ -66,29 +69,30 @@ mod kind {
     pub(super) const TURN_START: u32 = 21;
     /// `message_start`.
     pub(super) const MESSAGE_START: u32 = 22;
-    /// Calls that start together: each is announced in turn, as long as nobody posts anything; then `run_started` is told
-    /// how many were. It is the last entry. 0: the ids of the calls, texts before; 1: a JSON list with an id, or the whole
-    /// `tool_execution_start` where the arguments are others than the model's.
+    /// Calls that start together. Each is announced in turn, until somebody posts anything; then
+    /// `run_started` is told how many were. Always the last entry. 0: the ids of the calls are the
+    /// preceding strings; 1: a JSON list of ids, or of whole `tool_execution_start` events where the
+    /// arguments differ from the model's.
     pub(super) const STARTS: u32 = 23;
-    /// A text for the next entry that is none.
+    /// A string for the next entry of another kind.
     pub(super) const STRING: u32 = 24;
-    /// A request begins, JSON; its slot.
+    /// A request starts, as JSON; its slot.
     pub(super) const HTTP: u32 = 25;
-    /// A tool is called, its name a text before; the call's id; its slot.
+    /// A tool call starts, with the tool's name as the preceding string: the call's id; its slot.
     pub(super) const TOOL: u32 = 26;
-    /// `turn_end` with the last answer of the history and the results of calls, whose ids are texts before; the reason; the
-    /// turn.
+    /// `turn_end` with the last answer in the history and the results of calls, whose ids are the
+    /// preceding strings: the reason; the turn.
     pub(super) const TURN_ENDED: u32 = 27;
-    /// The history has one more message, the result of a call that is one text: the call's id, the tool's name and the text are
-    /// texts before; the time.
+    /// A tool result with a single text was appended to the history. Preceding strings: the call's id,
+    /// the tool's name, the text. The text of this entry is the time.
     pub(super) const APPEND_TEXT: u32 = 28;
 }
 
-/// What JavaScript has of a run, besides the history that the desk mirrors.
+/// What JavaScript knows of a run, besides the history that the desk mirrors.
 #[derive(Default)]
 pub(super) struct Sent {
     epoch: u64,
-    /// The last answer of the history.
+    /// The last answer in the history.
     answer: Option<Rc<AssistantMessage>>,
     /// Its calls, in this turn.
     calls: IdMap<String, Known>,
@@ -96,13 +100,13 @@ pub(super) struct Sent {
     call: Option<(u32, Rc<str>)>,
 }
 
-/// What JavaScript knows of a call: its result, and before that its arguments.
+/// What JavaScript knows of a call: first its arguments, then its result.
 enum Known {
     Arguments(RawJson),
     Result(Rc<ToolResultMessage>),
 }
 
-/// The batch in the making.
+/// The batch under construction.
 pub(super) struct Outbox {
     control: Box<[u32; 4]>,
     table: Vec<u32>,
@@ -129,7 +133,7 @@ impl Outbox {
         self.table.is_empty()
     }
 
-    /// Fills the control block in. Nothing may be added after it.
+    /// Fills in the control block. Nothing may be added afterwards.
     pub(super) fn publish(&mut self) {
         let address = |pointer: usize| u32::try_from(pointer).unwrap_or(0);
         *self.control = [
@@ -140,38 +144,38 @@ impl Outbox {
         ];
     }
 
-    /// One entry; `write` appends its text.
+    /// Adds an entry whose text `write` appends.
     fn entry(&mut self, kind: u32, number: u32, write: impl FnOnce(&mut String)) {
         let from = self.text.len();
         write(&mut self.text);
         self.close(kind, number, from);
     }
 
-    /// The entry whose text begins there.
+    /// Adds the entry whose text begins at `from`.
     #[inline(never)]
     fn close(&mut self, kind: u32, number: u32, from: usize) {
         let written = self.text.get(from..).unwrap_or_default();
         self.table.extend_from_slice(&[kind, number, utf16_length(written)]);
     }
 
-    /// An entry without a text.
+    /// Adds an entry without a text.
     fn mark(&mut self, kind: u32, number: u32) {
         self.close(kind, number, self.text.len());
     }
 
-    /// An entry with a text that is there.
+    /// Adds an entry with the given text.
     fn tell(&mut self, kind: u32, number: u32, text: &str) {
         self.entry(kind, number, |out| out.put(text));
     }
 
-    /// Texts for the next entry.
+    /// Adds strings for the next entry.
     fn strings<'a>(&mut self, strings: impl IntoIterator<Item = &'a str>) {
         for string in strings {
             self.tell(kind::STRING, 0, string);
         }
     }
 
-    /// An event as it stands.
+    /// Adds an event as JSON.
     #[inline(never)]
     fn plain(&mut self, event: &AgentEvent) {
         self.entry(kind::EVENT, 0, |text| event.write_json(text));
@@ -204,7 +208,7 @@ impl Outbox {
         self.mark(kind::CANCEL, slot);
     }
 
-    /// Brings the mirror of the history up to date.
+    /// Brings JavaScript's mirror of the history up to date.
     #[inline(never)]
     pub(super) fn history(&mut self, sent: &mut Sent, desk: &Desk, published: &Published) {
         let mut mirror = desk.mirror.borrow_mut();
@@ -252,7 +256,7 @@ impl Outbox {
         sent.note(message);
     }
 
-    /// One event.
+    /// Adds an event.
     pub(super) fn event(&mut self, sent: &mut Sent, desk: &Desk, event: &AgentEvent) {
         match event {
             AgentEvent::MessageUpdate(delta) => self.delta(sent, delta),
@@ -331,7 +335,7 @@ impl Outbox {
         }
     }
 
-    /// Calls that wait to be announced.
+    /// Adds the calls that wait to be announced.
     pub(super) fn starts(&mut self, sent: &Sent, run: &AgentStream) {
         let mut all_own = true;
         run.each_offered(&mut |event| all_own &= sent.own_call(event).is_some());
@@ -368,7 +372,8 @@ impl Outbox {
 }
 
 impl Sent {
-    /// What JavaScript knows of the history that a run goes on from: the last answer and the results behind it.
+    /// What JavaScript knows of the history that a run resumes from: the last answer
+    /// and the results after it.
     pub(super) fn of(history: &[AgentMessage]) -> Self {
         let mut sent = Sent::default();
         let last = history.iter().rposition(|message| matches!(message, AgentMessage::Assistant(_)));
@@ -380,7 +385,7 @@ impl Sent {
         self.answer.as_ref().is_some_and(|last| Rc::ptr_eq(last, answer))
     }
 
-    /// The call that starts with the arguments that the model gave it.
+    /// Returns the id of the call that starts, if its arguments are the model's own.
     fn own_call<'a>(&self, event: &'a AgentEvent) -> Option<&'a str> {
         let AgentEvent::ToolExecutionStart { call_id, arguments, .. } = event else { return None };
         let known = self.calls.get(call_id);
@@ -416,8 +421,8 @@ impl Sent {
     }
 }
 
-/// Writes messages as a list: a pair of numbers is those of the mirror from one place to before the other, anything else
-/// the message itself.
+/// Writes messages as a list. A pair of numbers is a range of the mirror, without its end; anything
+/// else is a message itself.
 pub(super) fn write_refs(messages: &[LlmMessage], mirror: &[AgentMessage], out: &mut String) {
     let mut list = ListWriter::new(out);
     let mut run = 0..0;

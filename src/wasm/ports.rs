@@ -1,5 +1,5 @@
-//! Asynchronous ports of the host: each leaves an effect at the desk, a JSON object with a `kind`, and reads the
-//! answer. `www/npm/effects.js` is the other half.
+//! Asynchronous ports implemented by the host. Each leaves an effect at the desk, a JSON object with a
+//! `kind`, and reads the answer. The JavaScript half is `www/npm/effects.js`.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ use super::desk::{self, Effect};
 use super::outbox::write_refs;
 use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 
-/// Writes an effect.
+/// Writes an effect as JSON.
 fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
     let mut text = String::with_capacity(128);
     let mut object = ObjectWriter::new(&mut text);
@@ -59,7 +59,7 @@ impl<T> Future for Asked<T> {
     }
 }
 
-/// A tool of the host.
+/// A tool implemented by the host.
 pub(super) struct JsTool(pub(super) ToolSpec);
 
 impl AgentTool for JsTool {
@@ -79,7 +79,7 @@ impl AgentTool for JsTool {
     }
 }
 
-/// `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
+/// Reads `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
 fn read_outcome(answer: &Value) -> ToolOutcome {
     let text = |key: &str| answer.owned_at(key);
     if let Some(text) = text("failed") {
@@ -110,7 +110,7 @@ fn read_outcome(answer: &Value) -> ToolOutcome {
 
 /// A model that the host streams itself.
 pub(super) struct JsModel {
-    /// Which of the host's models.
+    /// Its index among the host's models.
     pub(super) index: u32,
 }
 
@@ -139,7 +139,7 @@ impl StreamFn for JsModel {
     }
 }
 
-/// `getApiKey`, or a model's own function. It holds which of the host's models they are.
+/// `getApiKey`, or a model's own function. Holds each model's index among the host's models.
 pub(super) struct JsKeys(pub(super) Vec<u64>);
 
 impl KeySource for JsKeys {
@@ -172,7 +172,8 @@ pub(super) struct JsMessages {
 }
 
 impl JsMessages {
-    /// Asks at once: what is there counts before another tool starts. Only a promise is waited for.
+    /// Asks at once, so that messages that are already there count before another tool starts.
+    /// Only a promise is awaited.
     fn poll(&self, kind: &str, wanted: bool) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
         if !wanted {
             return Box::pin(std::future::ready(Vec::new()));
@@ -215,7 +216,8 @@ impl AsyncContextTransformer for JsTransformer {
         overflow_signal: bool,
         _cancel: CancelToken,
     ) -> LocalBoxFuture<'static, Result<Transform, String>> {
-        // JavaScript has the history: an effect starts only when everything before it was told.
+        // JavaScript has the whole history: an effect starts only when everything
+        // before it has been delivered.
         ask(
             effect("transform", |object| {
                 object.field("overflow", &overflow_signal).field("cached", &rules::count(&self.cached));
@@ -301,8 +303,8 @@ impl AgentHook for JsHooks {
     }
 }
 
-/// The host's clock and timers. The clock is told with every call; timers are `setTimeout`, unless the host has its
-/// own.
+/// The host's clock and timers. Every call from JavaScript passes the time; timers use `setTimeout`,
+/// unless the host has a `sleep` of its own.
 pub(super) struct JsTimer {
     pub(super) host: Host,
     pub(super) own_sleep: bool,
@@ -323,7 +325,7 @@ impl Timer for JsTimer {
             );
             return Box::pin(async { drop(slept.await) });
         }
-        // What is longer than a timer can be (some 24 days) waits that long.
+        // Longer delays are shortened to the longest that a timer can have, about 24 days.
         let ms = u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff);
         let slept = Rc::<Slept>::default();
         let over = slept.clone();
@@ -338,8 +340,8 @@ impl Timer for JsTimer {
     }
 }
 
-/// A timer that runs. JavaScript sees who waits for a request or a tool, but not who waits here: it is told, so that a
-/// run whose agent nobody holds is not forgotten in a back-off.
+/// A running timer. JavaScript sees who waits for a request or a tool, but not who waits here, so it is
+/// told: otherwise a run whose agent nobody holds could be collected during a back-off.
 struct Timing {
     _timeout: Timeout,
     slept: Rc<Slept>,

@@ -1,5 +1,5 @@
-//! Synchronous rules of the host: JavaScript functions that are called inside a step. What they are told and what they
-//! answer is JSON; `www/npm/rules.js` is the other half.
+//! Synchronous rules implemented by the host: JavaScript functions that are called inside a step. Their
+//! arguments and answers are JSON. The JavaScript half is `www/npm/rules.js`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,20 +17,20 @@ use super::desk;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The facade's half of an agent.
+    /// The JavaScript half of an agent.
     #[derive(Clone)]
     pub type Host;
 
-    /// A run wants to be polled.
+    /// Says that a run wants to be polled.
     #[wasm_bindgen(method)]
     pub fn wake(this: &Host, run: u32);
 
-    /// Calls a rule. What it throws comes back as a text.
+    /// Calls a rule. An exception comes back as a text.
     #[wasm_bindgen(method, catch)]
     pub fn rule(this: &Host, name: &str, told: &str) -> Result<Option<String>, JsValue>;
 
-    /// Checks the arguments of a call, JSON: what is wrong with them, or nothing. The host keeps what its schema makes of
-    /// them for the tool.
+    /// Checks the arguments (JSON) of a call. Returns what is wrong with them, or nothing. The host keeps
+    /// what its schema makes of them, for the tool.
     #[wasm_bindgen(method, catch)]
     pub fn validate(
         this: &Host,
@@ -39,23 +39,24 @@ extern "C" {
         arguments: &str,
     ) -> Result<Option<String>, JsValue>;
 
-    /// A random number in [0, 1).
+    /// Returns a random number in [0, 1).
     #[wasm_bindgen(method)]
     pub fn random(this: &Host) -> f64;
 
-    /// A timer of the engine's own begins (`true`) or is over: until then nobody may forget the agent.
+    /// Says that one of the engine's timers started (`true`) or ended. While one runs, the
+    /// agent must not be collected.
     #[wasm_bindgen(method)]
     pub fn timing(this: &Host, is_on: bool);
 }
 
-/// How many of the first messages the provider has cached.
+/// How many messages, from the start, the provider has cached.
 pub(super) type Cached = Rc<Cell<usize>>;
 
 pub(super) fn count(cached: &Cached) -> u64 {
     u64::try_from(cached.get()).unwrap_or(0)
 }
 
-/// Calls a rule and reads its answer; `null` where it has none.
+/// Calls a rule and reads its answer; `null` if there is none.
 pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
     let answer = host.rule(name, told).map_err(text_of)?;
     answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.text()))
@@ -65,7 +66,7 @@ fn text_of(thrown: JsValue) -> String {
     thrown.as_string().unwrap_or_default()
 }
 
-/// Puts the rules in place that the host has: `has` is the list of their names.
+/// Installs the rules that the host has; `has` is the list of their names.
 #[inline(never)]
 pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn Fn(&str) -> bool) {
     let random = host.clone();
@@ -115,7 +116,7 @@ fn convert(host: Host) -> Rc<ConvertToLlm> {
         let answer = call(&host, "convertToLlm", &message.to_json())?;
         match answer {
             Value::Null => Ok(None),
-            // The very message: what was encoded of it can be used again.
+            // The same message, so its encoding can be reused.
             Value::Bool(true) => Ok(message.as_llm()),
             other => LlmMessage::from_json(&other).map(Some),
         }
@@ -140,8 +141,8 @@ fn is_mirrored(messages: &[AgentMessage], mirror: &[AgentMessage]) -> bool {
     messages.len() == mirror.len() && messages.iter().zip(mirror).all(|(a, b)| a.is_same(b))
 }
 
-/// `null`, `{ "view": [...] }` or `{ "replace": [...], "report": {...} }`; a pair of numbers is the messages from one place
-/// to before the other in the history as JavaScript has it.
+/// Reads `null`, `{ "view": [...] }` or `{ "replace": [...], "report": {...} }`. A pair of numbers is a
+/// range of messages, without its end, in the history as JavaScript knows it.
 pub(super) fn read_transform(answer: &Value) -> Result<Transform, String> {
     if let Some(view) = answer.get("view") {
         return read_refs(view).map(Transform::View);
@@ -202,7 +203,7 @@ fn told_of_turn(turn: &PostTurn<'_>) -> String {
     let mut object = ObjectWriter::new(&mut told);
     write_context(&turn.context, &mut object);
     object.field("message", turn.message).field("toolResults", turn.tool_results);
-    // JavaScript has the history up to here; the rest has not left yet.
+    // JavaScript has the history up to here; the rest has not been sent yet.
     let known = desk::current().map_or(0, |desk| {
         let mirror = desk.mirror.borrow();
         mirror.iter().zip(turn.messages).take_while(|(a, b)| a.is_same(b)).count()
@@ -213,8 +214,8 @@ fn told_of_turn(turn: &PostTurn<'_>) -> String {
     told
 }
 
-/// A number among the blocks of a replacement is one of the turn's own calls, as the model wrote it: numbers that
-/// JavaScript cannot keep stay what they were.
+/// Puts the turn's own calls back into a replacement, where they are numbers among the blocks. They are
+/// used as the model wrote them, so numbers too large for JavaScript stay intact.
 fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
     let Some(Value::Array(injected)) = answer.get_mut("inject") else { return };
     for message_of_host in injected {
@@ -228,7 +229,7 @@ fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
     }
 }
 
-/// `null`, `{ "stop": reason }` or `{ "inject": [...] }`.
+/// Reads `null`, `{ "stop": reason }` or `{ "inject": [...] }`.
 fn verdict(answer: &Value) -> Result<Verdict, String> {
     if let Some(reason) = answer.get("stop") {
         return Ok(Verdict::Stop(reason.as_str().unwrap_or_default().to_owned()));
@@ -239,7 +240,8 @@ fn verdict(answer: &Value) -> Result<Verdict, String> {
     }
 }
 
-/// The policies that see every call: so many. Each is a rule of its own, for the engine joins what they decide.
+/// Installs this many policies that see every call. Each is a rule of its own, because the engine
+/// combines their verdicts.
 pub(super) fn install_pre_dispatch(rules: &mut Rules, host: &Host, policies: u64) {
     for index in 0..policies {
         let host = host.clone();
@@ -247,7 +249,7 @@ pub(super) fn install_pre_dispatch(rules: &mut Rules, host: &Host, policies: u64
     }
 }
 
-/// As [`verdict`], or `{ "skip": text }`, or any of them with `arguments`.
+/// Reads what [`verdict`] does, or `{ "skip": text }`, or any of them with `arguments`.
 fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String> {
     let mut told = String::new();
     let mut object = ObjectWriter::new(&mut told);
@@ -282,7 +284,7 @@ fn result_texts(host: Host) -> Rc<ResultTexts> {
     })
 }
 
-/// The host judges failed calls: a number of milliseconds, or `false`.
+/// Lets the host judge failed calls: it returns a number of milliseconds, or `false`.
 struct HostRetry(Host);
 
 impl RetryStrategy for HostRetry {
@@ -298,7 +300,7 @@ impl RetryStrategy for HostRetry {
     }
 }
 
-/// The host puts calls into groups.
+/// Lets the host divide calls into groups.
 pub(super) fn partition(
     host: Host,
 ) -> impl Fn(&[crate::message::ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
@@ -321,7 +323,7 @@ pub(super) fn partition(
     }
 }
 
-/// Whether a call of a tool must be asked for, by the tool's own function.
+/// Asks the tool's own function whether a call needs approval.
 pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -> Result<bool, String> {
     move |arguments| {
         let mut told = String::new();

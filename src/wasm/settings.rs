@@ -1,5 +1,5 @@
-//! The configuration of an agent, made of the plain settings that the facade gives: numbers, texts and the names of
-//! the functions that the host has.
+//! Builds the configuration of an agent from the plain settings of the facade: numbers, texts, and the
+//! names of the functions that the host has.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,11 +25,11 @@ use super::ports::{
 };
 use super::rules::{self, Cached, Host};
 
-/// Models, each with what was told of it.
+/// Models, each with the settings it was made from.
 pub(super) type Models = RefCell<Vec<(String, Model)>>;
 
-/// Makes the configuration. `settings.has` names the functions of the host. A model that is among the `known` ones is
-/// taken from there, with what it has encoded.
+/// Builds the configuration. `settings.has` names the functions of the host. A model among the `known`
+/// ones is reused, with what it has encoded.
 pub(super) fn config(
     settings: &Value,
     host: &Host,
@@ -50,7 +50,7 @@ pub(super) fn config(
         models.push(model);
     }
     let Some(first) = models.first().cloned() else {
-        // The facade has looked at that too.
+        // The facade has checked this as well.
         return Err(misuse("there is no model; set `model`"));
     };
     let mut config =
@@ -60,7 +60,7 @@ pub(super) fn config(
     for told in settings.list_at("tools") {
         tools.push(Rc::new(JsTool(tool(told, host)?)));
     }
-    // The facade has looked at them.
+    // The facade has checked them.
     config.offer_tools(tools);
     plain(&mut config, settings)?;
     config.rules.cache = settings.get("cache").map(|told| cache_hints(told, cached));
@@ -125,7 +125,8 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     Ok(())
 }
 
-/// `{ ttlMs?, minTokens?, intervals? }`; without them what providers commonly do: five minutes, 1,024 tokens.
+/// Reads `{ ttlMs?, minTokens?, intervals? }`. The defaults are what providers commonly do:
+/// five minutes, 1,024 tokens.
 fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
     CacheHints {
         ttl_ms: told.number_at("ttlMs").unwrap_or(300_000),
@@ -135,7 +136,7 @@ fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
     }
 }
 
-/// `{ agentName?, chain?, maxDepth? }`
+/// Reads `{ agentName?, chain?, maxDepth? }`.
 fn transfers(rules: &mut Rules, told: &Value) {
     rules.agent_name = text(told, "agentName").into();
     for name in told.list_at("chain").iter().filter_map(Value::as_str) {
@@ -212,8 +213,8 @@ fn retry_config(told: &Value) -> RetryConfig {
     }
 }
 
-/// `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?, dangerouslyAllowBrowser? }`;
-/// without a wire the host streams.
+/// Reads `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?,
+/// dangerouslyAllowBrowser? }`. Without a wire, the host streams the model itself.
 #[inline(never)]
 fn model(told: &Value) -> Result<Model, AgentError> {
     let index = told.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
@@ -276,13 +277,13 @@ fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
     Ok(spec)
 }
 
-/// A text; empty where there is none.
+/// Reads a text; empty if there is none.
 #[inline(never)]
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.text_at(key).unwrap_or_default()
 }
 
-/// What is too large is as large as it can be.
+/// Reads a number; one that is too large becomes the largest there is.
 #[inline(never)]
 fn small(value: &Value, key: &str) -> Option<u32> {
     value.number_at(key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))

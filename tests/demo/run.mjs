@@ -1,5 +1,5 @@
-// Serves the demo page, the built package and the Worker on loopback, and drives the page in Chromium, with the loop in the
-// page and in the Worker.
+// Serves the demo page, the built package and the Worker on loopback, and drives the page in Chromium, with
+// the loop on the page and in the Worker.
 // usage: node tests/demo/run.mjs [SCREENSHOT_DIR]
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -29,7 +29,7 @@ server.listen(0, "127.0.0.1", async () => {
   const url = `http://127.0.0.1:${server.address().port}/`;
   worker = await serveWorker([new URL(url).origin]);
   const script = join(root, "tests/js/browser/demo.mjs");
-  // Both at once: they wait more than they work.
+  // Both at the same time: they mostly wait.
   const codes = await Promise.all(["page", "worker"].map((place) => new Promise((resolve) => {
     spawn(process.execPath, [script, url, place, ...process.argv.slice(2)], { stdio: "inherit" }).on("exit", resolve);
   })));

@@ -1,5 +1,6 @@
 // @ts-check
-// The package in Firefox and in WebKit: what Chromium is asked every day, see tests/js/browser/battery.mjs.
+// The package in Firefox and in WebKit: the checks that Chromium gets every day, see
+// tests/js/browser/battery.mjs.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +13,7 @@ import { programs } from "./programs.mjs";
 /** @type {[string, { [program: string]: string }, (found: any) => Promise<import("../js/browser/tabs.mjs").Tab>, boolean][]} */
 const BROWSERS = [
   ["Firefox", { "firefox-esr": "firefox-esr" }, (found) => firefoxTab(found["firefox-esr"]), true],
-  // It has no names for 127.0.0.1 but `localhost`, which counts as secure.
+  // It resolves no name to 127.0.0.1 except `localhost`, which counts as secure.
   ["WebKit", { WebKitWebDriver: "webkit2gtk-driver", Xvfb: "xvfb" }, (found) => webkitTab({ driver: found.WebKitWebDriver, xvfb: found.Xvfb }), false],
 ];
 
@@ -45,7 +46,7 @@ for (const [name, wanted, launch, hasPlainHttp] of BROWSERS) {
   });
 }
 
-/** The demo page, asked once. @param {import("../js/browser/tabs.mjs").Tab} tab */
+/** Asks the demo page one question. @param {import("../js/browser/tabs.mjs").Tab} tab */
 async function demo(tab) {
   const site = await serveDemo();
   try {

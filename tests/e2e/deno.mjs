@@ -1,5 +1,6 @@
 // @ts-check
-// The example for Deno, in Deno, type-checked there: it answers while the model speaks, and hears who hangs up.
+// The example for Deno, run and type-checked in Deno: it streams while the model answers, and notices a
+// client that disconnects.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -25,7 +26,8 @@ test("a server in Deno", { skip: missing, timeout: 180_000 }, async (t) => {
   const { scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
   const [, ...words] = scripts.start.replace("deno run ", "deno run --check ").split(" ");
   const deno = spawn(process.execPath, [join(String(peers), "node_modules/deno/bin.cjs"), ...words], { cwd: folder, env: { ...process.env, BASE_URL: model.baseUrl, API_KEY: "sk-test", PORT: "0", NO_COLOR: "1" }, detached: true });
-  // The script of the package starts the program: both must go, or what the second holds open keeps this test alive.
+  // The package's script starts the actual program: both must end, or what the second one holds
+  // open keeps this test alive.
   t.after(() => void process.kill(-Number(deno.pid), "SIGKILL"));
   let said = "";
   const address = await new Promise((resolve, reject) => {

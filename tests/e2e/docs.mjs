@@ -1,5 +1,6 @@
 // @ts-check
-// The code of the pages that needs more than the everyday tests have: what stands on the page about pi runs on pi.
+// The code of the docs that needs more than the everyday tests have: what the page about
+// pi shows of pi runs on pi.
 
 import { join } from "node:path";
 import { test } from "node:test";

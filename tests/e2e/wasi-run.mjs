@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { WASI } from "node:wasi";
 
 const [, , root, file] = /** @type {[string, string, string, string]} */ (process.argv);
-// There are no threads and no processes; that they are not wanted can be said to an unstable test harness alone.
+// WASI has no threads and no processes; only the unstable test harness can be told to do without them.
 const args = [file, "--test-threads=1", "-Zunstable-options", "--force-run-in-process", "--skip", "panic"];
 const wasi = new WASI({ version: "preview1", args, env: { RUSTC_BOOTSTRAP: "1", TURNWHEEL_RUNS: "2000" }, preopens: { [root]: root, ".": root } });
 const { instance } = await WebAssembly.instantiate(readFileSync(file), /** @type {any} */ (wasi.getImportObject()));

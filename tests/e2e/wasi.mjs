@@ -1,7 +1,7 @@
 // @ts-check
-// The crate's own tests, compiled to wasm with the flags of the package, in Node's WASI: a compiler's mistake shows in what it
-// makes of the code, not in what the code says. It made one (DESIGN.md). A panic ends everything there, so what
-// tests panics of the host stays out.
+// The crate's own tests, compiled to wasm with the flags of the package, in Node's WASI. A compiler bug shows
+// in its output, not in the source; there was one (DESIGN.md). A panic ends the process there, so tests in
+// which the host panics are left out.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -12,12 +12,12 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const TARGET = "wasm32-wasip1";
-/** Those whose hosts panic on purpose. */
+/** Tests whose hosts panic on purpose. */
 const PANICKING = ["attempts", "conformance", "hostile", "seeds", "worlds"];
 
 const cargo = (/** @type {string[]} */ ...words) => spawnSync("cargo", words, { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 28, env: { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_TARGET_DIR: join(ROOT, "target/wasi") } });
 
-/** A list of the manifest's. @param {string} name */
+/** A list in the manifest. @param {string} name */
 function listOf(name) {
   const manifest = readFileSync(join(ROOT, "wasm-pack.toml"), "utf8");
   const found = new RegExp(`^\\[std\\][^]*?^${name} = (\\[.*\\])$`, "m").exec(manifest);
@@ -25,7 +25,7 @@ function listOf(name) {
   return /** @type {string[]} */ (JSON.parse(String(found[1])));
 }
 
-// Tests have to say what went wrong, and their frames are larger.
+// Tests must be able to report what went wrong, and their stack frames are larger.
 const rustflags = [...listOf("rustflags").filter((flag) => !/panic|stack-size/.test(flag)), "-Zpanic_abort_tests", "-Clink-arg=-zstack-size=8388608"];
 const flags = listOf("flags").map((flag) => flag.replace("panic_abort", "panic_abort,test"));
 

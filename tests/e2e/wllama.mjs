@@ -1,6 +1,6 @@
 // @ts-check
-// The example with a model in the page, whole: the real wllama, real weights (SmolLM2-135M), Chromium. What the model says
-// is nobody's business here.
+// The whole example with a model in the page: the real wllama, real weights (SmolLM2-135M), Chromium. What
+// the model says does not matter here.
 
 import assert from "node:assert/strict";
 import { symlink } from "node:fs/promises";

@@ -1,6 +1,6 @@
 // @ts-check
-// The example of an agent in a Durable Object with wrangler itself: what it would deploy, and `wrangler dev`, ended and begun
-// again.
+// The example of an agent in a Durable Object with wrangler itself: what it would deploy, and `wrangler dev`,
+// stopped and started again.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
@@ -15,14 +15,14 @@ import { RemoteAgent } from "../../pkg/remote.js";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const HOME = join(resolve(ROOT, process.env["CARGO_TARGET_DIR"] ?? "target"), "e2e-wrangler");
-/** The newest that runs on Node 20. */
+/** The newest version that runs on Node 20. */
 const VERSION = "4.82.0";
-/** What the Worker ships beside the package: the server half and the example. */
+/** The size of what the Worker ships besides the package: the server half and the example. */
 const OWN = 25_000;
 /** @type {any} */
 const env = { ...process.env, HOME, CI: "1", WRANGLER_SEND_METRICS: "false", NO_COLOR: "1" };
 
-/** The example as a project of its own. Gives why it cannot be had. */
+/** Sets up the example as a project of its own. Returns the reason if that is not possible. */
 function prepare() {
   mkdirSync(HOME, { recursive: true });
   writeFileSync(join(HOME, "package.json"), JSON.stringify({ private: true, type: "module", dependencies: { wrangler: VERSION } }));
@@ -30,7 +30,7 @@ function prepare() {
     const { status, stderr } = spawnSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: HOME, encoding: "utf8" });
     if (status !== 0) return `npm cannot install wrangler: ${stderr?.trim().split("\n").at(-1)}`;
   }
-  // What an earlier build left must not be counted.
+  // The output of an earlier build must not be counted.
   for (const old of ["out", "node_modules/turnwheel"]) rmSync(join(HOME, old), { recursive: true, force: true });
   cpSync(join(ROOT, "www/examples/durable-object"), HOME, { recursive: true, filter: (path) => !path.endsWith("package.json") });
   cpSync(join(ROOT, "pkg"), join(HOME, "node_modules/turnwheel"), { recursive: true });
@@ -50,7 +50,7 @@ test("what would be deployed is within the budget", { skip: missing }, () => {
   assert.ok(size <= budget + OWN, `${size} bytes, of which ${budget + OWN} are allowed`);
 });
 
-/** A port that is free. @returns {Promise<number>} */
+/** Returns a free port. @returns {Promise<number>} */
 const freePort = () => new Promise((resolve) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const { port } = /** @type {any} */ (server.address());
@@ -66,7 +66,7 @@ after(() => { for (const child of running) stop(child); });
 function stop(child) {
   running.delete(child);
   const ended = new Promise((resolve) => child.once("close", resolve));
-  // It and the workerd that it started.
+  // Kills it and the workerd that it started.
   try { process.kill(-(/** @type {number} */ (child.pid)), "SIGKILL"); } catch { /* It has ended. */ }
   return ended;
 }

@@ -1,5 +1,6 @@
 // @ts-check
-// The chat in a page, in Chromium, with a model server of ours: it streams, calls its tool, is stopped, steered, told errors.
+// The chat in a page, in Chromium, with our own model server: it streams, calls its tool, is stopped and
+// steered, and shows errors.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

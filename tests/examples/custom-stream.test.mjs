@@ -1,6 +1,6 @@
 // @ts-check
-// The model of one's own against a server that speaks Ollama's API: pieces cut anywhere, thinking, calls without ids,
-// a stream that breaks off, errors, abort.
+// The custom model against a server that speaks Ollama's API: pieces cut anywhere, thinking, calls without
+// ids, a stream that breaks off, errors, abort.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,5 +1,5 @@
 // @ts-check
-// The first screen of the README, done as it says, in an empty folder.
+// Follows the first screen of the README in an empty folder.
 
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ after(clean);
 
 test("install, write, run: what the README says comes out", { timeout: 120_000 }, async () => {
   const { folder, packed } = await nothing();
-  // Not from a registry: what would come from there is this file.
+  // From the packed file instead of a registry: a registry would deliver the same file.
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", packed], { cwd: folder });
   const readme = await readFile(join(folder, "node_modules/turnwheel/README.md"), "utf8");
   const [, file, start, code] = /^```sh\nnpm install turnwheel\n```\n\nInto a file `([\w.]+)`, then `(node [\w.]+)`:\n\n```js\n([^]*?)^```/m.exec(readme) ?? [];

@@ -1,5 +1,5 @@
 // @ts-check
-// The examples as a user has them: their folder copied, the packed package installed into it.
+// The examples as a user has them: the folder copied, the packed package installed into it.
 
 import { execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
@@ -23,8 +23,8 @@ async function pack() {
 }
 
 /**
- * One example, with its own node_modules. Nothing is fetched: its other dependencies are taken from where they are
- * installed already, or left out.
+ * Sets up one example with its own node_modules. Nothing is downloaded: its other dependencies are taken from
+ * where they are installed already, or left out.
  * @param {string} name @param {Record<string, string>} [others] their folders by name
  */
 export async function install(name, others = {}) {
@@ -38,18 +38,18 @@ export async function install(name, others = {}) {
   return folder;
 }
 
-/** An empty folder and the packed package, for who begins with nothing. */
+/** An empty folder and the packed package, for a start from scratch. */
 export async function nothing() {
   const { home, packed } = await (packing ??= pack());
   return { folder: await mkdtemp(join(home, "empty-")), packed };
 }
 
-/** Ends with the tests. */
+/** Cleans up after the tests. */
 export async function clean() {
   if (packing) await rm((await packing).home, { recursive: true, force: true });
 }
 
-/** The examples that there are. */
+/** The names of the examples. */
 export const names = () => readdir(join(ROOT, "www/examples"));
 
 /** Serves a folder as static files. @param {string} root @param {{ after(end: () => void): void }} test */

@@ -1,6 +1,6 @@
 // @ts-check
-// The agent in the terminal, with a model server of ours on loopback: it calls tools, asks before it writes, is killed
-// while it asks, and goes on.
+// The agent in the terminal, with our own model server on loopback: it calls tools, asks before it writes, is
+// killed while it asks, and continues.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,7 +14,10 @@ import { clean, install } from "./kit.mjs";
 after(clean);
 const folder = await install("node-agent");
 
-/** Starts it; it ends with its test. @param {{ after(end: () => void): void }} t @param {string} baseUrl @param {Record<string, string>} env */
+/**
+ * Starts the agent; it ends with its test.
+ * @param {{ after(end: () => void): void }} t @param {string} baseUrl @param {Record<string, string>} env
+ */
 function start(t, baseUrl, env) {
   const child = spawn(process.execPath, ["agent.js"], { cwd: folder, env: { PATH: process.env.PATH, BASE_URL: baseUrl, ...env } });
   t.after(() => void child.kill("SIGKILL"));
@@ -27,7 +30,7 @@ function start(t, baseUrl, env) {
   });
   const ended = new Promise((resolve) => child.once("close", () => (resolve(undefined), waiting.splice(0).forEach((wake) => wake()))));
   return {
-    /** What it has said since the last call, when it has said this. @param {RegExp} what */
+    /** Waits for this text, and returns the output since the last call. @param {RegExp} what */
     async until(what) {
       while (!what.test(said)) {
         assert.equal(child.exitCode, null, `it ended: ${said}`);
@@ -79,7 +82,7 @@ test("it works through files, asks, survives being killed while it asks, and rem
   assert.equal(await readFile(join(folder, "list.md"), "utf8"), "- milk");
   assert.equal(await agent.leave(), 0);
 
-  // A server on this machine, without a key, goes on with the same conversation.
+  // A server on this machine, without a key, continues the same conversation.
   agent = start(t, server.baseUrl, { MODEL: "qwen3" });
   await agent.until(/> $/);
   agent.type("What did you do?");

@@ -1,6 +1,6 @@
 // @ts-check
-// The adapter for wllama against chunks as wllama 3.8.1 gave them (recorded in Chromium with SmolLM2-135M), and as llama.cpp
-// gives calls and thinking. tests/e2e/wllama.mjs runs the whole page with the real one.
+// The adapter for wllama against chunks that wllama 3.8.1 produced (recorded in Chromium with SmolLM2-135M),
+// and calls and thinking as llama.cpp sends them. tests/e2e/wllama.mjs runs the whole page with the real one.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

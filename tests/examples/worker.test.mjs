@@ -1,6 +1,6 @@
 // @ts-check
-// The Worker that streams to a page: built as Wrangler does, run in workerd, its page opened in Chromium, the model a
-// server of ours.
+// The Worker that streams to a page: built as Wrangler does, run in workerd, its page opened in Chromium,
+// with our own model server.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -58,7 +58,7 @@ test("the page shows what comes, stops what it wants no more, and goes on", { ti
   await page.waitForFunction(() => document.querySelector("#log .assistant:last-child")?.textContent?.startsWith("on on on "));
   await page.click("#stop");
   await idle();
-  // workerd notices that the page has left when the next piece is written.
+  // workerd only notices that the page has left when it writes the next piece.
   assert.equal(await server.requests[2]?.closed, "left", "the call of the model is given up");
 
   await send("Thanks.");

@@ -1,6 +1,6 @@
-//! Changes to recorded answers, drawn from a seed: the same seed gives the same changes everywhere.
+//! Random changes to recorded responses: the same seed makes the same changes everywhere.
 
-/// A small generator of numbers (SplitMix64).
+/// A small random number generator (SplitMix64).
 #[derive(Clone)]
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -13,7 +13,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below `limit`.
+    /// Returns a number from 0, below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(limit.max(1)).unwrap()).unwrap()
     }
@@ -22,7 +22,7 @@ impl Dice {
         items[self.below(items.len())]
     }
 
-    /// A piece of some bytes, short more often than long.
+    /// Returns a range of some bytes, short more often than long.
     fn range(&mut self, length: usize) -> std::ops::Range<usize> {
         let start = self.below(length + 1);
         let most = (length - start).min(1 << self.below(12));
@@ -30,7 +30,7 @@ impl Dice {
     }
 }
 
-/// What means something to one of the readers.
+/// Words with a meaning to one of the readers.
 const WORDS: [&[u8]; 60] = [
     b"\n",
     b"\r",
@@ -94,10 +94,10 @@ const WORDS: [&[u8]; 60] = [
     b"[[[[[[[[[[[[[[[[",
 ];
 
-/// Bytes that an input may have.
+/// The most bytes that an input may have.
 const MAX: usize = 60_000;
 
-/// A changed copy of one of the inputs.
+/// Returns a changed copy of one of the inputs.
 pub(crate) fn mutated(inputs: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let mut body = inputs[dice.below(inputs.len())].clone();
     for _ in 0..=dice.below(5) {
@@ -110,7 +110,7 @@ pub(crate) fn mutated(inputs: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
 fn mutate(body: &mut Vec<u8>, inputs: &[Vec<u8>], dice: &mut Dice) {
     let length = body.len();
     match dice.below(10) {
-        // Cut a piece out, or the end off.
+        // Cut out a piece, or cut off the end.
         0 => drop(body.drain(dice.range(length))),
         1 => body.truncate(dice.below(length + 1)),
         // Change a bit, or some bytes.
@@ -120,27 +120,27 @@ fn mutate(body: &mut Vec<u8>, inputs: &[Vec<u8>], dice: &mut Dice) {
                 body[at] = dice.pick(&WORDS)[0];
             }
         }
-        // Put a word in, or in the place of a piece.
+        // Insert a word, or replace a piece by one.
         4 => insert(body, dice.below(length + 1), dice.pick(&WORDS)),
         5 => {
             let piece = dice.range(length);
             let word = dice.pick(&WORDS).to_vec();
             body.splice(piece, word);
         }
-        // The same once more, here or there.
+        // Repeat a piece, here or elsewhere.
         6 => {
             let piece = body[dice.range(length)].to_vec();
             insert(body, dice.below(length + 1), &piece);
         }
-        // A piece of another one.
+        // Insert a piece of another input.
         7 => {
             let other = &inputs[dice.below(inputs.len())];
             let piece = other[dice.range(other.len())].to_vec();
             insert(body, dice.below(length + 1), &piece);
         }
-        // Frames in another order, dropped, doubled.
+        // Reorder, drop or repeat frames.
         8 => shuffle_frames(body, dice),
-        // Another number.
+        // Change a number.
         _ => {
             let digits: Vec<usize> = (0..length).filter(|at| body[*at].is_ascii_digit()).collect();
             if !digits.is_empty() {

@@ -1,4 +1,4 @@
-//! What is fuzzed, and what must hold whatever comes in.
+//! The fuzz targets, and what must hold for every input.
 
 use std::fs;
 use std::path::Path;
@@ -14,13 +14,14 @@ use turnwheel::stream::{Assembler, AssistantMessageEvent as Event, ModelRequest}
 
 use super::mutate::Dice;
 
-/// One thing that reads what others wrote.
+/// Something that reads foreign data.
 pub(crate) struct Target {
     pub(crate) name: &'static str,
-    /// Ends of the names of the recordings that it begins with, and the wire that must have made them.
+    /// The name endings of the recordings to start from, and the wire they must belong to.
     seeds: &'static str,
     wire: &'static str,
-    /// A word for what happened; another word is another path worth following.
+    /// Plays an input. Returns a number that stands for what happened; a new number is a
+    /// new path worth following.
     ///
     /// # Errors
     /// What does not hold.
@@ -38,7 +39,7 @@ pub(crate) const TARGETS: [Target; 7] = [
 ];
 
 impl Target {
-    /// The recordings that it begins with.
+    /// Returns the recordings to start from.
     pub(crate) fn inputs(&self) -> Vec<Vec<u8>> {
         let mut inputs = vec![Vec::new()];
         self.find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures"), &mut inputs);
@@ -63,7 +64,7 @@ impl Target {
 }
 
 fn play_wire(target: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
-    // Limits end an answer in the middle, now and then.
+    // Now and then a limit ends an answer half-way.
     let usual = Limits::default();
     let limits = match dice.below(4) {
         0 => Limits { calls: 1 + dice.below(3), arguments: dice.below(100), ..usual },
@@ -82,7 +83,7 @@ fn play_wire(target: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, Strin
     Ok(shape)
 }
 
-/// The events of a body, which must be in order and have one end.
+/// Decodes a body. Its events must be in order and have one end.
 fn decoded(wire: &dyn Wire, body: &[u8], size: &mut dyn FnMut() -> usize) -> Result<Vec<Event>, String> {
     let mut decoder = wire.decoder();
     let mut events = Vec::new();
@@ -108,7 +109,7 @@ fn decoded(wire: &dyn Wire, body: &[u8], size: &mut dyn FnMut() -> usize) -> Res
     Ok(events)
 }
 
-/// Whatever was said, the next request is JSON.
+/// Checks that the next request is JSON, whatever was said.
 fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     let (mut assembler, mut stop_reason) = (Assembler::default(), MessageStopReason::Error);
     for event in events {
@@ -159,8 +160,8 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     };
     let body = wire.encode(&request).body;
     let body = String::from_utf8(body).map_err(|error| format!("the next request is no UTF-8: {error}"))?;
-    // Arguments may be nested as deep as is read, and around them a request is a little deeper; numbers of any size go
-    // on as they came.
+    // Arguments may be nested up to the limit, and the request adds a few levels; numbers of any size
+    // are passed on unchanged.
     match serde_json::from_str::<serde_json::Value>(&body) {
         Err(error)
             if !["recursion limit", "number out of range"]
@@ -173,7 +174,7 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     }
 }
 
-/// Which kinds of events came, in which order, each run of a kind once.
+/// A hash of the kinds of events in order, with repetitions counted once.
 fn shape(events: &[Event]) -> u64 {
     let mut shape = 0;
     let mut last = None;
@@ -207,7 +208,7 @@ fn shape(events: &[Event]) -> u64 {
     shape
 }
 
-/// An error answer: any body, by any wire, is some error.
+/// Any body of an error response, on any wire, becomes some error.
 fn play_error(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
     let wire = wire("openai-chat", WireOptions::default())?;
     let status = [400, 401, 402, 403, 404, 408, 413, 422, 429, 499, 500, 502, 503, 529, 600][dice.below(15)];
@@ -240,7 +241,7 @@ fn play_sse(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
         if outcome.is_ok() {
             outcome = parser.finish(|frame| frames.push(format!("{}|{}", frame.event, frame.data)));
         }
-        // Where a line is too long, some frames before it may be told or not.
+        // Before a line that is too long, some frames may be reported or not.
         Ok(if outcome.is_err() { (Vec::new(), "too long".to_owned()) } else { (frames, parser.stray()) })
     };
     let (whole, pieces) = (read(1_000_000)?, read(9)?);
@@ -250,7 +251,7 @@ fn play_sse(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
     Ok(whole.0.len().min(64) as u64 * 2 + u64::from(whole.1.is_empty()))
 }
 
-/// Ours and serde's reader agree, but for what ours mends: half characters.
+/// Our reader and serde's must agree, except where ours repairs lone surrogates.
 fn play_json(_: &Target, body: &[u8], _: &mut Dice) -> Result<u64, String> {
     let Ok(text) = std::str::from_utf8(body) else { return Ok(0) };
     let ours = Value::parse(text);
@@ -272,7 +273,7 @@ fn play_json(_: &Target, body: &[u8], _: &mut Dice) -> Result<u64, String> {
         }
         (Ok(_), Err(error)) => {
             let words = error.to_string();
-            // Numbers too large for a float, and nesting that is one too deep for serde's way of counting.
+            // Numbers too large for a float, and nesting one level too deep by serde's count.
             let is_known =
                 ["number out of range", "recursion limit"].iter().any(|known| words.starts_with(known));
             if !mended && !is_known {

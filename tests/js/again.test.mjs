@@ -1,6 +1,6 @@
 // @ts-check
-// What the engine knows of a history goes on from run to run. However an agent came to its messages: in every run it must ask what a new
-// agent over the same messages asks.
+// The engine keeps what it knows of a history from run to run. However an agent came to its messages: in
+// every run its requests must equal those of a new agent with the same messages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -42,7 +42,7 @@ test("every run asks what a new agent over the same messages asks", async () => 
   let compared = 0;
   for (let seed = 1; seed <= 60; seed++) {
     const roll = dice(seed);
-    /** What the server does with the next requests. @type {(() => Response)[]} */
+    /** How the server answers the next requests. @type {(() => Response)[]} */
     let script = [];
     /** @type {any} */
     let asked;
@@ -84,7 +84,7 @@ test("every run asks what a new agent over the same messages asks", async () => 
       if (roll(6) === 0) void agent.steer("And this");
       await going;
       leave();
-      // What was posted is in the request too, or the run was stopped before it.
+      // A posted message is in the request too, unless the run was stopped before it.
       if (asked && wanted && !asked.body.includes("And this")) {
         assert.equal(asked.body, wanted.body, `seed ${seed}, run ${run}`);
         compared++;

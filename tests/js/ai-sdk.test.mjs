@@ -1,5 +1,5 @@
 // @ts-check
-// Tools of the AI SDK, made by the real package, taken as they are.
+// Tools of the AI SDK, made by the real package and used unchanged.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,7 @@
 // @ts-check
-// The package against aimock, a provider simulator by others: whatever the server does, the run ends as engine.md,
-// sections 6 and 7, say, on each of the four wires. Nothing waits: the host's sleep notes for how long and returns.
+// The package against aimock, a third-party provider simulator: whatever the server does, the run ends as
+// sections 6 and 7 of engine.md say, on each of the four wires. Nothing really waits: the host's sleep
+// records the time and returns.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -13,7 +14,10 @@ let models = 0;
 before(async () => void (root = await mock.start()));
 after(() => mock.stop());
 
-/** Pieces of four characters, each in a packet of its own: aimock throws away what is still in its buffers when it cuts. */
+/**
+ * Pieces of four characters, each in a packet of its own: when it cuts a stream, aimock
+ * discards what is still buffered.
+ */
 const PIECES = { chunkSize: 4, latency: 1 };
 const LONG = "one two three four five six";
 
@@ -31,17 +35,18 @@ const add = {
   execute: (/** @type {any} */ { a, b }) => String(a + b),
 };
 
-/** What all wires have in common. @param {string} wire @param {(id: string, options: any) => any} make @param {string} path @param {string} keyHeader */
+/**
+ * The tests that all wires share.
+ * @param {string} wire @param {(id: string, options: any) => any} make @param {string} path
+ * @param {string} keyHeader
+ */
 function suite(wire, make, path, keyHeader) {
-  /**
-   * A model whose n-th call gets the n-th answer; one call more gets a 404.
-   * @param {...Answer} answers
-   */
+  /** A model whose n-th call gets the n-th answer; further calls get a 404. @param {...Answer} answers */
   function modelThat(...answers) {
     const id = `model-${++models}`;
     for (const [n, [response, how]] of answers.entries()) mock.on({ model: id, sequenceIndex: n }, response, { ...PIECES, ...how });
     const model = make(id, { baseUrl: root + path, apiKey: "not-a-secret" });
-    /** What the server was asked. */
+    /** The requests that the server got. */
     const requests = () => mock.getRequests().filter((request) => request.body?.model === id);
     return { model, requests };
   }
@@ -58,7 +63,7 @@ function suite(wire, make, path, keyHeader) {
     return { ...heard, agent, slept, requests: requests(), retries: heard.all("retry_attempt") };
   }
 
-  // An answer of Responses begins with events that say nothing yet.
+  // On Responses, an answer begins with events that say nothing yet.
   const CUT = { truncateAfterChunks: wire === "responses" ? 8 : 4 };
   const check = (/** @type {string} */ name, /** @type {() => Promise<void>} */ act) => test(`${wire}: ${name}`, act);
 
@@ -96,7 +101,7 @@ function suite(wire, make, path, keyHeader) {
     assert.deepEqual(heard.all("turn_end").map((turn) => turn.reason), ["tools_executed", "complete"]);
     const [first, second] = heard.requests.map((request) => /** @type {any} */ (request.body));
     assert.equal(first.tools[0].function.name, "add");
-    // aimock reads every request as one of Chat; of Responses it makes a message of each item.
+    // aimock reads every request as one of Chat; for Responses it makes each item a message.
     const told = (/** @type {string} */ text) => (wire === "gemini" ? JSON.stringify({ result: text }) : text);
     const answers = second.messages.filter((/** @type {any} */ { role }) => role === "assistant");
     assert.deepEqual(second.messages.slice(1 + answers.length).map((/** @type {any} */ { role, tool_call_id, content }) => [role, tool_call_id, content]), [
@@ -112,7 +117,7 @@ function suite(wire, make, path, keyHeader) {
     assert.equal(heard.all("tool_execution_end")[0].result.content[0].text, "2");
   });
 
-  // On the other two aimock sends what it can read of them.
+  // On the other two, aimock sends only what it can parse of them.
   if (wire === "chat" || wire === "responses") check("arguments that are no JSON go back to the model with what is wrong, and the run goes on", async () => {
     const call = { id: "c1", name: "add", arguments: '{"a": 1, "b"' };
     const heard = await ask([[{ toolCalls: [call] }], [says("Sorry.")]], { tools: [add] });
@@ -161,7 +166,7 @@ function suite(wire, make, path, keyHeader) {
     assert.equal(heard.all("turn_end")[0].reason, "error");
   });
 
-  /** What another call may mend. @type {[string, any, any, string][]} */
+  /** Failures that a retry may fix. @type {[string, any, any, string][]} */
   const PASSING = [
     ["a server's own fault", says("never"), { chaos: { dropRate: 1 } }, "server"],
     ["a rate limit without words", says("never"), { chaos: { rateLimitRate: 1 } }, "throttled"],
@@ -182,7 +187,7 @@ function suite(wire, make, path, keyHeader) {
     });
   }
 
-  /** What the same request would meet again. @type {[string, any, string, RegExp][]} */
+  /** Failures that the same request would meet again. @type {[string, any, string, RegExp][]} */
   const LASTING = [
     ["a wrong key", refuses(401, "Incorrect API key provided", { code: "invalid_api_key" }), "auth", /Incorrect API key provided/],
     ["a key without the right", refuses(403, "no access to this model"), "auth", /no access/],
@@ -227,7 +232,7 @@ function suite(wire, make, path, keyHeader) {
     assert.ok(sent.every((/** @type {any} */ { role }) => role === "user"), "the failed message was sent");
   });
 
-  // A call of Gemini comes whole, and then the answer is whole too.
+  // On Gemini a call arrives in one piece, and then the answer is complete as well.
   if (wire !== "gemini") check("a call in a cut stream never runs", async () => {
     let ran = 0;
     const tools = [{ ...add, execute: () => String(++ran) }];
@@ -264,7 +269,7 @@ function suite(wire, make, path, keyHeader) {
   check("a stop by length keeps the text, and a content filter's stop is told", async () => {
     const cut = await ask([[says("one two", { finishReason: "length" })]]);
     assert.deepEqual([cut.result.stopReason, cut.all("message_end")[0].message.stopReason, cut.result.text], ["completed", "length", "one two"]);
-    // aimock knows no such stop on the other two.
+    // aimock has no such stop reason on the other two.
     if (wire === "responses" || wire === "messages") return;
     const filtered = await ask([[says("", { finishReason: "content_filter" })]]);
     assert.deepEqual([filtered.result.stopReason, filtered.all("message_end")[0].message.stopReason], ["completed", "content_filter"]);
@@ -315,7 +320,7 @@ function suite(wire, make, path, keyHeader) {
     const asked = later();
     const end = later();
     const { model } = modelThat([() => (asked.resolve(), end.promise.then(() => says("too late")))], [says("ok")]);
-    // The first watch runs out as soon as the server has the request; the second never does.
+    // The first timeout expires as soon as the server has the request; the second never does.
     let now = 1_000_000;
     let watches = 0;
     const host = {
@@ -374,7 +379,7 @@ for (const [from, first, firstPath] of WIRES) {
       const called = messages.flatMap((/** @type {any} */ message) => message.tool_calls ?? []);
       const results = messages.filter((/** @type {any} */ message) => message.role === "tool");
       assert.deepEqual(called.map((/** @type {any} */ call) => JSON.parse(call.function.arguments)), [{ a: 1, b: 2 }, { a: 3, b: 4 }]);
-      // Where the wire has ids, aimock sees them; on Gemini it makes its own where none was sent.
+      // On wires with call ids, aimock sees them; on Gemini it makes its own if none was sent.
       if (to !== "gemini") {
         const ids = called.map((/** @type {any} */ call) => call.id);
         assert.deepEqual(results.map((/** @type {any} */ message) => message.tool_call_id), ids);

@@ -1,6 +1,6 @@
 // @ts-check
-// A run is put to sleep after every single event and goes on elsewhere: the history comes out the same, and no tool
-// runs oftener than it may.
+// Puts a run to sleep after every single event and continues it elsewhere: the history comes out the same,
+// and no tool runs more often than it may.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { Agent, approve, options, world } from "./checkpoint/world.mjs";
 import { checkTrace } from "./grammar.mjs";
 import { call, misused, say, scripted, settle } from "./kit.mjs";
 
-/** A history without what tells of time. @param {readonly any[]} messages */
+/** A history without timestamps. @param {readonly any[]} messages */
 const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
 
 /** Runs to the end, or to an event, from the beginning or a checkpoint. @param {any} own @param {{ from?: string, until?: number, iterates?: boolean }} [how] */
@@ -63,7 +63,7 @@ for (const iterates of [false, true]) {
       const ran = [...first.ran, ...second.ran];
       const twice = ran.filter((id, i) => ran.indexOf(id) !== i);
       assert.ok(twice.every((id) => !/^[bd]1/.test(id)), `${where}: ${twice} ran twice`);
-      // What was running and must not run twice has a result that says so.
+      // A call that was running and must not run twice has a result that says so.
       const running = resumed.runningTools.filter((/** @type {any} */ { toolName }) => toolName === "pay").map((/** @type {any} */ { callId }) => callId);
       const expected = plain(whole.agent.messages);
       for (const message of expected) {
@@ -171,7 +171,7 @@ test("a decision before the run goes on counts; nobody has to be asked again", a
   const other = world();
   const agent = Agent.restore(slept.saved, options(other));
   agent.resolveTool("b1", { action: "reject", reason: "too dear" });
-  // Put to sleep again before it went on: the decision goes along.
+  // Put to sleep again before it was resumed: the decision is kept.
   const again = Agent.restore(JSON.stringify(agent.checkpoint()), options(other));
   approve(again, other);
   await again.continue();
@@ -265,7 +265,7 @@ test("a checkpoint of another engine is a history to go on from; what it says be
   assert.deepEqual(agent.messages.map(({ role }) => role), ["custom", "user", "assistant", "tool_result"]);
   const { metadata, ...again } = agent.checkpoint();
   const { metadata: _, ...known } = theirs;
-  // Theirs did not say which tool it was.
+  // Their format does not say which tool it was.
   assert.deepEqual(/** @type {any} */ (again.messages[3]).provider_options, { turnwheel: { toolName: "look" } });
   delete (/** @type {any} */ (again.messages[3]).provider_options);
   assert.deepEqual(again, known);
@@ -307,7 +307,7 @@ test("whatever is given as a checkpoint is taken or refused with a reason", asyn
   for (let i = 0; i < 3_000; i++) {
     const checkpoint = JSON.parse(saved[roll(saved.length)]);
     for (let changes = 1 + roll(2); changes > 0; changes--) {
-      // Down a random path, to something that is put in the place of something else.
+      // Follows a random path, and replaces what is there by something else.
       let at = checkpoint;
       for (;;) {
         const keys = Object.keys(at);
@@ -354,7 +354,7 @@ test("a tool that runs again is given what its schema made of the arguments, as 
   const second = await Agent.restore(asleep, options(asNumber, () => "counted")).continue().result;
   assert.deepEqual([second.stopReason, given], ["completed", [{ n: 7 }, { n: 7 }]]);
 
-  // Another version of the tool takes no texts any more: it is not called with one.
+  // A new version of the tool no longer accepts text, so it is not called with one.
   const picky = schema(() => ({ issues: [{ message: "a number is wanted", path: ["n"] }] }));
   const third = await Agent.restore(asleep, options(picky, () => "never")).continue().result;
   const refused = third.messages.find((/** @type {any} */ message) => message.role === "tool_result");
@@ -448,7 +448,7 @@ test("pieces that are held back: what comes behind them is in a checkpoint that 
     approve(woken, second);
     await woken.continue();
     checkTrace(events);
-    // The pieces of the last attempt are the answer.
+    // The pieces of the last attempt form the answer.
     let told = "";
     for (const { type, delta, message } of events) {
       if (type === "message_start" || type === "message_reset") told = "";

@@ -21,7 +21,7 @@ if (positionals.length !== 2 || !QUEUES.includes(queues)) {
   process.exit(2);
 }
 
-// That the package reports a policy or a subscriber that threw is expected here.
+// The package reports policies and subscribers that throw, which is expected here.
 const report = console.error;
 console.error = (/** @type {any[]} */ ...words) => {
   if (!/^turnwheel: a (policy|subscriber) threw/.test(words[0])) report(...words);
@@ -29,7 +29,7 @@ console.error = (/** @type {any[]} */ ...words) => {
 
 mkdirSync(traces, { recursive: true });
 let written = 0;
-/** Files by what they need. @type {Map<string, string[]>} */
+/** The skipped files, by what they need. @type {Map<string, string[]>} */
 const skipped = new Map();
 const skip = (/** @type {string} */ need, /** @type {string} */ file) => skipped.set(need, [...(skipped.get(need) ?? []), file]);
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Chance that comes again: the same throws for the same seed.
+// Reproducible randomness: the same seed gives the same numbers.
 
 /** @param {number} seed @returns {(sides: number) => number} from 0 to below `sides` */
 export function dice(seed) {

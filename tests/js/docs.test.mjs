@@ -1,6 +1,6 @@
 // @ts-check
-// The pages say what is so: their code runs and prints what they say it prints, tsc agrees with it, their links lead
-// somewhere, and their lists are those of the types. How a block says what it needs: docs/blocks.mjs.
+// Checks that the docs are true: their code runs and prints what they say, tsc accepts it, their links lead
+// somewhere, and their lists are those of the types. docs/blocks.mjs says how a block declares what it needs.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -48,7 +48,10 @@ test("tsc agrees with the code of every page", async () => {
   const config = JSON.parse(readFileSync(join(ROOT, "tests/js/types/tsconfig.json"), "utf8"));
   const paths = Object.fromEntries(Object.entries(config.compilerOptions.paths).map(([name, [place]]) => [name, [`../../js/types/${place}`]]));
   writeFileSync(join(folder, "ambient.d.ts"), 'declare module "node:*";\ndeclare const process: any;\ndeclare module "*.wasm";\n');
-  /** Strict for ts; in js nobody says what may be missing. @param {string} language @param {any[]} programs @param {any} options */
+  /**
+   * Strict for ts; js has no way to declare what may be missing.
+   * @param {string} language @param {any[]} programs @param {any} options
+   */
   const check = async (language, programs, options) => {
     const files = [...programs.map((program) => write(folder, program, language)), join(folder, "ambient.d.ts")];
     const file = join(folder, `tsconfig.${language}.json`);
@@ -57,12 +60,12 @@ test("tsc agrees with the code of every page", async () => {
     assert.equal(said.stdout, "");
   };
   await check("ts", ofLanguage("ts"), {});
-  // The AI SDK's own types say something else than they mean where the code is not strict.
+  // In code that is not strict, the AI SDK's own types mean something else than intended.
   const ours = here.filter(({ source }) => !/from "ai"/.test(source));
   await check("mjs", ours, { allowJs: true, checkJs: true, strict: false, exactOptionalPropertyTypes: false, noUncheckedIndexedAccess: false, noPropertyAccessFromIndexSignature: false });
 });
 
-/** What GitHub makes of a heading. @param {string} heading */
+/** The anchor that GitHub gives a heading. @param {string} heading */
 const anchor = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
 
 test("every link leads to a file, and to a heading of it", () => {
@@ -99,7 +102,7 @@ test("every example says what it is, stands in the index, and takes the package 
     const folder = `www/examples/${name}`;
     assert.ok(PAGES.includes(`${folder}/README.md`), `${folder} has no README.md`);
     assert.ok(index.includes(`(../${folder})`), `${folder} is not in docs/README.md`);
-    // The one in Rust takes the crate where it lies.
+    // The Rust example uses the crate in the repository.
     if (existsSync(join(ROOT, folder, "Cargo.toml"))) continue;
     const { dependencies = {} } = JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8"));
     assert.ok([undefined, fits, "*", "latest"].includes(dependencies.turnwheel), `${folder} takes turnwheel ${dependencies.turnwheel}, not ${fits}`);
@@ -110,7 +113,10 @@ const types = readFileSync(join(ROOT, "www/npm/index.d.ts"), "utf8");
 /** The text of a type. @param {string} name */
 const typeOf = (name) => new RegExp(`export type ${name} =([^]*?);\n(?:\n|$|\/)`).exec(types)?.[1] ?? "";
 const words = (/** @type {string} */ text) => [...text.matchAll(/"([\w.-]+)"/g)].map((match) => match[1]);
-/** The words in code of the line or paragraph that begins so. @param {string} page @param {string} begin */
+/**
+ * The code words in the line or paragraph that begins like this.
+ * @param {string} page @param {string} begin
+ */
 const listed = (page, begin) => {
   const text = textOfPage(page);
   const at = text.indexOf(begin);
@@ -118,7 +124,7 @@ const listed = (page, begin) => {
   return [...text.slice(at + begin.length).split("\n\n")[0]?.matchAll(/`([\w.-]+)`/g) ?? []].map((match) => match[1]);
 };
 
-/** The events with their fields, as the types say it. */
+/** The events with their fields, according to the types. */
 function eventsOfTypes() {
   const text = typeOf("AgentEvent").replace(/\/\*\*.*?\*\//g, "");
   return Object.fromEntries([...text.matchAll(/\{ type: "(\w+)"/g)].map((match) => {

@@ -15,7 +15,7 @@ const PIECES = [Infinity, 1, 7, 17, 4096];
 /** @type {Record<string, (id: string, options: any) => any>} */
 const WIRES = { "openai-chat": openai, "openai-responses": openaiResponses, anthropic, gemini };
 
-/** The paths of all cases, without what their files end in. @param {string} dir @returns {string[]} */
+/** The paths of all cases, without their file endings. @param {string} dir @returns {string[]} */
 const find = (dir) => [...new Set(readdirSync(dir).flatMap((name) => {
   const path = join(dir, name);
   return statSync(path).isDirectory() ? find(path) : /\.(expect\.json|sse|http\.json)$/.test(name) ? [path.replace(/\.(expect\.json|sse|http\.json)$/, "")] : [];
@@ -30,7 +30,7 @@ const json = (path) => {
   }
 };
 
-/** The answer of a server, its body in pieces. @param {Uint8Array} body @param {number} size */
+/** A server's response, its body in pieces. @param {Uint8Array} body @param {number} size */
 function streamed(body, size) {
   let at = 0;
   return new Response(new ReadableStream({
@@ -46,7 +46,7 @@ function streamed(body, size) {
 const refused = ({ status, headers = {}, body }) =>
   new Response(typeof body === "string" ? body : JSON.stringify(body), { status, headers: Object.entries(headers).map(([name, value]) => [name, String(value)]) });
 
-/** A run against an answer, heard to its end. @param {any} expected @param {() => Response} answer */
+/** Plays a run against a response to its end. @param {any} expected @param {() => Response} answer */
 async function play(expected, answer) {
   const wire = WIRES[expected.wire];
   /** @type {any[]} */
@@ -71,10 +71,13 @@ async function play(expected, answer) {
   return { ...told(events, await run.result), ran, grown };
 }
 
-/** The name and the arguments of a call; a tool that takes a text has one argument. @param {any} call */
+/** The name and the arguments of a call; a tool with text input has a single argument. @param {any} call */
 const asked = ({ name, arguments: args, input_text: input }) => [name, args ?? { input }];
 
-/** How what came differs from what should. @param {any} expected @param {any} heard @param {number} size of the pieces */
+/**
+ * Lists how the result differs from the expectation.
+ * @param {any} expected @param {any} heard @param {number} size of the pieces
+ */
 function differences(expected, heard, size) {
   /** @type {string[]} */
   const found = [];
@@ -89,7 +92,7 @@ function differences(expected, heard, size) {
     if (type) same("its type", String(error?.info.provider?.type), String(type));
     if (code) same("its code", String(error?.info.provider?.code), String(code));
   } else same("error", error?.message, undefined);
-  // What had come of an answer that did not fit is taken back.
+  // The pieces of an answer that did not fit are taken back.
   if (expected.text === undefined || (error && heard.all("message_reset").length > 0)) return found;
 
   const of = (/** @type {string} */ type) => message.content.filter((/** @type {any} */ block) => block.type === type);
@@ -114,7 +117,7 @@ function differences(expected, heard, size) {
   if (expected.text_signature) same("signature of the text", of("text").findLast((/** @type {any} */ block) => block.signature)?.signature, expected.text_signature);
 
   if (!expected.tool_calls) return found;
-  // What failed keeps its whole calls, and none of them runs.
+  // A failed message keeps its complete calls, and none of them runs.
   const wanted = expected.tool_calls.filter((/** @type {any} */ call) => call.complete !== false);
   const runs = expected.error ? [] : wanted;
   const called = of("tool_call");
@@ -128,7 +131,7 @@ function differences(expected, heard, size) {
   }
   for (const { callId, partial, isOne } of heard.grown) {
     const call = whole.find((/** @type {any} */ call) => call.callId === callId);
-    // Of an answer that came at once, the last pieces are heard when the message is whole already.
+    // If an answer comes at once, its last pieces are only seen when the message is complete.
     if (call && partial !== undefined) same("partial arguments", [partial, isOne || size > 1], [call.arguments, true]);
   }
   return found;

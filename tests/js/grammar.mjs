@@ -40,7 +40,7 @@ class Walk {
     this.message = "none";
     /** The message of the turn. @type {any} */
     this.answer = undefined;
-    /** Calls of the turn and how far they are. @type {Map<string, "started" | "ended">} */
+    /** The calls of the turn and their progress. @type {Map<string, "started" | "ended">} */
     this.calls = new Map();
     /** @type {any[]} */
     this.results = [];
@@ -61,7 +61,7 @@ class Walk {
     rule.call(this, event);
   }
 
-  /** An event is plain data of this run. */
+  /** Checks that an event is plain data of this run. */
   plain() {
     const { event } = this;
     const text = JSON.stringify(event);

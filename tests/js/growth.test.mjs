@@ -1,6 +1,7 @@
 // @ts-check
-// What a turn, a call or a piece costs in the engine may not grow with their number. Time is no test of that; binaryen can make a module
-// say each function that it enters and each round of each loop, and their number is the same in every run.
+// What a turn, a call or a piece costs in the engine must not grow with their number. Time is too noisy to
+// test that; but binaryen can make a module report each function call and each loop iteration, and their
+// number is the same in every run.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -93,7 +94,7 @@ const add = { name: "add", description: "adds", parameters: { type: "object", pr
 const upTo = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i);
 
 /**
- * The marks of one run.
+ * The number of marks in one run.
  * @param {any} wire @param {any[][]} answers @param {number} calls that it makes
  * @param {object} [more] options besides @param {(event: any, agent: Agent) => void} [listener]
  */
@@ -109,7 +110,10 @@ async function cost(wire, answers, calls, more, listener) {
   return spent;
 }
 
-/** What one more of something costs: the first hundred are left out, with all that is paid once. @param {(count: number) => Promise<number>} spent */
+/**
+ * The cost of one more of something; the first hundred are left out, with all costs that occur once.
+ * @param {(count: number) => Promise<number>} spent
+ */
 async function growth(spent) {
   const [some, more, most] = [await spent(100), await spent(200), await spent(800)];
   return { early: (more - some) / 100, late: (most - more) / 600 };
@@ -119,7 +123,8 @@ for (const [name, wire] of Object.entries(WIRES)) {
   test(`${name}: a turn costs the same however long the history is`, async () => {
     const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count);
     const { early, late } = await growth(turns);
-    // But for one look at each message: whether it is the one that was encoded. In the mean it is turn 150 against turn 500, with two messages each.
+    // Except for one look at each message: whether it is the one that was encoded. On average this compares
+    // turn 150 with turn 500, with two messages each.
     const looks = 2 * (500 - 150);
     assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
   });
@@ -128,7 +133,7 @@ for (const [name, wire] of Object.entries(WIRES)) {
     let asked = 0;
     const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, { dynamicSystemPrompt: () => `Request ${asked++}` });
     const { early, late } = await growth(turns);
-    // The list is copied to have the prompt in front, and every message that was encoded stands elsewhere now.
+    // The list is copied to put the prompt in front, and every encoded message is now at another index.
     const looks = 2 * (500 - 150) * 14;
     assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a turn after 100, ${late.toFixed()} after 200`);
   });
@@ -136,7 +141,7 @@ for (const [name, wire] of Object.entries(WIRES)) {
   test(`${name}: a call costs the same however many there are at once`, async () => {
     const calls = (/** @type {number} */ count) => cost(wire, [wire.calls(upTo(count).map((call) => `call_${call}`)), wire.words], count);
     const { early, late } = await growth(calls);
-    // A sorted list of what runs makes a logarithm.
+    // The sorted list of running calls adds a logarithm.
     assert.ok(late < early * 1.02, `${early.toFixed()} marks for a call after 100, ${late.toFixed()} after 200`);
   });
 }
@@ -155,7 +160,10 @@ test("a piece of text and one of arguments cost the same however many there are"
 const ask = { ...add, requiresApproval: true };
 const said = (/** @type {string} */ text) => ({ type: "text", text });
 
-/** What users do in every turn, and how many looks at each message it may cost. @type {Record<string, { looks: number, options?: object, listener?(event: any, agent: Agent): void }>} */
+/**
+ * What users do in every turn, and how many looks at each message it may cost.
+ * @type {Record<string, { looks: number, options?: object, listener?(event: any, agent: Agent): void }>}
+ */
 const USES = {
   "a decision": { looks: 1, options: { tools: [ask] }, listener: (event, agent) => event.type === "tool_approval_requested" && agent.resolveTool(event.callId, "approve") },
   "a decision by a function": { looks: 1, options: { tools: [ask], approveTool: () => "approve" } },
@@ -187,7 +195,10 @@ for (const [name, { looks, options, listener }] of Object.entries(USES)) {
   });
 }
 
-/** How decisions come about. @type {Record<string, { options?: object, listener?(event: any, agent: Agent, ids: string[]): void }>} */
+/**
+ * The ways in which decisions are made.
+ * @type {Record<string, { options?: object, listener?(event: any, agent: Agent, ids: string[]): void }>}
+ */
 const DECISIONS = {
   "by a function": { options: { approveTool: () => "approve" } },
   "one by one, as they are asked for": { listener: (event, agent) => event.type === "tool_approval_requested" && agent.resolveTool(event.callId, "approve") },
@@ -232,7 +243,8 @@ test("a run costs the same however long the history is", async () => {
     return spent;
   };
   const { early, late } = await growth(runs);
-  // The list is copied twice, for the machine and for what JavaScript has, and each message is looked at for the request.
+  // The list is copied twice, for the machine and for JavaScript's copy, and each message is
+  // looked at for the request.
   const looks = 2 * (500 - 150) * 18;
   assert.ok(late < early * 1.01 + looks, `${early.toFixed()} marks for a run after 100, ${late.toFixed()} after 200`);
 });

@@ -1,6 +1,6 @@
 // @ts-check
-// An agent behind HTTP and its mirror: the same surface, the same events, each once, whatever breaks; and what a request
-// that may not be is told.
+// An agent behind HTTP and its mirror: the same interface, the same events, each once, whatever breaks; and
+// how requests that are not allowed are answered.
 
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
@@ -14,7 +14,7 @@ import { checkTrace } from "./grammar.mjs";
 import { Agent, call, hear, isOpen, later, misused, say, scripted, settle } from "./kit.mjs";
 
 const json = (/** @type {any} */ value) => JSON.parse(JSON.stringify(value));
-/** Waits for a connection are over soon; those that watch a silent one never end. */
+/** Waits for a connection end quickly; timeouts on a silent one never do. */
 const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
 const AT = "http://agents.example/agents/7";
 
@@ -33,7 +33,7 @@ function pair(options, served = {}, remote = {}) {
   return { agent, handler, mirror, asked, another: (more = {}) => new RemoteAgent({ url: AT, fetch, host, ...more }) };
 }
 
-/** Both know the same. @param {any} agent @param {any} mirror */
+/** Asserts that both know the same. @param {any} agent @param {any} mirror */
 function same(agent, mirror) {
   for (const key of ["messages", "pendingApprovals", "isRunning", "usage"]) assert.deepEqual(json(mirror[key]), json(agent[key]), key);
 }
@@ -341,7 +341,7 @@ test("connections that break and commands that get lost: everybody hears everyth
     await Promise.all(mirrors.map((mirror) => mirror.ready()));
     const run = mine.prompt("Go");
     const followed = mine.followUp("And on");
-    // Commands go one after the other: the letter has arrived before the run goes on.
+    // Commands are sent in order: the letter has arrived before the run continues.
     mine.subscribe(({ type }) => { if (type === "tool_approval_requested") void mine.resolveTool("p", "approve"); });
     const all = [];
     for await (const event of run) all.push(event);
@@ -517,7 +517,7 @@ test("who asks is judged first", async () => {
   assert.equal((await ask(handler, "state", { headers: { authorization: "Bearer k" } })).status, 200);
   assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 401);
   assert.deepEqual(judged, ["state", "state", "state", "prompt"]);
-  // As of `session?.isMine` where there is no session.
+  // As with `session?.isMine` without a session.
   for (const nothing of [undefined, null, "", 0, NaN]) {
     const { handler: silent } = pair({ model: scripted(["a"]) }, { authorize: async () => nothing });
     assert.equal((await ask(silent, "state")).status, 401, String(nothing));
@@ -528,7 +528,7 @@ test("who asks is judged first", async () => {
   try {
     const { handler: vague } = pair({ model: scripted(["a"]) }, { authorize: () => ({ user: 7 }) });
     assert.equal((await ask(vague, "state")).status, 500);
-    // As a Response of another realm, or of a package.
+    // Like a Response of another realm, or of a package.
     const { handler: foreign } = pair({ model: scripted(["a"]) }, { authorize: () => ({ status: 418, headers: new Headers(), body: null }) });
     assert.equal((await foreign(new Request(`${AT}/state`))).status, 418);
     const silent = agentHandler(new Agent({ model: scripted([]) }), { authorize: () => Promise.reject() });
@@ -554,7 +554,7 @@ test("other origins: none, some, or all", async () => {
     assert.deepEqual([refused.status, refused.headers.get("access-control-allow-origin")], [400, origin], "a page can read why");
     assert.equal((await ask(handler, "state", { headers: { origin: "https://evil.example" } })).status, cors === "*" ? 200 : 403);
   }
-  // Nobody waits for a promise: it is no yes.
+  // The promise is not awaited, so it is not a yes.
   const late = agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ (async () => true) });
   assert.equal((await ask(late, "state", { headers: { origin } })).status, 403);
   const closed = agentHandler(new Agent({ model: scripted([]) }));
@@ -573,7 +573,7 @@ test("limits: listeners, commands a minute, the length of a conversation", async
   await first.body?.cancel();
   const second = await handler(new Request(`${AT}/events`));
   assert.equal(second.status, 200);
-  // Who was not seen to read for three life signs has gone.
+  // A listener that was not seen to read for three keep-alives has gone.
   now = 45_000;
   assert.equal((await ask(handler, "events")).status, 429);
   now = 45_001;
@@ -743,7 +743,7 @@ test("misuse is told at the call", () => {
   misused(() => new RemoteAgent({ url: AT, reconnects: /** @type {any} */ ({ maxAttempt: 3 }) }), /unknown option `reconnects.maxAttempt`; did you mean `maxAttempts`/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { cors: /** @type {any} */ ("https://a.example") }), /`cors` must be "\*", a list of origins or a function, got a string; write \["https:\/\/a\.example"\]/);
   misused(() => agentHandler(new Agent({ model: scripted([]) }))(/** @type {any} */ ({ url: "/", headers: {} })), /takes a Request, got an object \(Object\); docs\/remote\.md/);
-  // What guards the agent is there, or it is not: nobody is let in because it is null.
+  // `authorize` is a function or absent: nobody is let in because it is null.
   for (const authorize of [null, false, "secret", {}]) misused(() => agentHandler(new Agent({ model: scripted([]) }), { authorize: /** @type {any} */ (authorize) }), /`authorize` must be a function, got /);
   misused(() => agentHandler(new Agent({ model: scripted([]) }), { waitUntil: /** @type {any} */ ({}) }), /`waitUntil` must be a function/);
   misused(() => new RemoteAgent({ url: AT, fetch: /** @type {any} */ ("x") }), /`fetch` must be a function, got a string/);

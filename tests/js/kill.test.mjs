@@ -1,6 +1,6 @@
 // @ts-check
-// A process is killed after every single event of a run; another one goes on. The history comes out the same, and no
-// tool runs oftener than it may.
+// Kills a process after every single event of a run; another process continues. The history comes out the
+// same, and no tool runs more often than it may.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -20,7 +20,10 @@ const events = [];
 const agent = await live(world(), { hear: (event) => events.push(event), die() {} });
 const whole = plain(agent.messages);
 
-/** One process. Gives whether it was killed. @param {string} folder @param {number} [until] @returns {Promise<boolean>} */
+/**
+ * Runs one process. Returns whether it was killed.
+ * @param {string} folder @param {number} [until] @returns {Promise<boolean>}
+ */
 function child(folder, until = Infinity) {
   return new Promise((resolve, reject) => {
     const started = spawn(process.execPath, [CHILD, folder, String(until)], { stdio: ["ignore", "ignore", "pipe"] });
@@ -30,7 +33,10 @@ function child(folder, until = Infinity) {
   });
 }
 
-/** Lives, each in a process of its own, killed after so many events; the last one ends the run. @param {Iterable<number>} deaths @param {string} what */
+/**
+ * Runs lives, each in a process of its own and killed after this many events; the last one ends the run.
+ * @param {Iterable<number>} deaths @param {string} what
+ */
 async function lives(deaths, what) {
   const folder = mkdtempSync(join(tmpdir(), "turnwheel-kill-"));
   try {
@@ -61,6 +67,6 @@ test("a new process goes on after every single event", { timeout: 300_000 }, asy
 });
 
 test("a run is killed again and again", { timeout: 120_000 }, async () => {
-  // The longest answer has some 15 events; whose life is shorter asks for it anew for ever.
+  // The longest answer has about 15 events; a process with a shorter life would request it again for ever.
   for (const step of [19, 23, 31]) assert.ok((await lives(Array.from({ length: 12 }, () => step), `killed every ${step} events`)) > 1);
 });

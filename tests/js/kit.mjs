@@ -1,12 +1,15 @@
 // @ts-check
-// What the tests of the package share. They run against the built package in pkg/.
+// What the tests of the package share. They use the built package in pkg/.
 
 import assert from "node:assert/strict";
 import { checkTrace } from "./grammar.mjs";
 
 export * from "../../pkg/entry/node.js";
 
-/** Hears a run to its end, checks its trace, and gives everything that can be known of it. @param {any} run */
+/**
+ * Reads a run to its end, checks its trace, and returns everything there is to know about it.
+ * @param {any} run
+ */
 export async function hear(run) {
   /** @type {any[]} */
   const events = [];
@@ -33,7 +36,7 @@ export function told(events, result) {
   };
 }
 
-/** A tool that says what it is told to. @param {string} name @param {any} execute @param {any} [more] */
+/** A tool that does what `execute` says. @param {string} name @param {any} execute @param {any} [more] */
 export const say = (name, execute, more = {}) => ({
   name, description: `says ${name}`, parameters: { type: "object", properties: {} }, execute, ...more,
 });
@@ -46,7 +49,7 @@ export const call = (...tools) => ({
   }),
 });
 
-/** A promise and the means to settle it. @template [T=any] */
+/** A promise, with the functions to settle it. @template [T=any] */
 export function later() {
   /** @type {(value?: any) => void} */
   let resolve = () => {};
@@ -56,17 +59,23 @@ export function later() {
   return { promise, resolve, reject };
 }
 
-/** Lets everything happen that waits for nothing. */
+/** Lets everything happen that does not have to wait. */
 export const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Whether a promise is still open after everything happened that waits for nothing. @param {Promise<any>} promise */
+/**
+ * Whether a promise is still open after everything happened that does not have to wait.
+ * @param {Promise<any>} promise
+ */
 export async function isOpen(promise) {
   const open = Symbol();
   await settle();
   return (await Promise.race([promise, settle().then(() => open)])) === open;
 }
 
-/** A host whose time stands still until it is asked to sleep, and which sleeps at once; it notes for how long. */
+/**
+ * A host whose clock stands still until it is asked to sleep, and whose sleep returns at
+ * once and records the time.
+ */
 export function clock() {
   const slept = /** @type {number[]} */ ([]);
   let now = 1_700_000_000_000;
@@ -87,7 +96,10 @@ export function clock() {
 /** The text of a message. @param {any} message */
 export const textOf = (message) => message.content.filter((/** @type {any} */ block) => block.type === "text").map((/** @type {any} */ block) => block.text).join("");
 
-/** Misuse: thrown at the call, with a code and a text that helps. @param {() => unknown} act @param {RegExp} text */
+/**
+ * Expects misuse: thrown at the call, with a code and a helpful text.
+ * @param {() => unknown} act @param {RegExp} text
+ */
 export function misused(act, text) {
   assert.throws(act, (/** @type {any} */ error) => {
     assert.equal(error.name, "AgentError");

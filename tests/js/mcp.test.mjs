@@ -1,6 +1,6 @@
 // @ts-check
-// The tools of MCP servers: of the official server-everything over stdio, and of servers made here with the official SDK
-// for what that one does not do.
+// Tools of MCP servers: of the official server-everything over stdio, and, for what that one does not do, of
+// servers made here with the official SDK.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -20,7 +20,10 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-/** A client that is connected to a server-everything of its own, and what it sent. @param {any} [capabilities] */
+/**
+ * A client connected to a server-everything of its own, and the messages it sent.
+ * @param {any} [capabilities]
+ */
 async function everything(capabilities = {}) {
   const transport = new StdioClientTransport({ command: process.execPath, args: [EVERYTHING], stderr: "ignore" });
   /** @type {any[]} */
@@ -33,7 +36,10 @@ async function everything(capabilities = {}) {
   return { client, sent, transport };
 }
 
-/** Runs an agent that makes these calls at once; gives their results. @param {any} tools @param {any[]} calls */
+/**
+ * Runs an agent that makes these calls at once; returns their results.
+ * @param {any} tools @param {any[]} calls
+ */
 async function results(tools, ...calls) {
   const agent = new Agent({ model: scripted([call(...calls), "done"]), tools, approval: { mode: "bypassed" } });
   const { events } = await hear(agent.prompt("Go"));
@@ -117,7 +123,7 @@ test("the server's list changes: what is new comes, what stays is the same objec
 test("a tool that exists as a task only runs too, and tells how it goes", async () => {
   const { client } = await everything();
   const tasks = await mcpTools(client);
-  // The server adds it when it has heard that the client is there.
+  // The server adds the tool once it knows that the client is there.
   await tasks.refresh();
   const [result] = await results(tasks.tools, ["simulate-research-query", { topic: "wheels" }]);
   assert.match(result.content[0].text, /^# Research Report: wheels/);
@@ -243,7 +249,7 @@ test("misuse is named", async () => {
   await misusedLater(() => mcpTools(shared.client, { approval: /** @type {any} */ ("sometimes") }), /`approval` must be "always", "never", "writes", "destructive" or a function, got "sometimes"/);
 });
 
-/** As `misused`, of a promise. @param {() => Promise<unknown>} act @param {RegExp} text */
+/** Like `misused`, for a promise. @param {() => Promise<unknown>} act @param {RegExp} text */
 async function misusedLater(act, text) {
   const outcome = await act().then(() => undefined, (error) => error);
   misused(() => { if (outcome) throw outcome; }, text);

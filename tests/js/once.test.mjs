@@ -1,5 +1,5 @@
 // @ts-check
-// The demo in the terminal, run as a person runs it, on the built package in `pkg/`.
+// The demo in the terminal, run as a user runs it, on the built package in `pkg/`.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

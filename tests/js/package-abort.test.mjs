@@ -1,5 +1,5 @@
 // @ts-check
-// Abort, in every phase and by every means: exactly one end, a whole history, a settled result.
+// Abort, in every phase and by every means: exactly one end, a complete history, a settled result.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { Agent, agentLoop, call, hear, isOpen, later, say, scripted, settle, tex
 
 const never = () => new Promise(() => {});
 
-/** A model that says something, then nothing any more. */
+/** A model that says something, and then nothing more. */
 const silent = (started = later()) => ({
   provider: "own", id: "silent",
   async *streamFn() {
@@ -21,7 +21,8 @@ const silent = (started = later()) => ({
 });
 
 /**
- * Every phase of a run: the options of an agent that comes into it and stays there. `reached` is called from inside.
+ * Every phase of a run: the options of an agent that enters the phase and stays in it.
+ * `reached` is called from inside.
  * @type {Record<string, (reached: () => void) => any>}
  */
 const PHASES = {
@@ -85,7 +86,7 @@ for (const [phase, options] of Object.entries(PHASES)) {
       if (!/polled/.test(phase)) assert.equal(turn.reason, "aborted");
       checkAnswered([...agent.messages]);
       assert.equal(agent.isRunning, false);
-      // The agent is as good as new.
+      // The agent can be used again.
       agent.model = scripted(["well again"]);
       agent.tools = [];
     });
@@ -186,7 +187,7 @@ test("an abort from every event on, one after the other", async () => {
     agent.subscribe(() => { if (seen++ === n) run.abort(`at ${n}`); });
     const heard = await hear(run);
     const type = whole.events[n].type;
-    // After its last turn a run may be past aborting.
+    // After its last turn it may be too late to abort a run.
     if (n < whole.events.length - 2) assert.equal(heard.result.stopReason, "aborted", `${n} ${type}`);
     checkAnswered([...agent.messages]);
   }

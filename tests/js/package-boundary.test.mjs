@@ -1,5 +1,6 @@
 // @ts-check
-// What happens at one moment: tools that end together, state, policies, queues, structured answers, hand-overs.
+// Things that happen at the same moment: tools that end together, state, policies, queues,
+// structured output, hand-overs.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,16 +1,22 @@
 // @ts-check
-// Inside every single call of the host something happens: somebody aborts, steers, or the host's own code throws. The
-// trace of every run is checked by its grammar.
+// Something happens inside every single call of the host: an abort, a steering message, or an exception from
+// the host's own code. The trace of every run is checked against the grammar.
 
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import { Agent, call, clock, custom, hear, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
 
-/** What begins something, so that none of it may come after an abort. Hooks that hear of what is in the history begin nothing. */
+/**
+ * Calls that begin something, so none of them may come after an abort. Hooks about what is in the
+ * history already begin nothing.
+ */
 const BEGINNINGS = ["model", "key", "approver", "async transformer", "compaction", "steering poll", "follow-up poll", "before inference", "before tool", "sleep"];
 
-/** A run that calls the host everywhere. @param {(agent: any) => void} act @param {number} [at] at which call, from 0 */
+/**
+ * A run that calls every function of the host.
+ * @param {(agent: any) => void} act @param {number} [at] at which call, from 0
+ */
 function world(act, at) {
   /** @type {string[]} */
   const touched = [];
@@ -118,7 +124,7 @@ async function everywhere(act, check) {
 
 test("an abort inside any call of the host ends the run, and nothing begins after it", async () => {
   await everywhere(ABORT, ({ result, events }, agent, what) => {
-    // At the last call the end is told: it comes too late.
+    // At the last call the end is being announced: the abort comes too late.
     if (!/listener/.test(what) || events.length < 1) assert.equal(result.stopReason, "aborted", what);
     assert.ok(["aborted", "completed"].includes(result.stopReason));
   });
@@ -153,7 +159,7 @@ test("a throw inside any call of the host leaves a whole run and an agent that c
   }
 });
 
-/** What somebody may throw, and whose words are no text. @type {Record<string, any>} */
+/** Values that may be thrown and have no usable message. @type {Record<string, any>} */
 const WORDLESS = {
   "an error with a number for its message": Object.assign(new Error(), { message: 5 }),
   "an error with an object for its message": Object.assign(new Error(), { message: { reason: "none" } }),
@@ -245,14 +251,14 @@ test("a host's sleep that throws at once, or gives no promise, holds no piece ba
 });
 
 test("a host that never sleeps lets a model that is watched speak", async () => {
-  // What comes over a network comes when nothing else is to be done.
+  // Data from a network arrives when nothing else is left to do.
   const model = custom("m", async function* () {
     await settle();
     yield* [{ type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "here" }, { type: "text_end", contentIndex: 0 }];
     yield { type: "done", stopReason: "stop" };
   });
   let slept = 0;
-  // Otherwise it would be asked for as long as the clock takes.
+  // Otherwise it would retry for as long as the clock runs.
   const sleep = async () => void (slept++ > 10_000 && (await new Promise(() => {})));
   const { result } = await hear(new Agent({ model, timeouts: { chunkMs: 60_000 }, host: { sleep } }).prompt("Go"));
   assert.equal(result.text, "here");
@@ -286,11 +292,11 @@ test("a fetch whose answer is no bytes fails alone, in words that say so", async
     assert.match(result.error.message, /the body of an answer must give bytes, as Uint8Array; `fetch` gave /);
     assert.deepEqual([result.error.code, all("retry_attempt").length], ["misuse", 0]);
   }
-  // The answers of node-fetch have a stream of Node's.
+  // The body of a node-fetch response is a stream of Node's.
   const nodes = await ask({ ok: true, status: 200, headers: new Headers(), body: Readable.from([Buffer.from(frame)]) });
   assert.match(nodes.result.error.message, /the body of an answer must be a ReadableStream; `fetch` gave an object \(Readable\)/);
   assert.deepEqual([nodes.result.error.code, nodes.all("retry_attempt").length], ["misuse", 0]);
-  // A wrapper that forgot its `return`, or what another client answers.
+  // A wrapper that forgot its `return`, or the response of another client.
   for (const [answer, words] of /** @type {[any, string][]} */ ([[undefined, "nothing"], ["hi", "a string"], [{ status: 200, data: "hi" }, "an object (Object)"]])) {
     const { result, all } = await ask(answer);
     assert.deepEqual([result.error.code, result.error.message, all("retry_attempt").length], ["misuse", `\`fetch\` must give a Response, got ${words}`, 0]);

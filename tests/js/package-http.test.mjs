@@ -1,6 +1,6 @@
 // @ts-check
-// Models over real HTTP on loopback: recorded streams in every cutting, tools, refusals, retries, and what a server
-// can do wrong.
+// Models over real HTTP on loopback: recorded streams cut in every way, tools, refusals, retries, and
+// whatever a server can do wrong.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -16,10 +16,10 @@ const NAMES = readdirSync(FIXTURES).filter((name) => name.endsWith(".sse")).map(
 /** @param {{ baseUrl: string }} server @param {any} [options] */
 const modelAt = ({ baseUrl }, options) => openaiCompatible("test-model", { baseUrl, apiKey: KEY, ...options });
 
-/** No second attempt: a test of one answer. */
+/** No second attempt: for tests of a single answer. */
 const ONCE = { maxAttempts: 1 };
 
-/** Nothing that anybody can see of a run holds the key. @param {any} heard */
+/** Asserts that nothing visible of a run contains the key. @param {any} heard */
 function keepsTheKey({ events, result }) {
   const shown = JSON.stringify(events) + JSON.stringify(result) + String(result.error) + JSON.stringify(result.error?.info) + String(result.error?.stack);
   assert.ok(!shown.includes(KEY), "the key is shown");
@@ -27,7 +27,7 @@ function keepsTheKey({ events, result }) {
 
 for (const cut of [1, 7, 17, undefined]) {
   test(`recorded streams come out as they are meant to, ${cut ? `${cut} bytes at a time` : "whole"}`, async (t) => {
-    // Small pieces take their time: of the long ones only the beginning would be anything new.
+    // Small pieces take long, so long recordings are left out: only their beginning would be anything new.
     const names = NAMES.filter((name) => recorded(name).length < (cut ?? 999) * 1000);
     const server = await serve(t, names.map((name) => ({ body: recorded(name), cut })));
     for (const name of names) {
@@ -85,7 +85,7 @@ test("a run of two tools at once: the request, the results in the order of the c
 
 test("two requests of a run share one connection", async (t) => {
   const server = await serve(t, [calls(["go", "{}"]), says("done"), says("again")]);
-  // The last bytes of an answer come after the words that end it.
+  // The last bytes of an answer come after the event that ends it.
   const whole = async () => {
     assert.equal(await server.requests.at(-1)?.closed, "answered");
     await settle();
@@ -178,7 +178,7 @@ test("a call whose stream was cut begins anew in the next attempt", async (t) =>
   assert.deepEqual(seen, [{ a: 1 }, { c: 3 }]);
 });
 
-/** Every way for a server to be of no use, and what is said about it. @type {[string, any, RegExp, string][]} */
+/** Ways in which a server can be useless, and the error for each. @type {[string, any, RegExp, string][]} */
 const USELESS = [
   ["401", { status: 401, body: JSON.stringify({ error: { message: `Incorrect API key provided: ${KEY}. You can find your API key in your account.`, code: "invalid_api_key" } }) }, /Incorrect API key/, "auth"],
   ["404 with a page", { status: 404, headers: { "content-type": "text/html" }, body: "<!doctype html><title>Not Found</title><h1>Not Found</h1>" }, /Not Found/, "invalid_request"],

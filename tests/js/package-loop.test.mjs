@@ -1,5 +1,6 @@
 // @ts-check
-// The loop, over scripted models: text, tools, steering, follow-ups, the functions of the host, subscribers, limits.
+// The loop, over scripted models: text, tools, steering, follow-ups, the host's
+// functions, subscribers, limits.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -506,7 +507,7 @@ test("who iterates late hears the beginning all the same, or is told that pieces
   await over;
   misused(() => over[Symbol.asyncIterator](), /has begun to answer, and nobody kept the pieces/);
   await assert.rejects(async () => { for await (const _ of over.textStream); }, /has begun to answer/);
-  // Who asks for the text has it kept, whenever it is read.
+  // Whoever asks for the text gets all of it, whenever it is read.
   const run = new Agent({ model: scripted([{ text: ["a", "b"] }]) }).prompt("4");
   const texts = run.textStream[Symbol.asyncIterator]();
   await run;

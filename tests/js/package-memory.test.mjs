@@ -1,5 +1,5 @@
 // @ts-check
-// What agents leave behind: nothing. And what becomes of a broken instance: the next run has a fresh one.
+// Agents leave no memory behind; and after an instance broke, the next run gets a fresh one.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ setFlagsFromString("--expose-gc");
 /** @type {() => void} */
 const gc = runInNewContext("gc");
 
-/** Lets go of everything that nobody holds, in JavaScript and then in the engine. */
+/** Frees everything that nobody holds, in JavaScript and then in the engine. */
 async function collect() {
   for (let i = 0; i < 5; i++) {
     gc();
@@ -26,7 +26,7 @@ async function collect() {
 const bytes = () => /** @type {any} */ (getEngine()).memory.buffer.byteLength;
 const long = "x".repeat(8_000);
 
-/** Everything a run does, some 24 KB of it. @param {any} [options] */
+/** Everything that a run can do, about 24 KB of it. @param {any} [options] */
 const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "done"]), tools: [say("go", () => long)], systemPrompt: long, ...options });
 
 test("agents that are forgotten leave the engine's memory flat", async () => {
@@ -34,7 +34,10 @@ test("agents that are forgotten leave the engine's memory flat", async () => {
   let made = 0;
   let gone = 0;
   const registry = new FinalizationRegistry(() => void gone++);
-  /** How many there are at once shall not depend on when the host finds the time: one or two may be held by what runs now. */
+  /**
+   * How many are left must not depend on when the host finds the time; code that is running
+   * now may hold one or two.
+   */
   const forgotten = async () => {
     for (let i = 0; i < 100 && gone < made - 2; i++) await collect();
     assert.ok(gone >= made - 2, `${made - gone} of ${made} agents are still held`);
@@ -65,7 +68,7 @@ test("10,000 agents, made and dropped: flat; those that somebody holds are what 
     await collect();
     rounds.push(bytes());
   }
-  // Of 8,000 agents that stayed there would be some megabytes.
+  // If 8,000 agents stayed, it would be some megabytes.
   assert.ok(rounds.at(-1) - rounds[0] <= 131_072, `it grew: ${rounds}`);
   const held = [];
   for (let i = 0; i < 2_000; i++) {
@@ -121,7 +124,8 @@ test("an agent that is forgotten while it waits for somebody is gone, with its r
     await collect();
     rounds.push(bytes());
   }
-  // Less than a page of 64 KiB for a hundred agents is the allocator's own; one agent that stays costs some 4 KiB.
+  // Less than a page of 64 KiB for a hundred agents belongs to the allocator; one agent that
+  // stays takes about 4 KiB.
   assert.ok(rounds.at(-1) - rounds[1] <= 65_536, `it grew: ${rounds}`);
 });
 
@@ -214,7 +218,7 @@ test("a panic ends every run with an error that is told, and the next run has a 
   const agent = new Agent({ model: scripted([call("go", "also"), "fine"]), tools: [say("go", () => "gone"), say("also", () => new Promise(() => {}))] });
   const run = agent.prompt("Go");
   agent.subscribe((event) => {
-    // As a panic would: the next call into the engine traps.
+    // Like a panic: the next call into the engine traps.
     if (event.type === "tool_execution_end") engine.glue = { ...glue, run_poll() { throw new WebAssembly.RuntimeError("unreachable"); } };
   });
   const heard = await hear(run);
@@ -238,7 +242,7 @@ test("a panic ends every run with an error that is told, and the next run has a 
   assert.equal(other.messages.at(-1)?.role, "assistant");
 });
 
-/** What somebody may do to an instance, each a trap in the real one. @type {Record<string, (engine: any) => any>} */
+/** Ways to break an instance, each a trap in the real one. @type {Record<string, (engine: any) => any>} */
 const TRAPS = {
   "a read that is larger than any memory": () => ({ model: openaiCompatible("m", { baseUrl: "http://x", fetch: reads(Object.defineProperty(new Uint8Array(1), "length", { value: 3e9 })) }) }),
   "memory that something wrote over": (engine) => ({
@@ -247,7 +251,7 @@ const TRAPS = {
   }),
 };
 
-/** A fetch whose body gives one read. @param {any} value @returns {any} */
+/** A fetch whose body is a single read. @param {any} value @returns {any} */
 const reads = (value) => async () => ({ ok: true, status: 200, headers: new Headers(), body: { getReader: () => ({ read: async () => ({ done: false, value }), cancel: async () => {} }) } });
 
 for (const [name, options] of Object.entries(TRAPS)) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Misuse is told at the call, in words that help.
+// Misuse fails at the call, with a helpful text.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -74,7 +74,7 @@ const OPTIONS = [
 for (const [name, options, words] of OPTIONS) {
   test(`options are checked when the agent is made: ${name}`, () => {
     misused(() => new Agent(options), words);
-    // A single loop takes two tools of one name: the first of them runs.
+    // A single loop accepts two tools with one name: the first one runs.
     if (options && !options.messages && !/two tools/.test(name)) misused(() => agentLoop(["Hi"], options), words);
   });
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// Models of the host's own: scripted in all its forms, custom stream functions that do it right and wrong.
+// The host's own models: scripted in all its forms, custom stream functions that behave and misbehave.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
 // @ts-check
-// Options of the package that no other file here is about, each as a user would set it.
+// Options that no other file here covers, each as a user would set it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { Agent, AgentError, agentLoopContinue, call, clock, hear, isOpen, later,
 const overflow = { error: { code: /** @type {any} */ ("context_overflow"), message: "too long" } };
 const quick = say("quick", () => "done");
 
-/** What a model was asked with, one list of texts a call. @param {any[]} answers */
+/** The requests of a model, a list of texts for each call. @param {any[]} answers */
 function asked(answers) {
   /** @type {string[][]} */
   const requests = [];
@@ -222,7 +222,7 @@ test("timeouts: the whole run, and every tool that says nothing else", async () 
   assert.deepEqual([result.stopReason, result.error.code], ["error", "timeout"]);
   const slow = await hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [forever], timeouts: { toolMs: 10 } }).prompt("go"));
   assert.deepEqual([slow.result.stopReason, slow.all("tool_execution_end")[0].result.cause], ["completed", "timeout"]);
-  // One that may take as long as it takes says so.
+  // A tool that may take any time has to say so.
   const end = later();
   const long = say("forever", () => end.promise, { timeoutMs: Infinity });
   /** @type {number[]} */

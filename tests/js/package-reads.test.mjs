@@ -1,5 +1,6 @@
 // @ts-check
-// How an answer is read: what arrives in one go is handed to the engine together, what arrives alone is told alone.
+// How an answer is read: what arrives together is passed to the engine together, what arrives
+// alone is delivered alone.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -27,7 +28,10 @@ const atOnce = (pieces, error) => new ReadableStream({
   },
 }, { highWaterMark: 0 });
 
-/** Hears a run as a subscriber does, and as who iterates. @type {[string, (agent: Agent) => Promise<ReturnType<typeof told>>][]} */
+/**
+ * Reads a run as a subscriber, and as an iterator.
+ * @type {[string, (agent: Agent) => Promise<ReturnType<typeof told>>][]}
+ */
 const WAYS = [
   ["told to a subscriber", async (agent) => {
     /** @type {any[]} */
@@ -39,7 +43,7 @@ const WAYS = [
   ["iterated", (agent) => hear(agent.prompt("Go"))],
 ];
 
-/** The words as they were told. @param {any} heard @returns {string[]} */
+/** The words in the order of the events. @param {any} heard @returns {string[]} */
 const wordsOf = (heard) => heard.all("message_update").map((/** @type {any} */ event) => event.delta.delta);
 
 /** @param {number} n */
@@ -51,7 +55,7 @@ for (const [way, heardOf] of WAYS) {
     ["through three more streams", (body) => body.pipeThrough(new TransformStream()).pipeThrough(new TransformStream()).pipeThrough(new TransformStream())],
   ])) {
     test(`pieces that come in one go come out one by one, in order, ${name}, ${way}`, async () => {
-      // Some 20 KB: more than is handed on at once.
+      // About 20 KB: more than is passed on at once.
       const said = words(300);
       const heard = await heardOf(agentThatReads([through(atOnce([...said.map(word), END]))]));
       assert.deepEqual(wordsOf(heard), said);

@@ -1,5 +1,5 @@
 // @ts-check
-// Tools: schemas of every kind, what they may give back, their context, approval.
+// Tools: schemas of every kind, return values, their context, approval.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -277,9 +277,9 @@ test("what says whether a call must be asked for judges what the tool would get"
     [z.object({ amount }), {}, true], [z.object({ amount }), { amount: 5 }, false],
     [z.object({ sum: z.number() }).transform(({ sum }) => ({ amount: sum })), { sum: 900 }, true],
     [z.object({ amount: z.string().transform(Number) }), { amount: "5" }, false],
-    // Nobody knows yet what comes out.
+    // The result is not known yet.
     [z.object({ amount: z.number().transform(async (sum) => sum) }), { amount: 5 }, true],
-    // What fits nothing is judged as it came, and never runs.
+    // Arguments that do not match are judged as they came, and never run.
     [z.object({ amount }), { amount: "much" }, false],
   ];
   for (const [parameters, args, isAsked] of cases) {
@@ -324,7 +324,7 @@ test("what a schema of plain words says of arguments, the quick way and the long
     [{ n: 1, list: { 0: 1 } }, false], [{ n: 1, deep: [] }, false], [{ n: 1, deep: {} }, false], [{ n: 1, deep: { flag: true, extra: 1 } }, false], [{ n: 1, deep: null }, false],
     [{ n: 1, deep: { flag: true, none: 0 } }, false], [JSON.parse('{"n":1,"__proto__":{"s":"c"}}'), true], [JSON.parse('{"__proto__":{"n":1}}'), false],
   ];
-  // A word that the quick way does not know sends the same schema the long way.
+  // A keyword that the fast check does not know sends the same schema to the validator.
   for (const parameters of [types, { ...types, minProperties: 0 }, { ...types, type: ["object"] }, { ...types, properties: { ...types.properties, list: { type: ["array"], items: { type: "number" } } } }]) {
     for (const [args, fits] of cases) {
       let ran = false;

@@ -1,5 +1,5 @@
 // @ts-check
-// The types: a file that uses every export, and events and messages as they really come out, compiled by tsc.
+// The types: a file that uses every export, and events and messages of real runs, compiled by tsc.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -16,7 +16,7 @@ const declared = readFileSync(here("../../www/npm/index.d.ts"), "utf8");
 const namesOf = (text) => [...new Set([...text.matchAll(/^export (?:class|interface|type|const|function) (\w+)/gm)].map(([, name]) => /** @type {string} */ (name)))];
 const exported = namesOf(declared);
 
-/** Runs that bring out as many kinds of events as there can be. */
+/** Runs that produce as many kinds of events as possible. */
 async function record() {
   const { host } = clock();
   const asked = later();
@@ -69,10 +69,13 @@ async function compiles(project) {
   assert.equal(said.stderr, "");
 }
 
-/** Whose examples are compiled, by the name they are imported by; those of `turnwheel/react` are JSX. @type {[string, string][]} */
+/**
+ * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
+ * @type {[string, string][]}
+ */
 const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
-/** The examples that editors show, each in a function of its own, with what they suppose to be there. */
+/** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {
   const lines = [];
   const found = [];
@@ -87,7 +90,10 @@ function examples() {
   return lines.join("\n");
 }
 
-/** What ours has that the contract has not: in its text, so that all else must fit both ways. @type {[string, RegExp, string][]} */
+/**
+ * What our types add to the contract, textually, so that everything else must match in both directions.
+ * @type {[string, RegExp, string][]}
+ */
 const ADDED = [
   ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type RawBlock, type Transfer, type TransformInfo } from "turnwheel";\nexport { CANCELLED };'],
   ["what only its provider understands", /(interface AssistantMessage .*)\| ToolCallBlock\)\[\]/, "$1| ToolCallBlock | RawBlock)[]"],
@@ -99,7 +105,7 @@ const ADDED = [
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];
 
-/** The contract, with what is added. */
+/** The contract, with these additions. */
 function theContract() {
   const text = readFileSync(here("types/api.d.ts"), "utf8").replace(/^export (class|function|const)/gm, "export declare $1");
   if (!/^  toResponse\(/m.test(declared)) ADDED.push(["not built yet", /^  to(UIMessageStream)?Response\(.*\n/gm, ""]);
@@ -109,14 +115,16 @@ function theContract() {
   }, text);
 }
 
-/** What users are given and never make: ours may have more. So may functions take more. */
+/**
+ * What users receive and never create, so our types may have more members. Functions may also accept more.
+ */
 const GIVEN = ["AgentRun", "Agent"];
 
-/** Lines that only compile when each name of the contract and ours fit each other. */
+/** Lines that only compile if each name in the contract matches ours, and the other way round. */
 function contract() {
   const lines = ['import type * as Api from "./api.ts";', 'import type * as Own from "turnwheel";'];
   for (const [, kind, name = ""] of readFileSync(here("types/api.d.ts"), "utf8").matchAll(/^export (class|interface|type|function|const) (\w+)/gm)) {
-    // `tool` has a form more, which usage.ts tries; what is generic is compared with what it has by default.
+    // `tool` has another form, which usage.ts tests; generic types are compared with their defaults.
     if (name === "CANCELLED" || name === "tool") continue;
     const value = kind === "function" ? "typeof " : "";
     if (!value && !GIVEN.includes(name)) lines.push(`export const in_${name}: Own.${name} = null! as Api.${name};`);

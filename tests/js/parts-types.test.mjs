@@ -1,5 +1,6 @@
 // @ts-check
-// The types of the optional parts: a file that uses all of them with the types of React and of the MCP SDK, and their words.
+// The types of the optional parts: a file that uses all of them with the types of React and of the MCP
+// SDK, and their doc comments.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,5 +1,6 @@
 // @ts-check
-// What `useAgent` shows, without React: the store behind it with frames by hand, and the page from a server.
+// What `useAgent` shows, without React: the store behind it with manual frames, and the
+// page rendered on a server.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -35,7 +36,7 @@ function speaker() {
   let wake = later();
   let newest = 0;
   const model = custom("speaker", async function* () {
-    // One that was stopped takes nothing from the next.
+    // A speaker that was stopped takes nothing from the next one.
     const own = (newest += 1);
     while (own === newest) {
       while (pieces.length > 0) {
@@ -105,7 +106,7 @@ test("a frame costs the same after 5,000 messages as after one", async () => {
     view().send("Go");
     await give(START, "a");
     frame();
-    // From here on the history is only looked at through this.
+    // From here on the history is only read through this proxy.
     const counted = new Proxy(agent.messages, { get: (target, key) => (typeof key === "string" && /^\d+$/.test(key) && (reads += 1), Reflect.get(target, key)) });
     store.history.of = counted;
     store.agent = new Proxy(agent, { get: (target, key) => (key === "messages" ? counted : typeof Reflect.get(target, key) === "function" ? Reflect.get(target, key).bind(target) : Reflect.get(target, key, target)) });
@@ -305,7 +306,7 @@ test("who leaves leaves nothing behind; an agent of one's own is stopped and dis
     const { store, leave, view, waiting } = watch(isOwn ? () => agent : agent);
     const run = view().send("Go");
     await give(START, "half");
-    // As React does in development: gone, and back at once.
+    // As React does in development: unmounted, and mounted again at once.
     leave();
     const again = store.subscribe(() => {});
     await new Promise((resolve) => setTimeout(resolve));
@@ -347,7 +348,7 @@ test("an agent elsewhere is shown as one here: what it said before, streaming, a
   const url = "http://agent.example/7";
   const elsewhere = () => new RemoteAgent({ url, fetch: (/** @type {any} */ input, /** @type {any} */ init) => handler(new Request(input, init)) });
   const { leave, frame, view } = watch(elsewhere);
-  /** What is shown when something is so. @param {(view: any) => unknown} isSo */
+  /** Waits until a condition holds, and returns the snapshot. @param {(view: any) => unknown} isSo */
   const until = async (isSo) => {
     for (let tries = 0; !isSo(view()); tries += 1) {
       assert.ok(tries < 200, `${view().status} ${JSON.stringify(view().messages)}`);
@@ -365,7 +366,7 @@ test("an agent elsewhere is shown as one here: what it said before, streaming, a
   await give("more ");
   const second = await until(({ streaming }) => textOf(streaming) === "half more ");
   assert.deepEqual([second.history === first.history, second.messages[0] === first.messages[0]], [true, true]);
-  // Another component comes into the middle of it.
+  // Another component subscribes in the middle of it.
   const other = watch(elsewhere());
   await until(() => (other.frame(), other.view().streaming && textOf(other.view().streaming) === "half more "));
   other.leave();

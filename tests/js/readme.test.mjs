@@ -1,5 +1,5 @@
-// The event tree of the README and of the page on events is what a run really tells: checked against a trace of every event
-// it names. That the code of the pages runs: docs.test.mjs.
+// The event tree in the README and in the page on events is what a run really emits: checked against a trace
+// with every event in it. That the code of the docs runs is checked by docs.test.mjs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -25,7 +25,7 @@ async function treeOfRun() {
   const lines = new Map();
   let depth = 0;
   agent.subscribe(({ type }) => {
-    // An end stands beside the events inside, as the last branch; so does what is told in between.
+    // An end is a sibling of the events inside, as the last branch; so is whatever comes in between.
     if (!lines.has(type) && type !== "tool_calls_proposed") lines.set(type, type === "agent_start" ? 0 : depth);
     if (OPENS[type]) depth++;
     if (CLOSES.has(type)) depth--;

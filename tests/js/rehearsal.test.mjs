@@ -1,5 +1,6 @@
 // @ts-check
-// The rehearsal model by itself: what it asks for and what it says, in conversations played with the real tools.
+// The rehearsal model on its own: what it asks for and what it says, in conversations
+// played with the real tools.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -56,7 +57,10 @@ async function resultOf({ callId, toolName, arguments: given }, result) {
   }
 }
 
-/** Plays until an answer asks for nothing more. @param {any[]} messages grows @param {string} text @param {object} [more] */
+/**
+ * Plays until an answer makes no more calls.
+ * @param {any[]} messages grows @param {string} text @param {object} [more]
+ */
 async function play(messages, text, more) {
   messages.push(user(text));
   const calls = [];
@@ -172,7 +176,7 @@ test("later questions refer to earlier results and earlier questions", async () 
   assert.match((await play(messages, "What were the results so far?")).answer, /17\*23 = 391/);
 });
 
-/** A conversation whose first call was cut by the message. @param {string} text */
+/** A conversation whose first call was cut short by a message. @param {string} text */
 async function steered(text) {
   /** @type {any[]} */
   const messages = [user("Count the primes below 5 million")];

@@ -1,5 +1,6 @@
 // @ts-check
-// A run as server-sent events, and the run that is made of them elsewhere: the same events, once each, whatever breaks.
+// A run as server-sent events, and the run rebuilt from them elsewhere: the same events,
+// each once, whatever breaks.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +9,7 @@ import { dice } from "./dice.mjs";
 import { checkTrace } from "./grammar.mjs";
 import { Agent, call, custom, hear, isOpen, later, misused, say, scripted, settle } from "./kit.mjs";
 
-/** Waits for a connection are over at once; those that watch a silent one never end. */
+/** Waits for a connection end at once; timeouts on a silent one never do. */
 const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms > 40_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : Promise.resolve()) };
 
 /** A run with everything in it: thinking, text, two calls, an error result, a second turn. */
@@ -21,7 +22,7 @@ const busy = (more = {}) => new Agent({
   ...more,
 });
 
-/** What stands in a body. @param {string} text */
+/** The events in a body. @param {string} text */
 const parsed = (text) => text.split("\n\n").filter((piece) => piece.startsWith("id: ")).map((piece) => {
   const [, id, data] = /^id: (\d+)\ndata: (.*)$/.exec(piece) ?? assert.fail(piece);
   return { id: Number(id), event: JSON.parse(/** @type {string} */ (data)) };
@@ -113,7 +114,7 @@ test("silence is broken by life signs, by the host's clock", async () => {
   while (!(await read()).includes("tool_execution_start"));
   const next = read();
   assert.ok(await isOpen(next));
-  // 0 is never.
+  // 0 means never.
   for (const keepAliveMs of [0, Infinity]) void (async () => { for await (const _ of /** @type {any} */ (run.toResponse({ keepAliveMs }).body)); })();
   await settle();
   clock.resolve();
@@ -163,7 +164,10 @@ test("a structured answer arrives", async () => {
   assert.deepEqual(json(there), json(await run));
 });
 
-/** A response whose body breaks after so many bytes, which come so many at a time. @param {Uint8Array} bytes @param {number} end @param {number} step @param {"error" | "close"} how */
+/**
+ * A response whose body breaks after this many bytes, which arrive in steps.
+ * @param {Uint8Array} bytes @param {number} end @param {number} step @param {"error" | "close"} how
+ */
 function broken(bytes, end, step, how) {
   let at = 0;
   const body = new ReadableStream({
@@ -222,7 +226,7 @@ test("what was told before it broke is in the result: text, messages, usage, tur
   const whole = await run;
   assert.deepEqual([second.text, second.turns, second.usage.total], ["all ", 2, /** @type {any} */ (whole.messages.find(({ role }) => role === "assistant")).usage.total]);
   assert.deepEqual(second.messages.map(({ role }) => role), ["assistant", "tool_result", "tool_result", "assistant"]);
-  // What was taken back is not part of it.
+  // Pieces that were taken back are not part of it.
   const taken = text.slice(0, text.indexOf("\n\n", text.indexOf('"delta":"two')) + 2) + `id: 999\ndata: ${JSON.stringify({ type: "message_reset", runId: run.runId })}\n\n`;
   const third = await fromResponse(new Response(taken, { headers: { "content-type": "text/event-stream" } }), { host });
   assert.deepEqual([third.text, third.messages[0]?.content], ["", []]);
@@ -348,7 +352,7 @@ test("of a long event, a whole conversation, nothing is looked at twice for its 
   assert.deepEqual((await fromResponse(new Response(body, { headers: { "content-type": "text/event-stream" } }), { host })).messages, [answer]);
   const looked = split.mock.calls.reduce((sum, call) => sum + String(call.this).length, 0);
   split.mock.restore();
-  // With each piece looked at again it is thirty times as much.
+  // If it looked at each piece again, it would be thirty times as much.
   assert.ok(looked >= bytes.length && looked < 1.5 * bytes.length, `${looked} characters of ${bytes.length}`);
 });
 

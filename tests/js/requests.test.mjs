@@ -1,6 +1,6 @@
 // @ts-check
-// The requests of tests/data/requests once more, through the package: it has to send what the crate writes natively. A
-// compiler made something else of it before (DESIGN.md, on returning two values).
+// The requests of tests/data/requests again, through the package, which must send what the crate writes
+// natively. A compiler once made something else of it (DESIGN.md, on returning two values).
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const DATA = new URL("../data/requests/", import.meta.url);
 /** Each wire, and how many cases it has at least. @type {[string, (id: string, options: any) => any, number][]} */
 const WIRES = [["openai_chat", openai, 70], ["openai_responses", openaiResponses, 20], ["anthropic", anthropic, 25], ["gemini", gemini, 20]];
 
-/** What a body says of the schema of the answer: an agent offers a tool for it. @param {any} body */
+/** The part of a body about the output schema: an agent offers a tool for it. @param {any} body */
 function withoutSchema(body) {
   const { response_format, text, output_config, generationConfig, ...rest } = body;
   const { format, ...effort } = output_config ?? {};
@@ -26,7 +26,7 @@ for (const [wire, make, least] of WIRES) {
     for (const file of readdirSync(new URL(`${wire}/`, DATA))) {
       const { options, request, ...wanted } = JSON.parse(readFileSync(new URL(`${wire}/${file}`, DATA), "utf8"));
       const { model, systemPrompt, messages, tools, options: streamOptions, sessionId, apiKey } = request;
-      // An agent begins with something, and does not answer itself.
+      // An agent starts with a message, and does not answer itself.
       if (messages.length === 0 || messages.at(-1).role === "assistant") continue;
       /** @type {any} */
       let sent;
@@ -37,7 +37,7 @@ for (const [wire, make, least] of WIRES) {
       });
       await agent.continue();
       const body = JSON.parse(new TextDecoder().decode(sent.body));
-      // An agent has a session, whether it was told of one or not.
+      // An agent always has a session, whether one was set or not.
       if (!sessionId && !streamOptions.body?.prompt_cache_key) delete body.prompt_cache_key;
       assert.deepEqual(withoutSchema(body), withoutSchema(wanted.body), file);
       if (wanted.url) assert.equal(sent.url, wanted.url, file);

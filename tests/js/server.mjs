@@ -1,13 +1,13 @@
 // @ts-check
-// A model server for tests, on loopback: it answers the n-th request with the n-th answer, records what it was asked,
-// and misbehaves when told to.
+// A model server for tests, on loopback: it answers the n-th request with the n-th answer, records the
+// requests, and misbehaves when told to.
 
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 
 const FIXTURES = new URL("../data/fixtures/openai-chat/", import.meta.url);
 
-/** A recorded stream, as it stood on the wire. @param {string} name without `.sse` */
+/** A recorded stream, as it was on the wire. @param {string} name without `.sse` */
 export const recorded = (name) => readFileSync(new URL(`${name}.sse`, FIXTURES));
 
 /** A recorded refusal, as an answer of this server. @param {string} name without `.http.json` */
@@ -56,7 +56,10 @@ export const calls = (...calls) =>
  * @param {{ cors?: boolean }} [options] with `cors` pages of any origin may ask
  */
 export async function serve(test, answers, { cors = false } = {}) {
-  /** What was asked, in order. @type {{ method: string, path: string, headers: any, body: any, text: string, closed: Promise<"answered" | "left">, connection: number }[]} */
+  /**
+   * The requests, in order.
+   * @type {{ method: string, path: string, headers: any, body: any, text: string, closed: Promise<"answered" | "left">, connection: number }[]}
+   */
   const requests = [];
   /** @type {Map<import("node:net").Socket, number>} */
   const connections = new Map();
@@ -84,7 +87,7 @@ export async function serve(test, answers, { cors = false } = {}) {
   });
   return {
     url: `http://127.0.0.1:${port}`,
-    /** What `baseUrl` wants. */
+    /** The value for `baseUrl`. */
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests,
     /** How many connections were opened. */
@@ -103,7 +106,7 @@ async function send(response, { status = 200, headers = {}, body = "", cut, afte
   const step = cut ?? Math.max(1, end);
   for (let at = 0; at < end && !response.destroyed; at += step) {
     response.write(bytes.subarray(at, Math.min(end, at + step)));
-    // One write, one packet: the reader gets the pieces as they were cut, or close to it.
+    // One write, one packet: the reader gets the pieces as they were cut, or nearly so.
     await new Promise((resolve) => setImmediate(resolve));
   }
   await until?.();

@@ -1,6 +1,6 @@
 // @ts-check
-// Stores whose places fail: what is stored is the newest, or somebody hears that it is not. The places themselves are in
-// browser/stores.test.mjs and in workerd.
+// Stores whose storage fails: either the newest checkpoint is stored, or the caller learns that it is not.
+// The real storages are tested in browser/stores.test.mjs and in workerd.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

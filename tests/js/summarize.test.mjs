@@ -10,7 +10,7 @@ const overflow = { error: { code: /** @type {const} */ ("context_overflow"), mes
 /** A long conversation. @returns {any[]} */
 const story = () => Array.from({ length: 20 }, (_, n) => ({ role: "user", content: [{ type: "text", text: `${n}: ${"x".repeat(4_000)}` }], timestamp: 1 }));
 
-/** A scripted model that notes what it is asked. @param {any[]} items */
+/** A scripted model that records its requests. @param {any[]} items */
 function noted(items) {
   /** @type {any[]} */
   const requests = [];

@@ -1,5 +1,5 @@
 // @ts-check
-// The tools of the demo by themselves.
+// The tools of the demo on their own.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -8,8 +8,8 @@ import { fromUIMessages } from "../../pkg/server.js";
 import { Agent, call, later, misused, say, scripted, settle } from "./kit.mjs";
 
 /**
- * What the AI SDK makes of a response: its chunks, each checked, and the message.
- * @param {Response} response @param {any} [message] the one that it goes on with
+ * Reads a response with the AI SDK: its chunks, each checked, and the message.
+ * @param {Response} response @param {any} [message] the one that it continues
  */
 async function read(response, message) {
   assert.equal(response.headers.get("x-vercel-ai-ui-message-stream"), "v1");
@@ -82,7 +82,10 @@ test("what an attempt that failed had shown is taken back", async () => {
   assert.deepEqual(partsOf(message).map((/** @type {any} */ { text }) => text), [undefined, "right"]);
 });
 
-/** What useChat does with a person's answer. @param {any} message @param {string} toolCallId @param {boolean} approved @param {string} [reason] */
+/**
+ * Does what useChat does with a user's decision.
+ * @param {any} message @param {string} toolCallId @param {boolean} approved @param {string} [reason]
+ */
 function answered(message, toolCallId, approved, reason) {
   const copy = structuredClone(message);
   const part = copy.parts.find((/** @type {any} */ one) => one.toolCallId === toolCallId);
@@ -172,7 +175,7 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   assert.deepEqual(odd.messages[0].content[0].arguments, {});
   const silent = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded" }] }]);
   assert.deepEqual(silent.decisions, { c: { action: "reject" } });
-  // Of a form, say, whose values are texts.
+  // From a form, for example, whose values are texts.
   const word = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-go", toolCallId: "c", state: "approval-responded", approval: { id: "c", approved: /** @type {any} */ ("false") } }] }]);
   assert.deepEqual(word.decisions, { c: { action: "reject" } });
   assert.deepEqual(fromUIMessages([{ role: "user", parts: [{ type: "file", url: "data:;base64,AA" }] }]).prompt?.content[0]?.type, "file");

@@ -1,5 +1,6 @@
 // @ts-check
-// The validator, from which the build takes what nobody asks for, says what it said before: on random schemas and values.
+// The build removes unused parts from the validator: on random schemas and values it must report
+// what it reported before.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -74,7 +75,7 @@ function said(judge) {
     const { valid, errors } = judge();
     return { valid, errors: errors.map((/** @type {any} */ { instanceLocation, error }) => ({ instanceLocation, error })) };
   } catch (error) {
-    // One that refers to itself.
+    // A schema that refers to itself.
     return error instanceof RangeError ? "too deep" : String(error);
   }
 }

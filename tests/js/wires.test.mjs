@@ -1,6 +1,6 @@
 // @ts-check
-// What the package promises of all wires: keys are never shown, prices make costs, servers are known by name, and the
-// example of a proxy keeps what it promises.
+// What the package promises for all wires: keys are never shown, prices become costs, servers are known by
+// name, and the proxy example does what it promises.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,7 +31,7 @@ const WIRES = {
 
 const answer = (/** @type {string} */ body, status = 200, headers = {}) => new Response(body, { status, headers });
 
-/** How servers and hosts hand a key back. @type {Record<string, () => Response | Promise<Response>>} */
+/** How servers and hosts echo a key. @type {Record<string, () => Response | Promise<Response>>} */
 const ECHOES = {
   "in the words of a refusal": () => answer(JSON.stringify({ error: { message: `Incorrect API key provided: ${KEY}` } }), 401),
   "in the names of a refusal": () => answer(JSON.stringify({ error: { message: "no", type: KEY, code: `key ${KEY}`, status: KEY } }), 400),
@@ -64,7 +64,7 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
         const heard = await hear(agent.prompt("Hello"));
         assert.ok(sent.every(([url, value]) => value.endsWith(KEY) && !url.includes(KEY)), `${how}: the key is sent, in its header alone`);
         const { error, ...result } = heard.result;
-        // What a host's own function threw is handed back as it is.
+        // What a host's own function threw is returned as it is.
         const said = error && [error.message, error.stack, error.info, error.code];
         const seen = [JSON.stringify([told, heard.events, result, agent.messages, said]), inspect([agent, agent.model, result, told], { depth: 20 }), String(error), ...logged].join("\n");
         assert.ok(!seen.includes(KEY), `the key is shown: ${how}`);
@@ -83,7 +83,7 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
       const again = await hear(agent.prompt("Hello"));
       assert.equal(again.result.usage.cost, cost);
       if (cost !== undefined) assert.ok(Math.abs((agent.usage.cost ?? NaN) - 2 * cost) < 1e-12);
-      // What a message says of its cost is read again as it was written.
+      // The cost in a message is read back as it was written.
       const next = new Agent({ model: make("m", { apiKey: KEY, fetch: async () => answer(whole) }), messages: agent.messages.slice(0, 2) });
       assert.deepEqual(next.messages[1], agent.messages[1]);
       return cost;
@@ -150,7 +150,7 @@ test("servers are known by their name: the address, the switches, the name in me
   for (const [server, address] of Object.entries(addresses)) {
     const named = await asked(openaiCompatible, { server });
     assert.deepEqual([named.url, named.provider, named.model.provider], [`${address}/chat/completions`, server, server]);
-    // By its address it is the same.
+    // Recognised by its address, the server is the same.
     const { body } = await asked(openaiCompatible, { baseUrl: address }, { reasoning: "low", parallelToolCalls: true });
     assert.deepEqual((await asked(openaiCompatible, { server, baseUrl: "https://example.com/v1" }, { reasoning: "low", parallelToolCalls: true })).body, body, server);
     assert.equal((await asked(openaiResponses, { server })).url, `${address}/responses`);

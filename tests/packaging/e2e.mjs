@@ -1,7 +1,7 @@
 // @ts-check
-// The hosts whose tools must be fetched first: each app of these folders is installed with what its package.json names,
-// built and run.   node --test tests/packaging/e2e.mjs
-// Where the registry or a program cannot be had, the host is skipped, with the reason.
+// The hosts whose tools must be downloaded first: each app in these folders is installed with what its
+// package.json names, built and run.   node --test tests/packaging/e2e.mjs
+// If the registry or a program is not available, the host is skipped, with the reason.
 
 import assert from "node:assert/strict";
 import { readFile, readdir, writeFile } from "node:fs/promises";
@@ -37,7 +37,7 @@ for (const major of [22, 24, 26]) {
     const program = join(at, "node_modules/.bin/node");
     assert.match((await run(program, ["--version"])).stdout, new RegExp(`^v${major}\\.`));
     assert.equal((await run(program, ["app.js"], { cwd: at })).stdout.trim(), SAID);
-    // What the tests of every day, on the oldest Node, can only translate.
+    // The everyday tests run on the oldest Node, where this can only be compiled.
     if (major < 24) return;
     await writeFile(join(at, "using.js"), 'import { Agent, scripted } from "turnwheel";\nlet run;\n{\n  using agent = new Agent({ model: scripted([{ text: "late", delayMs: 60_000 }]) });\n  run = agent.prompt("Go");\n}\nconsole.log((await run).stopReason);\n');
     assert.equal((await run(program, ["using.js"], { cwd: at, timeout: 20_000 })).stdout.trim(), "aborted");

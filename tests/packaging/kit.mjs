@@ -1,5 +1,5 @@
 // @ts-check
-// What both runs over the hosts share: the package as npm would give it, and pages opened in Chromium.
+// What both runs over the hosts share: the package as npm would deliver it, and pages opened in Chromium.
 
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -13,20 +13,20 @@ import { chromium } from "playwright-core";
 export const run = promisify(execFile);
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const PACKAGE = join(ROOT, "pkg");
-/** What every app of these folders says. */
+/** What every app in these folders says. */
 export const SAID = "I add. (42) It is 42.";
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".html": "text/html" };
 
-/** A folder for everything; `end` removes it, and closes the browser. */
+/** Sets up a folder for everything; `end` removes it, and closes the browser. */
 export async function workshop() {
   const home = await mkdtemp(join(tmpdir(), "turnwheel-packaging-"));
   /** @type {import("playwright-core").Browser | undefined} */
   let browser;
   let tarball = "";
 
-  /** Packs the package; gives what npm says of it. */
+  /** Packs the package; returns npm's report. */
   async function pack() {
     const { stdout } = await run("npm", ["pack", PACKAGE, "--json", "--pack-destination", home], { cwd: home });
     const [packed] = JSON.parse(stdout);
@@ -44,7 +44,7 @@ export async function workshop() {
     return made;
   }
 
-  /** An empty project that the packed package is installed into. */
+  /** An empty project with the packed package installed. */
   async function project() {
     const made = await folder("project", { "package.json": '{ "name": "an-app", "private": true, "type": "module" }' });
     await run("npm", ["install", "--offline", "--no-audit", "--no-fund", tarball], { cwd: made });
@@ -69,13 +69,16 @@ export async function workshop() {
     return made;
   }
 
-  /** Runs a script of an app, with the tools of this project where it has none. @param {string} at @param {string} script */
+  /**
+   * Runs a script of an app, with this project's tools where the app has none.
+   * @param {string} at @param {string} script
+   */
   async function npm(at, script) {
     const path = `${join(ROOT, "node_modules/.bin")}:${process.env["PATH"]}`;
     return run("npm", ["run", "--silent", script], { cwd: at, env: { ...process.env, PATH: path }, timeout: 300_000 });
   }
 
-  /** Opens a page in Chromium; gives what the app in it said. @param {string} address */
+  /** Opens a page in Chromium; returns what the app on it said. @param {string} address */
   async function open(address) {
     browser ??= await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: FLAGS });
     const page = await browser.newPage();
@@ -95,8 +98,9 @@ export async function workshop() {
   }
 
   /**
-   * Serves a folder and opens its page; gives what the app in it said, and what was fetched.
-   * @param {string} root @param {Record<string, string>} [options] headers; and what is served where there is no file
+   * Serves a folder and opens its page; returns what the app on it said, and what was fetched.
+   * @param {string} root
+   * @param {Record<string, string>} [options] headers; and what is served where there is no file
    */
   async function serve(root, { fallback = "", ...headers } = {}) {
     /** @type {string[]} */

@@ -1,8 +1,9 @@
 // @ts-check
-// The package as it is published: packed, installed into an empty folder, and run by every host from there. The apps are
-// the folders beside this file, each as a user would write it; what must be fetched first is in e2e.mjs.
+// The package as it is published: packed, installed into an empty folder, and run by every host from there.
+// The apps are the folders beside this file, each as a user would write it; those whose tools must be
+// downloaded are in e2e.mjs.
 //   node tests/packaging/run.mjs
-// Prints a line per check and `N passed, N failed`; ends with 1 if one failed.
+// Prints a line per check and `N passed, N failed`; exits with 1 if one failed.
 
 import assert from "node:assert/strict";
 import { copyFile, cp, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
@@ -38,7 +39,10 @@ const shop = await workshop();
 let project = "";
 const installed = (/** @type {string} */ path) => join(project, "node_modules/turnwheel", path);
 
-/** What a page says, when it says nothing else. @param {{ said: string | null, complaints: string[] }} heard */
+/**
+ * Expects a page to say this and nothing else.
+ * @param {{ said: string | null, complaints: string[] }} heard
+ */
 function says42({ said, complaints }) {
   assert.deepEqual([said, complaints], [SAID, []]);
 }
@@ -64,7 +68,8 @@ try {
     const packed = createPackageFromTarballData(await readFile(join(shop.home, tarball)));
     const told = /** @type {any} */ (await checkPackage(packed));
     assert.equal(told.types.kind, "included");
-    // `node10` knows no exports, and `require` needs the dynamic import that it is told: the package is a module.
+    // `node10` does not know `exports`, and `require` needs a dynamic import, as its message
+    // says: the package is ESM.
     const others = told.problems.filter((/** @type {any} */ { kind, resolutionKind }) => resolutionKind !== "node10" && kind !== "CJSResolvesToESM");
     assert.deepEqual(others, []);
     assert.deepEqual(Object.keys(told.entrypoints).sort(), Object.keys(JSON.parse(await readFile(installed("package.json"), "utf8")).exports).sort());
@@ -85,7 +90,7 @@ try {
   await check("slim takes the bytes, a module or a promise from its user", async () => {
     const app = await readFile(join(await shop.app("node"), "app.js"), "utf8");
     const source = `import { readFile } from "node:fs/promises";\nimport { use } from "turnwheel/slim";\nconst bytes = readFile(new URL(import.meta.resolve("turnwheel/turnwheel.wasm")));\n${app.replace('"turnwheel"', '"turnwheel/slim"')}`;
-    // Some hosts run what they host in a realm of its own, with a `WebAssembly` of its own.
+    // Some hosts run their guests in another realm, with its own `WebAssembly`.
     const foreign = 'async () => (await import("node:vm")).runInNewContext("new WebAssembly.Module(bytes)", { bytes: await bytes })';
     for (const load of ["() => bytes", "async () => WebAssembly.compile(await bytes)", foreign]) {
       await writeFile(join(project, "slim.mjs"), source.replace("\nconst add", `\nuse(${load});\nconst add`));
@@ -101,7 +106,7 @@ try {
     const { outputFiles } = await esbuild({ stdin: { contents: 'import { Agent, scripted } from "turnwheel";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);', resolveDir: project }, bundle: true, write: false, format: "esm", platform: "node", logLevel: "silent" });
     await writeFile(join(project, "left.mjs"), outputFiles[0]?.text ?? "");
     assert.match((await run(process.execPath, ["left.mjs"], { cwd: project })).stdout, /^turnwheel\.wasm cannot be read from file:.*turnwheel\.wasm; copy it there, or say with `use` of turnwheel\/slim/);
-    // As in a page without a network.
+    // As on a page without a network.
     await writeFile(join(project, "gone.mjs"), 'import { Agent, scripted } from "./node_modules/turnwheel/entry/web.js";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);\n');
     assert.match((await run(process.execPath, ["gone.mjs"], { cwd: project })).stdout, /^turnwheel\.wasm cannot be fetched from file:/);
   });
@@ -191,7 +196,7 @@ try {
     const out = join(project, "node-bundle");
     await esbuild({ entryPoints: [join(shop.home, "node/app.js")], bundle: true, format: "esm", platform: "node", outfile: join(out, "app.mjs"), logLevel: "silent" });
     await copyFile(installed("turnwheel.wasm"), join(out, "turnwheel.wasm"));
-    // It shall not find the one in node_modules.
+    // It must not find the one in node_modules.
     await rename(join(shop.home, "node"), join(shop.home, "node-away"));
     assert.equal((await run(process.execPath, [join(out, "app.mjs")])).stdout.trim(), SAID);
   });

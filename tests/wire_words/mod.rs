@@ -1,9 +1,9 @@
-//! What a wire makes of a body, in words that tests can compare.
+//! What a wire makes of a body, as short words that tests can compare.
 
 use turnwheel::provider::{Remarks, Wire};
 use turnwheel::stream::{Assembler, AssistantMessageEvent as Event};
 
-/// The events of a body in short words, and the remarks. Every cutting must give the same.
+/// Decodes a body into short words and remarks, which must be the same however the body is cut.
 pub(crate) fn play(wire: &dyn Wire, body: &str) -> (Vec<String>, Remarks) {
     let mut first = None;
     for piece in [body.len().max(1), 1, 2, 3, 11, 64] {

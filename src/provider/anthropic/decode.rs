@@ -1,12 +1,12 @@
-//! Events in, events out. A block ends when the next begins or the message does: only then is it known whether the
-//! token limit cut it. A call ends at its own end too, because gateways tell several at the same time.
+//! Events in, events out. A block ends when the next one begins or the message ends: only then is it known whether the
+//! token limit cut it off. A call may also end by itself, because gateways interleave several.
 
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{Map, Reader, ToJson, Value};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece};
-use crate::provider::error::{error_in, in_stream, in_stream_text};
+use crate::provider::error::in_stream_text;
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
@@ -15,10 +15,8 @@ use crate::text::{Put, contains};
 use super::event::{Delta, Start, Tokens, WireEvent};
 
 /// A decoder of one answer.
-pub(super) fn decoder(limits: Limits) -> SseDecoder {
-    let mut answer = Box::<Answer>::default();
-    answer.progress.limits = limits;
-    SseDecoder::new(answer)
+pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
+    SseDecoder::new(Box::<Answer>::default(), limits)
 }
 
 #[derive(Default)]
@@ -29,13 +27,13 @@ struct Answer {
     open: Open,
     /// The number of the open block.
     at: Option<u64>,
-    /// Calls that are not whole, though another block began: gateways tell several at the same time.
+    /// Calls that are not complete although another block began: gateways interleave several.
     aside: Vec<(Option<u64>, Open)>,
-    /// A call is whole.
+    /// Whether any call is complete.
     has_calls: bool,
 }
 
-/// The block that is being told.
+/// The block that is being received.
 #[derive(Default)]
 enum Open {
     #[default]
@@ -47,7 +45,7 @@ enum Open {
         /// Arguments that stood in the first event.
         input: Option<String>,
         has_pieces: bool,
-        /// Its end came: it is whole, unless nothing follows and the token limit cut it.
+        /// Its end arrived: it is complete, unless nothing follows and the token limit cut it off.
         is_stopped: bool,
     },
     /// Kept as it is.
@@ -64,11 +62,11 @@ impl Frames for Answer {
     }
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
-        let data = frame.data.trim_ascii();
-        if self.progress.is_ended || data.is_empty() {
+        let data = frame.data;
+        if self.progress.is_ended {
             return;
         }
-        // Gateways send it; without a reason to stop it says nothing.
+        // Gateways send it. Without a stop reason it means nothing.
         if data == "[DONE]" && self.progress.remarks.raw_stop_reason.is_some() {
             return self.done(out);
         }
@@ -76,23 +74,19 @@ impl Frames for Answer {
         match event.read(data) {
             Ok(()) => {
                 if event.kind.is_empty() || frame.event == "error" {
-                    event.kind = frame.event.to_owned().into();
+                    event.kind = frame.event.into();
                 }
                 self.event(event, data, out);
             }
-            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
-            Err(error) => self.progress.broken(data, &error, out),
+            Err(error) => self.progress.broken(&frame, &error, out),
         }
     }
 
-    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    /// Takes what stood beside or in place of the frames: an error, or the whole answer of a server that cannot stream.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut message = WireEvent::default();
         if message.read(text).is_err() || message.kind != "message" {
-            if let Some(error) = error_in(text) {
-                self.progress.fail(error, out);
-            }
-            return;
+            return self.progress.fail_if_error(text, out);
         }
         self.start(&message, out);
     }
@@ -112,7 +106,7 @@ impl Frames for Answer {
             }
             _ => Stop::Stop,
         };
-        // What began last was cut, or refused.
+        // The last block was cut off, or refused.
         let is_cut = matches!(word, Stop::Length | Stop::Refusal);
         let last = self.progress.blocks.last();
         let mut open = std::mem::take(&mut self.aside);
@@ -134,8 +128,7 @@ impl Frames for Answer {
 impl Answer {
     fn event(&mut self, event: WireEvent<'_>, data: &str, out: &mut Vec<Event>) {
         if event.is_error || event.kind == "error" {
-            let value = Value::parse(data).unwrap_or_default();
-            return self.progress.fail(in_stream(&value), out);
+            return self.progress.fail(in_stream_text(data), out);
         }
         match &*event.kind {
             "message_start" => self.start(&event, out),
@@ -159,12 +152,12 @@ impl Answer {
                 self.take_end(&event, out);
             }
             "message_stop" => self.done(out),
-            // `ping`, and what is to come.
+            // `ping`, and future events.
             _ => {}
         }
     }
 
-    /// Gateways send it twice; with another id the answer begins anew.
+    /// Gateways send it twice. With another id, the answer starts over.
     fn start(&mut self, event: &WireEvent<'_>, out: &mut Vec<Event>) {
         let is_another = !self.message_id.is_empty()
             && !event.message_id.is_empty()
@@ -181,7 +174,7 @@ impl Answer {
         }
         self.progress.start(out);
         self.take_end(event, out);
-        // Empty in most streams; the whole where there is none.
+        // Empty in most streams; the whole content if the server does not stream.
         let mut index = 0;
         let _ = Reader::new(event.content.unwrap_or("[]")).array(|reader, _| {
             let block = Some(reader.skip()?).filter(|block| block.starts_with("{"));
@@ -192,7 +185,7 @@ impl Answer {
         });
     }
 
-    /// Goes on with the block of a number, if it was put aside.
+    /// Resumes the block with this number, if it was put aside.
     fn turn_to(&mut self, index: Option<u64>) {
         if index != self.at
             && let Some((at, open)) = self.aside.iter_mut().find(|(at, _)| *at == index)
@@ -260,7 +253,7 @@ impl Answer {
 
     fn delta(&mut self, event: WireEvent<'_>, out: &mut Vec<Event>) {
         self.turn_to(event.index);
-        // Gateways leave the first event of a block out.
+        // Gateways omit the first event of a block.
         if event.index != self.at || matches!(self.open, Open::None) {
             let kind = match &*event.delta.kind {
                 "text_delta" => Kind::Text,
@@ -326,8 +319,8 @@ impl Answer {
 
     fn take_end(&mut self, event: &WireEvent<'_>, out: &mut Vec<Event>) {
         let remarks = &mut self.progress.remarks;
-        if let Some(word) = event.delta.stop_reason.as_deref().filter(|word| !word.is_empty()) {
-            remarks.raw_stop_reason = Some(word.to_owned());
+        if !event.delta.stop_reason.is_empty() {
+            remarks.raw_stop_reason = Some(event.delta.stop_reason.clone().into_owned());
         }
         #[cfg(not(target_os = "unknown"))]
         if let Some(text) = event.delta.stop_sequence.as_deref() {
@@ -340,7 +333,7 @@ impl Answer {
         self.tell(&event.tokens, out);
     }
 
-    /// A block that is kept whole is known to be whole at its own end.
+    /// Closes a block that is kept whole: it is complete at its own end.
     fn close_raw(&mut self, out: &mut Vec<Event>) {
         let Open::Raw { .. } = self.open else {
             return;
@@ -348,7 +341,7 @@ impl Answer {
         if let Open::Raw { mut block, input } = std::mem::take(&mut self.open) {
             match Value::parse(&input) {
                 Ok(input) => block.insert("input", input),
-                // The token limit cut it.
+                // The token limit cut it off.
                 Err(_) if !input.trim_ascii().is_empty() => return,
                 Err(_) => {}
             }
@@ -356,7 +349,7 @@ impl Answer {
         }
     }
 
-    /// Something follows: the open block was not cut.
+    /// Closes the open block: something follows, so it was not cut off.
     fn close(&mut self, out: &mut Vec<Event>) {
         self.close_raw(out);
         if let Open::Words { is_cited: true, .. } = self.open {

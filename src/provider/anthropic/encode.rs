@@ -1,4 +1,4 @@
-//! Requests: address, headers, body.
+//! Requests: URL, headers, body.
 
 use crate::json::RawJson;
 use crate::message::LlmMessage;
@@ -31,7 +31,7 @@ const MAX_TOKENS_OF_CLAUDE_3: u64 = 4_096;
 /// With the thinking, which counts.
 const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 
-/// Makes requests to one server and keeps what it encoded.
+/// Builds the requests to one server and keeps what it has encoded.
 pub(super) struct Encoder {
     options: WireOptions,
     compat: Compat,

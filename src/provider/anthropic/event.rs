@@ -1,4 +1,4 @@
-//! One event of the stream, read in one pass: any order of keys, unknown fields skipped, no tree.
+//! One event of the stream, read in one pass without a tree: keys in any order, unknown fields skipped.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::provider::read::{Read, in_object, number, string, text};
 /// What an event says.
 #[derive(Default)]
 pub(super) struct WireEvent<'a> {
-    /// Its type; empty where it has none.
+    /// Its type; empty if it has none.
     pub(super) kind: Cow<'a, str>,
     /// The number of the block.
     pub(super) index: Option<u64>,
@@ -29,13 +29,13 @@ pub(super) struct WireEvent<'a> {
 #[derive(Default)]
 pub(super) struct Delta<'a> {
     pub(super) kind: Cow<'a, str>,
-    /// Text, thinking, arguments, or the content of a block that is kept whole, by the kind.
+    /// Text, thinking, arguments, or content of a block that is kept whole, depending on the kind.
     pub(super) piece: Option<Piece<'a>>,
-    /// Or what is encrypted of a block that is kept whole.
+    /// The signature, or the encrypted content of a block that is kept whole.
     pub(super) signature: Option<Cow<'a, str>>,
     /// `citation`, unread.
     pub(super) citation: Option<&'a str>,
-    pub(super) stop_reason: Option<Cow<'a, str>>,
+    pub(super) stop_reason: Cow<'a, str>,
     #[cfg(not(target_os = "unknown"))]
     pub(super) stop_sequence: Option<Cow<'a, str>>,
     /// Unread.
@@ -43,7 +43,7 @@ pub(super) struct Delta<'a> {
     pub(super) stop_details: Option<&'a str>,
 }
 
-/// What was used. What is not told is `None`.
+/// The usage. What was not reported is `None`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tokens {
     input: Option<u64>,
@@ -117,15 +117,13 @@ impl<'a> Delta<'a> {
     fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
         match key {
             "type" => string(reader, &mut self.kind),
-            "text" | "thinking" | "partial_json" | "content" => {
-                Piece::read(reader).map(|piece| self.piece = piece.or(self.piece.take()))
-            }
+            "text" | "thinking" | "partial_json" | "content" => Piece::read(reader, &mut self.piece),
             "signature" | "encrypted_content" => text(reader).map(|text| self.signature = text),
             "citation" => {
                 self.citation = Some(reader.skip()?);
                 Ok(())
             }
-            "stop_reason" => text(reader).map(|word| self.stop_reason = word),
+            "stop_reason" => string(reader, &mut self.stop_reason),
             #[cfg(not(target_os = "unknown"))]
             "stop_sequence" => text(reader).map(|word| self.stop_sequence = word),
             #[cfg(not(target_os = "unknown"))]
@@ -182,12 +180,12 @@ impl Tokens {
         Ok(())
     }
 
-    /// Whether nothing was told.
+    /// Whether nothing was reported.
     pub(super) fn is_empty(&self) -> bool {
         self.input.is_none() && self.output.is_none()
     }
 
-    /// What came later is the whole, field by field.
+    /// Later values replace earlier ones, field by field: they are totals.
     pub(super) fn merge(&mut self, later: &Tokens) {
         self.input = later.input.or(self.input);
         self.output = later.output.or(self.output);
@@ -200,7 +198,7 @@ impl Tokens {
         }
     }
 
-    /// Cached tokens are not part of the input here.
+    /// The usage. On this wire, cached tokens are not part of the input.
     pub(super) fn usage(&self) -> Usage {
         let usage = Usage {
             input: self.input.unwrap_or(0),
@@ -224,7 +222,7 @@ impl<'a> Start<'a> {
             "type" => string(reader, &mut start.kind),
             "id" => string(reader, &mut start.id),
             "name" => string(reader, &mut start.name),
-            "text" | "thinking" => Piece::read(reader).map(|text| start.text = text),
+            "text" | "thinking" => Piece::read(reader, &mut start.text),
             "signature" => string(reader, &mut start.signature),
             "data" => string(reader, &mut start.data),
             "input" => {

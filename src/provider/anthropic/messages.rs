@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::json::{ToJson, Value, fill, listed};
 use crate::message::{
-    AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, MessageStopReason, ThinkingBlock,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock,
     ToolResultMessage,
 };
 use crate::provider::history::Carried;
@@ -186,7 +186,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
         }
         ContentBlock::Image(image) => {
             carried.open(out);
-            write_image(image, out);
+            write_image(&image.mime_type, &image.data, out);
         }
         ContentBlock::File(file) => {
             carried.open(out);
@@ -212,7 +212,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 // What is marked as an error may hold no picture: a word says it then.
                 is_marked = false;
                 list.put(",");
-                write_image(image, &mut list);
+                write_image(&image.mime_type, &image.data, &mut list);
             }
             _ => {}
         }
@@ -246,15 +246,15 @@ fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
     out.put("}");
 }
 
-fn write_image(image: &ImageBlock, out: &mut String) {
-    let values = [&*image.mime_type, &image.data];
-    fill(r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#, &values, out);
+fn write_image(mime_type: &str, data: &str, out: &mut String) {
+    let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
+    fill(template, &[mime_type, data], out);
 }
 
 /// Documents are PDF or plain text.
 fn write_file(file: &FileBlock, out: &mut String) {
     if file.mime_type.starts_with("image/") {
-        return write_image(&ImageBlock { mime_type: file.mime_type.clone(), data: file.data.clone() }, out);
+        return write_image(&file.mime_type, &file.data, out);
     }
     let text = decoded_text(file);
     let values = match &text {

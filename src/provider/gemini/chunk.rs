@@ -1,11 +1,11 @@
-//! One chunk of the stream, read in one pass: any order of keys, unknown fields skipped, no tree.
+//! One chunk of the stream, read in one pass without a tree: keys in any order, unknown fields skipped.
 
 use std::borrow::Cow;
 
-use crate::json::{JsonError, Reader};
+use crate::json::Reader;
 use crate::message::Usage;
 use crate::provider::blocks::Piece;
-use crate::provider::read::{Read, in_array, in_object, number, string, text};
+use crate::provider::read::{Read, in_array, in_object, number, string};
 
 /// What a chunk says.
 #[derive(Default)]
@@ -35,7 +35,7 @@ pub(super) struct Part<'a> {
     pub(super) raw: &'a str,
     pub(super) text: Option<Piece<'a>>,
     pub(super) is_thought: bool,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) signature: Cow<'a, str>,
     /// `functionCall`, unread.
     pub(super) call: Option<&'a str>,
@@ -62,7 +62,7 @@ impl<'a> Chunk<'a> {
             }
             "usageMetadata" => {
                 self.is_answer = true;
-                read_usage(reader).map(|usage| self.usage = usage)
+                read_usage(reader, &mut self.usage)
             }
             "error" => {
                 self.is_error = reader.skip()? != "null";
@@ -81,10 +81,7 @@ impl<'a> Chunk<'a> {
             "finishReason" => string(reader, &mut candidate.finish_reason),
             "finishMessage" => string(reader, &mut candidate.finish_message),
             "content" => in_object(reader, |reader, key| match key {
-                "parts" => in_array(reader, |reader, _| {
-                    candidate.parts.extend(Part::read(reader)?);
-                    Ok(())
-                }),
+                "parts" => in_array(reader, |reader, _| Part::read(reader, &mut candidate.parts)),
                 _ => reader.pass_over(),
             }),
             _ => reader.pass_over(),
@@ -97,21 +94,20 @@ impl<'a> Chunk<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Option<Part<'a>>, JsonError> {
+    /// Reads a part into a list; what is no object is skipped.
+    fn read(reader: &mut Reader<'a>, list: &mut Vec<Part<'a>>) -> Read {
         if reader.peek() != Some(b'{') {
-            return reader.pass_over().map(|()| None);
+            return reader.pass_over();
         }
         let start = reader.position();
         let mut part = Part::default();
         reader.object(|reader, key| match key {
-            "text" => Piece::read(reader).map(|text| part.text = text),
+            "text" => Piece::read(reader, &mut part.text),
             "thought" => {
                 part.is_thought = reader.skip()? == "true";
                 Ok(())
             }
-            "thoughtSignature" | "thought_signature" => {
-                text(reader).map(|signature| part.signature = signature.unwrap_or_default())
-            }
+            "thoughtSignature" | "thought_signature" => string(reader, &mut part.signature),
             "functionCall" => {
                 part.call = Some(reader.skip()?).filter(|call| call.starts_with("{"));
                 Ok(())
@@ -123,12 +119,13 @@ impl<'a> Part<'a> {
             }
         })?;
         part.raw = reader.since(start);
-        Ok(Some(part))
+        list.push(part);
+        Ok(())
     }
 }
 
 /// Cached tokens are part of the prompt; thoughts are counted apart from the answer.
-fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
+fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> Read {
     let (mut prompt, mut tools, mut cached) = (None, None, None);
     let (mut answer, mut thoughts, mut total) = (None, None, None);
     in_object(reader, |reader, key| match key {
@@ -141,7 +138,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         _ => reader.pass_over(),
     })?;
     if prompt.is_none() && answer.is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let cache_read = cached.unwrap_or(0);
     let usage = Usage {
@@ -153,5 +150,6 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         total: total.unwrap_or(0),
         cost: None,
     };
-    Ok(Some(usage.totalled()))
+    *slot = Some(usage.totalled());
+    Ok(())
 }

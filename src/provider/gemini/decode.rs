@@ -1,11 +1,11 @@
-//! Chunks in, events out. The end of the body ends the answer: reasons to finish may stand on every chunk.
+//! Chunks in, events out. The end of the body ends the answer: every chunk may have a finish reason.
 
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::json::{RawJson, Reader, Value, fill};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::Kind;
-use crate::provider::error::{error_in, in_stream, in_stream_text};
+use crate::provider::error::in_stream_text;
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
@@ -14,18 +14,18 @@ use super::chunk::{Candidate, Chunk, Part};
 use super::partial::PartialArguments;
 
 /// A decoder of one answer.
-pub(super) fn decoder(limits: Limits) -> SseDecoder {
-    let mut answer = Box::<Answer>::default();
-    answer.progress.limits = limits;
-    SseDecoder::new(answer)
+pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
+    SseDecoder::new(Box::<Answer>::default(), limits)
 }
 
 #[derive(Default)]
 struct Answer {
     progress: Progress,
-    /// The call whose arguments come in pieces.
+    /// The call whose arguments arrive in pieces.
     open: Option<OpenCall>,
     has_calls: bool,
+    /// What the provider tells of why it stopped.
+    details: String,
     /// Why the prompt was refused.
     blocked: Option<String>,
 }
@@ -47,19 +47,18 @@ impl Frames for Answer {
     }
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
-        let data = frame.data.trim_ascii();
-        if self.progress.is_ended || data.is_empty() {
+        let data = frame.data;
+        if self.progress.is_ended {
             return;
         }
         let mut chunk = Chunk::default();
         match chunk.read(data) {
             Ok(()) => self.chunk(chunk, data, out),
-            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
-            Err(error) => self.progress.broken(data, &error, out),
+            Err(error) => self.progress.broken(&frame, &error, out),
         }
     }
 
-    /// Beside the frames, or in their place: an error, or the chunks as one list.
+    /// Takes what stood beside or in place of the frames: an error, or the chunks as one list.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         if text.starts_with("[") {
             let _ = Reader::new(text).array(|reader, _| {
@@ -74,14 +73,14 @@ impl Frames for Answer {
     fn done(&mut self, out: &mut Vec<Event>) {
         use MessageStopReason as Stop;
         self.progress.start(out);
-        // Nothing is said where the prompt was refused; what was said counts.
+        // A refused prompt has no answer; if there is one, it counts.
         if let Some(words) = self.blocked.take().filter(|_| self.progress.blocks.last().is_none()) {
             let message = ["the provider refused the prompt: ", &words].concat();
             return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
         }
         let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
         let stop_reason = match word {
-            // There would be more, and the token to ask for it by is not kept.
+            // There would be more, but the token for requesting it is not kept.
             "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
             "SAFETY"
             | "RECITATION"
@@ -98,14 +97,13 @@ impl Frames for Answer {
             | "MISSING_THOUGHT_SIGNATURE"
             | "UNEXPECTED_TOOL_CALL"
             | "TOO_MANY_TOOL_CALLS" => {
-                let details = self.progress.remarks.stop_details.as_ref().map(RawJson::to_value);
-                let details = details.as_ref().and_then(Value::as_str).unwrap_or("the answer went wrong");
+                let details = if self.details.is_empty() { "the answer went wrong" } else { &self.details };
                 let message = [word, ": ", details].concat();
                 return self.progress.fail(ErrorInfo::new(ErrorKind::Server, message), out);
             }
             _ => Stop::Stop,
         };
-        // Arguments that were still to come were cut.
+        // Otherwise arguments that are incomplete were cut off.
         if stop_reason == Stop::Stop {
             self.finish_call(out);
         }
@@ -118,7 +116,7 @@ impl Frames for Answer {
 impl Answer {
     fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Vec<Event>) {
         if chunk.is_error {
-            return self.progress.fail(in_stream(&Value::parse(data).unwrap_or_default()), out);
+            return self.progress.fail(in_stream_text(data), out);
         }
         self.progress.start(out);
         let Candidate { parts, finish_reason, finish_message } = chunk.candidate;
@@ -133,7 +131,11 @@ impl Answer {
             remarks.raw_stop_reason = Some(finish_reason.into_owned());
         }
         if !finish_message.is_empty() {
-            remarks.stop_details = Some(RawJson::string(&finish_message));
+            #[cfg(not(target_os = "unknown"))]
+            {
+                remarks.stop_details = Some(RawJson::string(&finish_message));
+            }
+            self.details = finish_message.into_owned();
         }
         if !chunk.block_reason.is_empty() && remarks.raw_stop_reason.is_none() {
             remarks.raw_stop_reason = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
@@ -185,7 +187,7 @@ impl Answer {
         let word = |key: &str| call.text_at(key).unwrap_or_default();
         let name = word("name");
         if !name.is_empty() {
-            // The call before said no end, and had one.
+            // The previous call did not mark its end.
             self.finish_call(out);
             if !self.progress.count(out) {
                 return;
@@ -250,11 +252,7 @@ impl Answer {
         }
         match chunk.read(text) {
             Ok(()) if chunk.is_answer || chunk.is_error => self.chunk(chunk, text, out),
-            _ => {
-                if let Some(error) = error_in(text) {
-                    self.progress.fail(error, out);
-                }
-            }
+            _ => self.progress.fail_if_error(text, out),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests: address, headers, body.
+//! Requests: URL, headers, body.
 
 use crate::json::{RawJson, ToJson, Value, truth};
 use crate::provider::HttpRequest;
@@ -19,7 +19,7 @@ const TOOLS: ToolForm = ToolForm {
     strict: ["", ""],
 };
 
-/// Makes requests to one server and keeps what it encoded.
+/// Builds the requests to one server and keeps what it has encoded.
 pub(super) struct Encoder {
     base_url: String,
     headers: Vec<(String, String)>,

@@ -1,7 +1,7 @@
 //! Arguments that come in pieces, each with the path where it belongs: `$.a.b[0]`. They are written as JSON while they
 //! come; a model writes them in the order in which they stand in the text.
 
-use crate::json::{ToJson, Value, write_str};
+use crate::json::{ToJson, Value, fill, write_str};
 use crate::text::{Put, split_once, split_while, whole};
 
 /// What is written so far, as far as the rest depends on it.
@@ -164,9 +164,7 @@ impl Level {
 
 /// A text without its quotes.
 fn write_inner(text: &str, out: &mut String) {
-    let mut json = String::new();
-    write_str(text, &mut json);
-    out.put(json.get(1..json.len().saturating_sub(1)).unwrap_or_default());
+    fill("$", &[text], out);
 }
 
 /// The steps of `$.a['b c'][0]`.

@@ -8,7 +8,7 @@ use std::mem;
 use crate::json::{JsonError, Reader};
 use crate::message::Usage;
 use crate::provider::blocks::{Kind, Piece};
-use crate::provider::read::{Read, in_array, in_object, number, text, text_or_json};
+use crate::provider::read::{Read, in_array, in_object, number, string, text, text_or_json};
 use crate::text::is_same;
 
 /// What a chunk says.
@@ -41,7 +41,8 @@ pub(super) struct Choice<'a> {
     pub(super) parts: Vec<(Kind, Piece<'a>)>,
     pub(super) refusal: Option<Piece<'a>>,
     pub(super) calls: Vec<CallPiece<'a>>,
-    pub(super) finish_reason: Option<Cow<'a, str>>,
+    /// Empty where there is none.
+    pub(super) finish_reason: Cow<'a, str>,
     pub(super) has_delta: bool,
     /// `message`, unread: the whole answer where there is no stream, a repetition where there is one.
     pub(super) message: Option<&'a str>,
@@ -94,9 +95,9 @@ impl<'a> Chunk<'a> {
         let member =
             |reader: &mut Reader<'a>, key: &str| match (key.len(), key, mem::replace(&mut says, true)) {
                 (7, "choices", _) => self.read_choices(reader),
-                (5, "usage", _) => self.read_usage(reader),
+                (5, "usage", _) => read_usage(reader, &mut self.usage),
                 (6, "x_groq", _) => in_object(reader, |reader, key| match key {
-                    "usage" => self.read_usage_elsewhere(reader),
+                    "usage" => read_usage(reader, &mut self.usage_elsewhere),
                     "error" => is_error(reader).map(|is| self.is_error |= is),
                     _ => reader.pass_over(),
                 }),
@@ -117,7 +118,7 @@ impl<'a> Chunk<'a> {
                     self.is_answer = true;
                     let choice = self.choice.get_or_insert_default();
                     choice.has_delta = true;
-                    choice.content = text_or_json(reader)?;
+                    text_or_json(reader, &mut choice.content)?;
                     Ok(())
                 }
                 (10, "tool_calls", _) => {
@@ -190,41 +191,23 @@ impl<'a> Chunk<'a> {
                 index = reader.optional_u64()?.unwrap_or(0);
                 Ok(())
             }
-            (13, "finish_reason") => {
-                choice.finish_reason = text(reader)?.filter(|word| !word.is_empty());
-                Ok(())
-            }
+            (13, "finish_reason") => string(reader, &mut choice.finish_reason),
             (7, "message") => {
                 choice.message = Some(reader.skip()?);
                 Ok(())
             }
-            (5, "usage") => {
-                self.usage_elsewhere = read_usage(reader)?.or(self.usage_elsewhere);
-                Ok(())
-            }
+            (5, "usage") => read_usage(reader, &mut self.usage_elsewhere),
             (5, "error") => is_error(reader).map(|is| self.is_error |= is),
             _ => reader.pass_over(),
         })?;
         Ok(index)
     }
-
-    fn read_usage(&mut self, reader: &mut Reader<'a>) -> Read {
-        self.usage = read_usage(reader)?.or(self.usage);
-        Ok(())
-    }
-
-    fn read_usage_elsewhere(&mut self, reader: &mut Reader<'a>) -> Read {
-        self.usage_elsewhere = read_usage(reader)?.or(self.usage_elsewhere);
-        Ok(())
-    }
 }
 
 impl<'a> Choice<'a> {
     /// Reads `message` as if it were a delta.
-    pub(super) fn of_message(message: &'a str) -> Result<Choice<'a>, JsonError> {
-        let mut choice = Choice::default();
-        choice.read_delta(&mut Reader::new(message))?;
-        Ok(choice)
+    pub(super) fn read_message(&mut self, message: &'a str) -> Read {
+        self.read_delta(&mut Reader::new(message))
     }
 
     /// Whether a block would come of it.
@@ -245,16 +228,15 @@ impl<'a> Choice<'a> {
                 (7, "content") => self.read_content(reader),
                 (17, "reasoning_content") | (9, "reasoning") | (14, "reasoning_text") => {
                     // Some servers send the same text in both.
-                    let piece = Piece::read(reader)?.filter(|piece| !piece.is_empty());
-                    self.reasoning = self.reasoning.take().or(piece);
+                    let mut piece = None;
+                    Piece::read(reader, &mut piece)?;
+                    self.reasoning = self.reasoning.take().or(piece.filter(|piece| !piece.is_empty()));
                     Ok(())
                 }
-                (17, "reasoning_details") => in_array(reader, |reader, _| {
-                    let detail = Detail::read(reader)?;
-                    self.details.extend(detail);
-                    Ok(())
-                }),
-                (7, "refusal") => Piece::read(reader).map(|piece| self.refusal = piece),
+                (17, "reasoning_details") => {
+                    in_array(reader, |reader, _| Detail::read(reader, &mut self.details))
+                }
+                (7, "refusal") => Piece::read(reader, &mut self.refusal),
                 (10, "tool_calls") => self.read_calls(reader),
                 (13, "function_call") => self.read_call(reader),
                 _ => reader.pass_over(),
@@ -264,23 +246,15 @@ impl<'a> Choice<'a> {
 
     fn read_content(&mut self, reader: &mut Reader<'a>) -> Read {
         if reader.peek() != Some(b'[') {
-            self.content = Piece::read(reader)?;
-            return Ok(());
+            return Piece::read(reader, &mut self.content);
         }
         reader.array(|reader, _| {
             if reader.peek() != Some(b'{') {
-                self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Text, piece)));
-                return Ok(());
+                return self.read_part(Kind::Text, reader);
             }
             reader.object(|reader, key| match key {
-                "text" => {
-                    self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Text, piece)));
-                    Ok(())
-                }
-                "refusal" => {
-                    self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Refusal, piece)));
-                    Ok(())
-                }
+                "text" => self.read_part(Kind::Text, reader),
+                "refusal" => self.read_part(Kind::Refusal, reader),
                 "thinking" => self.read_thinking(reader),
                 _ => reader.pass_over(),
             })
@@ -290,18 +264,23 @@ impl<'a> Choice<'a> {
     /// A text, or a list of `{type: "text", text}`.
     fn read_thinking(&mut self, reader: &mut Reader<'a>) -> Read {
         if reader.peek() != Some(b'[') {
-            self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Thinking, piece)));
-            return Ok(());
+            return self.read_part(Kind::Thinking, reader);
         }
         reader.array(|reader, _| {
             in_object(reader, |reader, key| {
                 if key != "text" {
                     return reader.pass_over();
                 }
-                self.parts.extend(Piece::read(reader)?.map(|piece| (Kind::Thinking, piece)));
-                Ok(())
+                self.read_part(Kind::Thinking, reader)
             })
         })
+    }
+
+    fn read_part(&mut self, kind: Kind, reader: &mut Reader<'a>) -> Read {
+        let mut piece = None;
+        Piece::read(reader, &mut piece)?;
+        self.parts.extend(piece.map(|piece| (kind, piece)));
+        Ok(())
     }
 
     fn read_calls(&mut self, reader: &mut Reader<'a>) -> Read {
@@ -328,30 +307,28 @@ impl<'a> Choice<'a> {
 impl<'a> CallPiece<'a> {
     fn read_id(&mut self, reader: &mut Reader<'a>) -> Read {
         // A number is an id too.
-        let is_number = matches!(reader.peek(), Some(b'0'..=b'9'));
-        self.id = if is_number { reader.skip()?.into() } else { text(reader)?.unwrap_or_default() };
-        Ok(())
+        if matches!(reader.peek(), Some(b'0'..=b'9')) {
+            reader.skip().map(|number| self.id = number.into())
+        } else {
+            string(reader, &mut self.id)
+        }
     }
 
     /// A member of `function`, or of what has none.
     fn read_function(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
         match (key.len(), key) {
-            (4, "name") => self.read_name(reader),
-            (9, "arguments") => text_or_json(reader).map(|arguments| self.arguments = arguments),
+            (4, "name") => string(reader, &mut self.name),
+            (9, "arguments") => text_or_json(reader, &mut self.arguments),
             _ => reader.pass_over(),
         }
-    }
-
-    fn read_name(&mut self, reader: &mut Reader<'a>) -> Read {
-        self.name = text(reader)?.unwrap_or_default();
-        Ok(())
     }
 }
 
 impl<'a> Detail<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Option<Detail<'a>>, JsonError> {
+    /// Reads an entry into a list, if it says something.
+    fn read(reader: &mut Reader<'a>, list: &mut Vec<Detail<'a>>) -> Read {
         if reader.peek() != Some(b'{') {
-            return reader.pass_over().map(|()| None);
+            return reader.pass_over();
         }
         let start = reader.position();
         let mut detail = Detail::default();
@@ -366,9 +343,9 @@ impl<'a> Detail<'a> {
                 Ok(())
             }
             "index" => reader.optional_u64().map(|index| detail.index = index),
-            "text" | "summary" => Piece::read(reader).map(|text| detail.text = text.or(detail.text.take())),
-            "data" => Piece::read(reader).map(|data| detail.data = data),
-            "signature" => Piece::read(reader).map(|signature| detail.signature = signature),
+            "text" | "summary" => Piece::read(reader, &mut detail.text),
+            "data" => Piece::read(reader, &mut detail.data),
+            "signature" => Piece::read(reader, &mut detail.signature),
             _ => reader.pass_over(),
         })?;
         detail.raw = reader.since(start);
@@ -378,7 +355,10 @@ impl<'a> Detail<'a> {
             DetailKind::Encrypted => has(&detail.data),
             DetailKind::Unknown => false,
         };
-        Ok(if says_something { Some(detail) } else { None })
+        if says_something {
+            list.push(detail);
+        }
+        Ok(())
     }
 }
 
@@ -389,7 +369,7 @@ fn is_error(reader: &mut Reader<'_>) -> Result<bool, JsonError> {
 
 /// Reads what was used. Cached tokens are part of the prompt, reasoning is part of the completion, except where the
 /// total tells otherwise (xAI).
-fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
+fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> Read {
     let (mut prompt, mut completion, mut total) = (None, None, None);
     let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);
     let (mut reasoning, mut reasoning_elsewhere) = (None, None);
@@ -418,7 +398,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         }
     })?;
     if prompt.is_none() && completion.is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let (prompt, mut output) = (prompt.unwrap_or(0), completion.unwrap_or(0));
     let reasoning = reasoning.or(reasoning_elsewhere);
@@ -439,7 +419,8 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         total: total.unwrap_or(0),
         cost: None,
     };
-    Ok(Some(usage.totalled()))
+    *slot = Some(usage.totalled());
+    Ok(())
 }
 
 #[cfg(test)]

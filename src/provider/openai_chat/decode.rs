@@ -5,7 +5,7 @@ use crate::json::{Map, RawJson, Reader, ToJson, Value, fill};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Blocks, Kind, Piece, place_of};
-use crate::provider::error::{error_in, in_stream, in_stream_text};
+use crate::provider::error::in_stream;
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
@@ -15,10 +15,8 @@ use super::chunk::{CallPiece, Choice, Chunk, Detail, DetailKind};
 
 /// A decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata of the first call,
 /// to be given back.
-pub(super) fn decoder(limits: Limits, keeps_details: bool) -> SseDecoder {
-    let mut answer = Box::new(Answer { keeps_details, ..Answer::default() });
-    answer.progress.limits = limits;
-    SseDecoder::new(answer)
+pub(super) fn decoder(limits: Limits, keeps_details: bool) -> Box<SseDecoder> {
+    SseDecoder::new(Box::new(Answer { keeps_details, ..Answer::default() }), limits)
 }
 
 #[derive(Default)]
@@ -28,8 +26,9 @@ struct Answer {
     calls: Vec<Call>,
     /// The highest index of a call: what lies above it need not be looked for.
     top: Option<u64>,
-    /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts.
-    details: Vec<Option<Map>>,
+    /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts;
+    /// null for none.
+    details: Vec<Value>,
     /// The last chunk had a usage and nothing that belongs to a block: servers that send no finish reason end so.
     has_trailer: bool,
     saw_delta: bool,
@@ -37,6 +36,7 @@ struct Answer {
     head: String,
 }
 
+#[derive(Default)]
 struct Call {
     index: Option<u64>,
     id: String,
@@ -60,8 +60,8 @@ impl Frames for Answer {
     }
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
-        let data = frame.data.trim_ascii();
-        if self.progress.is_ended || data.is_empty() {
+        let data = frame.data;
+        if self.progress.is_ended {
             return;
         }
         if data == "[DONE]" {
@@ -75,8 +75,7 @@ impl Frames for Answer {
                 self.progress.blocks.noise = [place_of(chunk.padding), (0, 0)];
                 self.chunk(&mut chunk, data, out);
             }
-            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
-            Err(error) => self.progress.broken(data, &error, out),
+            Err(error) => self.progress.broken(&frame, &error, out),
         }
     }
 
@@ -84,10 +83,7 @@ impl Frames for Answer {
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut chunk = Chunk::default();
         if chunk.read(text, &mut self.head).is_err() {
-            if let Some(error) = error_in(text) {
-                self.progress.fail(error, out);
-            }
-            return;
+            return self.progress.fail_if_error(text, out);
         }
         if chunk.is_failure() {
             return self.fail_by(text, out);
@@ -141,8 +137,11 @@ impl Answer {
             let message = choice.message.filter(|_| !self.saw_delta);
             self.choice(choice, out);
             // Of a server that cannot stream, beside the frames or as the only one.
-            if let Some(Ok(mut choice)) = message.map(Choice::of_message) {
-                self.choice(&mut choice, out);
+            if let Some(message) = message {
+                let mut choice = Choice::default();
+                if choice.read_message(message).is_ok() {
+                    self.choice(&mut choice, out);
+                }
             }
         }
         if is_failure && !self.progress.is_ended {
@@ -172,8 +171,8 @@ impl Answer {
         for (position, piece) in choice.calls.drain(..).enumerate() {
             self.call(piece, position, count, out);
         }
-        if let Some(word) = choice.finish_reason.take() {
-            self.progress.remarks.raw_stop_reason = Some(word.to_ascii_lowercase());
+        if !choice.finish_reason.is_empty() {
+            self.progress.remarks.raw_stop_reason = Some(choice.finish_reason.to_ascii_lowercase());
         }
     }
 
@@ -182,10 +181,7 @@ impl Answer {
             return;
         }
         self.progress.blocks.plain = piece.place();
-        let index = self.progress.blocks.text(kind, piece, out);
-        if kind == Kind::Refusal && self.progress.remarks.refusals.last() != Some(&index) {
-            self.progress.remarks.refusals.push(index);
-        }
+        self.progress.blocks.text(kind, piece, out);
     }
 
     fn think(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
@@ -193,7 +189,7 @@ impl Answer {
             return;
         }
         if self.progress.blocks.open(Kind::Thinking).is_none() {
-            self.details.push(None);
+            self.details.push(Value::Null);
         }
         self.progress.blocks.plain = piece.place();
         self.progress.blocks.text(Kind::Thinking, piece, out);
@@ -204,14 +200,14 @@ impl Answer {
         if detail.kind == DetailKind::Encrypted {
             let data = detail.data.map(|data| data.text.into_owned()).unwrap_or_default();
             self.progress.blocks.redacted(data, out);
-            self.details.push(Some(frame_of(detail.raw)));
+            self.details.push(Value::Object(frame_of(detail.raw)));
             return;
         }
         if self.progress.blocks.open(Kind::Thinking).is_some() && !self.continues(&detail) {
             self.progress.blocks.close(out);
         }
         if self.progress.blocks.open(Kind::Thinking).is_none() {
-            self.details.push(None);
+            self.details.push(Value::Null);
         }
         self.progress.blocks.ensure(Kind::Thinking, out);
         if let Some(slot) = self.details.last_mut() {
@@ -227,7 +223,7 @@ impl Answer {
     }
 
     fn continues(&self, detail: &Detail<'_>) -> bool {
-        let Some(Some(frame)) = self.details.last() else {
+        let Some(frame) = self.details.last().filter(|frame| !frame.is_null()) else {
             return true;
         };
         let kind = match detail.kind {
@@ -235,7 +231,7 @@ impl Answer {
             _ => "reasoning.text",
         };
         let index = frame.get("index").and_then(Value::as_u64);
-        frame.get("type").and_then(Value::as_str) == Some(kind)
+        frame.text_at("type") == Some(kind)
             && (index.is_none() || detail.index.is_none() || index == detail.index)
     }
 
@@ -255,7 +251,7 @@ impl Answer {
                     return;
                 }
                 self.top = self.top.max(piece.index);
-                self.calls.push(Call::new(&piece));
+                self.calls.push(Call { index: piece.index, ..Call::default() });
                 self.calls.len() - 1
             }
         };
@@ -292,7 +288,7 @@ impl Answer {
 
     fn stop_reason(&self) -> MessageStopReason {
         use MessageStopReason as Stop;
-        if !self.progress.remarks.refusals.is_empty() {
+        if !self.progress.blocks.refusals.is_empty() {
             return Stop::Refusal;
         }
         match self.progress.remarks.raw_stop_reason.as_deref() {
@@ -313,11 +309,18 @@ impl Answer {
         }
         let is_cut = matches!(stop_reason, MessageStopReason::Length | MessageStopReason::ContentFilter);
         let cut = self.progress.blocks.last().filter(|_| is_cut);
-        let mut details = if self.keeps_details { details_list(&self.details) } else { None };
+        // The first call holds the entries of all thinking blocks.
+        let mut members = String::new();
+        if self.keeps_details && !self.details.iter().all(Value::is_null) {
+            fill(",\"reasoning_details\":#", &[&self.details.to_json()], &mut members);
+        }
         for call in &self.calls {
             if let Some(index) = call.block.filter(|index| Some(*index) != cut) {
-                let metadata = metadata_of(details.take(), call.extra.as_ref());
-                out.push(Event::ToolCallEnd { index, metadata });
+                if let Some(extra) = &call.extra {
+                    fill(",\"extra_content\":#", &[extra.as_str()], &mut members);
+                }
+                out.push(Event::ToolCallEnd { index, metadata: RawJson::object_of(&members) });
+                members.clear();
             }
         }
     }
@@ -337,18 +340,6 @@ impl Answer {
 }
 
 impl Call {
-    fn new(piece: &CallPiece<'_>) -> Self {
-        Call {
-            index: piece.index,
-            id: piece.id.clone().into_owned(),
-            name: piece.name.clone().into_owned(),
-            block: None,
-            text: String::new(),
-            length: 0,
-            extra: None,
-        }
-    }
-
     /// Whether a piece at this call's place is another call. Ollama gives every call the index 0.
     fn is_other_than(&self, piece: &CallPiece<'_>) -> bool {
         if piece.name.is_empty() {
@@ -424,38 +415,19 @@ fn frame_of(raw: &str) -> Map {
 }
 
 /// Adds what a later piece of an entry says to what an earlier one said.
-fn remember(slot: &mut Option<Map>, detail: &Detail<'_>) {
+fn remember(slot: &mut Value, detail: &Detail<'_>) {
     match slot {
-        None => *slot = Some(frame_of(detail.raw)),
+        Value::Null => *slot = Value::Object(frame_of(detail.raw)),
         // Only the signature comes late, and with it, now and then, an id.
-        Some(frame) if detail.signature.is_some() => {
+        Value::Object(frame) if detail.signature.is_some() => {
             for (key, value) in frame_of(detail.raw) {
                 if !value.is_null() {
                     frame.insert(key, value);
                 }
             }
         }
-        Some(_) => {}
+        _ => {}
     }
-}
-
-/// The entries of `reasoning_details`, one for each thinking block.
-fn details_list(details: &[Option<Map>]) -> Option<Vec<Value>> {
-    if details.iter().all(Option::is_none) {
-        return None;
-    }
-    Some(details.iter().map(|frame| frame.clone().map_or(Value::Null, Value::Object)).collect())
-}
-
-fn metadata_of(details: Option<Vec<Value>>, extra: Option<&RawJson>) -> Option<RawJson> {
-    let mut members = String::new();
-    if let Some(details) = details {
-        fill(",\"reasoning_details\":#", &[&details.to_json()], &mut members);
-    }
-    if let Some(extra) = extra {
-        fill(",\"extra_content\":#", &[extra.as_str()], &mut members);
-    }
-    RawJson::object_of(&members)
 }
 
 #[cfg(test)]

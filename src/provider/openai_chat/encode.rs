@@ -1,4 +1,4 @@
-//! Requests: address, headers, body.
+//! Requests: URL, headers, body.
 
 use crate::json::truth;
 use crate::provider::HttpRequest;
@@ -23,12 +23,12 @@ const TOOLS: ToolForm = ToolForm {
     strict: ["", ",\"strict\":true"],
 };
 
-/// Makes requests to one server and keeps what it encoded.
+/// Builds the requests to one server and keeps what it has encoded.
 pub(super) struct Encoder {
-    provider: &'static str,
+    pub(super) provider: &'static str,
     base_url: String,
     headers: Vec<(String, String)>,
-    compat: Compat,
+    pub(super) compat: Compat,
     history: History,
     tools: Tools,
 }

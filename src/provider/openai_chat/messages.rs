@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
 use crate::list::ListWriter;
 use crate::message::{
-    AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage, UserMessage, text_in,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
+    UserMessage, text_in,
 };
 use crate::text::{Put, contains};
 
@@ -171,7 +171,7 @@ impl Scribe<'_> {
             write_text_part(&words.concat(), &mut parts);
             for picture in pictures {
                 parts.put(",");
-                write_image_part(picture, &mut parts);
+                write_image_part(&picture.mime_type, &picture.data, &mut parts);
             }
             carried.pictures.push(parts.into());
         }
@@ -230,7 +230,7 @@ fn text_alone(blocks: &[ContentBlock]) -> Option<String> {
 fn write_part(block: &ContentBlock, is_mistral: bool, out: &mut String) {
     match block {
         ContentBlock::Text(block) => write_text_part(&block.text, out),
-        ContentBlock::Image(image) => write_image_part(image, out),
+        ContentBlock::Image(image) => write_image_part(&image.mime_type, &image.data, out),
         ContentBlock::File(file) => write_file_part(file, is_mistral, out),
         // No user message holds these.
         ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
@@ -243,14 +243,14 @@ fn write_text_part(text: &str, out: &mut String) {
     fill(r#"{"type":"text","text":"$"}"#, &[text], out);
 }
 
-fn write_image_part(image: &ImageBlock, out: &mut String) {
-    let url = data_url(&image.mime_type, &image.data);
+fn write_image_part(mime_type: &str, data: &str, out: &mut String) {
+    let url = data_url(mime_type, data);
     fill(r#"{"type":"image_url","image_url":{"url":"$"}}"#, &[&url], out);
 }
 
 fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
     match form_of(file) {
-        FileForm::Image(image) => return write_image_part(&image, out),
+        FileForm::Image => return write_image_part(&file.mime_type, &file.data, out),
         FileForm::Text(text) => return write_text_part(&text, out),
         FileForm::Other => {}
     }

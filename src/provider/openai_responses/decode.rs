@@ -1,11 +1,11 @@
-//! Events in, events out. An item is known by its number in the output; what its last event says of it counts.
+//! Events in, events out. An item is identified by its index in the output; its last event is authoritative.
 
 use crate::error::{ErrorInfo, ErrorKind};
-use crate::json::{Map, RawJson, Reader, ToJson, Value, fill, write_str};
+use crate::json::{Map, RawJson, Reader, ToJson, Value, fill};
 use crate::message::MessageStopReason;
 use crate::provider::Limits;
 use crate::provider::blocks::{Kind, Piece, place_of};
-use crate::provider::error::{error_in, in_stream, in_stream_text};
+use crate::provider::error::{error_in, in_stream};
 use crate::provider::progress::{Frames, Progress, SseDecoder};
 use crate::provider::sse::Frame;
 use crate::stream::AssistantMessageEvent as Event;
@@ -13,48 +13,48 @@ use crate::text::Put;
 
 use super::event::{Response, WireEvent, texts};
 
-/// A decoder of one answer. `is_xai`: calls whose input is a text are those of its own searches.
-pub(super) fn decoder(limits: Limits, is_xai: bool) -> SseDecoder {
-    let mut answer = Box::new(Answer { is_xai, ..Answer::default() });
-    answer.progress.limits = limits;
-    SseDecoder::new(answer)
+/// A decoder of one answer. `is_xai`: calls whose input is a text are xAI's own searches.
+pub(super) fn decoder(limits: Limits, is_xai: bool) -> Box<SseDecoder> {
+    SseDecoder::new(Box::new(Answer { is_xai, ..Answer::default() }), limits)
 }
 
 #[derive(Default)]
 struct Answer {
     progress: Progress,
     items: Vec<Item>,
-    /// The place of the one that spoke last.
+    /// The position of the item that the last piece belonged to.
     last: usize,
     is_xai: bool,
 }
 
 /// What an item is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ItemKind {
     Message,
     Reasoning,
     Call,
     /// A call whose input is a text.
     CustomCall,
-    /// Run by the provider, or unknown: kept as it is.
+    /// Run by the provider, or unknown: kept unchanged.
+    #[default]
     Other,
 }
 
+#[derive(Default)]
 struct Item {
     index: Option<u64>,
     kind: ItemKind,
     /// The block of a call.
     block: Option<u32>,
-    /// The item without its texts, as far as it is known.
+    /// What is known of the item, without its texts.
     signature: String,
-    /// Bytes told of it: text, thinking, arguments.
+    /// Bytes emitted so far: text, thinking, arguments.
     told: usize,
-    /// Bytes told of a refusal.
+    /// Bytes of a refusal emitted so far.
     refused: usize,
-    /// Thinking came as a summary, or in full.
+    /// Whether thinking arrives as a summary or in full.
     thinks_in: Option<&'static str>,
-    /// The part of the thinking that was told last.
+    /// The part of the thinking that was emitted last.
     part: Option<u64>,
     metadata: Option<RawJson>,
     is_done: bool,
@@ -71,10 +71,7 @@ impl Frames for Answer {
     }
 
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
-        let data = frame.data.trim_ascii();
-        if data.is_empty() {
-            return;
-        }
+        let data = frame.data;
         let mut event = WireEvent::default();
         match event.read(data) {
             // `error` and `response.failed` come both.
@@ -85,28 +82,22 @@ impl Frames for Answer {
             Ok(()) if self.progress.is_ended => {}
             Ok(()) => {
                 if event.kind.is_empty() || frame.event == "error" {
-                    event.kind = frame.event.to_owned().into();
+                    event.kind = frame.event.into();
                 }
                 self.event(event, data, out);
             }
-            Err(_) if frame.event == "error" => self.progress.fail(in_stream_text(data), out),
-            Err(error) => self.progress.broken(data, &error, out),
+            Err(error) => self.progress.broken(&frame, &error, out),
         }
     }
 
-    /// Beside the frames, or in their place: an error, or the whole answer of a server that cannot stream.
+    /// Takes what stood beside or in place of the frames: an error, or the whole answer of a server that cannot stream.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
-        match Response::alone(text) {
-            Ok(response) if response.object == "response" => {
-                self.progress.start(out);
-                self.finish(&response, out);
-            }
-            _ => {
-                if let Some(error) = error_in(text) {
-                    self.progress.fail(error, out);
-                }
-            }
+        let mut response = Response::default();
+        if response.read_alone(text).is_err() || response.object != "response" {
+            return self.progress.fail_if_error(text, out);
         }
+        self.progress.start(out);
+        self.finish(&response, out);
     }
 
     fn repeated(&mut self, length: usize) {
@@ -115,11 +106,7 @@ impl Frames for Answer {
         }
     }
 
-    /// Only a frame ends an answer.
-    fn done(&mut self, out: &mut Vec<Event>) {
-        self.progress.ended_early("", out);
-    }
-
+    /// Only a frame can end an answer.
     fn is_whole(&self) -> bool {
         false
     }
@@ -159,7 +146,7 @@ impl Answer {
             "completed" | "incomplete" | "failed" | "done" => {
                 let mut response = event.response;
                 if response.status.is_empty() && kind != "done" {
-                    response.status = kind.to_owned().into();
+                    response.status = kind.into();
                 }
                 self.finish(&response, out);
             }
@@ -167,7 +154,7 @@ impl Answer {
         }
     }
 
-    /// The place of an item; without a number it is the last.
+    /// The position of an item; without an index, that of the last one.
     fn find(&self, index: Option<u64>) -> Option<usize> {
         match index {
             Some(_) => self.items.iter().rposition(|item| item.index == index),
@@ -175,7 +162,7 @@ impl Answer {
         }
     }
 
-    /// The place of an item; one that nobody announced is announced.
+    /// The position of an item; adds it if it was not announced.
     fn place(&mut self, index: Option<u64>, kind: ItemKind) -> usize {
         let known = self.find(index).filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind));
         known.unwrap_or_else(|| {
@@ -238,11 +225,8 @@ impl Answer {
         *told += piece.text.len();
         *last = at;
         progress.blocks.plain = piece.place().filter(|_| kind == Kind::Text);
-        let index = progress.blocks.text(kind, piece, out);
+        progress.blocks.text(kind, piece, out);
         progress.blocks.set_signature(&item.signature);
-        if kind == Kind::Refusal && progress.remarks.refusals.last() != Some(&index) {
-            progress.remarks.refusals.push(index);
-        }
     }
 
     fn think(&mut self, event: WireEvent<'_>, source: &'static str, out: &mut Vec<Event>) {
@@ -252,7 +236,7 @@ impl Answer {
         }
     }
 
-    /// Some servers tell the same thinking twice, as a summary and in full: what comes first counts.
+    /// Some servers send the same thinking twice, as a summary and in full: the first one counts.
     fn tell_thinking(
         &mut self,
         at: usize,
@@ -297,16 +281,15 @@ impl Answer {
             return progress.arguments(block, piece, out);
         }
         // The text becomes the one argument `input`.
-        let mut json = String::new();
-        write_str(&piece.text, &mut json);
-        let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
         if is_first {
             progress.arguments(block, "{\"input\":\"".into(), out);
         }
-        progress.arguments(block, inner.into(), out);
+        let mut json = String::new();
+        fill("$", &[&piece.text], &mut json);
+        progress.arguments(block, json.as_str().into(), out);
     }
 
-    /// An item is whole. What its pieces did not tell is told now.
+    /// An item is complete. Emits what its pieces did not contain.
     fn finish_item(&mut self, index: Option<u64>, raw: &str, out: &mut Vec<Event>) {
         let Ok(value) = Value::parse(raw) else {
             return;
@@ -371,7 +354,7 @@ impl Answer {
         let source = source.unwrap_or("summary");
         let mut parts = texts(&value, source, "text");
         let lengths: Vec<u64> = parts.iter().filter_map(|part| u64::try_from(part.len()).ok()).collect();
-        // Nothing was told of those that are empty.
+        // Nothing was emitted for empty ones.
         parts.retain(|part| !part.is_empty());
         let whole = parts.join(JOINT);
         let (told, index) = self.items.get(at).map_or((0, None), |item| (item.told, item.index));
@@ -437,7 +420,7 @@ impl Answer {
             });
             return self.progress.fail(error, out);
         }
-        // Everything came at once, or the ends of items were left out.
+        // Everything arrived at once, or the ends of items were omitted.
         let is_all = self.items.is_empty();
         let mut index = 0;
         let _ = Reader::new(response.output.unwrap_or("[]")).array(|reader, _| {
@@ -464,7 +447,7 @@ impl Answer {
             self.progress.remarks.raw_stop_reason = Some(word).filter(|word| !word.is_empty());
         }
         let has_calls = self.end_calls(out);
-        let stop_reason = if !self.progress.remarks.refusals.is_empty() {
+        let stop_reason = if !self.progress.blocks.refusals.is_empty() {
             MessageStopReason::Refusal
         } else if response.reason == "content_filter" {
             MessageStopReason::ContentFilter
@@ -478,7 +461,7 @@ impl Answer {
         self.progress.done(stop_reason, out);
     }
 
-    /// Ends the calls that are whole. Whether there are any.
+    /// Ends the complete calls. Returns whether there are any.
     fn end_calls(&mut self, out: &mut Vec<Event>) -> bool {
         let mut has_calls = false;
         for item in self.items.iter_mut().filter(|item| item.is_done && !item.is_cut) {
@@ -519,23 +502,11 @@ impl ItemKind {
 
 impl Item {
     fn new(index: Option<u64>, kind: ItemKind) -> Self {
-        Item {
-            index,
-            kind,
-            block: None,
-            signature: String::new(),
-            told: 0,
-            refused: 0,
-            thinks_in: None,
-            part: None,
-            metadata: None,
-            is_done: false,
-            is_cut: false,
-        }
+        Item { index, kind, ..Item::default() }
     }
 }
 
-/// What of a message must be given back: its phase.
+/// What must be sent back of a message: its phase.
 fn signature_of_message(value: &Value) -> String {
     let Some(phase) = value.text_at("phase") else {
         return String::new();
@@ -545,7 +516,7 @@ fn signature_of_message(value: &Value) -> String {
     text
 }
 
-/// The item without its texts, and how long its parts are, so that it can be given back unchanged.
+/// The item without its texts, and the lengths of its parts, so that it can be sent back unchanged.
 fn signature_of_reasoning(value: Value, source: &str, lengths: &[u64]) -> String {
     let mut signature = Map::new();
     if let Value::Object(item) = value {

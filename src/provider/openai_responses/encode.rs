@@ -1,4 +1,4 @@
-//! Requests: address, headers, body.
+//! Requests: URL, headers, body.
 
 use crate::json::{listed, truth};
 use crate::provider::HttpRequest;
@@ -20,9 +20,9 @@ const TOOLS: ToolForm = ToolForm {
     strict: ["false", "true"],
 };
 
-/// Makes requests to one server and keeps what it encoded.
+/// Builds the requests to one server and keeps what it has encoded.
 pub(super) struct Encoder {
-    provider: &'static str,
+    pub(super) provider: &'static str,
     url: String,
     headers: Vec<(String, String)>,
     compat: Compat,

@@ -1,9 +1,9 @@
-//! One event of the stream, read in one pass: any order of keys, unknown fields skipped, no tree. Items are read when
-//! they end.
+//! One event of the stream, read in one pass without a tree: keys in any order, unknown fields skipped. Items are read
+//! when they end.
 
 use std::borrow::Cow;
 
-use crate::json::{JsonError, Reader, Value};
+use crate::json::{Reader, Value};
 use crate::message::Usage;
 use crate::provider::blocks::Piece;
 use crate::provider::read::{Read, in_object, number, string};
@@ -11,7 +11,7 @@ use crate::provider::read::{Read, in_object, number, string};
 /// What an event says.
 #[derive(Default)]
 pub(super) struct WireEvent<'a> {
-    /// Its type; empty where it has none.
+    /// Its type; empty if it has none.
     pub(super) kind: Cow<'a, str>,
     /// The number of the item. Ids of items change from event to event on some servers.
     pub(super) output_index: Option<u64>,
@@ -22,11 +22,11 @@ pub(super) struct WireEvent<'a> {
     pub(super) item: Option<&'a str>,
     pub(super) response: Response<'a>,
     pub(super) has_error: bool,
-    /// `sequence_number` and `obfuscation`, unread: they differ in every event and say nothing.
+    /// `sequence_number` and `obfuscation`, unread: they differ in every event and carry no information.
     pub(super) noise: [&'a str; 2],
 }
 
-/// The whole answer, as the last event tells it.
+/// The whole answer, from the last event.
 #[derive(Default)]
 pub(super) struct Response<'a> {
     pub(super) status: Cow<'a, str>,
@@ -49,7 +49,7 @@ impl<'a> WireEvent<'a> {
             "type" => string(reader, &mut self.kind),
             "output_index" => number(reader, &mut self.output_index),
             "content_index" | "summary_index" => number(reader, &mut self.part),
-            "delta" => Piece::read(reader).map(|delta| self.delta = delta),
+            "delta" => Piece::read(reader, &mut self.delta),
             "sequence_number" => reader.skip().map(|number| self.noise[0] = number),
             "obfuscation" => reader.skip().map(|padding| self.noise[1] = padding),
             "item" => {
@@ -69,12 +69,10 @@ impl<'a> WireEvent<'a> {
 
 impl<'a> Response<'a> {
     /// Reads an answer that stands alone.
-    pub(super) fn alone(text: &'a str) -> Result<Response<'a>, JsonError> {
-        let mut response = Response::default();
+    pub(super) fn read_alone(&mut self, text: &'a str) -> Read {
         let mut reader = Reader::new(text);
-        reader.object(|reader, key| response.read(reader, key))?;
-        reader.end()?;
-        Ok(response)
+        reader.object(|reader, key| self.read(reader, key))?;
+        reader.end()
     }
 
     fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
@@ -85,7 +83,7 @@ impl<'a> Response<'a> {
                 "reason" => string(reader, &mut self.reason),
                 _ => reader.pass_over(),
             }),
-            "usage" => read_usage(reader).map(|usage| self.usage = usage),
+            "usage" => read_usage(reader, &mut self.usage),
             "error" => {
                 self.error = Some(reader.skip()?).filter(|error| *error != "null");
                 Ok(())
@@ -100,7 +98,7 @@ impl<'a> Response<'a> {
 }
 
 /// Cached tokens are part of the input, reasoning is part of the output.
-fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
+fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> Read {
     let (mut input, mut output, mut total) = (None, None, None);
     let (mut cached, mut written, mut reasoning) = (None, None, None);
     in_object(reader, |reader, key| match key {
@@ -119,7 +117,7 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         _ => reader.pass_over(),
     })?;
     if input.is_none() && output.is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let (cache_read, cache_write) = (cached.unwrap_or(0), written.unwrap_or(0));
     let usage = Usage {
@@ -131,7 +129,8 @@ fn read_usage(reader: &mut Reader<'_>) -> Result<Option<Usage>, JsonError> {
         total: total.unwrap_or(0),
         cost: None,
     };
-    Ok(Some(usage.totalled()))
+    *slot = Some(usage.totalled());
+    Ok(())
 }
 
 /// The texts of the parts of an item, by the field they stand in.

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use crate::json::{ToJson, Value, fill, listed, write_str};
 use crate::message::{
-    AssistantMessage, ContentBlock, FileBlock, ImageBlock, LlmMessage, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage, UserMessage,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
+    UserMessage,
 };
 use crate::provider::history::Carried;
 use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, told_result};
@@ -71,7 +71,7 @@ fn write_user(message: &UserMessage, out: &mut String) {
         parts.put(",");
         match block {
             ContentBlock::Text(block) => write_input_text(&block.text, &mut parts),
-            ContentBlock::Image(image) => write_image(image, &mut parts),
+            ContentBlock::Image(image) => write_image(&image.mime_type, &image.data, &mut parts),
             ContentBlock::File(file) => write_file(file, &mut parts),
             // No user message holds these.
             ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => _ = parts.pop(),
@@ -165,7 +165,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
         }
         for picture in pictures {
             list.put(",");
-            write_image(picture, &mut list);
+            write_image(&picture.mime_type, &picture.data, &mut list);
         }
         fill("[#]", &[listed(&list)], &mut output);
     }
@@ -181,14 +181,14 @@ fn write_part(kind: &str, text: &str, out: &mut String) {
     fill(r#"{"type":"$","text":"$"}"#, &[kind, text], out);
 }
 
-fn write_image(image: &ImageBlock, out: &mut String) {
-    let url = data_url(&image.mime_type, &image.data);
+fn write_image(mime_type: &str, data: &str, out: &mut String) {
+    let url = data_url(mime_type, data);
     fill(r#"{"type":"input_image","image_url":"$","detail":"auto"}"#, &[&url], out);
 }
 
 fn write_file(file: &FileBlock, out: &mut String) {
     match form_of(file) {
-        FileForm::Image(image) => return write_image(&image, out),
+        FileForm::Image => return write_image(&file.mime_type, &file.data, out),
         FileForm::Text(text) => return write_input_text(&text, out),
         FileForm::Other => {}
     }

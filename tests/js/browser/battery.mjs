@@ -1,11 +1,11 @@
 // @ts-check
-// What every browser is asked of the package: the checks in a page and in a web worker, over real HTTP from servers of
+// The checks for every browser: the package in a page and in a web worker, over real HTTP from servers of
 // other origins, under a strict Content-Security-Policy.
 
 import { POLICY, startSite } from "./site.mjs";
 import { until } from "./tabs.mjs";
 
-/** In a console that is no complaint of ours: what servers refused on purpose. */
+/** Console messages that are expected: requests that servers refused on purpose. */
 const EXPECTED = /CORS|cross-origin|ERR_|status of 4|favicon|NetworkError/i;
 
 /**

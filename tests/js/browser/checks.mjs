@@ -1,5 +1,5 @@
 // @ts-check
-// What is checked of the package in a page and in a web worker: the same there as here. Served beside pkg/, run by
+// The checks of the package in a page and in a web worker: the same in both. Served beside pkg/, run by
 // page.mjs and worker.mjs, started by package.mjs.
 
 import { checkTrace } from "/tests/js/grammar.mjs";
@@ -119,7 +119,7 @@ export function checks(at) {
     async "a stream that breaks is taken back and asked for again"() {
       const host = { sleep: async () => {} };
       const agent = new Agent({ model: model("broken"), host });
-      // What is still unread when a connection breaks, a browser throws away: the server waits until it is read.
+      // A browser discards unread data when a connection breaks, so the server waits until it is read.
       const stop = agent.subscribe((event) => {
         if (event.type === "message_update") (stop(), void fetch(`${at.models}/read`, { method: "POST" }));
       });

@@ -67,7 +67,10 @@ async function check(name, body, { hold = 1, ...options } = {}) {
   }
 }
 
-/** A check of what is the same wherever the loop runs. @type {typeof check} */
+/**
+ * A check of something that is the same wherever the loop runs, so it only runs for the page.
+ * @type {typeof check}
+ */
 const checkPage = async (...given) => (inWorker ? undefined : check(...given));
 
 /** @param {Page} page @param {string} name */
@@ -91,12 +94,15 @@ async function idle(page) {
   await drawn(page);
 }
 
-/** What has happened is drawn in the next frame. @param {Page} page */
+/** Waits until what has happened is drawn, in the next frame. @param {Page} page */
 async function drawn(page) {
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
-/** What the page has stored for its next life, when this is in it. @param {Page} page @param {string} wanted @returns {Promise<string>} */
+/**
+ * Returns what the page has stored for its next life, once this is in it.
+ * @param {Page} page @param {string} wanted @returns {Promise<string>}
+ */
 async function stored(page, wanted) {
   for (const end = Date.now() + 60_000; ; ) {
     const found = await page.evaluate(() => new Promise((resolve) => {
@@ -132,7 +138,7 @@ async function noSidewaysScroll(page) {
   assert.deepEqual(outside, [], "elements stand outside the window");
 }
 
-/** What the empty box says fits into it. @param {Page} page */
+/** Checks that the placeholder of the empty box fits into it. @param {Page} page */
 async function wholePlaceholder(page) {
   const { text, room } = await page.locator(by("box")).evaluate((element) => {
     const box = /** @type {HTMLTextAreaElement} */ (element);
@@ -148,7 +154,7 @@ async function wholePlaceholder(page) {
 async function accessible(page) {
   if (!(await page.evaluate(() => "axe" in globalThis))) {
     await page.evaluate((source) => {
-      // Under the page's own policy a script tag would be refused; the protocol's evaluation is not.
+      // The page's own policy would refuse a script tag, but not the protocol's evaluation.
       (0, eval)(source);
     }, axeSource);
   }
@@ -226,7 +232,7 @@ await check("words, arguments and thinking arrive in pieces, drawn in frames onl
     };
     const observer = new MutationObserver(() => void (seen.outside += grown()));
     observer.observe(/** @type {Element} */ (document.querySelector('[data-testid="messages"]')), { subtree: true, childList: true, characterData: true });
-    // Frames that come as soon as they are wanted: how many there are is not the machine's to say.
+    // Frames come as soon as they are requested, so their number does not depend on the machine.
     globalThis.requestAnimationFrame = (draw) => /** @type {any} */ (setTimeout(() => {
       if (observer.takeRecords().length > 0) seen.outside += grown();
       draw(performance.now());
@@ -242,7 +248,7 @@ await check("words, arguments and thinking arrive in pieces, drawn in frames onl
     const { outside, draws, given } = /** @type {any} */ (globalThis)["seen"];
     return { outside, draws, given: given.size };
   });
-  // On its way from a Worker what was said one after the other may come together.
+  // Events from a Worker may arrive together.
   const [words, given] = inWorker ? [3, 1] : [10, 10];
   assert.ok(seen.draws > words, `the answer grew in ${seen.draws} steps`);
   assert.ok(seen.given > given, `the arguments grew in ${seen.given} steps`);
@@ -514,7 +520,7 @@ for (const [name, options] of /** @type {const} */ ([["", {}], [", 360 px, dark"
     assert.equal(await page.locator(by("run")).count(), 1, "it is one run");
     await shot(page, `asked-done${name && "-phone"}`);
 
-    // What is over is still shown, and gone on from; starting over forgets it for good.
+    // A finished conversation is still shown and can be continued; starting over deletes it.
     await stored(page, "agent_end");
     await reload(page);
     assert.match(await answer(page), /42[\s\S]*Turning/);
@@ -577,12 +583,12 @@ await check("a key is not remembered with the run: it waits until somebody says 
     await reload(page);
     if (!inWorker) assert.match(await page.innerText(by("failure")), /A run waits to go on[\s\S]*some-model[\s\S]*does not keep/);
     assert.ok(![kept, await stored(page, inWorker ? "Go" : "rename_page")].some((text) => text.includes("key-of-the-test")), "no key is stored");
-    // The Worker has the key still.
+    // The Worker still has the key.
     if (!inWorker) await page.click(by("go-on"));
     await page.click(by("allow"));
     await idle(page);
     assert.equal(await page.title(), "Secret");
-    // Here the rehearsal goes on; the Worker has its model still.
+    // Here the rehearsal model continues; the Worker still has its model.
     assert.equal(asked, inWorker ? 2 : 1);
   });
 });
@@ -632,7 +638,10 @@ await check("another model answers over the wire; its key is sent there and kept
   });
 });
 
-/** How each row asks, and an answer it understands. @type {[row: string, header: string, key: string, path: RegExp, frames: any[]][]} */
+/**
+ * How each row asks, and an answer it understands.
+ * @type {[row: string, header: string, key: string, path: RegExp, frames: any[]][]}
+ */
 const WIRES = [
   ["openai", "authorization", "Bearer my-own-key", /\/chat\/completions$/, [{ choices: [{ index: 0, delta: { content: "By this wire." }, finish_reason: "stop" }] }]],
   ["openai-responses", "authorization", "Bearer my-own-key", /\/responses$/, [{ type: "response.output_text.delta", output_index: 0, delta: "By this wire." }, { type: "response.completed", response: { status: "completed" } }]],
@@ -677,7 +686,10 @@ await check("each of the four wires can be chosen, with a key and an address of 
   assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })), "{}");
 });
 
-/** What the browser itself writes about a request that failed is no complaint of the page. @param {string[]} complaints */
+/**
+ * Clears the complaints: what the browser itself logs about failed requests is not the page's fault.
+ * @param {string[]} complaints
+ */
 function forgive(complaints) {
   complaints.length = 0;
 }
@@ -700,13 +712,13 @@ await check("a refused key, a refused origin and a missing server are told apart
     await say(page, "Hello");
     await page.waitForSelector(by("failure"));
     const text = await page.innerText(by("failure"));
-    // No page's rules apply to a Worker: it reads what is there.
+    // No page's rules apply to a Worker, which reads whatever is there.
     if (inWorker) assert.match(text, /no stream of events/);
     else assert.ok(text.includes("CORS") && text.includes(new URL(/** @type {string} */ (baseUrl)).origin), text);
   });
   await page.click(by("reset"));
   await page.waitForSelector(by("welcome"));
-  // An address at which there was a server a moment ago.
+  // An address where a server was running a moment ago.
   let gone = "";
   await withServer(() => {}, async (address) => void (gone = address));
   await choose(page, { address: gone });
@@ -731,7 +743,10 @@ if (inWorker) await check("a conversation goes on at the other place, there and 
   }
 });
 
-/** Asks, and goes away in the middle of the run in the Worker. Gives the address of the conversation. @param {Page} page @param {string} words */
+/**
+ * Asks, and leaves in the middle of the run in the Worker. Returns the address of the conversation.
+ * @param {Page} page @param {string} words
+ */
 async function goAway(page, words) {
   const asked = page.waitForRequest((request) => request.url().endsWith("/prompt"));
   await say(page, words);
@@ -761,7 +776,7 @@ if (inWorker) await check("a Worker that was started anew is named, and the next
   await full(page);
   await say(page, "What is 17*23?");
   await idle(page);
-  // A run that was over before the page is away would not be lost: this one takes half a minute.
+  // A run that is over before the page goes away would not be lost: this one takes half a minute.
   await page.check(by("hold"));
   const address = await goAway(page, `${SLOW}, and what is 17*23?`);
   await page.route(`${address}**`, (route) => route.fulfill({ status: 404, headers: { "access-control-allow-origin": "*" }, contentType: "application/json", body: '{"error":{"code":"invalid_request","message":"gone"}}' }));

@@ -53,7 +53,10 @@ const page = await browser.newPage();
 await page.goto(`http://127.0.0.1:${/** @type {any} */ (site.address()).port}/`);
 await page.waitForSelector("html[data-ready]", { state: "attached" });
 
-/** What a function of the page gives. @param {string} name @param {string} [given] @returns {Promise<any>} */
+/**
+ * Returns what a function of the page returns.
+ * @param {string} name @param {string} [given] @returns {Promise<any>}
+ */
 const inPage = (name, given) => page.evaluate(([name, given]) => Promise.race([/** @type {any} */ (globalThis)[name](given), new Promise((_, fail) => setTimeout(fail, 60_000, new Error("it takes too long")))]), /** @type {const} */ ([name ?? "", given]));
 
 test("by its address: text, structured content under a policy without eval, a picture, progress", async () => {

@@ -1,5 +1,6 @@
 // @ts-check
-// `useAgent` in Chromium, in the oldest and the newest React that it is for: how often it renders, and what it leaves behind.
+// `useAgent` in Chromium, with the oldest and the newest supported React: how often it renders,
+// and what it leaves behind.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -46,7 +47,10 @@ after(async () => {
   site.close();
 });
 
-/** Frames by a clock of timers, in whose order a busy machine changes nothing: a frame that is late by 200 ms is none for `useAgent`. */
+/**
+ * Frames driven by timers, whose order does not depend on how busy the machine is: `useAgent` would give up
+ * on a frame that is 200 ms late.
+ */
 const FRAMES = `{
   let queue = new Map(), last = 0;
   const tick = () => {
@@ -70,7 +74,10 @@ async function open(version, first) {
   return page;
 }
 
-/** What the page says when a piece of code has run in it. @param {import("playwright-core").Page} page @param {string} code @returns {Promise<any>} */
+/**
+ * Runs code in the page and returns its result.
+ * @param {import("playwright-core").Page} page @param {string} code @returns {Promise<any>}
+ */
 const run = (page, code) => page.evaluate(`Promise.race([(async () => { ${code} })(), new Promise((_, fail) => setTimeout(fail, 60000, new Error("it takes too long")))])`);
 
 for (const version of ["19", "18"]) {
@@ -87,7 +94,7 @@ for (const version of ["19", "18"]) {
     assert.deepEqual([status, length, told.errors], ["idle", 10_000, []]);
     assert.ok(told.renders.length > 5 && told.renders.length <= told.frames + 1, `${told.renders.length} renderings in ${told.frames} frames`);
     const perFrame = told.renders.reduce((/** @type {any} */ all, /** @type {number} */ frame) => ({ ...all, [frame]: (all[frame] ?? 0) + 1 }), {});
-    // Before the first frame the page is shown once, and once more when it has begun to listen.
+    // Before the first frame the page is shown once, and again when it has subscribed.
     delete perFrame[told.renders[0]];
     assert.equal(Math.max(.../** @type {number[]} */ (Object.values(perFrame))), 1);
     assert.deepEqual([told.rows[0], told.rows[1] <= 2], [1, true], `rows were rendered ${JSON.stringify(told.rows)} times`);

@@ -33,7 +33,7 @@ async function answer(request) {
   if (url === "/run") {
     const last = /** @type {string | undefined} */ (headers["last-event-id"]);
     const { body } = single.toResponse({ lastEventId: last ?? null });
-    // Three times it breaks after its first piece.
+    // The connection breaks three times after its first piece.
     if (cuts++ >= 3) return new Response(body, { headers: { "content-type": "text/event-stream" } });
     const reader = /** @type {any} */ (body).getReader();
     const { value } = await reader.read();

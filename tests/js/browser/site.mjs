@@ -1,6 +1,7 @@
 // @ts-check
-// What the pages of these tests are served: the package and the checks, under a strict Content-Security-Policy, and
-// models on servers of other origins, which answer what each check wants.
+// What the pages of these tests are served: the package and the checks, under a strict
+// Content-Security-Policy, and models on servers of other origins, which give the
+// answers that each check needs.
 
 import { createReadStream, existsSync } from "node:fs";
 import { createServer } from "node:http";
@@ -9,16 +10,19 @@ import { fileURLToPath } from "node:url";
 import { calls, recorded, says, serve, sse } from "../server.mjs";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
-/** All that the package asks of a page's policy, and nothing more for scripts. */
+/** All that the package needs of a page's policy, and nothing more for scripts. */
 export const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src *";
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".html": "text/html" };
 
-/** Starts all of it. */
+/** Starts the site and the model servers. */
 export async function startSite() {
   /** @type {(() => unknown)[]} */
   const ends = [];
   const test = { after: (/** @type {() => unknown} */ end) => void ends.push(end) };
-  /** The files of the project that the page may load. How often each was asked for, by path. @type {Map<string, number>} */
+  /**
+   * The files of the project that the page may load; how often each was requested, by path.
+   * @type {Map<string, number>}
+   */
   const asked = new Map();
   const site = createServer((request, response) => {
     const path = normalize(new URL(request.url ?? "/", "http://x").pathname);
@@ -49,7 +53,10 @@ export async function startSite() {
     patience: [{ status: 429, headers: { "retry-after": "3" }, body: "{}" }, says("here I am")],
     broken: [{ body: broken, after: broken.indexOf("\n\n") + 2, until: () => new Promise((resolve) => (isRead = () => resolve(undefined))) }, broken],
   };
-  /** Who asks next starts with the first answer again: page and worker ask the same. @type {Map<string, number>} */
+  /**
+   * The next client starts with the first answer again: page and worker make the same requests.
+   * @type {Map<string, number>}
+   */
   let turns = new Map();
   const models = await serve(test, (request) => {
     const name = request.path.split("/")[1];
@@ -68,7 +75,7 @@ export async function startSite() {
   return {
     /** With `?bare` the page's policy does not allow wasm. */
     port, at, asked, closed,
-    /** Who asks next is answered from the beginning. */
+    /** The next client is answered from the beginning. */
     anew: () => void (turns = new Map()),
     async end() {
       for (const end of ends.reverse()) await end();

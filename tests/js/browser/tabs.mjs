@@ -1,6 +1,6 @@
 // @ts-check
-// A tab of a browser, as far as these tests need one: Chromium through Playwright, Firefox through WebDriver BiDi, WebKit
-// through WebDriver. What is run in it is JavaScript that gives JSON, or a promise of it.
+// A browser tab, as far as these tests need one: Chromium through Playwright, Firefox through WebDriver BiDi,
+// WebKit through WebDriver. What runs in it is JavaScript that returns JSON, or a promise of it.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -18,11 +18,14 @@ import { WebSocket } from "ws";
  * @property {() => Promise<void>} close the tab, and its browser
  */
 
-/** Runs an expression again and again, until it gives something. @param {Tab} tab @param {string} expression @param {number} [ms] */
+/**
+ * Evaluates an expression again and again until it returns something.
+ * @param {Tab} tab @param {string} expression @param {number} [ms]
+ */
 export async function until(tab, expression, ms = 60_000) {
   const end = Date.now() + ms;
   for (;;) {
-    // While a page is loaded there is nothing to run it in.
+    // While a page is loading, nothing can run in it.
     const said = await tab.run(expression).catch(() => undefined);
     if (said) return said;
     if (Date.now() > end) throw new Error(`waited too long for: ${expression}`);
@@ -30,7 +33,7 @@ export async function until(tab, expression, ms = 60_000) {
   }
 }
 
-/** The JSON of what an expression gives. @param {string} expression */
+/** The JSON of an expression's value. @param {string} expression */
 const asText = (expression) => `(async () => JSON.stringify(await (${expression})) ?? "null")()`;
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -141,7 +144,10 @@ export async function webkitTab({ driver, xvfb }) {
   };
 }
 
-/** What a program says on its way, by a pattern with one group. @param {import("node:child_process").ChildProcess} child @param {RegExp} pattern @returns {Promise<string>} */
+/**
+ * Waits for a line in a program's output, and returns the pattern's one group.
+ * @param {import("node:child_process").ChildProcess} child @param {RegExp} pattern @returns {Promise<string>}
+ */
 function said(child, pattern) {
   let text = "";
   return new Promise((resolve, reject) => {

@@ -18,11 +18,14 @@ const { outputFiles } = await build({
 });
 const HTML = '<!doctype html><title>useChat</title><div id="root"></div><script type="module" src="/page.js"></script>';
 
-/** The agent of the test that is on, its newest run, and how often it was asked. @type {{ agent: Agent, run: any, asked: number }} */
+/**
+ * The agent of the current test, its newest run, and how many requests it got.
+ * @type {{ agent: Agent, run: any, asked: number }}
+ */
 let now;
 const begin = (/** @type {any} */ options) => void (now = { agent: new Agent(options), run: undefined, asked: 0 });
 
-/** What a route of an app does. @param {Request} request @param {AbortSignal} left */
+/** What a route of an app would do. @param {Request} request @param {AbortSignal} left */
 async function chat(request, left) {
   const { prompt, decisions } = fromUIMessages((await request.json()).messages);
   now.asked += 1;
@@ -52,7 +55,7 @@ after(async () => {
   site.close();
 });
 
-/** A fresh page that was told something. @param {string} text */
+/** Opens a fresh page and sends a text. @param {string} text */
 async function page(text) {
   const page = await browser.newPage();
   /** @type {string[]} */

@@ -1,6 +1,6 @@
 // @ts-check
-// A script of these tests as one file, for a page or a Worker: what they import of the package for Node is there
-// what it is for them.
+// Bundles a script of these tests into one file, for a page or a Worker: what it imports of the package for
+// Node is replaced by the entry for that host.
 
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

@@ -1,7 +1,7 @@
 // @ts-check
 // One life in a process of its own:   node child.mjs FOLDER [UNTIL]
-// It goes on from FOLDER/checkpoint.json if that is there, writes what it hears into FOLDER, and is killed inside the
-// listener of its event number UNTIL, right after it has written the checkpoint.
+// Continues from FOLDER/checkpoint.json if it exists, writes the events to FOLDER, and is killed inside the
+// listener of event number UNTIL, right after it has written the checkpoint.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -15,7 +15,7 @@ export async function live(own, { from, until = Infinity, hear, die }) {
   agent.subscribe((/** @type {any} */ event) => {
     if (own.dead) return;
     hear(event, agent);
-    // With its end told, the run is over: there is nothing to go on with.
+    // Once its end was announced, the run is over: there is nothing to continue.
     if (++heard !== until || event.type === "agent_end") return;
     const checkpoint = agent.checkpoint();
     own.dead = true;
@@ -24,28 +24,37 @@ export async function live(own, { from, until = Infinity, hear, die }) {
   approve(agent, own);
   const run = from === undefined ? agent.prompt("Go") : agent.continue();
   const { stopReason } = await run.result;
-  // Who died does not come back, whatever its process still does.
+  // A dead agent does not come back, whatever its process still does.
   if (own.dead) return new Promise(() => {});
   if (stopReason !== "completed") throw new Error(`the run ended with ${stopReason}`);
   return agent;
 }
 
-/** A history without what tells of time. @param {readonly any[]} messages */
+/** A history without timestamps. @param {readonly any[]} messages */
 export const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
 
-/** The calls that may run once only, and were running when a life ended. @param {any[]} events of all lives */
+/**
+ * The calls that may only run once, and were running when a life ended.
+ * @param {any[]} events of all lives
+ */
 export function interrupted(events) {
   const running = events.flatMap(({ type, runningTools }) => (type === "run_resumed" ? runningTools : []));
   return running.filter(({ toolName }) => toolName === "pay").map(({ callId }) => callId);
 }
 
-/** The history as it must be: what was interrupted has a result that says so. @param {any[]} whole the undisturbed one @param {string[]} cut */
+/**
+ * The expected history: interrupted calls have a result that says so.
+ * @param {any[]} whole the undisturbed one @param {string[]} cut
+ */
 export function expected(whole, cut) {
   const text = "tool call interrupted: the process ended while the tool ran";
   return whole.map((message) => (message.role === "tool_result" && cut.includes(message.callId) ? { ...message, isError: true, cause: "interrupted", content: [{ type: "text", text }] } : message));
 }
 
-/** Why the tools did not run as often as they may; nothing if they did. @param {string[]} ran @param {any[]} events of all lives @param {any[]} history */
+/**
+ * Returns why the tools did not run as often as they should, or nothing.
+ * @param {string[]} ran @param {any[]} events of all lives @param {any[]} history
+ */
 export function tooOften(ran, events, history) {
   const lives = 1 + events.filter(({ type }) => type === "run_resumed").length;
   const cut = interrupted(events);
@@ -54,7 +63,7 @@ export function tooOften(ran, events, history) {
     const times = ran.filter((id) => id === callId).length;
     const once = toolName === "pay";
     if (times > (once ? 1 : lives) || (times === 0 && !cut.includes(callId))) return `${callId} (${toolName}) ran ${times} times in ${lives} lives`;
-    // Whose end was told is done.
+    // A call whose end was announced is done.
     const end = events.findIndex((event) => event.type === "tool_execution_end" && event.callId === callId);
     const begins = events.filter((event, at) => at > end && event.type === "tool_execution_start" && event.callId === callId);
     if (end >= 0 && begins.length > 0) return `${callId} began again after its end was told`;

@@ -1,6 +1,7 @@
 // @ts-check
-// A page that lives through schedules of lives, for tests/js/browser. A life ends in a reload of the page, inside the
-// listener of an event, when the checkpoint is in IndexedDB; what the page remembers besides stands in sessionStorage.
+// A page that lives through schedules of lives, for tests/js/browser. A life ends with a reload of the page,
+// inside the listener of an event, once the checkpoint is in IndexedDB; everything else that the page
+// remembers is in sessionStorage.
 
 import { indexedDBStore } from "../../../pkg/stores.js";
 import { live, plain } from "./lives.mjs";
@@ -26,7 +27,7 @@ async function goOn() {
     ...(from && { from }), until: isLast ? Infinity : 1 + roll(40),
     hear(event, agent) {
       schedule.events.push(event);
-      // As an app would: at every event, and nobody waits for it.
+      // As an app would: at every event, without waiting for it.
       void store.save("run", agent.checkpoint());
     },
     async die(checkpoint) {
@@ -47,7 +48,7 @@ async function begin(seed, most) {
   location.reload();
 }
 
-/** What went wrong in a schedule of lives, or how it ended. It is asked in every frame. */
+/** Reports what went wrong in a schedule of lives, or how it ended. Polled in every frame. */
 function told() {
   if (failure) return { failure };
   if (!isOver) return;
@@ -70,7 +71,7 @@ async function errors() {
   };
 }
 
-/** What the store does with many at once, and with a database that somebody deletes. */
+/** Stresses the store: many saves at once, and a database that is deleted meanwhile. */
 async function churn() {
   const own = indexedDBStore({ name: "churn" });
   const { put } = IDBObjectStore.prototype;

@@ -10,7 +10,7 @@ import { Agent, world } from "./world.mjs";
 /** @param {number} size @param {string} [letter] */
 const checkpoint = (size, letter = "x") => ({ version: 1, format: "stakai_message_v1", run_id: null, messages: [{ role: "user", content: letter.repeat(size) }], metadata: {} });
 
-/** What a promise that fails says. @param {() => Promise<any>} work */
+/** The error of a promise that fails. @param {() => Promise<any>} work */
 const failure = (work) => (async () => work())().then(() => ({ message: "it did not fail" }), (error) => ({ message: error.message, code: error.code, cause: error.cause?.message }));
 
 export class Chat extends DurableObject {

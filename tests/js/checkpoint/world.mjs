@@ -1,10 +1,10 @@
 // @ts-check
-// One run for the tests that put agents to sleep: five turns, tools side by side, two approvals, a retry. What the
-// model says depends on the conversation alone, so that it goes on the same wherever the run goes on.
+// One run for the tests that put agents to sleep: five turns, parallel tools, two approvals, a retry. What
+// the model says depends on the conversation only, so that it continues the same way in any process.
 
 import { Agent, custom } from "../../../pkg/entry/node.js";
 
-/** What the model answers, by how many answers there are. @type {any[]} */
+/** What the model answers, by the number of answers so far. @type {any[]} */
 const ANSWERS = [
   { text: "Looking around. ", toolCalls: [call("a1", "look", { at: "north" }), call("a2", "look", { at: "south" }), call("a3", "slow", { n: 3 })] },
   { thinking: "careful", text: "May I?", toolCalls: [call("b1", "pay", { amount: 5 }), call("b2", "look", { at: "east" })] },
@@ -53,7 +53,7 @@ function model(world) {
 }
 
 /**
- * What an agent of this world needs besides its state. A world that is dead does nothing that counts any more.
+ * The options of an agent in this world, besides its state. A dead world does nothing that counts.
  * @param {{ ran: string[], dead: boolean, failed: boolean, now: number, pauses(): number }} world
  */
 export function options(world) {

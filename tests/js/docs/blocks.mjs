@@ -55,7 +55,7 @@ export function blocksOf(page, text = textOfPage(page)) {
 }
 
 /**
- * Blocks that go on from each other make one program.
+ * Joins blocks that continue each other into one program.
  * @param {Block[]} blocks of one page and one language
  */
 export function programsOf(blocks) {

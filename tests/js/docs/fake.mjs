@@ -1,10 +1,14 @@
 // @ts-check
-// The network of the pages: providers that answer what a page says, on each of the four wires. It lasts for one program.
-
-/** What was asked: the address, the headers by name, the body. @typedef {{ url: string, headers: Record<string, string>, body: any }} Asked */
+// The network of the docs: providers that answer as a page says, on each of the four wires.
+// It lasts for one program.
 
 /**
- * From here on `fetch` gives these answers, one after the other: texts, or Responses as they are.
+ * A request: the address, the headers by name, the body.
+ * @typedef {{ url: string, headers: Record<string, string>, body: any }} Asked
+ */
+
+/**
+ * From now on `fetch` gives these answers in order: texts, or Responses as they are.
  * @param {(string | Response)[]} answers
  */
 export function answering(...answers) {
@@ -23,7 +27,10 @@ export function answering(...answers) {
 /** @param {any[]} frames */
 const stream = (frames) => new Response(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join(""), { headers: { "content-type": "text/event-stream" } });
 
-/** A whole answer of 1,000 tokens in and 10 out. @param {string} path @param {string} text @returns {any[]} */
+/**
+ * A whole answer, with 1,000 tokens in and 10 out.
+ * @param {string} path @param {string} text @returns {any[]}
+ */
 function framesOf(path, text) {
   if (path.endsWith("/responses")) {
     return [
@@ -45,7 +52,7 @@ function framesOf(path, text) {
   return [{ choices: [{ index: 0, delta: { content: text }, finish_reason: "stop" }], usage: { prompt_tokens: 1000, completion_tokens: 10 } }];
 }
 
-/** The text of the last message that a model is asked with. @param {{ messages: any[] }} request @returns {string} */
+/** The text of the last message in a request. @param {{ messages: any[] }} request @returns {string} */
 export const lastText = (request) => textOf(request.messages.at(-1));
 
 /** @param {any} message @returns {string} */

@@ -1,5 +1,5 @@
 // @ts-check
-// As much of IndexedDB as `indexedDBStore` needs, for pages that show it. What it really does there is tested in
+// As much of IndexedDB as `indexedDBStore` needs, for docs that show it. The real behaviour is tested in
 // Chromium: tests/js/browser/stores.test.mjs.
 
 /** @type {Map<string, any>} */

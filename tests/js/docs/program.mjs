@@ -1,5 +1,5 @@
 // @ts-check
-// Runs the programs of the pages against the built package, as a user's own files would find it.
+// Runs the programs of the docs against the built package, as it would be in a user's own project.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -23,12 +23,15 @@ export function prepare(folder, packages = {}) {
 /** The file of a program. @param {string} folder @param {{ name: string, source: string }} program @param {string} [end] */
 export function write(folder, { name, source }, end = "mjs") {
   const file = join(folder, `${name.replace(/[/.:]/g, "-")}.${end}`);
-  // What a program exports, nobody imports: what comes below the block uses it by this name.
+  // Nobody imports what a program exports: the code below the block uses it by this name.
   writeFileSync(file, `${source.replace(/^export default /m, "const exported = ")}\nexport {};\n`);
   return file;
 }
 
-/** Runs one; what it prints is what its page says. @param {string} folder @param {{ name: string, source: string, prints: string[] }} program */
+/**
+ * Runs a program; its output must be what the page says.
+ * @param {string} folder @param {{ name: string, source: string, prints: string[] }} program
+ */
 export async function run(folder, program) {
   const { log } = console;
   const { fetch } = globalThis;

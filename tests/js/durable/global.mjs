@@ -1,5 +1,5 @@
 // @ts-check
-// A Worker whose agent is made where the module begins: there neither chance nor a timer is to be had.
+// A Worker whose agent is created in the global scope, where neither randomness nor timers are available.
 
 import { Agent, scripted, tool } from "turnwheel";
 

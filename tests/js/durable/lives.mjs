@@ -1,6 +1,6 @@
 // @ts-check
-// Schedules of a Durable Object that is thrown out of memory at random moments, and of connections that break: nothing is
-// lost, nothing comes twice, no tool runs oftener than it may.
+// Schedules of a Durable Object that is evicted from memory at random moments, and of connections that break:
+// nothing is lost, nothing comes twice, no tool runs more often than it may.
 
 import assert from "node:assert/strict";
 import { RemoteAgent } from "../../../pkg/remote.js";
@@ -31,10 +31,10 @@ function fragile(response, roll) {
 /** @param {number} from @param {number} to @returns {Promise<number>} how often an object died */
 export async function schedules(from, to) {
   const whole = plain((await live(world(), { hear() {}, die() {} })).messages);
-  /** What ran, by seed: the calls. @type {Map<string, string[]>} */
+  /** The calls that ran, by seed. @type {Map<string, string[]>} */
   const ledger = new Map();
   const server = await start("worker.mjs", {
-    // Every death is logged there; a pipe that nobody reads would hold up everything.
+    // Every death is logged there; a pipe that nobody reads would block everything.
     handleRuntimeStdio: (/** @type {any} */ out, /** @type {any} */ errors) => void (out.resume(), errors.resume()),
     serviceBindings: { LEDGER: (/** @type {any} */ request) => {
       const [, seed = "", callId = ""] = new URL(request.url).pathname.split("/");

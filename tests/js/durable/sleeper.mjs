@@ -1,5 +1,5 @@
 // @ts-check
-// The example's agent, to be put to sleep by hand. Its back-off is long from 100 ms on.
+// The example's agent, put to sleep by hand. From 100 ms on, a back-off counts as long.
 
 import { Agent, custom, scripted, tool } from "../../../pkg/entry/workerd.js";
 import { DurableAgent } from "../../../www/examples/durable-object/durable-agent.js";
@@ -39,12 +39,15 @@ export class Chat extends DurableAgent {
     }));
     const execute = async (/** @type {any} */ _, /** @type {any} */ { callId }) => (await this.env.LEDGER.fetch(`http://ledger/${callId}`), "done");
     const parameters = { type: "object" };
-    // Killed while the engine is at work, which other objects of the isolate use too.
+    // Killed while the engine is working, which other objects of the isolate share.
     const suicide = () => { if (this.ctx.id.name === "suicide") this.ctx.abort("thrown out"); };
     return { model, policies: { preTurn: [suicide] }, tools: [tool({ name: "note", description: "", parameters, execute }), tool({ name: "pay", description: "", parameters, requiresApproval: true, execute })] };
   }
 
-  /** That it slept until an alarm is written down, in the task that sets the alarm. @param {number} ms @param {AbortSignal} signal */
+  /**
+   * Records in the store until which alarm it sleeps, in the same task that sets the alarm.
+   * @param {number} ms @param {AbortSignal} signal
+   */
   sleep(ms, signal) {
     const before = this.sleepers.length;
     const slept = super.sleep(ms, signal);
@@ -69,7 +72,7 @@ export class Chat extends DurableAgent {
 export default {
   /** @param {Request} request @param {any} env */
   fetch: (request, env) => {
-    // A Worker without a memory: one run, one response.
+    // A Worker that remembers nothing: one run, one response.
     const run = () => new Agent({ model: scripted([{ text: ["a", "b", "c"] }]) }).prompt("Go");
     if (request.url.endsWith("/run")) return run().toResponse();
     if (request.url.endsWith("/chat")) return run().toUIMessageStreamResponse();

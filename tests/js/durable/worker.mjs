@@ -1,12 +1,12 @@
 // @ts-check
-// The example's agent with the world of the checkpoint tests in it. In each of its lives it dies after so many steps: in the
-// middle of storing an event, between two, while a tool runs, after one.
+// The example's agent with the world of the checkpoint tests in it. In each of its lives it dies after a
+// number of steps: in the middle of storing an event, between two events, while a tool runs, or after one.
 
 import { DurableAgent } from "../../../www/examples/durable-object/durable-agent.js";
 import { options, world } from "../checkpoint/world.mjs";
 import { dice } from "../dice.mjs";
 
-/** After so many lives it lives on. */
+/** After this many lives it stays alive. */
 const LIVES = 6;
 
 export class Chat extends DurableAgent {
@@ -46,7 +46,7 @@ export class Chat extends DurableAgent {
     return { ...super.limits(), commandsPerMinute: 100_000, events: this.seed % 5 === 4 ? 30_000 : 5000 };
   }
 
-  /** One step nearer to the end of this life. */
+  /** One step closer to the end of this life. */
   step() {
     if (--this.left === 0) this.ctx.abort("thrown out");
   }

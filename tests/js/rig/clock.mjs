@@ -1,21 +1,27 @@
 // @ts-check
-// Virtual time: it stands still while anybody has anything to do, and nothing here ever sleeps.
+// Virtual time: it stands still while anything is left to do, and nothing here ever sleeps.
 
-/** What the engine is told when the clock shows 0. */
+/** The time that the engine sees when the clock shows 0. */
 const BEGINNING = 1_700_000_000_000;
 
-/** A clock whose hands are moved by {@link Clock.watch}. */
+/** A clock that is advanced by {@link Clock.watch}. */
 export class Clock {
   /** Milliseconds since the beginning. */
   elapsed = 0;
-  /** Those that are set, by time, and of one time the older first. @type {{ ms: number, ring: () => void }[]} */
+  /**
+   * The alarms by time, older ones first if the time is the same.
+   * @type {{ ms: number, ring: () => void }[]}
+   */
   #alarms = [];
 
   now() {
     return BEGINNING + this.elapsed;
   }
 
-  /** Calls `ring` when the clock shows `ms`; what comes back takes that back. @param {number} ms @param {() => void} ring */
+  /**
+   * Calls `ring` when the clock shows `ms`. Returns a function that removes the alarm.
+   * @param {number} ms @param {() => void} ring
+   */
   at(ms, ring) {
     const alarm = { ms, ring };
     const later = this.#alarms.findIndex((other) => other.ms > ms);
@@ -26,7 +32,7 @@ export class Clock {
   }
 
   /**
-   * Resolves after `ms`. Once the signal is aborted it never does: whoever waits here is not wanted any more.
+   * Resolves after `ms`, but never once the signal is aborted: whoever waits is not needed any more.
    * @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
    */
   pause(ms, signal) {
@@ -38,7 +44,7 @@ export class Clock {
   }
 
   /**
-   * Takes some work to its end: whenever everybody waits, time goes on to the next alarm.
+   * Takes some work to its end: whenever everything waits, time advances to the next alarm.
    * @param {PromiseLike<any>} work @returns {Promise<boolean>} `false` when nobody is left to wait for
    */
   async watch(work) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Plays a scenario on the built package in virtual time and gives its trace.
+// Plays a scenario on the built package in virtual time and returns its trace.
 
 import { Agent, agentLoop, agentLoopContinue } from "../../../pkg/entry/node.js";
 import { listOf } from "./scenario.mjs";
@@ -26,7 +26,8 @@ async function playLoop(world, polled) {
   const messages = initialMessages(scenario);
   const prompts = listOf(scenario.prompt);
   const continues = scenario.mode === "continue";
-  // An agent where somebody posts messages, or where there is a history to begin with; else the entry points that take one run.
+  // An agent if messages are posted, or if there is a history to start with; otherwise the entry
+  // points for a single run.
   const agent = !polled || (!continues && messages.length > 0) ? new Agent({ ...config, messages }) : undefined;
   let run;
   try {
@@ -61,7 +62,7 @@ async function playAgent(world, polled) {
   if (scenario.structured_output && prompts.length > 0) await run("structured_output", () => agent.prompt(prompts));
   else if (scenario.mode === "continue") await run("continue", () => agent.continue());
   else if (prompts.length > 0) await run("prompt", () => agent.prompt(prompts));
-  // The other requests want no structured answer.
+  // The other requests want no structured output.
   agent.output = undefined;
   for (const step of listOf(scenario.then)) {
     if (step === "continue") await run("continue", () => agent.continue());
@@ -95,7 +96,10 @@ function mail(agent) {
   return { steer: (/** @type {string} */ text) => void agent.steer(text), followUp: (/** @type {string} */ text) => void agent.followUp(text) };
 }
 
-/** One run of an agent, and what came of it. @param {World} world @param {string} call @param {() => any} begin */
+/**
+ * Plays one run of an agent, and returns its outcome.
+ * @param {World} world @param {string} call @param {() => any} begin
+ */
 async function settle(world, call, begin) {
   let run;
   try {
@@ -137,7 +141,7 @@ function outcome(call, { output, messages, usage, error }) {
   };
 }
 
-/** The options that a scenario asks for. @param {World} world @param {boolean} polled @returns {any} */
+/** The options for a scenario. @param {World} world @param {boolean} polled @returns {any} */
 function options(world, polled) {
   const { scenario, clock } = world;
   const { approval, policies, transform, async_transform: asyncTransform } = scenario;

@@ -1,5 +1,5 @@
 // @ts-check
-// What a scenario may say; its format is described in tests/data/oracle/README.md. A word that is not known here is a
+// The contents of a scenario; the format is described in tests/data/oracle/README.md. An unknown word is a
 // need that cannot be met: such a scenario is not played.
 
 /** @typedef {(value: any) => string | undefined} Check What a value needs that nobody has. */
@@ -12,7 +12,7 @@ const record = (what, members) => (value) => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return `${what} that is ${JSON.stringify(value)}`;
   for (const [key, member] of Object.entries(value)) {
     if (!Object.hasOwn(members, key)) return `\`${key}\` of ${what}`;
-    // Null is the same as nothing.
+    // Null means absent.
     const need = member === null ? undefined : members[key](member);
     if (need !== undefined) return need;
   }
@@ -119,7 +119,7 @@ const scenario = record("a scenario", {
   }),
 });
 
-/** What a scenario needs that cannot be played; nothing if it can. @type {Check} */
+/** Returns what a scenario needs that cannot be played, or nothing. @type {Check} */
 export const unmetNeed = scenario;
 
 /** @param {any} oneOrMany */

@@ -1,5 +1,5 @@
 // @ts-check
-// Traces in the golden format: what a run told and what its world saw.
+// Traces in the golden format: the events of a run, and what its world saw.
 
 /** What the callbacks of a world saw, and the events it was told. */
 export class Log {
@@ -14,7 +14,10 @@ export class Log {
   #batch = 0;
   /** @type {Set<string>} */ #started = new Set();
 
-  /** Writes an event down, and the metrics that a host makes of the turn it ends. @param {any} event @param {number | undefined} t @param {boolean} withMetrics */
+  /**
+   * Records an event, and the metrics that a host computes at the end of a turn.
+   * @param {any} event @param {number | undefined} t @param {boolean} withMetrics
+   */
   event(event, t, withMetrics) {
     const show = SHOWN[event.type];
     if (!show) return;
@@ -45,7 +48,10 @@ export class Log {
   }
 }
 
-/** What a trace shows of an event; of those that are not here it shows nothing. @type {Record<string, (event: any) => any>} */
+/**
+ * What a trace shows of each event; other events are not shown.
+ * @type {Record<string, (event: any) => any>}
+ */
 const SHOWN = {
   agent_start: () => ({}),
   turn_start: () => ({}),
@@ -109,10 +115,10 @@ export function shownMessage(message) {
   }
 }
 
-/** The same value with the keys of every object in order. @param {any} value @returns {any} */
+/** The same value with the keys of every object sorted. @param {any} value @returns {any} */
 export function sorted(value) {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
-  // Made one by one: a key that is a number or `__proto__` must not get lost.
+  // Built entry by entry, so that a key like a number or `__proto__` is not lost.
   return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
 }

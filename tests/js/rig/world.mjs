@@ -1,6 +1,6 @@
 // @ts-check
-// The other side of a run: model, tools, approver, policies, transformers, keys and the user. Each does what the
-// scenario says and writes down what it saw.
+// The counterpart of a run: model, tools, approver, policies, transformers, keys and the user. Each does what
+// the scenario says and records what it saw.
 
 import { custom } from "../../../pkg/entry/node.js";
 import { Clock } from "./clock.mjs";
@@ -9,12 +9,15 @@ import { Log, shownMessage, sorted, textOf } from "./trace.mjs";
 
 /** @typedef {{ abort(): void, steer?(text: string): void, followUp?(text: string): void }} Hands What the user can do. */
 
-/** What all scripted things share. */
+/** The state that all scripted ports share. */
 export class World {
   clock = new Clock();
   log = new Log();
   /** @type {Hands | undefined} */ hands;
-  /** Steering and follow-ups that wait to be polled, where they are not posted. @type {{ steering: string[], followUp: string[] }} */
+  /**
+   * Steering and follow-up messages that wait to be polled, if they are not posted.
+   * @type {{ steering: string[], followUp: string[] }}
+   */
   queues = { steering: [], followUp: [] };
   modelCalls = 0;
   #fired = new Set();
@@ -34,7 +37,7 @@ export class World {
     return Math.floor(this.clock.elapsed / 10) * 10;
   }
 
-  /** What is due at a point of the run happens now, once. @param {any} trigger */
+  /** Carries out what is due at a point of the run, once. @param {any} trigger */
   fire(trigger) {
     const point = JSON.stringify(sorted(trigger));
     if (this.#fired.has(point)) return;
@@ -111,7 +114,7 @@ export class World {
     this.log.executions.push({ id, name, arguments: sorted(args), t: this.t });
     this.fire({ tool: { id, when: "start" } });
     const output = yield* this.#behave(behavior, args, context);
-    // What a cancelled call still does counts for nothing.
+    // What a cancelled call still does has no effect.
     if (!context.signal.aborted) this.fire({ tool: { id, when: "end" } });
     return output;
   }
@@ -179,7 +182,7 @@ export class World {
         note({ tool: toolName, id: callId, arguments: structuredClone(args) });
         const given = due();
         const more = given.set_arguments ?? given.set_arguments_then_panic;
-        // Also where a callback changes what it was given: what it threw over must not count.
+        // Also if a callback changes its arguments in place: what it throws away must not count.
         if (more) Object.assign(args, more);
         if (given.set_arguments_then_panic) throw new Error("half-way");
         return more ? { arguments: args } : judge(given);
@@ -200,7 +203,7 @@ export class World {
     };
   }
 
-  /** The n-th of some answers, the last one again when they are used up. @param {string[]} answers */
+  /** Returns the n-th of some answers, and then the last one again and again. @param {string[]} answers */
   each(answers) {
     let n = 0;
     return () => answers[Math.min(n++, answers.length - 1)];
@@ -241,7 +244,10 @@ function failure({ kind, message = "" }) {
   return { message, ...(CODES[kind] && { code: CODES[kind] }) };
 }
 
-/** The kind of an error, in the words of scenarios; what has no kind counts as a failed stream. @param {any} error */
+/**
+ * The kind of an error in scenario terms; an error without one counts as a failed stream.
+ * @param {any} error
+ */
 export function kindOf({ code }) {
   return Object.keys(CODES).find((kind) => CODES[kind] === code) ?? "stream";
 }
@@ -257,7 +263,7 @@ function failed(text) {
 }
 
 /**
- * Goes on at once, as far as there is nothing to wait for: only then a promise.
+ * Continues synchronously as long as there is nothing to wait for; only then returns a promise.
  * @param {Generator<Promise<any>, any>} work @returns {any}
  */
 function inOneGo(work) {
@@ -297,7 +303,10 @@ function transformed({ keep_last: keep, prepend, sliding_window: window }, messa
   if (window) return slid({ ...window, anchor: Math.max(window.anchor, cached) }, messages, overflow);
 }
 
-/** Leaves the messages from one place to another out. @param {readonly any[]} messages @param {number} from @param {number} to */
+/**
+ * Leaves out a range of messages.
+ * @param {readonly any[]} messages @param {number} from @param {number} to
+ */
 function shortened(messages, from, to) {
   const report = { text: `${to - from} messages dropped`, droppedCount: to - from };
   return { messages: [...messages.slice(0, from), ...messages.slice(to)], report };
@@ -322,7 +331,7 @@ function slid({ normal_budget: normal, overflow_budget: less, anchor }, messages
 
 /** @param {any} message */
 function estimate({ content }) {
-  // A message of the host's own kind counts flat.
+  // A message of the host's own kind counts as a fixed size.
   if (!content) return 100;
   const bytes = (/** @type {any} */ block) => Buffer.byteLength(block.text ?? block.thinking ?? JSON.stringify(block.arguments ?? ""));
   return Math.floor(content.reduce((/** @type {number} */ sum, /** @type {any} */ block) => sum + bytes(block), 0) / 4);

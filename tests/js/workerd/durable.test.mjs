@@ -1,6 +1,6 @@
 // @ts-check
-// The example of an agent in a Durable Object, in workerd: thrown out of memory at random moments, asleep until somebody
-// answers or an alarm rings, heard by several at once.
+// The example of an agent in a Durable Object, in workerd: evicted from memory at random moments, asleep
+// until somebody answers or an alarm fires, with several listeners at once.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -17,7 +17,7 @@ test(`${SCHEDULES} schedules of lives come to the same end`, { timeout: 600_000 
   assert.ok(deaths > SCHEDULES, `${deaths} deaths`);
 });
 
-/** What the ledger heard, and who waits for it. @type {Map<string, any>} */
+/** What the ledger was told, and the callbacks waiting for it. @type {Map<string, any>} */
 const ledger = new Map();
 const heard = (/** @type {string} */ callId) => ledger.get(callId) ?? (ledger.set(callId, later()), ledger.get(callId));
 const sleeper = await start("sleeper.mjs", {
@@ -55,7 +55,7 @@ test("a question waits without an alarm; who answers it wakes the object, and le
   await agent.clearQueues().then(() => letter).then((receipt) => assert.deepEqual(receipt, { delivered: false, reason: "cleared" }));
   const kept = agent.followUp("and more");
   assert.deepEqual(await ask("alarm"), { alarm: null, sleepers: 0 });
-  // Commands go in order: when this one is answered, the letter is there.
+  // Commands are executed in order: once this one is answered, the letter is there.
   await agent.resolveTool("nobody", "reject");
   await evict();
   await evict();
@@ -71,12 +71,12 @@ test("a long back-off is an alarm, which wakes an object that was thrown out", a
   const { agent, ask, evict } = remote(sleeper, "busy");
   agent.subscribe(({ type }) => { if (type === "retry_attempt") agent[Symbol.dispose](); });
   assert.equal((await agent.prompt("busy")).error?.code, "aborted");
-  // Not what it waits for just now: a slow machine may ask when the alarm has rung.
+  // Not what it waits for at the moment: a slow machine may ask after the alarm has fired.
   const slept = async () => /** @type {any} */ (await ask("slept"));
   while ((await slept()).length === 0);
   assert.ok((await slept())[0].alarm > 0);
   await evict();
-  // Nobody asks anything any more: the alarm alone goes on with the run.
+  // Nobody makes another request: the alarm alone continues the run.
   await heard("note").promise;
   const { agent: other } = remote(sleeper, "busy");
   await other.ready();
@@ -114,7 +114,7 @@ test("an object that is killed while the engine works does not hold up the other
   assert.equal((await agent.prompt("one")).text, "You said one");
   const said = await sleeper.dispatchFetch("http://worker.example/agents/suicide/prompt", { method: "POST", body: '{"input":"x"}', headers: { "content-type": "application/json" } }).catch(() => {});
   assert.notEqual(said?.status, 202);
-  // Should it be woken and killed again just now, a run that is on ends with an error: it does not hang.
+  // If it is woken and killed again right now, a run in progress ends with an error instead of hanging.
   let result;
   do result = await agent.prompt("two");
   while (result.error?.code === "internal");
@@ -127,7 +127,7 @@ test("so many listeners and no more", async () => {
   for (let i = 0; i < 3; i++) open.push(await sleeper.dispatchFetch("http://worker.example/agents/full/events"));
   assert.equal((await sleeper.dispatchFetch("http://worker.example/agents/full/events")).status, 429);
   for (const response of open) await response.body?.cancel();
-  // Who has left makes room.
+  // A listener that leaves makes room.
   for (let status = 429; status !== 200; ) {
     const again = await sleeper.dispatchFetch("http://worker.example/agents/full/events");
     status = again.status;

@@ -1,5 +1,5 @@
 // @ts-check
-// What may stand at the top of a Worker.
+// What is allowed in the global scope of a Worker.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

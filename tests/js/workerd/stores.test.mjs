@@ -1,6 +1,6 @@
 // @ts-check
-// Checkpoints in the SQLite of a Durable Object, in workerd: more than a value may hold, several at once, an instance
-// that is thrown out of memory, a server that is started anew, a run that goes on after each.
+// Checkpoints in the SQLite database of a Durable Object, in workerd: more than a value may hold, several at
+// once, an instance evicted from memory, a server that is restarted, a run that continues after each.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

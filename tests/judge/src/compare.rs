@@ -96,7 +96,7 @@ fn shown(golden: &Value) -> Vec<Shown> {
     out
 }
 
-/// The `context_compacted` events of each run; the first list is what stands before every run.
+/// The `context_compacted` events of each run; the first list has those before every run.
 fn compactions(trace: &Value) -> Vec<Vec<Value>> {
     let mut runs = vec![Vec::new()];
     for e in list(trace, "events") {
@@ -112,16 +112,16 @@ fn compactions(trace: &Value) -> Vec<Vec<Value>> {
 struct Judge {
     tags: HashSet<String>,
     out: Vec<String>,
-    /// Ids and names of the calls of the golden, in the order of the calls.
+    /// Ids and names of the golden's calls, in order.
     calls: Vec<(String, String)>,
-    /// Calls that the golden asked an approver about.
+    /// Calls for which the golden asked an approver.
     asked: HashSet<String>,
     /// Calls that reached a tool.
     ran: HashSet<String>,
     shown: Vec<Shown>,
-    /// Whole calls that the trace keeps in a failed message where the golden drops them.
+    /// Complete calls in a failed message that the trace keeps and the golden drops.
     kept: HashSet<String>,
-    /// Results that the golden has twice.
+    /// How many results the golden has twice.
     dups: u64,
 }
 
@@ -171,12 +171,12 @@ impl Judge {
         self.tags.contains(tag)
     }
 
-    /// May a failed message keep what it had shown?
+    /// Whether a failed message may keep what it had shown.
     fn partial(&self) -> bool {
         self.has("abort_partial") || self.has("error_partial")
     }
 
-    /// A failed message that keeps what it had shown: all of it, or the beginning.
+    /// Whether a failed message keeps what it had shown: all of it, or the beginning.
     fn partial_ok(&self, key: &str, t: &Value) -> bool {
         let t = t.as_str().unwrap_or_default();
         self.shown.iter().any(|s| match key {
@@ -190,7 +190,7 @@ impl Judge {
         v.into_iter().filter(|r| r["is_error"] != true || !self.kept.contains(str_of(r, id))).collect()
     }
 
-    /// The golden's results in the order of the calls, if the trace has them so.
+    /// Returns the golden's results in the order of the calls, if the trace has them in that order.
     fn in_call_order(&self, mut g: Vec<Value>, t: &[Value], id: &str) -> Vec<Value> {
         let mut sorted = g.clone();
         sorted.sort_by_key(|r| self.calls.iter().position(|(c, _)| c == str_of(r, id)));
@@ -321,7 +321,7 @@ impl Judge {
         }
     }
 
-    /// Message lists: final history and what a provider call saw.
+    /// Compares message lists: the final history and what a provider call saw.
     fn messages(&mut self, at: &str, g: &[Value], t: &[Value], may_drop_failed: bool) {
         let replayed = |m: &Value| str_of(m, "role") == "assistant" && failed(m);
         let drop_failed = may_drop_failed && !t.iter().any(replayed);
@@ -365,7 +365,7 @@ impl Judge {
         let mut out: Vec<Value> = Vec::new();
         for e in list(v, "events") {
             let k = kind(&e).to_string();
-            // Compactions may stand anywhere inside their run: compared on their own.
+            // Compactions may come anywhere inside their run, so they are compared separately.
             let known = CORE.contains(&k.as_str()) && k != "context_compacted";
             let shared = EXTENSION.contains(&k.as_str()) && other_kinds.contains(&k);
             if !known && !shared {
@@ -396,8 +396,8 @@ impl Judge {
         out
     }
 
-    /// The events of one batch without those that the tags allow an engine to add. `results`: what
-    /// the golden answers to the calls of this turn.
+    /// Returns the events of one batch without those that the tags allow an engine to add. `results` are
+    /// the golden's results for the calls of this turn.
     fn drop_allowed(&self, g: &[Value], t: &[Value], results: &[Value]) -> Vec<Value> {
         let in_golden = |k: &str, id: &str| g.iter().any(|e| kind(e) == k && str_of(e, "id") == id);
         let extra_end = ["steer_cancel_end", "abort_end", "max_tokens_end"].iter().any(|t| self.has(t));
@@ -437,8 +437,8 @@ impl Judge {
             .collect()
     }
 
-    /// A run that a policy stops before its model call: the golden has no turn for it, an engine
-    /// may show one that starts and ends without a message.
+    /// Drops the turn of a run that a policy stops before its model call: the golden has no turn for it,
+    /// but an engine may show one that starts and ends without a message.
     fn drop_stopped_turn(&self, g: &[Value], mut t: Vec<Value>) -> Vec<Value> {
         let turns = |v: &[Value]| v.iter().filter(|e| kind(e) == "turn_start").count();
         let stopped = t.windows(3).position(|w| {
@@ -459,7 +459,7 @@ impl Judge {
         t
     }
 
-    /// A call of the golden that it never asked an approver about.
+    /// Whether this is a call of the golden for which it never asked an approver.
     fn unasked(&self, id: &str) -> bool {
         !self.asked.contains(id) && self.calls.iter().any(|(c, _)| c == id)
     }
@@ -514,8 +514,8 @@ impl Judge {
         }
     }
 
-    /// Tool events of one batch: each call's own order is fixed; across calls only
-    /// ends and updates at different virtual times are ordered.
+    /// Compares the tool events of one batch: each call's own order is fixed; across calls only ends and
+    /// updates at different virtual times are ordered.
     fn group(&mut self, turn: usize, g: &[Value], t: &[Value]) {
         let at = format!("turn {turn}: batch");
         let required = ["id", "name", "arguments", "text", "is_error", "approved"];
@@ -699,7 +699,7 @@ pub fn compare(golden: &Value, trace: &Value, strict: bool) -> Vec<String> {
         if !trace[key].is_null() {
             let (mut g, mut t) = (list(golden, key), list(trace, key));
             if key == "approvals" && j.has("approval_sequential") {
-                // Any order, and calls may be asked about that the golden never reached.
+                // In any order; and the trace may ask about calls that the golden never reached.
                 t.retain(|a| !j.unasked(str_of(a, "id")));
                 g.sort_by_key(|a| str_of(a, "id").to_string());
                 t.sort_by_key(|a| str_of(a, "id").to_string());
@@ -710,7 +710,7 @@ pub fn compare(golden: &Value, trace: &Value, strict: bool) -> Vec<String> {
     if j.has("informative") {
         j.out.iter_mut().for_each(|p| p.insert_str(0, "informative, not a failure: "));
     }
-    // The rules for every trace count in every scenario, unless the golden itself breaks one.
+    // The rules for every trace apply in every scenario, unless the golden itself breaks one.
     let known = if j.has("informative") || j.has("max_tokens_dup") { invariants(golden) } else { Vec::new() };
     j.out.extend(invariants(trace).into_iter().filter(|p| !known.contains(p)));
     j.out
@@ -750,7 +750,7 @@ mod tests {
         }
     }
 
-    /// Applies a change to a copy and demands that it is noticed wherever it applied.
+    /// Applies a change to copies of the goldens, and demands that it is noticed wherever it applied.
     fn noticed(what: &str, change: impl Fn(&mut Value) -> bool) {
         let mut applied = 0;
         let mut missed = Vec::new();
@@ -929,7 +929,8 @@ mod tests {
             json!({"type": "tool_approval_resolved", "id": id, "name": name, "approved": false}),
         ]
     }
-    /// A golden of one turn: the calls `a`, `b`, … of tool `t`, the events of the batch, the results.
+    /// Makes a golden of one turn: the calls `a`, `b`, … of tool `t`, the events
+    /// of the batch, the results.
     fn batch_golden(tags: &[&str], calls: &[&str], batch: Vec<Value>, results: Vec<Value>) -> Value {
         let calls: Vec<Value> =
             calls.iter().map(|id| json!({"id": id, "name": "t", "arguments": {}})).collect();
@@ -958,7 +959,7 @@ mod tests {
         json!({"id": id, "text": text, "is_error": is_error})
     }
 
-    /// All approvals of a batch first, also for calls that the golden never asked about.
+    /// All approvals of a batch come first, including those for calls that the golden never asked about.
     fn asked_at_once(g: &Value) -> Value {
         let asked = Judge::new(g, g).asked;
         let mut events = Vec::new();
@@ -1001,7 +1002,7 @@ mod tests {
             let t = asked_at_once(g);
             passes(g, &t);
 
-            // With the ends of cancelled calls, which is how an engine that does both looks.
+            // With the ends of cancelled calls, as in an engine that does both.
             let mut ended = Vec::new();
             for e in list(&t, "events") {
                 if kind(&e) == "turn_end" && tagged(g, &["abort_end"]) {
@@ -1333,7 +1334,7 @@ mod tests {
         }
     }
 
-    /// Sets a key of every failed message, wherever it shows.
+    /// Sets a key of every failed message, wherever it appears.
     fn set_in_failed(g: &Value, key: &str, value: &Value) -> Value {
         let mut t = g.clone();
         for list in ["events", "final_messages"] {
@@ -1416,7 +1417,7 @@ mod tests {
         fails("a call that worked", &g, &trace(&tags, text, call.clone(), good, vec![]));
         let twice = vec![end.clone(), end];
         fails("two ends", &g, &trace(&tags, text, call, answer, twice));
-        // A committed message that an abort cuts while its calls run: text and calls, answered.
+        // A committed message that an abort interrupts while its calls run: text and calls, with results.
         let whole = |calls: &str, text: &str| {
             let mut g = batch_golden(
                 &["abort_end"],

@@ -3,7 +3,7 @@
 
 pub mod compare;
 
-/// Whether a finding counts; the others are for the reader.
+/// Whether a finding counts as a failure; the others are for information.
 pub fn is_failure(problem: &str) -> bool {
     !problem.starts_with("informative")
 }

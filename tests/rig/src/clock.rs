@@ -1,4 +1,4 @@
-//! Virtual time and the hand that polls: nothing here ever sleeps.
+//! Virtual time, and an executor for it: nothing here ever sleeps.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use futures::future::LocalBoxFuture;
 use turnwheel::ports::Timer;
 
-/// What the engine is told when the virtual clock shows 0.
+/// The time that the engine sees when the virtual clock shows 0.
 pub const BEGINNING: u64 = 1_700_000_000_000;
 
-/// A clock that stands still until nobody has anything to do. Cloning it shares it.
+/// A clock that stands still until nothing is left to do. Clones share one clock.
 #[derive(Clone, Default)]
 pub struct Clock(Rc<Dial>);
 
@@ -23,7 +23,7 @@ pub struct Clock(Rc<Dial>);
 struct Dial {
     now: Cell<u64>,
     next: Cell<u64>,
-    /// By time, then by the order in which they were set.
+    /// Ordered by time, then by the order in which they were set.
     alarms: RefCell<BTreeMap<(u64, u64), Alarm>>,
 }
 
@@ -32,7 +32,7 @@ enum Alarm {
     Call(Box<dyn FnOnce()>),
 }
 
-/// Nobody has anything to do and no alarm is set: it would hang for ever.
+/// Nothing is left to do and no alarm is set: waiting would hang for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hang;
 
@@ -45,7 +45,7 @@ impl Wake for Flag {
 }
 
 impl Clock {
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the beginning.
     pub fn elapsed(&self) -> u64 {
         self.0.now.get()
     }
@@ -56,12 +56,12 @@ impl Clock {
         self.0.alarms.borrow_mut().insert(key, Alarm::Call(Box::new(act)));
     }
 
-    /// Ready after `ms`.
+    /// Returns a future that is ready after `ms`.
     pub fn pause(&self, ms: u64) -> Pause {
         Pause { clock: self.clone(), until: self.elapsed() + ms, key: None }
     }
 
-    /// Moves on to the next alarm and lets it ring. Whether there was one.
+    /// Advances to the next alarm and fires it. Returns whether there was one.
     pub fn advance(&self) -> bool {
         let first = self.0.alarms.borrow_mut().pop_first();
         let Some(((when, _), alarm)) = first else { return false };
@@ -73,17 +73,17 @@ impl Clock {
         true
     }
 
-    /// Takes all alarms back.
+    /// Removes all alarms.
     pub fn clear(&self) {
         self.0.alarms.take();
     }
 
-    /// How many alarms are set.
+    /// Returns how many alarms are set.
     pub fn alarms(&self) -> usize {
         self.0.alarms.borrow().len()
     }
 
-    /// Polls a future to its end; when it waits, time goes on.
+    /// Polls a future to its end. Whenever it waits, time advances.
     pub fn run<F: Future>(&self, future: F) -> Result<F::Output, Hang> {
         let mut future = pin!(future);
         let flag = Arc::new(Flag(AtomicBool::new(true)));
@@ -117,7 +117,7 @@ impl Timer for Clock {
     }
 }
 
-/// A wait on the clock. Dropping it takes its alarm back.
+/// A wait on the clock. Dropping it removes its alarm.
 pub struct Pause {
     clock: Clock,
     until: u64,

@@ -1,20 +1,21 @@
-//! Random choices that a seed repeats.
+//! Random choices that a seed reproduces.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A small generator (xorshift). Cloning it shares it.
+/// A small generator (xorshift). Clones share one generator.
 #[derive(Clone)]
 pub struct Dice(Rc<Cell<u64>>);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        // Neighbouring seeds shall not begin alike.
+        // Neighbouring seeds must not begin alike.
         let mixed = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Dice(Rc::new(Cell::new(mixed | 1)))
     }
 
-    /// Other dice that fall by what these show now: what is added to a world by them leaves the rest of it as it was.
+    /// Returns other dice, seeded from the current state without changing it: whatever is added to a
+    /// world with them leaves the rest as it was.
     pub fn aside(&self) -> Self {
         Dice::new(self.0.get())
     }
@@ -28,12 +29,12 @@ impl Dice {
         x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
     }
 
-    /// From 0, below `n`.
+    /// Returns a number from 0, below `n`.
     pub fn below(&self, n: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(n.max(1)).unwrap_or(1)).unwrap_or(0)
     }
 
-    /// Whether something happens that does so in so many of a hundred cases.
+    /// Returns true in `percent` of a hundred cases.
     pub fn chance(&self, percent: u64) -> bool {
         self.next() % 100 < percent
     }

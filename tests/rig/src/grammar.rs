@@ -15,7 +15,7 @@ use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolResultMessage, Usage,
 };
 
-/// Notes a fault where something does not hold.
+/// Records a fault if a condition does not hold.
 macro_rules! ensure {
     ($grammar:expr, $holds:expr, $fault:expr $(,)?) => {
         if !$holds {
@@ -28,13 +28,13 @@ macro_rules! ensure {
 /// Checks one run after the other.
 #[derive(Default)]
 pub struct Grammar {
-    /// What was wrong.
+    /// The faults found.
     pub faults: Vec<String>,
     run: bool,
     runs: usize,
     turn: Option<Turn>,
     turn_index: u32,
-    /// A turn has ended that no other may follow.
+    /// Set after a turn that no other turn may follow.
     last_turn: Option<TurnEndReason>,
     usage: Usage,
 }
@@ -42,7 +42,7 @@ pub struct Grammar {
 #[derive(Default)]
 struct Turn {
     message: Message,
-    /// What was shown since the last reset, block by block.
+    /// The text since the last reset, by block.
     shown: BTreeMap<u32, String>,
     /// The calls of the message, in order.
     calls: Vec<String>,
@@ -76,7 +76,7 @@ impl Grammar {
                 let faults = std::mem::take(&mut self.faults);
                 *self = Grammar { faults, run: true, runs: self.runs + 1, ..Grammar::default() };
             }
-            // It goes on where it was: everything after it joins what came before.
+            // A resumed run continues where it was: everything after it joins what came before.
             AgentEvent::RunResumed { turn_index, .. } => {
                 ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
             }
@@ -168,7 +168,7 @@ impl Grammar {
         }
     }
 
-    /// No more events come. `history` is what the agent keeps.
+    /// Finishes: no more events come. `history` is the agent's.
     pub fn finish(mut self, history: &[AgentMessage]) -> Vec<String> {
         let open = self.run;
         ensure!(self, !open, "a run that never ends".to_owned());
@@ -207,7 +207,7 @@ impl Grammar {
                 ContentBlock::Thinking(block) => block.thinking.as_str(),
                 _ => continue,
             };
-            // What is left of a cut message may have lost a call in the middle.
+            // A message that was cut off may have lost a call in the middle.
             if !cut && shown != told {
                 faults.push(format!("block {index} was shown as {shown:?} and is {told:?}"));
             }
@@ -266,7 +266,8 @@ impl Grammar {
     }
 }
 
-/// What is wrong with a history: every call must have exactly one result, right behind its message, in order.
+/// Lists the faults of a history: every call must have exactly one result, right
+/// after its message, in order.
 pub fn faults_of_history(history: &[AgentMessage]) -> Vec<String> {
     let mut faults = Vec::new();
     let mut messages = history.iter().peekable();
@@ -298,7 +299,7 @@ pub fn faults_of_history(history: &[AgentMessage]) -> Vec<String> {
     faults
 }
 
-/// The new messages of a run are whole too; they may begin with results of calls from before it.
+/// The new messages of a run must be complete too; they may begin with results of calls from before it.
 fn faults_of_new_messages(messages: &[AgentMessage]) -> Vec<String> {
     let results = messages.iter().take_while(|m| matches!(m, AgentMessage::ToolResult(_))).count();
     faults_of_history(messages.get(results..).unwrap_or_default())

@@ -34,7 +34,7 @@ pub use turnwheel::scripted::{Answer, text};
 
 type Asked = dyn Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent>;
 
-/// A model that answers by a closure.
+/// A model that answers with a closure.
 pub struct FnModel {
     ask: Box<Asked>,
     native_output: bool,
@@ -55,7 +55,7 @@ impl StreamFn for FnModel {
     }
 }
 
-/// A model that answers by a closure.
+/// Makes a model that answers with a closure.
 pub fn model(
     id: &str,
     ask: impl Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent> + 'static,
@@ -69,7 +69,7 @@ pub fn model(
     }
 }
 
-/// A model that can be told the schema of its answer.
+/// Makes a model that supports structured output itself.
 pub fn native_model(id: &str, answers: Vec<Answer>) -> Model {
     let answers = RefCell::new(std::collections::VecDeque::from(answers));
     let ask = move |_: ModelRequest, _: CancelToken| {
@@ -79,7 +79,7 @@ pub fn native_model(id: &str, answers: Vec<Answer>) -> Model {
     Model::new("native", id, stream_fn)
 }
 
-/// A model that gives these answers, one after the other, and then "done" for ever.
+/// Makes a model that gives these answers in order, and then "done" for ever.
 pub fn answers(answers: Vec<Answer>) -> Model {
     let answers = RefCell::new(std::collections::VecDeque::from(answers));
     model("m", move |_, _| {
@@ -88,7 +88,7 @@ pub fn answers(answers: Vec<Answer>) -> Model {
     })
 }
 
-/// An answer of these calls: id, tool, arguments.
+/// Makes an answer with these calls: id, tool, arguments.
 pub fn calls(calls: &[(&str, &str, &str)]) -> Answer {
     use AssistantMessageEvent as E;
     let mut answer = vec![E::Start];
@@ -123,12 +123,12 @@ impl AgentTool for FnTool {
     }
 }
 
-/// What a tool is to the engine, with any object as arguments.
+/// Returns a tool's specification, with any object as its arguments.
 pub fn spec(name: &str) -> ToolSpec {
     ToolSpec::new(name, "", RawJson::parse("{\"type\":\"object\"}").expect("JSON"))
 }
 
-/// A tool that runs a closure.
+/// Makes a tool that runs a closure.
 pub fn tool<F: Future<Output = ToolOutcome> + 'static>(
     spec: ToolSpec,
     run: impl Fn(ToolContext) -> F + 'static,
@@ -136,13 +136,13 @@ pub fn tool<F: Future<Output = ToolOutcome> + 'static>(
     Rc::new(FnTool { spec, run: Box::new(move |context| Box::pin(run(context))) })
 }
 
-/// A tool that answers at once.
+/// Makes a tool that answers at once.
 pub fn quick(name: &str) -> Rc<dyn AgentTool> {
     let answer = format!("{name} is done");
     tool(spec(name), move |_| ready(ToolOutcome::Completed(AgentToolResult::text(answer.as_str()))))
 }
 
-/// A tool that answers after a while.
+/// Makes a tool that answers after `ms`.
 pub fn slow(name: &str, clock: &Clock, ms: u64) -> Rc<dyn AgentTool> {
     let (answer, clock) = (format!("{name} is done"), clock.clone());
     tool(spec(name), move |_| {
@@ -154,12 +154,12 @@ pub fn slow(name: &str, clock: &Clock, ms: u64) -> Rc<dyn AgentTool> {
     })
 }
 
-/// A tool that never answers.
+/// Makes a tool that never answers.
 pub fn deaf(name: &str) -> Rc<dyn AgentTool> {
     tool(spec(name), |_| pending())
 }
 
-/// Ports of all other kinds, made of one closure each.
+/// All other kinds of ports, each made of one closure.
 pub struct Port<F>(pub F);
 
 impl<F, T> Approver for Port<F>
@@ -186,7 +186,7 @@ where
     }
 }
 
-/// A hook that is told of some stages only.
+/// A hook for certain stages only.
 pub struct StagedHook<F>(pub HookStages, pub F);
 
 impl<F, T> AgentHook for StagedHook<F>
@@ -242,7 +242,7 @@ where
     }
 }
 
-/// A provider whose two queues are closures; the flag says whether follow-ups are asked for.
+/// A provider whose two queues are a closure; the flag is set when follow-ups are requested.
 impl<F, T> MessageProvider for Port<F>
 where
     F: Fn(bool) -> T,
@@ -257,14 +257,14 @@ where
     }
 }
 
-/// A configuration with tools.
+/// Makes a configuration with tools.
 pub fn config(clock: &Clock, model: Model, tools: Vec<Rc<dyn AgentTool>>) -> AgentLoopConfig {
     let mut config = AgentLoopConfig::new(model, Rc::new(clock.clone()));
     config.set_tools(tools).expect("the tools have names of their own");
     config
 }
 
-/// Names a run.
+/// Returns the ids of a run.
 pub fn context() -> AgentRunContext {
     AgentRunContext { run_id: "run".into(), session_id: "session".into() }
 }
@@ -277,25 +277,25 @@ impl Wake for Flag {
     }
 }
 
-/// Where a run is watched: it goes on only when it is told to.
+/// Watches a run, which only continues when it is told to.
 pub struct Stage {
     pub clock: Clock,
     pub agent: Agent,
     pub stream: Option<AgentStream>,
     pub cancel: CancelToken,
-    /// What was told so far.
+    /// The events so far.
     pub events: Vec<AgentEvent>,
     grammar: Grammar,
     flag: Arc<Flag>,
 }
 
 impl Stage {
-    /// An agent with a clock, and no run.
+    /// Creates an agent with a clock, and no run.
     pub fn new(clock: Clock, config: AgentLoopConfig) -> Self {
         Stage::over(clock, config, Vec::new())
     }
 
-    /// The same, over a history.
+    /// The same, with a history.
     pub fn over(clock: Clock, config: AgentLoopConfig, history: Vec<AgentMessage>) -> Self {
         Stage {
             clock,
@@ -308,7 +308,7 @@ impl Stage {
         }
     }
 
-    /// Begins a run.
+    /// Starts a run.
     pub fn prompt(&mut self, text: &str) -> &mut Self {
         self.cancel = CancelToken::new();
         let stream = self.agent.prompt(vec![AgentMessage::user(text)], context(), self.cancel.clone());
@@ -317,7 +317,7 @@ impl Stage {
         self
     }
 
-    /// Goes on from the history.
+    /// Continues from the history.
     pub fn resume(&mut self) -> &mut Self {
         self.cancel = CancelToken::new();
         self.stream = Some(self.agent.continue_run(context(), self.cancel.clone()).expect("it can go on"));
@@ -325,13 +325,13 @@ impl Stage {
         self
     }
 
-    /// Lets everything happen that can happen without time going on.
+    /// Lets everything happen that can happen without time passing.
     pub fn settle(&mut self) -> &mut Self {
         while self.poll_once().is_some() {}
         self
     }
 
-    /// Takes the next event, if there is one without time going on.
+    /// Takes the next event, if there is one without time passing.
     pub fn poll_once(&mut self) -> Option<AgentEvent> {
         let stream = self.stream.as_mut()?;
         let waker = Waker::from(self.flag.clone());
@@ -351,7 +351,7 @@ impl Stage {
         }
     }
 
-    /// Goes on until an event of this kind was told.
+    /// Continues until an event of this kind has come.
     pub fn until(&mut self, name: &str) -> &mut Self {
         loop {
             match self.poll_once() {
@@ -362,7 +362,7 @@ impl Stage {
         }
     }
 
-    /// Takes the run to its end; time goes on where it must.
+    /// Takes the run to its end; time passes where it must.
     pub fn finish(&mut self) -> &mut Self {
         loop {
             self.settle();
@@ -373,32 +373,32 @@ impl Stage {
         }
     }
 
-    /// Whether the end was told.
+    /// Returns whether the end was reported.
     pub fn is_over(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.result().is_some())
     }
 
-    /// The words of all events.
+    /// Returns the names of all events.
     pub fn names(&self) -> Vec<&'static str> {
         self.events.iter().map(AgentEvent::name).collect()
     }
 
-    /// The events in a few words each.
+    /// Returns a short line for each event.
     pub fn lines(&self) -> Vec<String> {
         self.events.iter().filter_map(line).collect()
     }
 
-    /// How often an event of this kind was told.
+    /// Returns how many events of this kind there were.
     pub fn count(&self, name: &str) -> usize {
         self.events.iter().filter(|event| event.name() == name).count()
     }
 
-    /// What the history says, one text a message.
+    /// Returns the history, one text per message.
     pub fn history(&self) -> Vec<String> {
         self.agent.messages().iter().map(brief).collect()
     }
 
-    /// The answer at a place of the history.
+    /// Returns the answer at a position of the history.
     pub fn answer(&self, place: usize) -> Rc<AssistantMessage> {
         match self.agent.messages().get(place) {
             Some(AgentMessage::Assistant(answer)) => answer.clone(),
@@ -406,7 +406,7 @@ impl Stage {
         }
     }
 
-    /// What the end of the run said: all new messages, and how many turns asked the model.
+    /// Returns what the end of the run reported: all new messages, and how many turns called the model.
     pub fn end(&self) -> (Vec<String>, u32) {
         match self.events.last() {
             Some(AgentEvent::AgentEnd { messages, turns, .. }) => {
@@ -416,20 +416,20 @@ impl Stage {
         }
     }
 
-    /// How the run ended.
+    /// Returns the result of the run.
     pub fn result(&self) -> AgentLoopResult {
         let result = self.stream.as_ref().and_then(AgentStream::result);
         result.cloned().unwrap_or_else(|| panic!("no result after {:?}", self.names()))
     }
 
-    /// Checks the grammar of all that was told, and the history.
+    /// Checks the grammar of all events, and the history.
     pub fn check(&mut self) {
         let faults = std::mem::take(&mut self.grammar).finish(&self.agent.messages());
         assert!(faults.is_empty(), "{faults:?}\n{:?}", self.names());
     }
 }
 
-/// A message in a few words.
+/// Describes a message briefly.
 pub fn brief(message: &AgentMessage) -> String {
     match message {
         AgentMessage::User(user) => format!("user: {}", turnwheel::message::text_of(&user.content)),
@@ -452,7 +452,7 @@ pub fn brief(message: &AgentMessage) -> String {
     }
 }
 
-/// An event in a few words; nothing for those that most tests do not care for.
+/// Describes an event briefly; returns nothing for events that most tests do not care about.
 pub fn line(event: &AgentEvent) -> Option<String> {
     use AgentEvent as A;
     Some(match event {
@@ -494,12 +494,12 @@ pub fn line(event: &AgentEvent) -> Option<String> {
     })
 }
 
-/// An answer that fails.
+/// Makes an answer that fails.
 pub fn failure(kind: ErrorKind) -> Answer {
     vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
 }
 
-/// A stage whose model gives these answers.
+/// Makes a stage whose model gives these answers.
 pub fn stage(
     given: Vec<Answer>,
     tools: Vec<Rc<dyn AgentTool>>,

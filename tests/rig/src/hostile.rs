@@ -1,5 +1,6 @@
-//! The whole engine, driver and agent included, with a port of the host at every place that has one, all of them random.
-//! Every call of the host is counted, so that something may happen at any of them: an abort, a message, a panic.
+//! The whole engine, including driver and agent, with a port of the host wherever there is one, all of
+//! them random. Every call of the host is counted, so that something can happen in any of them: an
+//! abort, a message, a panic.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -35,28 +36,28 @@ use crate::sim::stage;
 /// What happens inside a call of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Somebody stops the run.
+    /// The run is stopped.
     Abort,
-    /// Somebody steers it.
+    /// The run is steered.
     Steer,
-    /// Somebody queues a follow-up.
+    /// A follow-up is queued.
     FollowUp,
     /// The host's code panics.
     Panic,
 }
 
-/// What came of a world.
+/// The outcome of a world.
 #[derive(Default)]
 pub struct Played {
-    /// What was wrong.
+    /// The faults found.
     pub faults: Vec<String>,
-    /// The host's calls in their order.
+    /// The calls of the host, in order.
     pub touched: Vec<&'static str>,
-    /// The words of all events.
+    /// The names of all events.
     pub events: Vec<&'static str>,
 }
 
-/// Every kind of call of the host that there is.
+/// Every kind of call of the host.
 pub const CALLS: [&str; 37] = [
     "listener",
     "pre_turn",
@@ -100,7 +101,8 @@ pub const CALLS: [&str; 37] = [
 /// The message that is steered or queued.
 const LETTER: &str = "a letter";
 
-/// Plays the world of a seed; with `at` something happens inside that call of the host, counted from 0.
+/// Plays the world of a seed. With `at`, something happens inside the host call of
+/// that number, counted from 0.
 pub fn play(seed: u64, at: Option<(usize, Act)>) -> Played {
     let world = World::new(seed, at);
     let agent = Agent::new(world.config(), history(&world.dice));
@@ -111,7 +113,7 @@ pub fn play(seed: u64, at: Option<(usize, Act)>) -> Played {
         listening.touch("listener");
     });
     for minute in 1..=20 {
-        // Nobody may have to stop what waits for nobody.
+        // An abort every minute ends whatever would wait for ever.
         let stopped = agent.clone();
         world.clock.at(minute * 60_000, move || stopped.abort("it takes too long"));
     }
@@ -128,7 +130,7 @@ struct World {
     at: Option<(usize, Act)>,
     agent: RefCell<Option<Agent>>,
     receipt: RefCell<Option<futures::channel::oneshot::Receiver<Delivered>>>,
-    /// When somebody stopped the run, by the clock.
+    /// When the run was stopped, by the clock.
     stopped: Cell<Option<u64>>,
     turns_since_stop: Cell<usize>,
     grammar: RefCell<Grammar>,
@@ -159,7 +161,7 @@ impl World {
         self.played.borrow_mut().faults.push(text.into());
     }
 
-    /// The host is called.
+    /// Counts a call of the host, and lets something happen in it.
     fn touch(&self, what: &'static str) {
         let n = {
             let mut played = self.played.borrow_mut();
@@ -227,7 +229,7 @@ impl World {
             Ok(stream) => stream,
             Err(error) => return self.fault(format!("it cannot be prompted: {error}")),
         };
-        // Now and then nobody wants to see the end.
+        // Now and then a run is dropped before its end.
         let mut left = if self.dice.chance(4) { 1 + self.dice.below(30) } else { usize::MAX };
         while left > 0 {
             left -= 1;
@@ -252,7 +254,7 @@ impl World {
         let panicked_listener = self.at.is_some_and(|(at, act)| {
             act == Act::Panic && self.played.borrow().touched.get(at) == Some(&"listener")
         });
-        // A listener that was removed heard no end.
+        // A listener that was removed did not see the end.
         let faults = grammar.finish(&agent.messages());
         if !panicked_listener {
             faults.into_iter().for_each(|fault| self.fault(fault));
@@ -288,7 +290,7 @@ impl World {
         }
     }
 
-    /// The host takes its time, or for ever.
+    /// Lets the host take its time, or wait for ever.
     fn think<T: 'static>(
         self: &Rc<Self>,
         what: &'static str,
@@ -574,8 +576,8 @@ impl World {
     }
 }
 
-/// Calls of the host that begin something. None may come after an abort, but for tools that were announced before.
-/// Hooks that come after something hear of it all the same.
+/// Calls of the host that begin something. None may come after an abort, except for tools that were
+/// announced before. Hooks that run after something are called all the same.
 const BEGINNINGS: [&str; 10] = [
     "model",
     "key",
@@ -589,7 +591,7 @@ const BEGINNINGS: [&str; 10] = [
     "sleep",
 ];
 
-/// A clock whose timers are calls of the host.
+/// A clock whose timers count as calls of the host.
 struct Ticking(Rc<World>);
 
 impl Timer for Ticking {
@@ -628,10 +630,10 @@ enum Said {
     Nothing,
 }
 
-/// What a model says in one call.
+/// Makes up what a model says in one call.
 fn script(dice: &Dice, n: usize) -> VecDeque<Said> {
     let mut script = VecDeque::new();
-    // A conversation shall come to an end.
+    // The conversation must come to an end.
     let blocks = if n > 12 { 0 } else { dice.below(5) };
     let mut say = |event| {
         match dice.below(60) {
@@ -744,7 +746,7 @@ fn compact(dice: &Dice, messages: &[AgentMessage]) -> Result<Compaction, String>
     })
 }
 
-/// From the last message of the user on.
+/// Returns the messages from the last user message on.
 fn shortened(messages: &[AgentMessage]) -> Vec<AgentMessage> {
     let from = messages.iter().rposition(|message| matches!(message, AgentMessage::User(_)));
     messages.get(from.unwrap_or(0)..).unwrap_or_default().to_vec()

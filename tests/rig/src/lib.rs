@@ -1,5 +1,5 @@
-//! A world for an agent loop in virtual time: scripted models, tools and people, and a record of what they saw.
-//! Scenarios are read from files ([`scenario`]), played ([`play`]) and written down ([`trace`]).
+//! A test world for an agent loop in virtual time: scripted models, tools and users, and a record of what
+//! they saw. Scenarios are read from files ([`scenario`]), played ([`play`]) and recorded ([`trace`]).
 
 pub mod clock;
 pub mod dice;

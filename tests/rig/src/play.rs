@@ -1,4 +1,4 @@
-//! Plays a scenario on the native engine in virtual time and gives its trace.
+//! Plays a scenario on the native engine in virtual time and returns its trace.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ use crate::{schema, trace};
 /// Reads a scenario.
 ///
 /// # Errors
-/// What it needs that cannot be played.
+/// If the scenario needs something that cannot be played.
 pub fn read(text: &str) -> Result<Scenario, String> {
     let scenario: Scenario = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if let Some(keyword) =
@@ -42,12 +42,12 @@ pub fn read(text: &str) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// Plays a scenario and gives its trace.
+/// Plays a scenario and returns its trace.
 pub fn play(scenario: Scenario, route: Route) -> Value {
     play_in(World::new(Rc::new(scenario), route))
 }
 
-/// As [`play`], but somebody stops every run that takes longer than a minute.
+/// Like [`play`], but stops the run every minute of virtual time, so that none lasts longer.
 pub fn play_bounded(scenario: Scenario, route: Route) -> Value {
     let world = World::new(Rc::new(scenario), route);
     for minute in 1..=10 {
@@ -64,7 +64,7 @@ fn play_in(world: Rc<World>) -> Value {
         Driver::Loop => play_loop(&world),
         Driver::Agent => play_agent(&world),
     };
-    // Ports and alarms hold the world: without its hands and its alarms it goes when they go.
+    // Ports and alarms hold the world, so it is only freed without its handles and alarms.
     world.hands.take();
     world.clock.clear();
     world.log.take().trace(&scenario.name, &scenario.divergences, &history)
@@ -173,7 +173,7 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
 
 /// Takes a run to its end.
 fn watch(world: &Rc<World>, stream: &mut AgentStream, each: impl Fn(&Rc<World>, &AgentEvent)) {
-    // Every event is waited for anew, with a waker of its own.
+    // Every event is awaited separately, with a waker of its own.
     loop {
         match world.clock.run(stream.next()) {
             Ok(Some(event)) => each(world, &event),
@@ -216,7 +216,7 @@ fn outcome(call: &str, stream: &AgentStream) -> Value {
     })
 }
 
-/// The configuration that a scenario asks for.
+/// Returns the configuration for a scenario.
 fn config(world: &Rc<World>) -> AgentLoopConfig {
     let scenario = &world.scenario;
     let options = &scenario.options;
@@ -305,7 +305,7 @@ fn model(world: &Rc<World>, id: &str, calls: &[scenario::ModelCall]) -> Model {
     }
 }
 
-/// The loop itself takes tools as they are; only the host's door refuses two of one name.
+/// The loop itself accepts any tools; only the public API refuses two with one name.
 fn set_tools(world: &Rc<World>, config: &mut AgentLoopConfig) {
     let priorities = match &world.scenario.options.tool_execution {
         Some(ToolExecution::Priority(priorities)) => priorities.clone(),
@@ -342,7 +342,7 @@ fn delivery(mode: QueueMode) -> Delivery {
     }
 }
 
-/// Retries only the kinds that are named, after a constant delay.
+/// Retries only the given kinds, after a constant delay.
 struct Only(scenario::Retry);
 
 impl RetryStrategy for Only {

@@ -1,5 +1,5 @@
-//! The scripted other side of a run: model, tools, approver, policies, transformers, keys. Each does what the scenario
-//! says and writes down what it saw.
+//! The scripted counterpart of a run: model, tools, approver, policies, transformers, keys. Each does
+//! what the scenario says and records what it saw.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -41,7 +41,7 @@ use crate::trace::{self, Log};
 /// How queued messages reach the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Route {
-    /// Somebody posts them.
+    /// They are posted.
     #[default]
     Inbox,
     /// A provider of the host is polled.
@@ -49,7 +49,8 @@ pub enum Route {
 }
 
 impl Route {
-    /// One run of the loop polls, as the recorded engine does; to an agent somebody posts.
+    /// Returns the natural route: a single run of the loop polls, as the recorded engine does; an
+    /// agent gets messages posted.
     pub fn natural(scenario: &Scenario) -> Self {
         match scenario.driver {
             scenario::Driver::Loop => Route::Provider,
@@ -65,7 +66,7 @@ pub enum Hands {
     Agent(Agent),
 }
 
-/// What all scripted things share.
+/// The state that all scripted ports share.
 pub struct World {
     pub clock: Clock,
     pub scenario: Rc<Scenario>,
@@ -101,7 +102,7 @@ impl World {
         })
     }
 
-    /// What is due at a point of the run happens now, once.
+    /// Carries out what is due at a point of the run, once.
     pub fn fire(&self, trigger: &Trigger) {
         if !self.fired.borrow_mut().insert(trigger.clone()) {
             return;
@@ -117,7 +118,7 @@ impl World {
         }
     }
 
-    /// Somebody stops the run.
+    /// Stops the run.
     pub fn abort(&self) {
         match &*self.hands.borrow() {
             Some(Hands::Run(_, cancel)) => cancel.cancel("the user stopped it"),
@@ -126,7 +127,7 @@ impl World {
         }
     }
 
-    /// Sets an alarm for everything that is due at a point in time.
+    /// Sets an alarm for everything that is due at a certain time.
     pub fn set_alarms(self: &Rc<Self>) {
         let queued = self.scenario.steering.iter().chain(&self.scenario.follow_up).map(|queued| &queued.at);
         let abort = self.scenario.abort.as_ref().map(|abort| &abort.at);
@@ -163,7 +164,7 @@ impl World {
         self.clock.elapsed() / 10 * 10
     }
 
-    /// The dynamic system prompt of the next evaluation.
+    /// Returns the dynamic system prompt for the next evaluation.
     pub fn next_prompt(&self) -> String {
         let prompts = &self.scenario.options.dynamic_system_prompts;
         let prompt = prompts.get(self.prompts.get()).or(prompts.last());
@@ -180,7 +181,7 @@ pub fn raw(value: &Value) -> RawJson {
     RawJson::parse(&value.to_string()).expect("serde_json writes JSON")
 }
 
-/// A message of a scenario as the engine keeps it.
+/// Converts a message of a scenario to the engine's form.
 pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>) -> AgentMessage {
     match given.role.as_str() {
         "assistant" => {
@@ -238,7 +239,7 @@ pub struct ScriptedModel {
     pub calls: RefCell<VecDeque<ModelCall>>,
 }
 
-/// One thing that a scripted model does.
+/// One action of a scripted model.
 enum Step {
     Say(AssistantMessageEvent),
     Fire(Trigger),
@@ -504,7 +505,7 @@ impl ScriptedPolicy {
         self.world.log.borrow_mut().policy_log.push(seen);
     }
 
-    /// The verdict of this evaluation, unless it is one that continues.
+    /// Returns the verdict if one is due at this evaluation; otherwise the policy continues.
     fn due(&self) -> Option<&scenario::Verdict> {
         let n = self.evaluations.get() + 1;
         self.evaluations.set(n);
@@ -613,7 +614,7 @@ impl PreDispatchPolicy for ScriptedPolicy {
     }
 }
 
-/// A transformer of a scenario, synchronous or not.
+/// The transformer of a scenario, synchronous or not.
 pub struct ScriptedTransform {
     pub world: Rc<World>,
     pub given: scenario::Transform,

@@ -1,10 +1,10 @@
-//! Scenarios that nobody wrote: made by dice, in the format of the files.
+//! Random scenarios, in the format of the files.
 
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
 
-/// A scenario. It may wait for ever: play it bounded.
+/// Makes a scenario. It may wait for ever, so it must be played bounded.
 pub fn scenario(dice: &Dice) -> Value {
     let calls = 1 + dice.below(5);
     let model: Vec<Value> = (0..calls).map(|_| model_call(dice)).collect();
@@ -174,7 +174,7 @@ fn policies(dice: &Dice) -> Vec<Value> {
             8 if slot == "post_turn" => json!({ "replace_dropping_calls": "nothing" }),
             _ => "continue".into(),
         };
-        // Once: an injection after every turn would never end.
+        // Only once: an injection after every turn would never end.
         json!({ "slot": slot, "name": "p", "on_calls": [1 + dice.below(2)], "verdict": verdict })
     };
     (0..dice.below(3)).map(policy).collect()

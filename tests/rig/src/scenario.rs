@@ -1,5 +1,5 @@
-//! What a scenario file says. Its format is described in `tests/data/oracle/README.md`. A word that is not known here
-//! is an error: such a scenario needs something that cannot be played yet.
+//! The contents of a scenario file. The format is described in `tests/data/oracle/README.md`. An unknown
+//! word is an error: such a scenario needs something that cannot be played yet.
 
 use std::collections::BTreeMap;
 
@@ -155,7 +155,7 @@ pub enum FailureKind {
     ContentFiltered,
     Aborted,
     None,
-    /// What an error without a kind counts as; only in `retry.only`.
+    /// The kind of an error without one; only in `retry.only`.
     Stream,
 }
 
@@ -201,7 +201,7 @@ pub struct Abort {
     pub at: Trigger,
 }
 
-/// A point in a run. All but the first and the last lie inside a callback of the host.
+/// A point in a run. All but the first and the last are inside a callback of the host.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The keywords that [`violations`] understands, or says nothing about.
+/// The keywords that [`violations`] checks or may ignore.
 const KEYWORDS: [&str; 36] = [
     "type",
     "properties",
@@ -42,7 +42,7 @@ const KEYWORDS: [&str; 36] = [
     "$schema",
 ];
 
-/// A keyword that is not understood, if there is one.
+/// Returns a keyword that is not supported, if there is one.
 pub fn unknown_keyword(schema: &Value) -> Option<&str> {
     let object = schema.as_object()?;
     if let Some(keyword) = object.keys().find(|key| !KEYWORDS.contains(&key.as_str())) {
@@ -54,7 +54,7 @@ pub fn unknown_keyword(schema: &Value) -> Option<&str> {
     properties.chain(branches).chain(others).find_map(unknown_keyword)
 }
 
-/// What is wrong with a value, a line each.
+/// Adds one line for each thing that is wrong with a value.
 pub fn violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     let Some(rules) = schema.as_object() else {
         if *schema == Value::Bool(false) {
@@ -109,7 +109,7 @@ fn fits(schema: &Value, value: &Value) -> bool {
     wrong.is_empty()
 }
 
-/// How many of several schemas a value fits.
+/// Counts how many of several schemas a value fits.
 fn fitting(schemas: &Value, value: &Value) -> usize {
     schemas.as_array().map_or(0, |schemas| schemas.iter().filter(|schema| fits(schema, value)).count())
 }

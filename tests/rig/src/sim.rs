@@ -1,5 +1,5 @@
-//! The machine alone, against a world that rolls dice: random rules, random answers in any order, random mail, abort
-//! at any step. What must hold whatever happens is checked here.
+//! The machine alone, in a random world: random rules, random answers in any order, random mail, an abort
+//! at any step. Checks what must hold whatever happens.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,10 +32,10 @@ use crate::clock::{BEGINNING, Clock};
 use crate::dice::Dice;
 use crate::grammar::Grammar;
 
-/// Runs that are longer are stopped.
+/// Longer runs are stopped.
 const LONGEST: usize = 400;
 
-/// What a model calls; some of it does not exist.
+/// What a model calls; some of these tools do not exist.
 const TOOLS: [&str; 14] = [
     "t0",
     "t0",
@@ -53,30 +53,31 @@ const TOOLS: [&str; 14] = [
     OUTPUT_TOOL,
 ];
 
-/// How a run is disturbed, besides by its dice.
+/// How a run is disturbed, besides at random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disturbance {
-    /// Abort before this step.
+    /// Aborts before this step.
     pub abort_at: Option<usize>,
-    /// Steer before this step.
+    /// Steers before this step.
     pub steer_at: Option<usize>,
-    /// Neither mail nor abort by the dice.
+    /// No random mail and no random abort.
     pub quiet: bool,
-    /// In a hundred moments, how often the process ends there and another goes on from a checkpoint.
+    /// The chance in percent, at each moment, that the process ends and another
+    /// continues from a checkpoint.
     pub sleeps: u64,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Played {
-    /// What was wrong.
+    /// The faults found.
     pub faults: Vec<String>,
     /// How many inputs the machine took.
     pub steps: usize,
-    /// The words of all events.
+    /// The names of all events.
     pub trace: Vec<&'static str>,
 }
 
-/// Plays one run that the seed decides.
+/// Plays one run, which the seed determines.
 pub fn play(seed: u64, disturbance: Disturbance) -> Played {
     let dice = Dice::new(seed);
     let rules = rules(&dice);
@@ -126,17 +127,17 @@ struct Sim {
     faults: Vec<String>,
     steps: usize,
     trace: Vec<&'static str>,
-    /// Receipts that are open, and those that are settled.
+    /// Receipts: open ones, and those that are settled.
     letters: BTreeMap<u64, Option<Receipt>>,
-    /// Calls that somebody approved.
+    /// Calls that were approved.
     allowed: BTreeSet<String>,
     /// What the run appended.
     delivered: Vec<AgentMessage>,
-    /// Calls whose tool began.
+    /// Calls whose tool has started.
     begun: BTreeSet<String>,
     /// Letters whose senders ended with their process.
     orphans: Vec<u64>,
-    /// Whether the queues were ever emptied.
+    /// Whether the queues were ever cleared.
     cleared: bool,
 }
 
@@ -151,10 +152,10 @@ enum Running {
     Sleep(u64),
 }
 
-/// A model that makes it up as it goes.
+/// A model that improvises.
 #[derive(Default)]
 struct Script {
-    /// What kind each block is, and whether it is open.
+    /// The kind of each block, and whether it is open.
     blocks: Vec<(Kind, bool)>,
     /// The last call that has arguments.
     argued: Option<usize>,
@@ -192,7 +193,7 @@ impl Sim {
         }
     }
 
-    /// Whatever the run was doing, it ends at once.
+    /// Aborts the run, which must end it at once whatever it was doing.
     fn abort(&mut self) {
         self.step(Input::Abort("stop".into()));
         if !self.state.is_ended() {
@@ -231,7 +232,7 @@ impl Sim {
                 Output::Receipt(id, receipt) => self.settle(id, receipt),
                 Output::Cancel(id) => self.cancel(id),
                 Output::Start { id, effect, announce } => {
-                    // Something is in the list while mail is taken, so that the step does not walk it itself.
+                    // The list must not be empty while mail is taken, or the step would walk it itself.
                     self.outputs.push_front(Output::Cancel(0));
                     if !self.disturbance.quiet && self.dice.chance(3) && !self.state.is_ended() {
                         self.mail();
@@ -261,7 +262,7 @@ impl Sim {
         self.disturbance.sleeps > 0 && self.dice.chance(self.disturbance.sleeps)
     }
 
-    /// The process ends here. Another one goes on from a checkpoint, through its text.
+    /// Ends the process and continues from a checkpoint, read from its text.
     fn sleep(&mut self) {
         if self.trace.last() == Some(&"agent_end") {
             return;
@@ -382,14 +383,14 @@ impl Sim {
         }
     }
 
-    /// Lets one of the running effects say something. Whether there was one.
+    /// Lets one of the running effects reply. Returns whether there was one.
     fn reply(&mut self) -> bool {
         if self.running.is_empty() {
             return false;
         }
         let mut at = self.dice.below(self.running.len());
         if matches!(self.running.values().nth(at), Some(Running::Sleep(_))) && self.dice.chance(85) {
-            // Time is slow.
+            // Timers are slow: other effects usually reply first.
             let busy = self.running.values().position(|running| !matches!(running, Running::Sleep(_)));
             at = busy.unwrap_or(at);
         }
@@ -441,7 +442,7 @@ impl Sim {
         if self.dice.chance(likely) { vec![AgentMessage::user("polled")] } else { Vec::new() }
     }
 
-    /// A late reply to a cancelled effect changes nothing.
+    /// A late reply to a cancelled effect must change nothing.
     fn late_reply(&mut self) {
         let id = *self.dice.pick(&self.gone);
         let reply = match self.dice.below(6) {
@@ -498,7 +499,7 @@ impl Sim {
         self.step(Input::Command(command));
     }
 
-    /// Nothing runs: then somebody must be waited for.
+    /// Nothing is running, so a decision must be pending; makes one.
     fn decide_or_stick(&mut self) {
         let pending = self.state.pending_approvals();
         match pending.get(self.dice.below(pending.len())) {
@@ -525,7 +526,7 @@ impl Sim {
         Played { faults: self.faults, steps: self.steps, trace: self.trace }
     }
 
-    /// Every letter was delivered once, or cleared, or is still in its queue.
+    /// Checks that every letter was delivered once, or cleared, or is still in its queue.
     fn check_letters(&mut self) {
         let (steering, follow_up) = self.state.take_queues();
         let waiting: Vec<u64> = steering.iter().chain(&follow_up).map(|letter| letter.receipt).collect();
@@ -559,7 +560,7 @@ fn is_text(message: &AgentMessage, text: &str) -> bool {
     matches!(message, AgentMessage::User(user) if turnwheel::message::text_of(&user.content) == text)
 }
 
-/// What is wrong with a request: the same as with a history, and nothing failed or empty may be in it.
+/// Lists the faults of a request: those of a history, and failed or empty messages.
 fn faults_of_request(request: &ModelRequest) -> Vec<String> {
     let messages: Vec<AgentMessage> = request.messages.iter().cloned().map(AgentMessage::from).collect();
     let mut faults = crate::grammar::faults_of_history(&messages);
@@ -577,7 +578,7 @@ fn faults_of_request(request: &ModelRequest) -> Vec<String> {
 }
 
 impl Script {
-    /// The next thing to say, and whether more may follow.
+    /// Returns the next thing to say, and whether more may follow.
     fn next(&mut self, dice: &Dice) -> (Reply, bool) {
         self.said += 1;
         let event = self.event(dice);
@@ -622,7 +623,7 @@ impl Script {
     }
 
     fn delta(&mut self, dice: &Dice) -> E {
-        // Mostly the last one.
+        // Usually the last one.
         let at = if dice.chance(90) { self.blocks.len() - 1 } else { dice.below(self.blocks.len()) };
         let index = u32::try_from(at).unwrap_or(0);
         if (!self.blocks[at].1 || self.argued == Some(at)) && dice.chance(95) {
@@ -724,7 +725,7 @@ fn outcome(dice: &Dice) -> ToolOutcome {
     }
 }
 
-/// Only what a sound host would do: a history that is whole stays whole.
+/// Transforms only as a sound host would: a complete history stays complete.
 fn transform(dice: &Dice, messages: &[AgentMessage], overflow: bool) -> Result<Transform, String> {
     if !dice.chance(if overflow { 70 } else { 25 }) {
         return Ok(Transform::Unchanged);
@@ -770,7 +771,7 @@ fn raw(text: &str) -> RawJson {
     RawJson::parse(text).expect("JSON")
 }
 
-/// A history that is whole, or none.
+/// Returns a complete history, or an empty one.
 fn history(dice: &Dice) -> Vec<AgentMessage> {
     if dice.chance(60) {
         return Vec::new();
@@ -1012,7 +1013,7 @@ fn verdict(dice: &Dice) -> Result<Verdict, String> {
     })
 }
 
-/// What a hook is told.
+/// Returns the name of a hook's stage.
 pub fn stage(call: &HookCall) -> &'static str {
     match call {
         HookCall::BeforeInference { .. } => "before_inference",

@@ -1,4 +1,4 @@
-//! Traces in the golden format: what a run told and what its world saw.
+//! Traces in the golden format: the events of a run, and what its world saw.
 
 use serde_json::{Map, Value, json};
 use turnwheel::event::AgentEvent;
@@ -27,7 +27,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Writes an event down, and the metrics that a host makes of the turn it ends.
+    /// Records an event, and the metrics that a host computes at the end of a turn.
     pub fn event(&mut self, event: &AgentEvent, t: Option<u64>, with_metrics: bool) {
         self.grammar.take(event);
         let Some(mut shown) = shown(event) else { return };
@@ -69,7 +69,7 @@ impl Log {
         self.metrics.push(json!({ "turn_index": turn_index, "tools": tools, "usage_total": usage_total }));
     }
 
-    /// The whole trace. `faults` are added where the grammar is broken.
+    /// Returns the whole trace, with the faults where the grammar was broken.
     pub fn trace(self, name: &str, divergences: &[String], history: &[AgentMessage]) -> Value {
         let faults = if self.events.is_empty() { Vec::new() } else { self.grammar.finish(history) };
         let mut trace = Map::new();
@@ -192,12 +192,12 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
     }
 }
 
-/// The value of some JSON text.
+/// Parses JSON text.
 pub fn value_of(raw: &RawJson) -> Value {
     serde_json::from_str(raw.as_str()).unwrap_or_default()
 }
 
-/// The same value with the keys of every object in order.
+/// Returns the same value with the keys of every object sorted.
 pub fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -243,12 +243,12 @@ fn result(result: &ToolResultMessage) -> Value {
     json!({ "id": result.call_id, "text": result.text(), "is_error": result.is_error })
 }
 
-/// Messages of a history.
+/// Writes the messages of a history.
 pub fn messages(history: &[AgentMessage]) -> Vec<Value> {
     history.iter().map(message).collect()
 }
 
-/// Messages of a request.
+/// Writes the messages of a request.
 pub fn request_messages(request: &[LlmMessage]) -> Vec<Value> {
     request.iter().map(|message_of_request| message(&message_of_request.clone().into())).collect()
 }
@@ -274,7 +274,7 @@ fn message(message: &AgentMessage) -> Value {
     }
 }
 
-/// Tokens as outcomes show them.
+/// Writes token counts as outcomes show them.
 pub fn usage(usage: &Usage) -> Value {
     json!({ "input": usage.input, "output": usage.output, "total": usage.total })
 }
