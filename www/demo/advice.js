@@ -1,5 +1,5 @@
 // @ts-check
-// An error in words, with the way out.
+// Explains an error, with what to do about it.
 
 /** @typedef {import("../npm/index.js").ErrorInfo} ErrorInfo */
 
@@ -8,14 +8,14 @@
  * @property {string} label who was asked, for example `Ollama`
  * @property {string} [baseUrl]
  * @property {string} [model]
- * @property {string} [start] how that server is started
- * @property {string} [allow] how it is told to let this page in
- * @property {string} [origin] of the page; undefined in a terminal
- * @property {boolean} [isElsewhere] it was asked from a Worker, to which no page's rules apply
+ * @property {string} [start] how to start that server
+ * @property {string} [allow] how to make it accept this page
+ * @property {string} [origin] the page's origin; undefined in a terminal
+ * @property {boolean} [isElsewhere] whether a Worker asked it, to which no page's rules apply
  */
 
 /**
- * What went wrong and what to do about it.
+ * Explains what went wrong and what to do about it.
  *
  * @param {ErrorInfo} error
  * @param {Where} where
@@ -24,7 +24,7 @@
 export function explain(error, where) {
   const { label, baseUrl = "the model" } = where;
   const status = error.provider?.status;
-  // A page in place of an answer is no refusal: nobody there heard of a model.
+  // A page in place of an answer is treated like a 404: nothing there knows of models.
   if (status === 404 || /is the address that of the API\?$/.test(error.message)) {
     const known = where.model && status === 404 ? [`Is \`${where.model}\` the exact model id there?`] : [];
     return { title: `${label} does not know the ${known.length > 0 ? "model or the " : ""}address.`, advice: [...known, `The address usually ends in \`/v1\`; it is \`${baseUrl}\`.`] };

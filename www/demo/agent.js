@@ -1,14 +1,14 @@
 // @ts-check
-// What the agent of this demo is made of, wherever it runs.
+// The configuration of this demo's agent, wherever it runs.
 
 import { modelOf } from "./models.js";
 import { demoTools } from "./tools.js";
 
-/** What both demos tell every model. */
+/** The system prompt for every model, on the page and in the terminal. */
 export const SYSTEM_PROMPT = "You are the agent of a small demonstration. Use the tools for everything they can do, several in one answer where they do not depend on each other, and answer from their results. Be short and plain.";
 
 /**
- * What a person has set, as it goes to a Worker too.
+ * The user's settings, as they are also sent to a Worker.
  * @typedef {{ choice: import("./models.js").Choice, inFlight: string }} Settings
  */
 
@@ -19,13 +19,13 @@ export const SYSTEM_PROMPT = "You are the agent of a small demonstration. Use th
  */
 export function agentOptions(turnwheel, { choice, inFlight }, { pace, rename }) {
   return {
-    // Held longer than for the eye are the tools alone.
+    // Holding longer than usual applies to the tools only.
     model: modelOf(turnwheel, choice, () => Math.min(1, pace())),
     systemPrompt: SYSTEM_PROMPT,
     tools: demoTools({ tool: turnwheel.tool, pace, rename }),
-    // What need not wait for a person does not.
+    // Calls that need no approval do not wait for those that do.
     gate: /** @type {const} */ ("prefix"),
-    // At once, so that the one slow tool of this page can be cut short.
+    // Immediate, so that the page's one slow tool can be cut short.
     steering: { when: /** @type {const} */ ("immediate"), inFlight: inFlight === "finish" ? /** @type {const} */ ("finish") : /** @type {const} */ ("cancel") },
   };
 }

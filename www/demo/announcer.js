@@ -1,5 +1,5 @@
 // @ts-check
-// What a screen reader hears of a run: whole sentences, one breath at a time, never token by token.
+// Announces a run to screen readers: in whole sentences, a few at a time, never token by token.
 
 const BREATH = 900;
 

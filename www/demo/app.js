@@ -1,5 +1,5 @@
 // @ts-check
-// The page: one agent, what a person does with it, and what is shown of it.
+// The page: one agent, what the user does with it, and the view of it.
 
 import { explain } from "./advice.js";
 import { agentOptions } from "./agent.js";
@@ -30,7 +30,7 @@ class App {
   constructor(turnwheel, memory) {
     this.turnwheel = turnwheel;
     this.memory = memory;
-    /** The time of what is being shown again, while the page shows what it showed before. @type {number | undefined} */
+    /** The recorded time while the page replays what it showed before. @type {number | undefined} */
     this.replayed = undefined;
     this.title = document.title;
     this.log = byId("log", HTMLElement);
@@ -38,14 +38,17 @@ class App {
     this.composer = byId("composer", HTMLFormElement);
     this.buttons = { send: byId("send", HTMLButtonElement), followUp: byId("follow-up", HTMLButtonElement), stop: byId("stop", HTMLButtonElement), reset: byId("reset", HTMLButtonElement) };
     this.hold = byId("hold", HTMLInputElement);
-    /** Before an audience, and in tests, `?hold=4` holds the tools four times as long. */
+    /** `?hold=4` holds the tools four times as long, for an audience and for tests. */
     this.heldFor = Number(new URLSearchParams(location.search).get("hold")) || 1;
     this.inFlight = byId("in-flight", HTMLSelectElement);
     this.place = new Place(() => {
       this.#renew();
       this.#mode();
     });
-    /** What was said in the Worker, for who goes on with it. @type {readonly AgentMessage[] | undefined} */
+    /**
+     * The messages of the conversation in the Worker, for the next agent to continue from.
+     * @type {readonly AgentMessage[] | undefined}
+     */
     this.history = undefined;
     this.usage = new UsageView();
     this.announcer = new Announcer(byId("live", HTMLElement));
@@ -60,13 +63,13 @@ class App {
     /** @type {Trace[]} one per run */
     this.traces = [];
     this.shown = -1;
-    /** @type {AgentRun | undefined} the run that is on */
+    /** @type {AgentRun | undefined} the run in progress */
     this.run = undefined;
-    /** @type {Agent | import("../npm/remote.js").RemoteAgent | undefined} undefined: to be made anew, from the checkpoint of the last one */
+    /** @type {Agent | import("../npm/remote.js").RemoteAgent | undefined} undefined: to be created again, from the last one's checkpoint */
     this.agent = undefined;
     /** @type {Checkpoint | undefined} */
     this.checkpoint = undefined;
-    /** A run of before the reload that has not gone on. */
+    /** Whether a run from before the reload has not been resumed. */
     this.waits = false;
     this.last = "";
     this.isStopped = false;
@@ -88,7 +91,7 @@ class App {
     box.addEventListener("keydown", (event) => this.#key(event));
     box.addEventListener("input", () => this.#typed());
     document.addEventListener("keydown", (event) => {
-      // A dialog takes Escape for itself.
+      // An open dialog handles Escape itself.
       if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
     });
     byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
@@ -105,7 +108,8 @@ class App {
     try {
       await this.#recall();
     } catch {
-      // What a page of another version left, or somebody wrote into it, must not keep this one from beginning.
+      // Data that another version of the page stored, or that somebody edited, must not keep
+      // this page from starting.
       this.replayed = undefined;
       await this.#reset();
     }
@@ -121,7 +125,7 @@ class App {
     this.box.focus({ preventScroll: true });
   }
 
-  /** Sends, or, while a run is on, steers or queues. @param {"steer" | "follow_up"} kind */
+  /** Sends the text, or, during a run, steers or queues it. @param {"steer" | "follow_up"} kind */
   #submit(kind) {
     const text = this.box.value.trim();
     if (!text) return;
@@ -149,7 +153,7 @@ class App {
     this.#run(run);
   }
 
-  /** Shows a message, and that a run begins. @param {string} text */
+  /** Shows a message and the start of a run. @param {string} text */
   #begin(text) {
     this.last = text;
     byId("welcome", HTMLElement).hidden = true;
@@ -181,20 +185,20 @@ class App {
     this.#follow(run).catch((error) => this.#failed(error));
   }
 
-  /** Listens to a run until it has ended. @param {AgentRun} run */
+  /** Shows the events of a run until it has ended. @param {AgentRun} run */
   async #follow(run) {
     const trace = /** @type {Trace} */ (this.traces.at(-1));
     try {
       for await (const event of run) {
         this.#tell(event);
         this.memory.note({ at: this.#now(), event });
-        // What a Worker tells it tells again: only the end must not be missed.
+        // The Worker replays what it has sent, so only the end must not be missed.
         if (!this.place.conversation || event.type === "agent_end") this.#save();
         this.#frame();
       }
       const result = await run.result;
       if (result.error && result.stopReason === "error") this.#failed(result.error);
-      // What came too late for this run must not wait for the next one unseen.
+      // A message that came too late for this run must not wait for the next one unseen.
       this.isOver = result.stopReason === "completed" && !this.isStopped;
       void this.agent?.clearQueues();
     } finally {
@@ -206,7 +210,7 @@ class App {
     }
   }
 
-  /** A message into the run that is on. @param {string} text @param {"steer" | "follow_up"} kind */
+  /** Sends a message into the current run. @param {string} text @param {"steer" | "follow_up"} kind */
   #interject(text, kind) {
     const agent = this.#agent();
     this.last = text;
@@ -224,7 +228,7 @@ class App {
       }
       await this.#idle();
       if (this.isOver) {
-        // The run was over before the message arrived: then it is simply the next one.
+        // The run was over before the message arrived, so it becomes the next prompt.
         sent.root.remove();
         delete this.memory.shown[number]?.sent;
         return this.#ask(text);
@@ -237,7 +241,7 @@ class App {
     }).catch((error) => this.#failed(error));
   }
 
-  /** Until the loop over the run's events has ended too. */
+  /** Waits until the loop over the run's events has ended too. */
   async #idle() {
     while (this.run) await new Promise((resolve) => setTimeout(resolve, 20));
   }
@@ -272,7 +276,7 @@ class App {
     this.box.focus({ preventScroll: true });
   }
 
-  /** The agent of this conversation, here or in the Worker. */
+  /** Returns the agent of this conversation, on this page or in the Worker. */
   #agent() {
     if (this.agent) return this.agent;
     const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
@@ -282,7 +286,7 @@ class App {
     return this.agent;
   }
 
-  /** An agent in this page. @param {import("./agent.js").Settings} settings */
+  /** Creates an agent on this page. @param {import("./agent.js").Settings} settings */
   #here(settings) {
     const { Agent } = this.turnwheel;
     const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title) });
@@ -302,13 +306,17 @@ class App {
   /** @param {string} callId @param {boolean} isAllowed */
   #decide(callId, isAllowed) {
     if (this.waits) this.#goOn();
-    // A Worker says later that it cannot.
+    // A Worker reports a failure later.
     const tell = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
     tell().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
   }
 
-  /** A Worker cannot rename this page: the page does it, and says so in the tool's place. @param {string} callId @returns {import("../npm/index.js").ToolDecision} */
+  /**
+   * Returns the decision to allow a call. A Worker cannot rename this page, so the page does it and returns
+   * the result in place of the tool.
+   * @param {string} callId @returns {import("../npm/index.js").ToolDecision}
+   */
   #allowed(callId) {
     const call = this.place.conversation && this.agent?.pendingApprovals.find((one) => one.callId === callId);
     if (call?.toolName !== "rename_page") return "approve";
@@ -317,16 +325,16 @@ class App {
     return { action: "result", content: `The page is called “${title}” now.` };
   }
 
-  /** Remembers what is shown, and where the agent is. */
+  /** Stores what is shown, and the state of the agent. */
   #save() {
     const { agent } = this;
     if (!agent) return;
-    // Of a conversation elsewhere the page keeps what it needs to go on without it.
+    // For a conversation in the Worker, the page stores what it needs to continue without it.
     const checkpoint = "checkpoint" in agent ? agent.checkpoint() : new this.turnwheel.Agent({ model: this.turnwheel.scripted([]), messages: [...agent.messages] }).checkpoint();
     this.memory.save(checkpoint, this.chooser.choice, this.place.conversation?.id);
   }
 
-  /** Shows what the page showed before it was reloaded, and goes on. */
+  /** Shows what the page showed before it was reloaded, and continues. */
   async #recall() {
     const found = await this.memory.recall(performance.now());
     if (!found) return;
@@ -341,7 +349,7 @@ class App {
     this.#toEnd();
   }
 
-  /** What was shown, once more. */
+  /** Shows the stored conversation again. */
   #showAgain() {
     /** @type {Map<number, ReturnType<Conversation["sent"]>>} */
     const letters = new Map();
@@ -360,8 +368,8 @@ class App {
   }
 
   /**
-   * The conversation is in the Worker, and so is its run: it went on without this page. It tells the run once more from its
-   * beginning, or what became of it.
+   * Returns to a conversation in the Worker. Its run went on without this page; the Worker replays the run
+   * from its beginning, or reports how it ended.
    * @param {string} id @param {{ checkpoint: Checkpoint, who: import("./memory.js").Who }} found
    */
   async #recallElsewhere(id, { checkpoint, who }) {
@@ -379,13 +387,13 @@ class App {
       }
     } else if (isOpen) this.#lost();
     const { row, model } = this.chooser.choice;
-    // Keys are not kept: who answers next is who is chosen now.
+    // Keys are not stored, so the model chosen now answers next.
     if (this.agent && !(row === who.row && model === who.model)) this.#renew();
     this.conversation.draw(performance.now());
     this.#toEnd();
   }
 
-  /** The end of a run that came while the page was away. @param {readonly AgentMessage[]} messages */
+  /** Shows the end of a run that came while the page was away. @param {readonly AgentMessage[]} messages */
   #tellMissed(messages) {
     const asked = messages.findLastIndex(({ role }) => role === "user");
     for (const event of eventsOf(messages.slice(asked + 1), "")) {
@@ -396,7 +404,7 @@ class App {
     this.#save();
   }
 
-  /** The Worker was started anew: nobody knows how the run would have gone on. */
+  /** The Worker was restarted, and with it the run is lost. */
   #lost() {
     /** @type {import("../npm/index.js").AgentEvent} */
     const end = { type: "agent_end", runId: "", messages: [], stopReason: "aborted", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, turns: 0 };
@@ -406,7 +414,7 @@ class App {
     this.conversation.failed({ title: "The Worker was started anew.", advice: ["It had this run in its memory. What was said before is here: the next message goes on from it."] });
   }
 
-  /** The run of before the reload goes on. */
+  /** Resumes the run from before the reload. */
   #goOn() {
     this.waits = false;
     this.log.querySelector('[data-testid="failure"]:last-child')?.remove();
@@ -417,14 +425,17 @@ class App {
     }
   }
 
-  /** Keys are not kept: the model that began it may not be at hand. @param {import("./memory.js").Who} who */
+  /**
+   * Keys are not stored, so the model that began the run may not be available.
+   * @param {import("./memory.js").Who} who
+   */
   #askWhoGoesOn(who) {
     const name = nameOf({ ...who, apiKey: "" });
     const action = h("button", { type: "button", testid: "go-on", onclick: () => void (this.waits && this.#goOn()) }, "Go on");
     this.conversation.failed({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
   }
 
-  /** The next message goes to a new agent, which goes on where the last one is. */
+  /** The next message goes to a new agent, which continues the conversation. */
   #renew() {
     if (this.run) {
       void this.#idle().then(() => this.#renew());
@@ -456,7 +467,7 @@ class App {
     this.#toEnd();
   }
 
-  /** What the buttons are, by whether a run is on. */
+  /** Updates the buttons for a running or an idle agent. */
   #mode() {
     const { buttons, composer } = this;
     const isRunning = this.run !== undefined;
@@ -514,14 +525,14 @@ class App {
     this.#frame();
   }
 
-  /** Draws in the next animation frame: however many events come before it, once. */
+  /** Draws in the next animation frame, once for all events before it. */
   #frame() {
     if (this.isFramed) return;
     this.isFramed = true;
     requestAnimationFrame(() => {
       this.isFramed = false;
       this.#draw();
-      // A run that is on grows by itself; without motion it grows in steps.
+      // A running picture grows by itself; with reduced motion it grows in steps.
       if (this.run) setTimeout(() => this.#frame(), this.isCalm.matches ? 400 : 0);
     });
   }

@@ -15,7 +15,10 @@ const DEEPEST = 60;
 /** @type {Map<string, number>} */
 const CONSTANTS = new Map([["pi", Math.PI], ["π", Math.PI], ["e", Math.E], ["tau", 2 * Math.PI]]);
 
-/** Name to [fewest arguments, most arguments, the function]. @type {Map<string, [number, number, (...values: number[]) => number]>} */
+/**
+ * Maps a name to [fewest arguments, most arguments, the function].
+ * @type {Map<string, [number, number, (...values: number[]) => number]>}
+ */
 const FUNCTIONS = new Map([
   ["sqrt", [1, 1, root]], ["cbrt", [1, 1, Math.cbrt]], ["abs", [1, 1, Math.abs]], ["sign", [1, 1, Math.sign]],
   ["round", [1, 2, round]], ["floor", [1, 1, Math.floor]], ["ceil", [1, 1, Math.ceil]], ["trunc", [1, 1, Math.trunc]],
@@ -29,11 +32,11 @@ const FUNCTIONS = new Map([
 ]);
 
 /**
- * The value of an arithmetic expression.
+ * Returns the value of an arithmetic expression.
  *
  * @param {string} expression for example `2 * (3 + 4)^2` or `sqrt(2) / 3`
  * @returns {number} always finite
- * @throws {Error} in words a person, or a model, can mend the expression by
+ * @throws {Error} with a text that helps a person, or a model, to correct the expression
  */
 export function calculate(expression) {
   if (expression.length > LONGEST) throw new Error(`the expression has ${expression.length} characters; at most ${LONGEST} are read`);
@@ -45,10 +48,10 @@ export function calculate(expression) {
 }
 
 /**
- * A number as people write it: `0.1 + 0.2` is 0.3, and no more digits than a double has.
+ * Writes a number as people do: `0.1 + 0.2` is 0.3, and no more digits than a double has.
  *
  * @param {number} value
- * @param {number} [digits] significant ones
+ * @param {number} [digits] significant digits
  */
 export function numberText(value, digits = 15) {
   if (Number.isSafeInteger(value)) return String(value === 0 ? 0 : value);
@@ -260,7 +263,8 @@ function factorial(value) {
 /** @param {number} value @param {number} [digits] */
 function round(value, digits = 0) {
   if (!Number.isInteger(digits) || digits < 0 || digits > 15) throw new Error("`round` takes 0 to 15 digits");
-  // Through the decimal text where it has no exponent of its own: 1.005 has no exact double, and 1.01 is meant.
+  // Shifts the decimal text, unless it has an exponent: 1.005 has no exact double, and
+  // is meant to round to 1.01.
   const shifted = String(value).includes("e") ? value * 10 ** digits : Number(`${value}e${digits}`);
   return Math.round(shifted) / 10 ** digits;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The dialog in which a person chooses who answers.
+// The dialog to choose the model.
 
 import { explain } from "./advice.js";
 import { withCode } from "./conversation.js";
@@ -21,7 +21,7 @@ export class Chooser {
     this.fields = { baseUrl: byId("base-url", HTMLInputElement), model: byId("model-id", HTMLInputElement), apiKey: byId("api-key", HTMLInputElement) };
     this.remember = byId("remember", HTMLInputElement);
     this.found = byId("found", HTMLElement);
-    /** What was asked for its models last. @type {Choice | undefined} */
+    /** The choice whose models were requested last. @type {Choice | undefined} */
     this.asked = undefined;
     this.remember.checked = stored() !== undefined;
     this.rows.append(...ROWS.map((row) => h("label", { class: "row" },
@@ -53,7 +53,7 @@ export class Chooser {
     this.remote.hidden = !isRemote(row);
     this.fields.baseUrl.value = row.baseUrl ?? "";
     this.fields.model.value = row.model ?? "";
-    // A key belongs to the address it was typed for: it does not follow to another row.
+    // A key belongs to the address it was typed for, so it does not carry over to another row.
     this.fields.apiKey.value = "";
     byId("key-field", HTMLElement).hidden = row.key === "none";
     byId("key-need", HTMLElement).textContent = row.key === "optional" ? "(if it wants one)" : "";
@@ -89,7 +89,7 @@ export class Chooser {
     if (Object.keys(missing).length > 0) return;
     this.found.replaceChildren("Asking…");
     const answer = await listModels(choice, AbortSignal.timeout(8000));
-    // Who has gone on to another row, or asks again, did not ask for this.
+    // The user has moved on to another row, or asked again.
     if (this.asked !== choice) return;
     if ("error" in answer) {
       const { title, advice } = explain(answer.error, whereOf(choice, location.origin));

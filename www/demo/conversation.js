@@ -1,5 +1,5 @@
 // @ts-check
-// The conversation as it streams. Events change what is to be shown at once; the page itself is touched in `draw`
+// The conversation as it streams. An event changes the state at once; the page itself is updated in `draw`
 // only, which the app calls at most once per animation frame.
 
 import { h } from "./dom.js";
@@ -13,9 +13,9 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
 /**
  * @typedef {object} Around
  * @property {() => number} now
- * @property {(text: string, isUrgent?: boolean) => void} announce says it to a screen reader
- * @property {(callId: string, isAllowed: boolean) => void} decide about a call that asks
- * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have come
+ * @property {(text: string, isUrgent?: boolean) => void} announce announces it to a screen reader
+ * @property {(callId: string, isAllowed: boolean) => void} decide decides about a call that needs approval
+ * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have arrived
  */
 
 export class Conversation {
@@ -41,7 +41,7 @@ export class Conversation {
   }
 
   /**
-   * A message sent in mid-run: at the end until it is delivered, then before the turn that hears it.
+   * Shows a message sent during a run: at the end until it is delivered, then before the turn that reads it.
    *
    * @param {string} text
    * @param {"steer" | "follow_up"} kind
@@ -105,7 +105,11 @@ export class Conversation {
     }
   }
 
-  /** An error with the way out. @param {{ title: string, advice: string[] }} problem @param {string} [said] the error's own words @param {HTMLElement} [action] */
+  /**
+   * Shows an error with advice.
+   * @param {{ title: string, advice: string[] }} problem @param {string} [said] the error's own words
+   * @param {HTMLElement} [action]
+   */
   failed({ title, advice }, said, action) {
     const list = advice.length > 0 && h("ul", {}, ...advice.map((line) => h("li", {}, ...withCode(line))));
     this.root.append(h("div", { class: "failure", testid: "failure", role: "alert" }, h("strong", {}, title), list, said && !advice.includes(said) && h("p", { class: "fine" }, said), action));
@@ -132,7 +136,7 @@ class RunView {
     this.startedAt = around.now();
     this.around = around;
     this.turnIndex = -1;
-    /** How often the page was reloaded in it, and the line that says so. */
+    /** How often the page was reloaded during this run, and the line that says so. */
     this.reloads = 0;
     /** @type {HTMLElement | undefined} */
     this.reloaded = undefined;
@@ -152,7 +156,10 @@ class RunView {
     return line;
   }
 
-  /** One line, however often that was: it stands where the last reload did. @param {TurnView | undefined} turn */
+  /**
+   * Shows a reload. There is only one such line, at the place of the last reload.
+   * @param {TurnView | undefined} turn
+   */
   resumed(turn) {
     this.reloads += 1;
     this.reloaded?.remove();
@@ -225,7 +232,7 @@ class TurnView {
         this.around.announce(`${event.toolName}: ${textOf(event.result)}`);
         return;
       case "turn_end":
-        // An answer that was cut off leaves calls that nobody will run.
+        // An answer that was cut off leaves calls that will never run.
         for (const card of this.cards.values()) card.giveUp(at);
         this.label.textContent = ` · ${duration(at - this.startedAt)} · ${inWords(event.reason)}`;
         this.root.dataset["reason"] = event.reason;
@@ -259,7 +266,10 @@ class TurnView {
     return block;
   }
 
-  /** Cards stand side by side in one row of their own. @param {{ callId: string, toolName: string }} call @param {number} at */
+  /**
+   * Cards are placed side by side in a row of their own.
+   * @param {{ callId: string, toolName: string }} call @param {number} at
+   */
   #card({ callId, toolName }, at) {
     const known = this.cards.get(callId);
     if (known) return known;
@@ -336,7 +346,7 @@ class ThinkingBlock {
 }
 
 const STATES = { asked: "is being asked", waiting: "waits", asks: "may it?", running: "running", done: "done", failed: "failed", cut: "cut short" };
-/** A result with more characters is folded. */
+/** A result longer than this, in characters, is folded. */
 const FOLD = 260;
 
 class ToolCard {
@@ -378,7 +388,7 @@ class ToolCard {
     if (this.root.dataset["state"] === "asked") this.#state("waiting");
   }
 
-  /** Somebody must allow it. @param {JsonValue} given */
+  /** Asks the user for approval. @param {JsonValue} given */
   ask(given) {
     this.arguments = given;
     this.isStale = this.isAskedAnew = true;
@@ -484,7 +494,7 @@ function bubble(kind, who, text) {
   return h("article", { class: `bubble ${kind}`, testid: `bubble-${kind}` }, h("p", { class: "who" }, who), h("p", { class: "what" }, text));
 }
 
-/** Text with `code` in it. @param {string} text @returns {(Node | string)[]} */
+/** Renders text with `code` in it. @param {string} text @returns {(Node | string)[]} */
 export function withCode(text) {
   return text.split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? h("code", {}, part) : part));
 }

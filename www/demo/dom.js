@@ -1,11 +1,11 @@
 // @ts-check
-// Making elements. Text goes in as text and in no other way.
+// Creates elements. Text is only ever inserted as text.
 
 /** @typedef {Node | string | undefined | null | false} Child */
 /** @typedef {{ [name: string]: string | number | boolean | undefined | ((event: any) => void) }} Properties `on…` listens, `true` and `false` set and leave out, `testid` is data-testid */
 
 /**
- * An HTML element.
+ * Creates an HTML element.
  *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
@@ -21,7 +21,7 @@ export function h(tag, properties = {}, ...children) {
 }
 
 /**
- * An SVG element.
+ * Creates an SVG element.
  *
  * @param {string} tag
  * @param {Properties} [properties]
@@ -49,7 +49,7 @@ function attribute(name) {
 }
 
 /**
- * The element with that id, of that class; the page is written so that it is there.
+ * Returns the element with that id and class, which the page is sure to contain.
  *
  * @template {typeof Element} Kind
  * @param {string} id

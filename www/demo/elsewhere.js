@@ -1,11 +1,14 @@
 // @ts-check
-// The agent of a conversation in a Worker, as the page has it.
+// The page's side of an agent that runs in a Worker.
 
 /** @typedef {import("../npm/remote.js").RemoteAgent} RemoteAgent */
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
 
-/** Where the Worker is; `cargo xtask demo` says it. @returns {Promise<string | undefined>} */
+/**
+ * Asks for the address of the Worker, which `cargo xtask demo` provides.
+ * @returns {Promise<string | undefined>}
+ */
 export async function findWorker() {
   try {
     const { url } = await (await fetch("./worker.json")).json();
@@ -26,11 +29,11 @@ export class Elsewhere {
     this.id = id;
     this.url = `${worker}/${id}`;
     this.begin = begin;
-    /** Settles when the Worker knows what to be. @type {Promise<void> | undefined} */
+    /** Settles when the Worker has its configuration. @type {Promise<void> | undefined} */
     this.configured = undefined;
     this.agent = new remote.RemoteAgent({
       url: this.url, reconnects: { maxAttempts: 3 }, onError: failed,
-      // Nothing is asked of it before.
+      // No other request is sent before.
       fetch: async (...request) => {
         await (this.configured ??= this.#configure(this.begin));
         return fetch(...request);
@@ -41,7 +44,7 @@ export class Elsewhere {
   /** @param {number} hold how long the tools are held */
   pace(hold) {
     if (this.begin) this.begin.hold = hold;
-    // What is not there yet hears it with everything else.
+    // An agent that is not configured yet gets this with the rest of its settings.
     if (this.configured || !this.begin) this.configured = this.#configure({ hold });
   }
 
@@ -57,7 +60,7 @@ export class Elsewhere {
     }
   }
 
-  /** A run that is on there, heard from its beginning: what this page knew of it is gone. */
+  /** Attaches to the current run and replays it from its beginning: this page no longer knows it. */
   attach() {
     return new Attached(this.agent);
   }
@@ -67,7 +70,7 @@ export class Elsewhere {
   }
 }
 
-/** The events of a run that another page began, or this one before it was loaded anew. */
+/** The events of a run that another page started, or this one before it was reloaded. */
 class Attached {
   /** @param {RemoteAgent} agent */
   constructor(agent) {
@@ -88,7 +91,7 @@ class Attached {
 
   async *[Symbol.asyncIterator]() {
     for (;;) {
-      // One may come while the one before it is being shown.
+      // An event may arrive while the previous one is being shown.
       const event = this.events.shift();
       if (event) {
         yield event;
@@ -106,7 +109,7 @@ class Attached {
     this.wake();
   }
 
-  /** The page began to listen when they were streaming already. */
+  /** The arguments were streaming already when the page began to listen. */
   partialArguments() {
     return undefined;
   }
@@ -118,7 +121,7 @@ class Attached {
 }
 
 /**
- * What became of a run while nobody listened, as events: made of the messages it left.
+ * Rebuilds the events of a run that nobody listened to, from the messages that it left.
  * @param {readonly AgentMessage[]} messages @param {string} runId @returns {AgentEvent[]}
  */
 export function eventsOf(messages, runId) {

@@ -1,6 +1,6 @@
 // @ts-check
 // The one place that knows where the built package is. `cargo xtask demo` serves this folder at `/` and the
-// package at `/pkg/`; in the repository the package is built into `pkg/` at the root.
+// package at `/pkg/`; in the repository the package is built to `pkg/` at the root.
 
 /** @typedef {typeof import("../npm/index.js")} Turnwheel */
 

@@ -107,7 +107,8 @@ const INDEX = ARTICLES.map((article) => {
 const AVERAGE_LENGTH = INDEX.reduce((sum, { words }) => sum + words.length, 0) / INDEX.length;
 
 /**
- * The articles that fit the query best (BM25, a word of the heading weighs more), each with its best passage.
+ * Returns the articles that fit the query best (BM25; words in the heading weigh more),
+ * each with its best passage.
  *
  * @param {string} query
  * @param {number} [limit]
@@ -152,7 +153,10 @@ function score(wanted, words, heading) {
   return total;
 }
 
-/** The two neighbouring sentences with the most wanted words. @param {string} text @param {string[]} wanted */
+/**
+ * Returns the two neighbouring sentences with the most wanted words.
+ * @param {string} text @param {string[]} wanted
+ */
 function bestPassage(text, wanted) {
   const sentences = text.match(/[^.!?]+(?:[.!?](?!\s|$)[^.!?]*)*[.!?]+/g)?.map((sentence) => sentence.trim()) ?? [text];
   let best = 0;

@@ -1,6 +1,6 @@
 // @ts-check
-// A little Markdown, as nodes: paragraphs, headings, lists, code, bold, italic. Made for text that grows: what
-// stands before the last blank line is final and is not touched again.
+// Renders a subset of Markdown: paragraphs, headings, lists, code, bold, italic. Made for growing text: what
+// comes before the last blank line is final and is not touched again.
 
 import { h } from "./dom.js";
 
@@ -14,10 +14,10 @@ export class MarkdownView {
   }
 
   /**
-   * Shows the text, of which an earlier `update` has seen the beginning.
+   * Shows the text, which begins with what the previous `update` has shown.
    *
    * @param {string} text
-   * @param {boolean} growing a `**` without its end is bold so far, and not two stars
+   * @param {boolean} growing whether the text still grows: then a `**` without its end starts bold text
    */
   update(text, growing) {
     const boundary = this.settled + lastBoundary(text.slice(this.settled));
@@ -35,7 +35,7 @@ export class MarkdownView {
   }
 }
 
-/** Where the last blank line outside a code fence ends. @param {string} text */
+/** Returns where the last blank line outside a code fence ends. @param {string} text */
 function lastBoundary(text) {
   let fenced = false;
   let boundary = 0;

@@ -1,19 +1,19 @@
 // @ts-check
-// What the page remembers over a reload: the checkpoint of its agent, and what it has shown, in IndexedDB. No keys: a
-// checkpoint has none.
+// What survives a reload, stored in IndexedDB: the checkpoint of the agent, and what the page has shown. No
+// keys: a checkpoint has none.
 
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").Checkpoint} Checkpoint */
 /** @typedef {import("./engine.js").Stores} Stores */
 
 /**
- * What was shown, and when: a message of the person's, what became of it, an event.
+ * Something that was shown, and when: a message of the user, its fate, or an event.
  * @typedef {{ at: number, said?: string, sent?: string, kind?: "steer" | "follow_up", heard?: [number, number], event?: AgentEvent }} Shown
  */
 /** Who answered, without the key. @typedef {{ row: string, model: string, baseUrl: string }} Who */
 
 const ID = "conversation";
-/** How long another tab may take to leave: this page, before it was reloaded, on a slow machine. */
+/** How long another tab may take to close: usually this page before its reload, on a slow machine. */
 const PATIENCE = 2000;
 
 export class Memory {
@@ -22,23 +22,27 @@ export class Memory {
     this.store = stores.indexedDBStore({ name: "turnwheel-demo" });
     /** @type {Shown[]} */
     this.shown = [];
-    /** Of several tabs one remembers. */
+    /** Whether this tab is the one that stores. */
     this.isMine = false;
   }
 
-  /** What there was before the reload. @param {number} now @returns {Promise<{ checkpoint: Checkpoint, who: Who, conversation?: string } | undefined>} */
+  /**
+   * Loads what was stored before the reload.
+   * @param {number} now
+   * @returns {Promise<{ checkpoint: Checkpoint, who: Who, conversation?: string } | undefined>}
+   */
   async recall(now) {
     try {
       await this.#claim();
       const found = /** @type {any} */ (this.isMine && (await this.store.load(ID)));
       if (!found) return undefined;
       const { shown, who, conversation, ...checkpoint } = found;
-      // The clock of a page begins with it, and the time without a page does not count.
+      // A page's clock starts with the page, and the time between two pages does not count.
       const gap = now - shown.at(-1).at;
       this.shown = shown.map((/** @type {Shown} */ one) => ({ ...one, at: one.at + gap }));
       return { checkpoint, who, conversation };
     } catch {
-      // A browser that stores nothing forgets with the page.
+      // In a browser that stores nothing, the conversation ends with the page.
       return undefined;
     }
   }
@@ -53,7 +57,10 @@ export class Memory {
     } else this.shown.push(event ? { ...one, event: slim(event) } : one);
   }
 
-  /** A run that has not ended is told anew: what was shown of it is forgotten. Says whether there is one. */
+  /**
+   * Forgets what was shown of a run that has not ended, because it will be replayed.
+   * Returns whether there is one.
+   */
   forgetOpenRun() {
     const said = this.shown.findLastIndex((one) => one.said !== undefined);
     const isOpen = said >= 0 && !this.shown.slice(said).some(({ event }) => event?.type === "agent_end");
@@ -74,7 +81,7 @@ export class Memory {
   }
 
   async #claim() {
-    // Pages over plain HTTP have no locks: there every tab remembers, and the last one wins.
+    // Pages served over plain HTTP have no locks: every tab stores, and the last one wins.
     if (!navigator.locks) return void (this.isMine = true);
     const hold = () => new Promise((held) => {
       navigator.locks.request("turnwheel-demo", { signal: AbortSignal.timeout(PATIENCE) }, () => {
@@ -86,7 +93,7 @@ export class Memory {
   }
 }
 
-/** What nobody looks at when it is shown again stays out. @param {AgentEvent} event @returns {AgentEvent} */
+/** Drops what is not needed to show an event again. @param {AgentEvent} event @returns {AgentEvent} */
 function slim(event) {
   if (event.type === "agent_end") return { ...event, messages: [] };
   return event.type === "turn_end" ? { ...event, toolResults: [] } : event;

@@ -1,13 +1,13 @@
 // @ts-check
-// Which models can be chosen. A model is a row; a wire is a function of the package. A new provider is one row more,
-// a new wire one entry more.
+// The models to choose from. A model is a row; a wire format is a function of the package. A new provider is
+// one more row, a new wire format one more entry.
 
 import { LABEL, rehearsal } from "./rehearsal.js";
 
 /** @typedef {import("../npm/index.js").Model} Model */
 /** @typedef {import("./engine.js").Turnwheel} Turnwheel */
 
-/** What a person has chosen. @typedef {{ row: string, baseUrl: string, model: string, apiKey: string }} Choice */
+/** The user's choice. @typedef {{ row: string, baseUrl: string, model: string, apiKey: string }} Choice */
 
 /**
  * @typedef {object} Row
@@ -17,9 +17,9 @@ import { LABEL, rehearsal } from "./rehearsal.js";
  * @property {keyof typeof WIRES} wire
  * @property {"none" | "optional" | "required"} key
  * @property {string} [baseUrl]
- * @property {string} [model] a model that is likely there
- * @property {string} [start] how the server is started
- * @property {(origin: string) => string} [allow] how it is told to let this page in
+ * @property {string} [model] a model that it probably has
+ * @property {string} [start] how to start the server
+ * @property {(origin: string) => string} [allow] how to make it accept this page
  */
 
 /** @type {Row[]} */
@@ -50,7 +50,7 @@ const WIRES = {
   openai: (turnwheel, choice) => turnwheel.openai(choice.model, place(choice)),
   openaiResponses: (turnwheel, choice) => turnwheel.openaiResponses(choice.model, place(choice)),
   openaiCompatible: (turnwheel, choice) => turnwheel.openaiCompatible(choice.model, place(choice)),
-  // The key is that of whoever sits here, typed for this page: that is what the switch is there for.
+  // The user's own key, typed for this page: the case that the switch exists for.
   anthropic: (turnwheel, choice) => turnwheel.anthropic(choice.model, { ...place(choice), dangerouslyAllowBrowser: true }),
   gemini: (turnwheel, choice) => turnwheel.gemini(choice.model, place(choice)),
 };
@@ -66,7 +66,7 @@ export function rowOf(id) {
   return /** @type {Row} */ (ROWS.find((row) => row.id === id) ?? ROWS[0]);
 }
 
-/** Does the row need an address and a model id? @param {Row} row */
+/** Whether the row needs an address and a model id. @param {Row} row */
 export function isRemote(row) {
   return row.baseUrl !== undefined;
 }
@@ -82,7 +82,12 @@ export function nameOf(choice) {
   return isRemote(row) ? `${choice.model} · ${row.id === "own" ? hostOf(choice.baseUrl) : row.label}` : row.label;
 }
 
-/** For `explain`. @param {Choice} choice @param {string} origin @param {boolean} [isElsewhere] it was not the page that asked @returns {import("./advice.js").Where} */
+/**
+ * Describes a choice for `explain`.
+ * @param {Choice} choice @param {string} origin
+ * @param {boolean} [isElsewhere] whether something other than the page asked
+ * @returns {import("./advice.js").Where}
+ */
 export function whereOf(choice, origin, isElsewhere = false) {
   const row = rowOf(choice.row);
   return {
@@ -96,7 +101,7 @@ export function whereOf(choice, origin, isElsewhere = false) {
 }
 
 /**
- * What is missing in a choice, by field, in words.
+ * Says what is missing in a choice, by field.
  *
  * @param {Choice} choice
  * @returns {{ baseUrl?: string, model?: string, apiKey?: string }}
@@ -113,7 +118,7 @@ export function missingIn({ row: id, baseUrl, model, apiKey }) {
 }
 
 /**
- * The models that the address offers.
+ * Lists the models that the address offers.
  *
  * @param {Choice} choice
  * @param {AbortSignal} signal
@@ -141,7 +146,10 @@ export async function listModels({ row, baseUrl, apiKey }, signal) {
   }
 }
 
-/** How a wire takes a key. @param {Row["wire"]} wire @param {string} key @returns {Record<string, string>} */
+/**
+ * The headers that carry the key, by wire format.
+ * @param {Row["wire"]} wire @param {string} key @returns {Record<string, string>}
+ */
 function keyHeaders(wire, key) {
   if (wire === "anthropic") return { "x-api-key": key, "anthropic-version": "2023-06-01", "anthropic-dangerous-direct-browser-access": "true" };
   if (!key) return {};

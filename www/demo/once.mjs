@@ -90,7 +90,7 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   const run = agent.prompt(question);
   let asked = false;
   const stop = () => {
-    // Twice means now: by then the run has had its chance to end in order.
+    // A second Ctrl-C exits at once: by now the run has had its chance to end in order.
     if (asked) process.exit(130);
     asked = true;
     run.abort(new Error("stopped from the keyboard"));
@@ -119,7 +119,7 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   return 1;
 }
 
-/** Prints each event under the one it belongs to; what comes in pieces is joined and printed once. */
+/** Prints each event below the one it belongs to; pieces are joined and printed once. */
 class Timeline {
   /** @param {Trace} trace */
   constructor(trace) {
@@ -152,7 +152,10 @@ class Timeline {
     }
   }
 
-  /** Not every one: a person reads two lines a second. @param {Extract<AgentEvent, { type: "tool_execution_update" }>} event */
+  /**
+   * Not every update: a person reads two lines a second.
+   * @param {Extract<AgentEvent, { type: "tool_execution_update" }>} event
+   */
   #update({ toolName, update }) {
     if (this.#now() - this.updatedAt < 500) return;
     this.updatedAt = this.#now();
@@ -198,7 +201,7 @@ class Timeline {
   }
 }
 
-/** Lanes to scale: one for the model, one or more for each tool. @param {Trace} trace */
+/** Lanes drawn to scale: one for the model, one or more for each tool. @param {Trace} trace */
 function picture(trace) {
   const lanes = trace.lanes().flatMap(({ name, rows }) => rows.map((row, index) => ({ name: index === 0 ? name : "", row })));
   const margin = Math.max(5, ...lanes.map(({ name }) => name.length)) + 2;
@@ -230,7 +233,7 @@ function picture(trace) {
   return rows.join("\n");
 }
 
-/** Breaks at spaces, every line indented. @param {string} text @param {number} indent */
+/** Breaks a text at spaces and indents every line. @param {string} text @param {number} indent */
 function wrapped(text, indent) {
   const room = width - indent;
   /** @type {string[]} */

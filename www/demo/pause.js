@@ -1,8 +1,8 @@
 // @ts-check
-// Waiting, the one way this demo waits: abortable, and replaceable in tests.
+// The demo's only way to wait: abortable, and replaceable in tests.
 
 /**
- * Waits `ms` milliseconds, or rejects with the signal's reason as soon as it is aborted.
+ * Waits `ms` milliseconds. Rejects with the signal's reason as soon as it aborts.
  *
  * @param {number} ms
  * @param {AbortSignal} [signal]

@@ -1,5 +1,5 @@
 // @ts-check
-// Where the loop runs, in this page or in the Worker: what a person chose, and the conversation that is there.
+// Where the loop runs, on this page or in the Worker: the user's choice, and the conversation in the Worker.
 
 import { byId } from "./dom.js";
 import { Elsewhere, findWorker } from "./elsewhere.js";
@@ -11,15 +11,15 @@ const KEY = {
 };
 
 export class Place {
-  /** @param {() => void} moved called when a person chose the other place */
+  /** @param {() => void} moved called when the user chose the other place */
   constructor(moved) {
     this.fields = byId("places", HTMLFieldSetElement);
     this.choice = byId("place-worker", HTMLInputElement);
     /** The address of the Worker, if there is one. @type {string | undefined} */
     this.worker = undefined;
-    /** What talks to it. @type {typeof import("../npm/remote.js") | undefined} */
+    /** The module that talks to it. @type {typeof import("../npm/remote.js") | undefined} */
     this.remote = undefined;
-    /** The conversation that is there. @type {Elsewhere | undefined} */
+    /** The conversation in the Worker. @type {Elsewhere | undefined} */
     this.conversation = undefined;
     this.fields.addEventListener("change", () => {
       this.#tell();
@@ -27,7 +27,7 @@ export class Place {
     });
   }
 
-  /** Without a Worker the page is all there is. */
+  /** Looks for a Worker. Without one the loop can only run on the page. */
   async find() {
     this.worker = await findWorker();
     this.choice.disabled = this.worker === undefined;
@@ -45,13 +45,13 @@ export class Place {
     byId("key-note", HTMLElement).textContent = KEY[name];
   }
 
-  /** A run that waits goes on where it was begun. @param {boolean} isFixed */
+  /** Fixes the choice: a run that waits continues where it was started. @param {boolean} isFixed */
   fix(isFixed) {
     this.fields.disabled = isFixed;
   }
 
   /**
-   * A conversation in the Worker, if that was chosen.
+   * Starts a conversation in the Worker, if that was chosen.
    * @param {{ settings: import("./agent.js").Settings, messages: () => readonly import("../npm/index.js").AgentMessage[], hold: number }} begin
    * @param {(error: unknown) => void} failed
    */
@@ -62,8 +62,8 @@ export class Place {
   }
 
   /**
-   * The conversation of before the page was loaded anew, and the run that may be on in it. Nothing where the Worker has
-   * forgotten it.
+   * Returns to the conversation from before the reload, and to its run if one is in progress. Returns nothing
+   * if the Worker has forgotten it.
    * @param {string} id
    */
   async comeBack(id) {
@@ -81,7 +81,7 @@ export class Place {
     return { agent: conversation.agent, run };
   }
 
-  /** Nothing more is wanted of the conversation in the Worker. */
+  /** Gives up the conversation in the Worker. */
   leave() {
     this.conversation?.leave();
     this.conversation = undefined;

@@ -1,7 +1,10 @@
 // @ts-check
-// Where it is what time: city and country names to IANA time zones.
+// Maps city and country names to IANA time zones.
 
-/** Zone to the names that people use for it. Where one country has one zone, its name is there too. @type {{ [zone: string]: string }} */
+/**
+ * Maps a zone to the names that people use for it. A country with a single zone is listed too.
+ * @type {{ [zone: string]: string }}
+ */
 const NAMES = {
   "Europe/Oslo": "Oslo, Bergen, Trondheim, Stavanger, Norway", "Europe/Stockholm": "Stockholm, Gothenburg, Malmo, Sweden",
   "Europe/Copenhagen": "Copenhagen, Aarhus, Denmark", "Europe/Helsinki": "Helsinki, Tampere, Finland", "Atlantic/Reykjavik": "Reykjavik, Iceland",
@@ -38,14 +41,14 @@ const NAMES = {
   "America/Argentina/Buenos_Aires": "Buenos Aires, Argentina", "America/Montevideo": "Montevideo, Uruguay",
 };
 
-/** Folded name to [the name as written, zone]. @type {Map<string, [string, string]>} */
+/** Maps a folded name to [the name as written, zone]. @type {Map<string, [string, string]>} */
 const PLACES = new Map();
 for (const [zone, names] of Object.entries(NAMES)) {
   for (const name of names.split(", ").filter(Boolean)) PLACES.set(fold(name), [name, zone]);
 }
 
 /**
- * The place and its time zone: a city or country, an IANA zone, the last part of one, or `UTC+2`.
+ * Returns a place and its time zone for a city or country, an IANA zone, the last part of one, or `UTC+2`.
  *
  * @param {string} text
  * @returns {{ name: string, zone: string } | undefined}
@@ -55,7 +58,7 @@ export function placeNamed(text) {
   const known = PLACES.get(fold(wanted)) ?? PLACES.get(fold(wanted.split(",")[0] ?? ""));
   if (known) return { name: known[0], zone: known[1] };
   const offset = /^(?:UTC|GMT)\s*([+-])\s*(\d{1,2})(?::?00)?$/i.exec(wanted);
-  // IANA counts these westward: UTC+2 is called Etc/GMT-2.
+  // The sign of these IANA zones is reversed: UTC+2 is called Etc/GMT-2.
   if (offset) return checked(`UTC${offset[1]}${Number(offset[2])}`, `Etc/GMT${offset[1] === "+" ? "-" : "+"}${Number(offset[2])}`);
   if (/^(utc|gmt|z)$/i.test(wanted)) return { name: "UTC", zone: "UTC" };
   if (/^[A-Za-z_]+(\/[A-Za-z0-9_+-]+)+$/.test(wanted)) return checked(undefined, wanted);
@@ -63,7 +66,7 @@ export function placeNamed(text) {
 }
 
 /**
- * Known names close to a misspelt one, the closest first.
+ * Returns the known names close to a misspelt one, the closest first.
  *
  * @param {string} text
  * @returns {string[]}
@@ -78,7 +81,7 @@ export function similarPlaces(text) {
     .map(({ name }) => name);
 }
 
-/** Without accents, case and punctuation. @param {string} text */
+/** Removes accents, case and punctuation. @param {string} text */
 function fold(text) {
   return text.normalize("NFD").replace(/[\u0300-\u036f.'’]/g, "").replace(/ø/gi, "o").replace(/ł/gi, "l").replace(/[\s_-]+/g, " ").trim().toLowerCase();
 }
@@ -87,7 +90,8 @@ function fold(text) {
 function checked(name, zone) {
   try {
     new Intl.DateTimeFormat("en", { timeZone: zone });
-    // Any case is understood; the name that was asked for stays, engines would answer Asia/Calcutta for Asia/Kolkata.
+    // Accepts any case and keeps the name that was asked for: some engines report
+    // Asia/Calcutta for Asia/Kolkata.
     const spelt = zone.toLowerCase().replace(/(^|[/_-])([a-z])/g, (letter) => letter.toUpperCase());
     return { name: name ?? spelt, zone: name ? zone : spelt };
   } catch {
@@ -102,7 +106,10 @@ function lastPartOfZone(wanted) {
   return zone ? { name: zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " "), zone } : undefined;
 }
 
-/** How many letters to add, drop, change or swap with their neighbour. @param {string} left @param {string} right */
+/**
+ * Counts the letters to add, drop, change, or swap with a neighbour.
+ * @param {string} left @param {string} right
+ */
 function editDistance(left, right) {
   /** @type {number[][]} */
   const rows = [Array.from({ length: right.length + 1 }, (_, index) => index)];

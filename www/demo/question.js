@@ -1,6 +1,6 @@
 // @ts-check
-// Reading a question by rules: what a message asks for, part by part, and which tool each part wants.
-// Simple English only, and no more understanding than is written here.
+// Reads a question by rules: what a message asks for, part by part, and which tool each part needs. Simple
+// English only, and no more understanding than is written here.
 
 import { wordsOf } from "./library.js";
 import { placeNamed } from "./places.js";
@@ -9,7 +9,10 @@ import { unitNamed } from "./units.js";
 /** @typedef {{ name: string, description: string }} OfferedTool */
 /** @typedef {{ [name: string]: import("../npm/index.js").JsonValue }} Arguments */
 
-/** What an earlier result offers to "that". @typedef {{ value?: number, unit?: string, text: string }} Earlier */
+/**
+ * What an earlier result offers as the meaning of "that".
+ * @typedef {{ value?: number, unit?: string, text: string }} Earlier
+ */
 
 /**
  * One thing that a message asks for.
@@ -31,13 +34,13 @@ import { unitNamed } from "./units.js";
  *
  * @typedef {object} Reading
  * @property {Wish[]} wishes
- * @property {boolean} drops "stop that", "instead": what is open is given up
- * @property {boolean} resumes "go on", "try again": what was cut short is wanted after all
- * @property {boolean} adds "also": what is open stays wanted
+ * @property {boolean} drops "stop that", "instead": open wishes are given up
+ * @property {boolean} resumes "go on", "try again": wishes that were cut short are resumed
+ * @property {boolean} adds "also": open wishes remain
  * @property {boolean} brief "just the number"
  */
 
-/** A longer message is read up to here. */
+/** A longer message is only read up to here. */
 const LONGEST = 2000;
 
 /**
@@ -45,7 +48,7 @@ const LONGEST = 2000;
  *
  * @param {string} text
  * @param {readonly OfferedTool[]} tools
- * @param {readonly ToolWish[]} [asked] what was asked for before, oldest first: it gives `And in Tokyo?` its sense
+ * @param {readonly ToolWish[]} [asked] earlier wishes, oldest first: they give `And in Tokyo?` a meaning
  * @returns {Reading}
  */
 export function readMessage(text, tools, asked = []) {
@@ -67,7 +70,10 @@ export function isToolWish(wish) {
   return wish.kind === "tool";
 }
 
-/** What stands around a part of a message. @typedef {{ tools: readonly OfferedTool[], asked: ToolWish[], goesOn: boolean, before: Wish | undefined }} Around */
+/**
+ * The context of a part of a message.
+ * @typedef {{ tools: readonly OfferedTool[], asked: ToolWish[], goesOn: boolean, before: Wish | undefined }} Around
+ */
 
 /** @param {string} text */
 function sentences(text) {
@@ -92,7 +98,10 @@ const RESUMES = /^(?:yes\s+)?(?:please\s+)?(?:go on|continue|carry on|resume|kee
 const BRIEF = /\b(?:(?:please )?be brief|briefly|keep it short|short answer|in (?:one|a|1) (?:word|line)|(?:just|only) the (?:number|result|answer|time)s?)\b/i;
 const POLITE = /^(?:(?:please|hey|ok|okay|so|well|now|oh|alright|also|and|then|but|first|next|finally|afterwards|after that|actually|no|wait|hm+|could you|can you|would you|will you|i'?d like to know|i want to know|i wonder|do you know|let me know|quickly|kindly)\b[\s,]*)+/i;
 
-/** Takes out what concerns the work in hand, and the polite words; gives what is left. @param {string} part @param {Reading} reading */
+/**
+ * Takes out what concerns the work in progress, and the polite words; returns the rest.
+ * @param {string} part @param {Reading} reading
+ */
 function marks(part, reading) {
   let words = part;
   if (/^(?:and\s+)?also\b|\b(?:also|too|as well|meanwhile|additionally|besides)\b/i.test(words)) reading.adds = true;
@@ -114,7 +123,10 @@ function wishOf(words, around) {
     ?? continued(words, around) ?? search(words, around) ?? unknown(words, around.before);
 }
 
-/** Neighbouring words that no rule fits are one remark. @param {string} words @param {Wish | undefined} before @returns {Unknown | "joined"} */
+/**
+ * Neighbouring words that no rule fits become one remark.
+ * @param {string} words @param {Wish | undefined} before @returns {Unknown | "joined"}
+ */
 function unknown(words, before) {
   if (before?.kind !== "unknown") return { kind: "unknown", words };
   before.words += `, ${words}`;
@@ -162,7 +174,7 @@ function plainValue(text) {
   }
 }
 
-/** Topic to the words that ask for it. @type {[Topic, RegExp][]} */
+/** Maps a topic to the words that ask for it. @type {[Topic, RegExp][]} */
 const TALK = [
   ["hello", /^(?:hello|hi|hey|good (?:morning|afternoon|evening)|moin|hallo)(?: there| turnwheel)?$/i],
   ["thanks", /^(?:thanks?(?: you)?(?: (?:very|so) much| a lot)?|great|nice|cool|perfect|good job|well done|wonderful)$/i],
@@ -274,7 +286,10 @@ function longestExpression(text) {
   return best && !/^\d{4}-\d{2}-\d{2}$/.test(best) ? best : undefined;
 }
 
-/** `And in Tokyo?`, `and in feet`, `and below 1000`: an earlier wish with one thing changed. @param {string} words @param {Around} around @returns {ToolWish | undefined} */
+/**
+ * `And in Tokyo?`, `and in feet`, `and below 1000`: an earlier wish with one thing changed.
+ * @param {string} words @param {Around} around @returns {ToolWish | undefined}
+ */
 function continued(words, { asked, goesOn }) {
   const lastOf = (/** @type {string} */ toolName) => asked.filter((wish) => wish.toolName === toolName).at(-1);
   const about = words.replace(/^(?:what about|how about|or|the same for|same for)\s+/i, "");
@@ -340,7 +355,7 @@ const SCALES = new Map([["hundred", 1e2], ["thousand", 1e3], ["million", 1e6], [
 const BEFORE_NUMBER = String.raw`(?:plus|minus|times|by|of|add|subtract|multiply|divide|power|than|below|under|[-+*/^%])\s*`;
 const AFTER_NUMBER = String.raw`\s*(?:plus|minus|times|multiplied|divided|over|squared|cubed|factorial|hundred|thousand|million|billion|to the|[-+*/^%])`;
 
-/** Arithmetic in words as arithmetic in signs: `the sum of 5 and 7` becomes `(5+7)`. @param {string} text */
+/** Rewrites arithmetic in words as symbols: `the sum of 5 and 7` becomes `(5+7)`. @param {string} text */
 export function arithmetic(text) {
   let result = text
     .replace(/(?<![\d(,.])\d{1,3}(?:,\d{3})+(?![\d,])/g, (digits) => digits.replaceAll(",", ""))
@@ -427,7 +442,10 @@ function listed(name = "", list = "") {
   return `${call}(${values.join(",")})`;
 }
 
-/** Does a number stand right before? @param {string | undefined} whole @param {string | undefined} offset */
+/**
+ * Whether a number comes right before.
+ * @param {string | undefined} whole @param {string | undefined} offset
+ */
 function before(whole = "", offset = "") {
   return /[\d)]\s*$/.test(whole.slice(0, Number(offset)));
 }

@@ -14,7 +14,7 @@ import { isToolWish, readMessage } from "./question.js";
 /** @typedef {import("./question.js").Arguments} Arguments */
 /** @typedef {import("./question.js").Earlier} Earlier */
 
-/** How the demo names it, wherever it is shown. */
+/** How the demo describes it wherever it appears. */
 export const LABEL = "a small rule-based stand-in, not a language model";
 
 /**
@@ -24,10 +24,10 @@ export const LABEL = "a small rule-based stand-in, not a language model";
  */
 
 /**
- * A model that needs no key and no network: give it to the package's `custom(id, streamFn)`.
+ * A model that needs no key and no network; pass it to the package's `custom(id, streamFn)`.
  *
- * It streams a short thinking block, words, and tool calls with their arguments in pieces. One answer asks for
- * everything that can run at once. When the signal is aborted it throws the signal's reason, as `fetch` does.
+ * It streams a short thinking block, text, and tool calls with their arguments in pieces. One answer asks for
+ * everything that can run at once. When the signal aborts, it throws the signal's reason, as `fetch` does.
  *
  * @param {RehearsalOptions} [options]
  * @returns {(request: ModelRequest, context: { signal: AbortSignal }) => AsyncGenerator<AssistantMessageEvent>}
@@ -78,10 +78,13 @@ async function* pieces(text, pattern, event, wait) {
   }
 }
 
-/** What one answer says and asks for. @typedef {{ thinking: string, text: string, calls: { callId: string, toolName: string, arguments: Arguments }[] }} Plan */
+/**
+ * What one answer says and which calls it makes.
+ * @typedef {{ thinking: string, text: string, calls: { callId: string, toolName: string, arguments: Arguments }[] }} Plan
+ */
 
 /**
- * What to answer to a request: a pure function of the conversation.
+ * Plans the answer to a request: a pure function of the conversation.
  *
  * @param {ModelRequest} request
  * @returns {Plan}
@@ -96,7 +99,7 @@ export function planOf(request) {
 
   let ready = tasks.filter((task) => task.state === "open" && argumentsOf(task, conversation) !== undefined);
   if (request.options?.parallelToolCalls === false) ready = ready.slice(0, 1);
-  // A run that asks for tools ten times has lost its way, whatever the reason: better an honest answer than a circle.
+  // A run that has asked for tools ten times is going in circles; an honest answer is better.
   if (conversation.now.answers > 10) ready = [];
 
   const plan = ready.length > 0 ? askForTools(ready, conversation) : finalAnswer(conversation, request);
@@ -105,7 +108,7 @@ export function planOf(request) {
 }
 
 /**
- * A wish for a tool, and how far it has come.
+ * A wish for a tool, and its progress.
  *
  * @typedef {object} Task
  * @property {ToolWish} wish
@@ -115,13 +118,13 @@ export function planOf(request) {
  */
 
 /**
- * What has been asked since the last complete answer.
+ * What was asked since the last complete answer.
  *
  * @typedef {object} Exchange
  * @property {Wish[]} wishes in the order they were said
  * @property {Task[]} tasks the wishes for tools among them
- * @property {number} said how many messages of the user
- * @property {number} answers how many of the model
+ * @property {number} said how many user messages
+ * @property {number} answers how many model answers
  * @property {boolean} drops
  * @property {boolean} resumes
  * @property {boolean} brief
@@ -133,8 +136,8 @@ export function planOf(request) {
  * @property {Exchange | undefined} before the exchange before this one
  * @property {ToolWish[]} asked all wishes for tools, oldest first
  * @property {string[]} questions all messages of the user
- * @property {{ toolName: string, text: string }[]} earlier good results of finished exchanges, oldest first
- * @property {number} calls how many calls there have been
+ * @property {{ toolName: string, text: string }[]} earlier successful results of finished exchanges, oldest first
+ * @property {number} calls how many calls so far
  */
 
 /** @returns {Exchange} */
@@ -160,7 +163,11 @@ function readConversation(messages, tools) {
   return conversation;
 }
 
-/** A message of the user: new wishes, and perhaps a word on the old ones. @param {string} text @param {Conversation} conversation @param {readonly { name: string, description: string }[]} tools */
+/**
+ * Reads a message of the user: new wishes, and perhaps a word about the old ones.
+ * @param {string} text @param {Conversation} conversation
+ * @param {readonly { name: string, description: string }[]} tools
+ */
 function hear(text, conversation, tools) {
   const { now, before } = conversation;
   const reading = readMessage(text, tools, conversation.asked);
@@ -184,7 +191,10 @@ function hear(text, conversation, tools) {
   conversation.questions.push(text.trim());
 }
 
-/** What was cut short is wanted after all. @param {Task[]} tasks @param {Exchange} now @param {Conversation} conversation */
+/**
+ * Resumes what was cut short.
+ * @param {Task[]} tasks @param {Exchange} now @param {Conversation} conversation
+ */
 function again(tasks, now, conversation) {
   for (const { wish, given } of tasks) {
     const same = given ? { ...wish, refers: false, fill: () => given } : wish;
@@ -196,7 +206,12 @@ function again(tasks, now, conversation) {
   now.wishes = now.wishes.filter((wish) => !tasks.some((task) => task.wish === wish));
 }
 
-/** An answer of the model: its calls belong to wishes. One without calls, or cut off, closes the exchange. @param {import("../npm/index.js").AssistantMessage} message @param {Conversation} conversation @param {Map<string, Task>} called */
+/**
+ * Reads an answer of the model: its calls belong to wishes. An answer without calls, or one
+ * cut off, ends the exchange.
+ * @param {import("../npm/index.js").AssistantMessage} message @param {Conversation} conversation
+ * @param {Map<string, Task>} called
+ */
 function recall(message, conversation, called) {
   const calls = message.content.filter((block) => block.type === "tool_call");
   conversation.calls += calls.length;
@@ -210,13 +225,16 @@ function recall(message, conversation, called) {
   }
   const cut = message.stopReason === "aborted" || message.stopReason === "error";
   if (calls.length > 0 && !cut) return;
-  // The results of an aborted answer follow it: they reach their tasks through `called`.
+  // The results of an aborted answer come after it: they reach their tasks through `called`.
   conversation.before = conversation.now;
   for (const task of conversation.before.tasks) if (task.state === "done") remember(task, conversation);
   conversation.now = emptyExchange();
 }
 
-/** The same tool with the same arguments; failing that, the same tool. @param {ToolCallBlock} call @param {Conversation} conversation */
+/**
+ * Finds the task with the same tool and arguments; failing that, one with the same tool.
+ * @param {ToolCallBlock} call @param {Conversation} conversation
+ */
 function taskOf(call, conversation) {
   const open = conversation.now.tasks.filter(({ state, wish }) => state === "open" && wish.toolName === call.toolName);
   const wanted = stable(call.arguments);
@@ -248,7 +266,10 @@ function remember(task, conversation) {
   conversation.earlier.push({ toolName: task.wish.toolName, text: task.result ?? "" });
 }
 
-/** A wish that refers to a result which will never come is given up, with the reason. @param {Conversation} conversation */
+/**
+ * Gives up a wish that refers to a result which will never come, with the reason.
+ * @param {Conversation} conversation
+ */
 function settleReferences(conversation) {
   for (const task of conversation.now.tasks) {
     if (task.state !== "open" || !task.wish.refers) continue;
@@ -262,7 +283,10 @@ function settleReferences(conversation) {
   }
 }
 
-/** The result that "that" means: of the task before it, else of the exchange before. @param {Task} task @param {Conversation} conversation @returns {Earlier | "waiting" | "failed" | undefined} */
+/**
+ * The result that "that" refers to: of the task before it, or of the exchange before.
+ * @param {Task} task @param {Conversation} conversation @returns {Earlier | "waiting" | "failed" | undefined}
+ */
 function sourceOf(task, { now, earlier }) {
   const before = now.tasks.slice(0, now.tasks.indexOf(task)).filter(({ state }) => state !== "dropped").at(-1);
   if (before?.state === "open") return "waiting";
@@ -281,7 +305,10 @@ function argumentsOf(task, conversation) {
   return typeof filled === "string" ? undefined : filled;
 }
 
-/** The number in a result, as its tool writes it. @param {string} toolName @param {string} text @returns {Earlier} */
+/**
+ * The number in a result, in the form that its tool writes.
+ * @param {string} toolName @param {string} text @returns {Earlier}
+ */
 function valueOf(toolName, text) {
   if (toolName === "clock" || toolName === "search_library") return { text };
   const afterSign = /[=≈]\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\D*)$/i.exec(text);
@@ -363,7 +390,10 @@ function lineFor(wish, conversation, request, brief) {
   }
 }
 
-/** A result as a sentence. What a sentence cannot be made of is quoted. @param {string} toolName @param {string} text */
+/**
+ * Turns a result into a sentence, or quotes it if that is not possible.
+ * @param {string} toolName @param {string} text
+ */
 function result(toolName, text) {
   if (toolName === "calculator" || toolName === "convert_units") {
     const sides = /^(.*?)\s*([=≈])\s*([^=≈]+)$/s.exec(text);
@@ -425,7 +455,7 @@ function notUnderstood(words, request) {
   return `I can make nothing of ${quoted(words)}: I am a rehearsal, ${LABEL}, and I do not guess. ${abilities(request)}`;
 }
 
-/** From the tools that were offered, so that it promises nothing else. @param {ModelRequest} request */
+/** Lists the tools that were offered, so that it promises nothing else. @param {ModelRequest} request */
 function abilities({ tools, options }) {
   if (tools.length === 0 || options?.toolChoice === "none") return "I was offered no tools, so there is little I can do.";
   const known = { calculator: "calculate (17*23)", clock: "tell the time in a city (time in Oslo)", convert_units: "convert units (26.2 miles to km)", search_library: "search a small library (how does streaming work?)", count_primes: "count primes, slowly (primes below 5 million)", rename_page: "rename this page, if you allow it (rename this page to Turning)" };
@@ -443,7 +473,7 @@ function nothingToDo(now, request) {
   return `There is nothing in that for me to do. ${abilities(request)}`;
 }
 
-/** What was said, with the digits of large numbers in groups again. @param {string} words */
+/** Repeats the user's words, with the digits of large numbers in groups again. @param {string} words */
 function quoted(words) {
   return `“${words.replace(/(?<![\w.])\d{5,}(?![\w.])/g, grouped)}”`;
 }
@@ -464,7 +494,10 @@ function counted(count) {
   return ["no", "one", "two", "three", "four", "five", "six"][count] ?? String(count);
 }
 
-/** Four characters to a token: the usual rule of thumb. @param {ModelRequest} request @param {Plan} plan */
+/**
+ * Counts four characters as a token: the usual rule of thumb.
+ * @param {ModelRequest} request @param {Plan} plan
+ */
 function usageOf(request, plan) {
   const tokens = (/** @type {string} */ text) => Math.ceil(text.length / 4);
   const read = request.messages.map(({ role, content }) => ({ role, content }));

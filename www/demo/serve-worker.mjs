@@ -1,7 +1,8 @@
 // @ts-check
 // Runs the demo's Worker in Cloudflare's runtime, through miniflare, on this machine only.
 //   node www/demo/serve-worker.mjs ORIGIN...
-// Prints its address, and ends when its standard input does: it does not outlive who started it.
+// Prints its address, and ends when its standard input closes, so it does not outlive the
+// process that started it.
 
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -18,7 +19,7 @@ export async function serveWorker(origins) {
   const server = new Miniflare({
     cf: false, compatibilityDate: "2026-07-01", host: "127.0.0.1", port: 0,
     bindings: { ORIGINS: origins },
-    // What is in memory is all there is of a conversation.
+    // Conversations exist in memory only.
     durableObjects: { CONVERSATIONS: { className: "Conversation", useSQLite: true, unsafePreventEviction: true } },
     modules: [
       { type: "ESModule", path: "worker.js", contents: script.replace(imported, "./turnwheel.wasm") },
@@ -34,6 +35,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   console.log(url);
   const end = () => void dispose().finally(() => process.exit());
   process.stdin.on("end", end).on("error", end).resume();
-  // Ctrl-C reaches the whole group; the end of who started it comes by its standard input.
+  // Ctrl-C reaches the whole process group; this process ends when its standard input closes.
   process.on("SIGINT", () => {});
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// What one could ask, to click.
+// Suggestions of what to ask, to click.
 
 /** @typedef {import("./trace.js").Call} Call */
 
@@ -13,7 +13,7 @@ export const EXAMPLES = [
   { text: "What is 10 / (5 - 5), and what time is it in Olso?", shows: "tools that fail, in words" },
 ];
 
-/** Tool to what one could ask next. @type {Map<string, string[]>} */
+/** Maps a tool to what one could ask next. @type {Map<string, string[]>} */
 const NEXT = new Map([
   ["calculator", ["Take the square root of that"]],
   ["clock", ["And in Reykjavik?"]],
@@ -23,7 +23,7 @@ const NEXT = new Map([
 ]);
 
 /**
- * Up to three things to say, fitting what goes on.
+ * Returns up to three things to say that fit the situation.
  *
  * @param {boolean} isRunning
  * @param {readonly Call[]} calls of the last run

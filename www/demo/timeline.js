@@ -1,13 +1,16 @@
 // @ts-check
-// A run as a picture, to scale: a lane for the model, one or more for each tool, marks where somebody spoke or stopped.
-// The same facts stand in the figure's label, in its tooltips and in the table below it.
+// Draws a run to scale: a lane for the model, one or more for each tool, and marks where the user sent
+// something or stopped. The figure's label, its tooltips and the table below it state the same facts.
 
 import { h, s, set } from "./dom.js";
 import { duration, inWords } from "./trace.js";
 
 /** @typedef {import("./trace.js").Trace} Trace */
 /** @typedef {import("./trace.js").Call} Call */
-/** Something that has a place in the picture. @typedef {{ key: string, title: string, detail: string, start: number, end: number, x: number, y: number, width: number, height: number }} Item */
+/**
+ * An item with a place in the picture.
+ * @typedef {{ key: string, title: string, detail: string, start: number, end: number, x: number, y: number, width: number, height: number }} Item
+ */
 
 const BAND = 40;
 const LANE = 42;
@@ -29,7 +32,7 @@ export class Timeline {
     root.append(this.svg, this.tip, this.spoken);
     /** @type {Trace | undefined} */
     this.trace = undefined;
-    /** @type {Map<string, Element>} what stands in the picture, by key: kept from frame to frame */
+    /** @type {Map<string, Element>} the elements of the picture by key, kept from frame to frame */
     this.pool = new Map();
     /** @type {Set<string>} */
     this.used = new Set();
@@ -92,7 +95,7 @@ export class Timeline {
     this.#tip();
   }
 
-  /** The table and the label: what the picture shows, in words. */
+  /** Updates the table and the label: what the picture shows, in words. */
   describe() {
     const { trace } = this;
     if (!trace) return;
@@ -190,7 +193,7 @@ export class Timeline {
   }
 
   /**
-   * Makes the element or changes the one that is there.
+   * Creates an element, or changes the existing one.
    *
    * @param {keyof Timeline["layers"]} layer
    * @param {string} key
@@ -226,7 +229,7 @@ export class Timeline {
     const box = this.svg.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const near = this.items.filter((item) => x >= item.x - 4 && x <= item.x + item.width + 4 && y >= item.y - 4 && y <= item.y + item.height + 4);
-    // The narrowest: a part lies on its answer.
+    // The narrowest item: a part lies on top of its answer.
     this.#choose(near.sort((a, b) => a.width - b.width)[0]?.key);
   }
 

@@ -1,5 +1,6 @@
 // @ts-check
-// The tools of the demo. They are real: each works out its answer here, on this machine, and nothing is made up.
+// The tools of the demo. They are real: each computes its answer here, on this
+// machine, and nothing is made up.
 
 import { calculate, numberText } from "./calculator.js";
 import { ARTICLES, searchLibrary } from "./library.js";
@@ -24,17 +25,17 @@ const MOST_PRIMES = 20_000_000;
 const SLICES = 40;
 
 /**
- * The five tools: `calculator`, `clock`, `convert_units`, `search_library`, `count_primes`, and in a page `rename_page`,
- * which asks first.
+ * The five tools: `calculator`, `clock`, `convert_units`, `search_library`, `count_primes`, and on a page
+ * `rename_page`, which asks first.
  *
- * Four of them answer in less than a millisecond. So that a person can watch them run they are held for a
- * moment, by `pace`; what they answer does not depend on it.
+ * Four of them answer in less than a millisecond. `pace` holds them for a moment, so that a person can watch
+ * them run; their answers do not depend on it.
  *
  * @param {ToolsOptions} [options]
  * @returns {ToolDefinition[]}
  */
 export function demoTools({ tool: make = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1, rename } = {}) {
-  // None of them changes anything by being run twice: what a reload interrupts may run again.
+  // All of them are safe to run twice, so a call that a reload interrupts may run again.
   const tool = (/** @type {ToolDefinition} */ definition) => make({ ...definition, idempotent: true });
   const hold = (/** @type {number} */ ms, /** @type {ToolContext} */ { signal }) => sleep(ms * pace(), signal);
 
@@ -160,7 +161,7 @@ function wallClock(at, timeZone) {
   return { time, date: `${part("weekday")}, ${part("day")} ${part("month")} ${part("year")}`, offset: offset.replace("GMT", "UTC") };
 }
 
-/** Counts in slices and remembers only the primes up to the root of the limit. @param {number} below */
+/** Counts in slices, and stores only the primes up to the square root of the limit. @param {number} below */
 function primeSieve(below) {
   const roots = smallPrimes(Math.floor(Math.sqrt(below)) + 1);
   return {

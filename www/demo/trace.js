@@ -1,6 +1,6 @@
 // @ts-check
-// When did what happen in a run: the events of one run folded into turns, answers and calls with their times.
-// The page draws it as a picture, the terminal as rows of blocks.
+// When what happened in a run: its events, folded into turns, answers and calls with their times. The page
+// draws this as a picture, the terminal as rows of blocks.
 
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").ToolResultMessage} ToolResultMessage */
@@ -50,7 +50,7 @@ export class Trace {
         if (answer) extend(answer, event.delta.type, at);
         break;
       case "message_reset":
-        // Its calls were never made, and what follows is another attempt's.
+        // Its calls were never made; what follows belongs to another attempt.
         for (const [callId, call] of this.calls) if (call.state === "asked" && call.turn === answer?.turn) this.calls.delete(callId);
         if (answer) answer.isTakenBack = true;
         break;
@@ -91,7 +91,10 @@ export class Trace {
     this.marks.push({ kind, label, at: now - this.startedAt });
   }
 
-  /** Calls by tool, in the order in which the tools first appear; calls that overlap lie in rows of their own. */
+  /**
+   * Groups the calls by tool, in the order in which the tools first appear. Calls that
+   * overlap get rows of their own.
+   */
   lanes() {
     /** @type {Map<string, Call[][]>} */
     const lanes = new Map();
@@ -105,7 +108,7 @@ export class Trace {
     return [...lanes].map(([name, rows]) => ({ name, rows }));
   }
 
-  /** The largest number of tools that ran at one moment. */
+  /** Returns the largest number of tools that ran at the same time. */
   mostAtOnce() {
     const spans = [...this.calls.values()].filter((call) => call.start !== undefined);
     return spans.reduce((most, { start = 0 }) => Math.max(most, spans.filter((other) => (other.start ?? 0) <= start && (other.end ?? Infinity) > start).length), 0);
@@ -133,7 +136,7 @@ function extend(answer, kind, at) {
   }
 }
 
-/** Causes that are nobody's failure: somebody or something ended the call. */
+/** Causes that are not a failure: somebody or something ended the call. */
 const CUT = new Set(["steering", "aborted", "skipped", "policy_stop", "transfer", "interrupted"]);
 
 /** @param {ToolResultMessage} result @returns {"done" | "failed" | "cut"} */
@@ -142,7 +145,10 @@ export function outcomeOf(result) {
   return result.cause && CUT.has(result.cause) ? "cut" : "failed";
 }
 
-/** The text of a result, of an update, or of anything a tool may hand over. @param {ToolOutput | ToolResultMessage | undefined} output @returns {string} */
+/**
+ * The text of a result, of an update, or of anything a tool may return.
+ * @param {ToolOutput | ToolResultMessage | undefined} output @returns {string}
+ */
 export function textOf(output) {
   if (output === undefined || output === null) return "";
   if (typeof output === "string") return output;
@@ -157,7 +163,7 @@ function isText(block) {
   return typeof block === "object" && block !== null && "text" in block && typeof block.text === "string";
 }
 
-/** How far a tool says it is, from 0 to 1. @param {ToolOutput} update @returns {number | undefined} */
+/** The progress that a tool reports, from 0 to 1. @param {ToolOutput} update @returns {number | undefined} */
 export function progressOf(update) {
   if (typeof update !== "object" || update === null || !("details" in update)) return undefined;
   const details = /** @type {{ progress?: unknown } | null | undefined} */ (update.details);
@@ -171,7 +177,7 @@ export function duration(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** Stop reasons and ends as a person would say them. @param {string | undefined} reason */
+/** Words stop reasons and turn ends for people. @param {string | undefined} reason */
 export function inWords(reason) {
   const words = {
     completed: "completed", aborted: "stopped", error: "failed", max_turns: "stopped after the most turns allowed", policy_stop: "stopped by a policy", transfer: "handed over",

@@ -1,9 +1,12 @@
 // @ts-check
-// Units of eight kinds. A unit is a factor to its kind's base; temperatures have an offset too.
+// Units of eight kinds. A unit is a factor to its kind's base unit; temperatures also have an offset.
 
 /** @typedef {{ symbol: string, kind: string, factor: number, offset: number }} Unit */
 
-/** Kind to rows of [symbol, factor to the base, other names…]. The first row is the base. @type {{ [kind: string]: [string, number, ...string[]][] }} */
+/**
+ * Maps a kind to rows of [symbol, factor to the base, other names…]. The first row is the base.
+ * @type {{ [kind: string]: [string, number, ...string[]][] }}
+ */
 const TABLE = {
   length: [
     ["m", 1, "metre", "meter"], ["km", 1e3, "kilometre", "kilometer"], ["dm", 0.1, "decimetre", "decimeter"],
@@ -48,7 +51,10 @@ const TABLE = {
 
 const OFFSETS = new Map([["°C", 273.15], ["°F", 273.15 - (32 * 5) / 9]]);
 
-/** As written first, then without regard to case: MB and Mb differ, MILES and miles do not. @type {Map<string, Unit>} */
+/**
+ * Looked up as written first, then ignoring case: MB and Mb differ, MILES and miles do not.
+ * @type {Map<string, Unit>}
+ */
 const EXACT = new Map();
 /** @type {Map<string, Unit>} */
 const FOLDED = new Map();
@@ -62,11 +68,11 @@ for (const [kind, rows] of Object.entries(TABLE)) {
   }
 }
 
-/** The kinds of quantity that convert, for a description. */
+/** The kinds of quantity that can be converted, for a description. */
 export const KINDS = Object.keys(TABLE);
 
 /**
- * The unit of that name: symbol, singular or plural, any spacing.
+ * Returns the unit of that name: a symbol, singular or plural, in any spacing.
  *
  * @param {string} name
  * @returns {Unit | undefined}
@@ -85,7 +91,7 @@ export function unitNamed(name) {
  * @param {string} from
  * @param {string} to
  * @returns {{ value: number, from: Unit, to: Unit }}
- * @throws {Error} that names the unit and what is known
+ * @throws {Error} that names the unit, and the known ones
  */
 export function convert(value, from, to) {
   const [source, target] = [required(from), required(to)];

@@ -1,5 +1,5 @@
 // @ts-check
-// What a run cost: this run and all together.
+// What was used: in this run, and in all runs together.
 
 import { byId, h } from "./dom.js";
 import { duration } from "./trace.js";
@@ -44,7 +44,7 @@ export class UsageView {
     } else if (event.type === "tool_execution_end") {
       this.run.calls += 1;
     } else if (event.type === "agent_end") {
-      // The engine's own sum is the true one: it counts failed attempts too.
+      // The engine's own total is exact: it includes failed attempts.
       Object.assign(this.run, { input: 0, output: 0, reasoning: 0, cached: 0, turns: event.turns });
       this.#add(event.usage);
     } else {

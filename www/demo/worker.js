@@ -1,6 +1,7 @@
 // @ts-check
-// The loop in a Worker. One Durable Object holds the agent of one conversation; the page tells it what to be, and talks to
-// it as RemoteAgent does. It keeps everything in memory, keys too: www/examples/durable-object is one that stores.
+// The loop in a Worker. One Durable Object holds the agent of one conversation; the page sends its
+// configuration, and talks to it through RemoteAgent. Everything stays in memory, keys included;
+// www/examples/durable-object is an example that stores its state.
 
 import { DurableObject } from "cloudflare:workers";
 import * as turnwheel from "../../pkg/entry/workerd.js";
@@ -28,7 +29,7 @@ export class Conversation extends DurableObject {
     if (!this.handler && !settings) return unknown();
     if (!this.handler) {
       const pace = () => this.hold;
-      // The page answers this call itself, when it allows it: the title is the page's.
+      // If the page allows this call, it also answers it: the title belongs to the page.
       const options = agentOptions(/** @type {any} */ (turnwheel), settings, { pace, rename: () => {} });
       this.handler = agentHandler(new turnwheel.Agent({ ...options, messages }), { cors: /** @type {any} */ (this.env).ORIGINS });
     }
@@ -37,7 +38,7 @@ export class Conversation extends DurableObject {
 }
 
 export default {
-  /** Only the demo page may ask, and it may ask everything. @param {Request} request @param {Env} env */
+  /** Only the demo page may connect, and it may do anything. @param {Request} request @param {Env} env */
   async fetch(request, env) {
     const origin = request.headers.get("origin") ?? "";
     if (!env.ORIGINS.includes(origin)) return refused(403, "only the demo page may ask");

@@ -1,3 +1,3 @@
-// Where the wasm file is: beside this file. Vite and webpack see this line and take the file along; esbuild, Rollup and Bun
-// leave it as it is, so there the file is copied beside the bundle.
+// The address of the wasm file, which lies beside this one. Vite and webpack recognise this line and ship the
+// file; esbuild, Rollup and Bun leave the line as it is, so there the file must be copied next to the bundle.
 export const address = new URL("./turnwheel.wasm", import.meta.url);

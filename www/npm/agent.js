@@ -15,78 +15,92 @@ import { prepareSchema, toTools } from "./tools.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 
-/** What an agent does, behind the class that users hold. */
+/** The implementation of an agent, behind the public `Agent` class. */
 class Core {
   /** @param {any} given @param {boolean} once @param {any} messages */
   constructor(given, once, messages) {
     const options = checkOptions(given);
     this.options = options;
     options.host ??= {};
-    /** The agent that it works for. @type {any} */
+    /** The public `Agent` that this core belongs to. @type {any} */
     this.owner = undefined;
     /** @type {any} */
     this.engine = undefined;
-    /** Whether nobody can ask for a second run. Of two tools with one name the first runs then. */
+    /**
+     * Whether this agent does a single run only. If so, tool names may repeat: the first tool of a name wins.
+     */
     this.once = once;
-    /** The history; a run appends to it. @type {any[]} */
+    /** The history. Runs append to it. @type {any[]} */
     this.messages = checkHistory(messages ?? options.messages ?? []);
     /** @type {any[]} */
     this.offered = [];
     /** The tools by name. @type {Map<string, any>} */
     this.tools = new Map();
-    /** Tools that were taken away: a turn that is on may still call them. @type {Map<string, any>} */
+    /** Tools that were removed; a turn in progress may still call them. @type {Map<string, any>} */
     this.formerTools = new Map();
     /** @type {any[]} */
     this.models = [];
-    /** Its models, and those of before that a run may still ask, by their number in the engine. @type {any[]} */
+    /**
+     * The current models, and earlier ones that a run may still call, indexed by their number in the engine.
+     * @type {any[]}
+     */
     this.known = [];
     this.systemPrompt = options.systemPrompt ?? "";
     /** The schema of a structured answer. @type {{ given: any, schema: any, check(value: any): any } | undefined} */
     this.output = undefined;
     this.setOutput(options.output);
-    /** The last answer that fitted it. @type {any} */
+    /** The last answer that matched the output schema. @type {any} */
     this.answer = undefined;
     this.setTools(options.tools);
     this.setModels(options.model);
     this.number = 0;
-    /** Made with the first run: where a Worker begins, chance is forbidden. @type {string | undefined} */
+    /** Created by the first run: Workers forbid randomness in the global scope. @type {string | undefined} */
     this.sessionId = options.sessionId;
     /** The session state as the tools see it. @type {Map<string, any>} */
     this.state = new Map();
     this.resetState();
-    /** Answers of the host's own queues that are waited for. @type {Map<number, Promise<any>>} */
+    /** Pending answers of the host's asynchronous queues, by number. @type {Map<number, Promise<any>>} */
     this.promised = new Map();
     this.nextPromise = 1;
-    /** What the schemas made of the arguments, by call, for the tools. @type {Map<string, any>} */
+    /**
+     * The arguments as the schemas returned them, by call id; the tools receive these.
+     * @type {Map<string, any>}
+     */
     this.checked = new Map();
     /** @type {Map<number, Driver>} */
     this.byHandle = new Map();
-    /** The run that is on. @type {Driver | undefined} */
+    /** The run in progress. @type {Driver | undefined} */
     this.driver = undefined;
-    /** The run that the engine is working at. @type {Driver | undefined} */
+    /** The run that the engine is currently working on. @type {Driver | undefined} */
     this.speaking = undefined;
     /** @type {Map<number, (event: any) => void>} */
     this.listeners = new Map();
     this.nextListener = 1;
-    /** The listeners in order, as long as they stay the same. @type {{ id: number, listener: (event: any) => void }[] | undefined} */
+    /**
+     * The listeners in order, cached until the set changes.
+     * @type {{ id: number, listener: (event: any) => void }[] | undefined}
+     */
     this.listening = undefined;
-    /** How many events are being told. */
+    /** How many events are being dispatched right now. */
     this.dispatching = 0;
-    /** How often anything was posted that the engine is to hear of. */
+    /** How often something was posted that the engine must hear of. */
     this.posts = 0;
-    /** Mail that waits for the engine: how it is posted, and how a checkpoint tells of it. @type {{ post(glue: any): void, told: any }[]} */
+    /**
+     * Mail that waits for the engine: the function that posts it, and its form in a checkpoint.
+     * @type {{ post(glue: any): void, told: any }[]}
+     */
     this.mail = [];
-    /** What a checkpoint told, until the engine has it. @type {any} */
+    /** State from a checkpoint, until the engine has taken it over. @type {any} */
     this.given = undefined;
-    /** A run that a checkpoint told of and that has not gone on. @type {any} */
+    /** A run from a checkpoint that has not been resumed yet. @type {any} */
     this.restored = undefined;
-    /** What else stood in that checkpoint. @type {any} */
+    /** The other fields of that checkpoint. @type {any} */
     this.others = undefined;
-    /** A run that is over, but whose iterator is not there yet. @type {Driver | undefined} */
+    /** A run that is over, but whose iterator has not reached the end yet. @type {Driver | undefined} */
     this.lagging = undefined;
-    /** Letters whose fate is open. @type {Set<(receipt: any) => void>} */
+    /** Posted messages whose fate is still open. @type {Set<(receipt: any) => void>} */
     this.letters = new Set();
-    /** The same, by their numbers in the engine. @type {Map<number, (receipt: any) => void>} */
+    /** The same, by their number in the engine. @type {Map<number, (receipt: any) => void>} */
     this.receipts = new Map();
     /** @type {Map<string, any>} */
     this.asked = new Map();
@@ -95,10 +109,10 @@ class Core {
     /** @type {(() => void)[]} */
     this.idle = [];
     this.usage = { ...NO_USAGE };
-    /** The history as the engine has it: its length, and its last message. @type {[number, any]} */
+    /** The history as the engine knows it: its length and its last message. @type {[number, any]} */
     this.told = [0, undefined];
     this.disposed = false;
-    /** How many timers of the engine's run for it. */
+    /** How many timers of the engine are running for this agent. */
     this.timers = 0;
     this.settings();
   }
@@ -111,7 +125,7 @@ class Core {
     }
   }
 
-  /** Its number in the engine; none before the first run, and none in an instance that died. */
+  /** Its number in the engine; 0 before the first run, and 0 if the wasm instance has died. */
   get handle() {
     return this.engine?.dead ? 0 : this.number;
   }
@@ -125,8 +139,10 @@ class Core {
   }
 
   /**
-   * A number of the host's. Nothing may be thrown inside a call of the engine's, nor anything else be given: it would end every run.
-   * @param {"now" | "random"} name @param {() => number} own where the host has none, or fails
+   * A number from the host. The engine calls this, and a call from the engine must neither throw nor return
+   * anything but a number: that would end every run.
+   * @param {"now" | "random"} name
+   * @param {() => number} own the fallback where the host has none, or its function throws
    */
   numberOf(name, own) {
     try {
@@ -146,7 +162,7 @@ class Core {
   setTools(tools) {
     for (const [name, made] of this.tools) this.formerTools.set(name, made);
     this.offered = toTools(tools, this.once);
-    // Of two with the same name the first runs.
+    // If two tools share a name, the first one wins.
     this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
   }
 
@@ -170,7 +186,7 @@ class Core {
     for (const one of models) if (!this.known.includes(one)) this.known.push(one);
   }
 
-  /** Settings for the engine, JSON: values, and the names of the functions that there are. */
+  /** The settings for the engine as JSON: plain values, and the names of the functions that are set. */
   settings() {
     const { options, models } = this;
     const has = [...FUNCTIONS, "retry", "toolExecution"].filter((name) => typeof options[name] === "function");
@@ -182,9 +198,9 @@ class Core {
     const preDispatch = options.policies?.preDispatch?.length;
     const hooks = STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function"));
     const { multiplier, ...retry } = options.retry ?? {};
-    // JSON has no Infinity, and nothing said is the default.
+    // JSON has no Infinity, and a missing value would mean the default.
     for (const name in retry) if (retry[name] === Infinity) retry[name] = 2 ** 53;
-    // It leaves functions out.
+    // JSON leaves functions out.
     const settings = {
       has, hooks, preDispatch,
       models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
@@ -201,7 +217,7 @@ class Core {
     return jsonOf("the options are", settings);
   }
 
-  /** The engine with this agent in it. */
+  /** Returns the engine with this agent registered in it. */
   ready() {
     const engine = getEngine();
     return engine instanceof Promise ? engine.then((made) => this.enter(made)) : this.enter(engine);
@@ -214,7 +230,7 @@ class Core {
       this.engine = engine;
       this.timers = 0;
       const { glue } = engine;
-      // Nothing of the host's is looked at inside a call: what throws there ends every run.
+      // Host objects are read before the call, never inside it: an exception thrown in there ends every run.
       const settings = this.settings();
       const history = jsonOf("`messages` are", this.messages);
       const given = jsonOf("the checkpoint is", this.given);
@@ -230,12 +246,12 @@ class Core {
       this.noteHistory();
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
-    // One that is refused ends the run; those behind it wait for the next.
+    // A letter that is refused ends the run; those behind it wait for the next one.
     for (let next; (next = this.mail.shift()); ) next.post(engine.glue);
     return engine;
   }
 
-  /** The engine forgets this agent; a later run would make it known again. */
+  /** Removes this agent from the engine; a later run registers it again. */
   leave() {
     if (this.handle === 0) return;
     registry?.unregister(this);
@@ -243,7 +259,7 @@ class Core {
     this.number = 0;
   }
 
-  /** What the engine calls. It must not keep the agent alive: forgetting an agent lets go of it. */
+  /** What the engine calls. Holds only a weak reference, so that a forgotten agent can be collected. */
   host() {
     const ref = new WeakRef(this);
     return {
@@ -255,7 +271,11 @@ class Core {
     };
   }
 
-  /** Timers of the engine's begin or end. While one runs, it alone goes on with the run. @param {number} change */
+  /**
+   * Called when a timer of the engine starts or ends. While one is running, it alone keeps the run going,
+   * so the agent must be held.
+   * @param {number} change
+   */
   time(change) {
     this.timers += change;
     if (this.timers > 0) timed.add(this);
@@ -281,25 +301,25 @@ class Core {
     return this.driver.run;
   }
 
-  /** A run without a prompt. @param {any} [options] */
+  /** Starts a run without a prompt. @param {any} [options] */
   goOn(options) {
     const why = this.driver ? undefined : this.whyNot();
     if (why) throw misuse(why);
     return this.run(null, options);
   }
 
-  /** Why there is nothing to go on with. */
+  /** Returns why there is nothing to continue, if so. */
   whyNot() {
     if (this.restored) return;
     const last = this.messages.at(-1);
     if (last === undefined) return "cannot continue with an empty message history; use prompt(…)";
-    // Letters, or what a queue of the host's gave and no turn has taken.
+    // Posted messages, or messages that a host queue returned and no turn has taken.
     const waiting = this.letters.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
     if (last.role === "assistant" && !waiting) return "cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)";
   }
 
   /**
-   * The end of a run is about to be told: who hears of it may begin the next one.
+   * Called right before the end of a run is announced, so that a listener of the end can start the next run.
    * @param {Driver} driver
    */
   runEnds(driver) {
@@ -320,14 +340,17 @@ class Core {
     for (const waiting of this.idle.splice(0)) waiting();
   }
 
-  /** Mail: at once where the engine is there, else when it is. @param {(glue: any) => void} post @param {any} told how a checkpoint tells of it */
+  /**
+   * Posts mail: at once if the engine is ready, otherwise when it is.
+   * @param {(glue: any) => void} post @param {any} told its form in a checkpoint
+   */
   post(post, told) {
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.handle === 0) this.mail.push({ post, told });
     else this.call(() => post(this.engine.glue));
   }
 
-  /** The state of a checkpoint is taken over; the messages are its own already. @param {any} read */
+  /** Takes over the state of a checkpoint; the messages have been set already. @param {any} read */
   restore({ state, others, runId }) {
     this.others = others;
     if (!state) return;
@@ -336,7 +359,7 @@ class Core {
     this.sessionId = state.sessionId ?? this.sessionId;
     this.usage = { ...NO_USAGE, ...state.usage };
     this.state = new Map(Object.entries(structuredClone(state.session ?? {})));
-    // Where the engine is at hand, what is wrong is told at once.
+    // If the engine is ready, errors surface at once.
     const ready = this.ready();
     if (ready instanceof Promise) ready.catch(() => {});
     for (const entry of [state.run?.table?.entries ?? []].flat()) {
@@ -344,21 +367,21 @@ class Core {
     }
   }
 
-  /** What a checkpoint keeps while the engine does not know the agent. */
+  /** The state to checkpoint while the engine does not know this agent. */
   unentered() {
     const { given, mail } = this;
     const own = given ?? { session: Object.fromEntries(this.state), changes: {} };
     return { ...own, mail: [...(given?.mail ?? []), ...mail.map(({ told }) => told)] };
   }
 
-  /** @param {any} state what the engine says of it @param {string} [runId] */
+  /** @param {any} state as the engine reports it @param {string} [runId] */
   envelope(state, runId) {
     const { usage, messages, others } = this;
     const { appended = [], ...own } = state;
     return toCheckpoint({ sessionId: (this.sessionId ??= this.newId()), usage, ...own }, runId, [...messages, ...appended], others);
   }
 
-  /** The agent as it stands, to be gone on with elsewhere. */
+  /** The agent as it stands, to be continued elsewhere. */
   checkpoint() {
     const driver = this.driver ?? this.lagging;
     if (driver) return driver.checkpoint();
@@ -367,13 +390,13 @@ class Core {
     return this.envelope(state, this.restored?.runId);
   }
 
-  /** A call into the engine; what it throws is an AgentError. @param {() => any} work */
+  /** Calls into the engine. Whatever it throws becomes an AgentError. @param {() => any} work */
   call(work) {
     this.posts++;
     try {
       return work();
     } catch (error) {
-      // What the engine refuses it says in a text; all else is a trap, or a stack that ran over.
+      // The engine reports a refusal as a string; anything else is a trap or a stack overflow.
       if (typeof error !== "string" && !AgentError.isInstance(error)) this.crashed(error);
       throw fromEngine(error);
     }
@@ -409,14 +432,14 @@ class Core {
     settle(receipt);
   }
 
-  /** Tells all letters that are on their way the same. @param {any} receipt */
+  /** Settles all open letters with the same receipt. @param {any} receipt */
   settleAll(receipt) {
     for (const settle of this.letters) settle(receipt);
     this.letters.clear();
     this.receipts.clear();
   }
 
-  /** Tells the engine of other settings. A run that is on uses them from its next turn on. */
+  /** Sends changed settings to the engine. A run in progress uses them from its next turn on. */
   configure() {
     if (this.handle === 0) return;
     const settings = this.settings();
@@ -425,7 +448,7 @@ class Core {
 
   reset() {
     const { driver } = this;
-    // It goes on to its end on a history of its own.
+    // The old run ends on a history of its own.
     driver?.abort("the agent was reset");
     driver?.poll();
     this.driver = undefined;
@@ -458,7 +481,10 @@ class Core {
     this.listening = undefined;
   }
 
-  /** Tells one event to the subscribers. One that throws is removed and reported. @param {any} event */
+  /**
+   * Dispatches one event to the subscribers. A subscriber that throws is removed and reported.
+   * @param {any} event
+   */
   dispatch(event) {
     if (this.listeners.size === 0) return;
     const listening = (this.listening ??= Array.from(this.listeners, ([id, listener]) => ({ id, listener })));
@@ -481,7 +507,7 @@ class Core {
     console.error("turnwheel: a subscriber threw and was removed", error);
   }
 
-  /** What the agent itself keeps of an event. @param {any} event */
+  /** Updates what the agent itself keeps of an event. @param {any} event */
   note(event) {
     if (event.type === "tool_approval_requested") {
       const { callId, toolName } = event;
@@ -502,11 +528,14 @@ class Core {
     if (this.thrown.push(error) > 64) this.thrown.shift();
   }
 
-  /** The very object that was thrown, for an error that tells its words. @param {any} info @param {unknown} reason */
+  /**
+   * Finds the very object that was thrown, by comparing messages.
+   * @param {any} info @param {unknown} reason
+   */
   causeOf(info, reason) {
     if (info.code === "aborted") return reason;
     const { message } = info;
-    // In words that held the key it was replaced.
+    // If the message contained the API key, it was replaced.
     const parts = message.split("[key]");
     return this.thrown.findLast((error) => {
       const text = textOf(error);
@@ -524,12 +553,15 @@ class Core {
     this.driver?.abort("the agent was disposed of");
     this.disposed = true;
     this.settleAll({ delivered: false, reason: "disposed" });
-    // A run that was stopped still has its end to tell.
+    // A run that was aborted still has its end to report.
     if (!this.driver) this.leave();
   }
 }
 
-/** Agents that were forgotten. @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined} */
+/**
+ * Unregisters agents that were garbage-collected.
+ * @type {FinalizationRegistry<{ engine: any, handle: number }> | undefined}
+ */
 const registry =
   typeof FinalizationRegistry === "undefined"
     ? undefined
@@ -546,24 +578,33 @@ function toolSettings({ definition, schema }) {
   return {
     name, description, parameters: schema,
     requiresApproval: typeof asks === "function" ? "depends" : asks === true,
-    // Nothing said is the limit for all.
+    // A missing value means the agent's default limit, so Infinity becomes a number.
     timeoutMs: timeoutMs === Infinity ? 2 ** 53 : timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
-    // The engine has whole ones of 32 bits.
+    // The engine stores the priority as a 32-bit integer.
     priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };
 }
 
-/** Marks the agent behind a single run, which the engine forgets when that is over: as the seeds' loop it takes two tools of one name. */
+/**
+ * Marks the agent of a single run, as `agentLoop` creates it: the engine forgets it when the run is over,
+ * and, as in the loop of the specification, two of its tools may share a name.
+ */
 const ONCE = Symbol("once");
 
-/** Out here: a class that names itself gets another name in the bundle. @param {any} options @param {symbol} [mark] @param {any[]} [messages] */
+/**
+ * Outside the class: a class that refers to itself by name gets renamed by the bundler.
+ * @param {any} options @param {symbol} [mark] @param {any[]} [messages]
+ */
 const make = (options, mark, messages) => new Agent(options, mark, messages);
 
 /** An agent: one conversation, one run at a time. */
 export class Agent {
   /** @type {Core} */ #core;
 
-  /** @param {any} options @param {symbol} [mark] @param {any[]} [messages] in place of those of the options */
+  /**
+   * @param {any} options @param {symbol} [mark]
+   * @param {any[]} [messages] used in place of those in the options
+   */
   constructor(options, mark, messages) {
     this.#core = new Core(options, mark === ONCE, messages);
     this.#core.owner = this;
@@ -699,7 +740,7 @@ export class Agent {
   }
 
   get tools() {
-    // What is put into this list would be nobody's tool.
+    // Frozen: a tool that is pushed into this list would never be registered.
     return Object.freeze(this.#core.offered.map((made) => made.definition));
   }
 

@@ -1,7 +1,10 @@
 // @ts-check
-// Tools of the AI SDK, taken as they are: what is called or shaped otherwise there is turned around here.
+// Accepts tools of the AI SDK as they are: different names and shapes are converted here.
 
-/** A tool of the AI SDK in the shape of ours; ours stay. @param {any} given */
+/**
+ * Converts a tool of the AI SDK to the shape of turnwheel's; tools of turnwheel pass through.
+ * @param {any} given
+ */
 export function adapted(given) {
   const { inputSchema, description, needsApproval, execute, toModelOutput } = given;
   if (given.parameters !== undefined || inputSchema === undefined) return given;
@@ -18,7 +21,10 @@ export function adapted(given) {
   };
 }
 
-/** Lazy schemas are functions; `jsonSchema(…, { validate })` and `zodSchema(…)` bring a check of their own. @param {any} given */
+/**
+ * Lazy schemas are functions; `jsonSchema(…, { validate })` and `zodSchema(…)` bring their own validation.
+ * @param {any} given
+ */
 function schemaOf(given) {
   const schema = typeof given === "function" && !given["~standard"] ? given() : given;
   const { validate, "~standard": standard } = schema;
@@ -35,7 +41,10 @@ function schemaOf(given) {
   };
 }
 
-/** A generator shows how far it is; the last that it yields is the result. @param {any} output @param {any} context */
+/**
+ * Awaits an output. A generator's yields are progress updates, and its last yield is the result.
+ * @param {any} output @param {any} context
+ */
 async function settled(output, context) {
   const whole = await output;
   if (!whole?.[Symbol.asyncIterator]) return whole;
@@ -44,7 +53,7 @@ async function settled(output, context) {
   return last;
 }
 
-/** What `toModelOutput` made for the model. @param {any} output */
+/** Converts what `toModelOutput` made for the model. @param {any} output */
 function shown({ type, value, reason }) {
   const content = type === "content" ? value.map(blockOf) : [textBlock(reason ?? value ?? "The call was denied.")];
   return { content, isError: /^error|denied$/.test(type) };
@@ -62,7 +71,10 @@ function textBlock(value) {
   return { type: "text", text: typeof value === "string" ? value : JSON.stringify(value) };
 }
 
-/** The history as the AI SDK shows it to a tool: up to the answer that calls it. @param {any[]} messages */
+/**
+ * The history in the form that AI SDK tools expect, up to the answer that contains the call.
+ * @param {any[]} messages
+ */
 function toModelMessages(messages) {
   const before = messages.slice(0, messages.findLastIndex(({ role }) => role === "assistant"));
   return before.flatMap((message) => {

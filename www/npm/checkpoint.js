@@ -1,21 +1,21 @@
 // @ts-check
-// Checkpoints: CheckpointEnvelopeV1, whose messages any reader of the format can read, and back. The native half is
-// src/checkpoint/: what one writes, the other reads.
+// Writes and reads checkpoints (CheckpointEnvelopeV1), whose messages every reader of the format
+// understands. The native half is src/checkpoint/; each half reads what the other writes.
 
 import { kindOf, misuse, textOf } from "./shared.js";
 
 const FORMAT = "stakai_message_v1";
-/** The version of the engine's own state, `metadata.turnwheel`. */
+/** The version of the engine's own state under `metadata.turnwheel`. */
 const STATE_VERSION = 1;
-/** The kind of a custom message that holds a message of another engine which means nothing here. */
+/** The kind of a custom message that wraps a message of another engine with no equivalent here. */
 const FOREIGN = "stakai_message";
-/** What of a message another engine wrote and this one only keeps. Not in its JSON. */
+/** Marks what another engine wrote into a message and this one only preserves. Not part of the JSON. */
 const KEPT = Symbol("kept");
 const BASE64 = ";base64,";
 
 /**
- * @param {any} state what the engine keeps for itself @param {string | undefined} runId @param {any[]} messages
- * @param {any} [others] fields and metadata of the checkpoint that the agent came from
+ * @param {any} state the engine's own state @param {string | undefined} runId @param {any[]} messages
+ * @param {any} [others] fields and metadata of the checkpoint that the agent was restored from
  */
 export function toCheckpoint(state, runId, messages, others) {
   const { metadata, ...fields } = others ?? {};
@@ -23,12 +23,12 @@ export function toCheckpoint(state, runId, messages, others) {
     version: 1, format: FORMAT, run_id: uuidOf(runId) ?? null, ...fields, messages: messages.map(written),
     metadata: { ...metadata, turnwheel: { version: STATE_VERSION, ...state } },
   };
-  // Plain values of its own, whatever tools put into their results.
+  // A plain copy, whatever objects the tools put into their results.
   return JSON.parse(JSON.stringify(checkpoint));
 }
 
 /**
- * Reads a checkpoint, of this engine or another. Nothing is taken before everything was judged.
+ * Reads a checkpoint, written by this engine or another. Nothing is used before all of it has been checked.
  * @param {any} given
  * @returns {{ runId: string | undefined, messages: any[], state: any, others: any }}
  */
@@ -69,7 +69,7 @@ export function fromCheckpoint(given) {
 /** @param {string} reason */
 const invalid = (reason) => misuse(`invalid checkpoint payload: ${reason}`);
 
-/** A UUID in its usual form. @param {any} id */
+/** Returns a UUID in its canonical form. @param {any} id */
 function uuidOf(id) {
   const digits = typeof id === "string" && /^(?:urn:uuid:)?\{?([\da-f]{8}-?[\da-f]{4}-?[\da-f]{4}-?[\da-f]{4}-?[\da-f]{12})\}?$/i.exec(id);
   if (!digits) return;
@@ -78,7 +78,10 @@ function uuidOf(id) {
 
 // ---- writing
 
-/** Kinds of block that are parts under other names: each member here, and there. @type {Record<string, [string, string][]>} */
+/**
+ * Block types that map to parts with other member names, as [ours, theirs].
+ * @type {Record<string, [string, string][]>}
+ */
 const NAMES = {
   text: [["text", "text"]],
   tool_call: [["callId", "id"], ["toolName", "name"], ["arguments", "arguments"], ["metadata", "metadata"]],
@@ -91,7 +94,7 @@ function written(message) {
   if (role === "custom" && message.kind === FOREIGN && typeof message.data?.role === "string") return message.data;
   /** @type {any[]} */
   let parts = [];
-  // Whatever else the host keeps in a message of its own.
+  // A host may keep anything as the content of its custom messages.
   if (role === "custom") own.content = message.content;
   else if (role === "tool_result") {
     const [first] = content;
@@ -120,7 +123,8 @@ function written(message) {
 }
 
 /**
- * The part for a block, if there is one. What of the block finds no place in it is kept, with its number.
+ * Returns the part for a block, if one exists. Members that do not fit into it are pushed to
+ * `kept`, with the block's index.
  * @param {any} block @param {number} at @param {any[]} kept
  */
 function partOf({ ...rest }, at, kept) {
@@ -132,7 +136,7 @@ function partOf({ ...rest }, at, kept) {
       if (rest[ours] !== undefined) part[theirs] = rest[ours];
       delete rest[ours];
     }
-    // Whoever wrote the history may have left them out.
+    // A history written by the host may lack them.
     if (type === "tool_call") part.arguments ??= {};
     delete rest.type;
   } else if (type === "image" && !rest.mimeType.includes(BASE64)) {
@@ -149,7 +153,10 @@ const supposedStop = (parts) => (parts.some((part) => part.type === "tool_call")
 /** @param {any} block */
 const isPlainText = (block) => block.type === "text" && Object.entries(block).every(([key, value]) => key === "type" || key === "text" || value === undefined);
 
-/** Whether a reader supposes the same where nothing is said. @param {string} key @param {any} value @returns {boolean} */
+/**
+ * Whether a reader assumes this value anyway when the key is missing.
+ * @param {string} key @param {any} value @returns {boolean}
+ */
 function isSupposed(key, value) {
   if (value === undefined) return true;
   if (key === "usage") return Object.entries(value ?? {}).every(([part, n]) => isSupposed(part, n));
@@ -160,7 +167,7 @@ function isSupposed(key, value) {
 
 /** @param {any[]} messages */
 function readAll(messages) {
-  /** The tool that each call asks for: a result of another engine does not name it. @type {Map<string, string>} */
+  /** The tool name of each call: other engines leave it out of the results. @type {Map<string, string>} */
   const tools = new Map();
   return messages.flatMap((message, at) => {
     const flaw = flawOf(message);
@@ -173,10 +180,10 @@ function readAll(messages) {
   });
 }
 
-/** What the parts must have. @type {Record<string, string[]>} */
+/** The members that each part requires. @type {Record<string, string[]>} */
 const PARTS = { text: ["text"], image: ["url"], tool_call: ["id", "name"], tool_result: ["tool_call_id"] };
 
-/** Why a message is none; nothing if it is. @param {any} message */
+/** Returns what is wrong with a message, or nothing if it is valid. @param {any} message */
 function flawOf(message) {
   const { role, name, content } = message ?? {};
   if (!["system", "user", "assistant", "tool"].includes(role)) return role ? `unknown role \`${role}\`` : "it has no `role`";
@@ -204,7 +211,10 @@ function read(message, tools) {
   if (role === "system" || (role === "tool" && results.length === 0)) return [{ role: "custom", kind: FOREIGN, data: message, timestamp: 0 }];
   const left = results.length > 0 ? parts.filter((/** @type {any} */ part) => part.type !== "tool_result") : parts;
   let first = true;
-  /** The first message gets what was kept. @param {any} made @param {any[]} said @param {boolean} [json] */
+  /**
+   * Attaches what must be preserved; the fields of the message itself go to the first one made of it.
+   * @param {any} made @param {any[]} said @param {boolean} [json]
+   */
   const keep = (made, said, json) => {
     const kept = {
       ...(first && Object.keys(others).length > 0 && { message: others }),
@@ -236,7 +246,11 @@ function read(message, tools) {
   return made;
 }
 
-/** The block for a part, and what of the part means nothing here. With a `type` that is the whole part. @param {any} part */
+/**
+ * Returns the block for a part, and the members that have no equivalent. If these include `type`,
+ * they are the whole part.
+ * @param {any} part
+ */
 function blockOf({ type, ...rest }) {
   /** @type {any} */
   const block = { type };
@@ -262,13 +276,13 @@ function blockOf({ type, ...rest }) {
 /** @param {any} value */
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Arguments that another engine keeps as a text. @param {any} told */
+/** Other engines keep arguments as text. @param {any} told */
 function objectOf(told) {
   try {
     const parsed = JSON.parse(told);
     if (isObject(parsed)) return parsed;
   } catch {
-    // No arguments, then.
+    // Not JSON: no arguments.
   }
   return {};
 }

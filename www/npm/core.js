@@ -1,5 +1,5 @@
 // @ts-check
-// All that comes with the engine, as one file of the package; see shared.js.
+// Everything that ships with the engine, as one file of the package; see shared.js.
 
 export * from "./index.js";
 export * from "./engine.js";

@@ -1,6 +1,6 @@
 // @ts-check
-// What the engine asks to be done: models, tools, questions, timers. Each effect has a slot; the answer goes back to
-// it. The other half is src/wasm/ports.rs.
+// Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and
+// its answer goes back to that slot. The Rust half is src/wasm/ports.rs.
 
 import { AgentError, infoOf, kindOf, messagesOf, misuse, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { emptyList } from "./list.js";
@@ -9,22 +9,25 @@ import { transformAnswer } from "./rules.js";
 import { SUBAGENT_EVENT } from "./subagent.js";
 import { CANCELLED } from "./tools.js";
 
-/** An effect that is on. Most never look at their signal, so it is made for those that do. */
+/** An effect in progress. Most effects never read their signal, so it is created on first access. */
 export class Slot {
-  /** One for good: with the last object V8 would forget the shape of all, and throw away what it compiled for it. */
+  /**
+   * Keeps one instance for ever: when the last object of a shape dies, V8 discards the shape and the
+   * code it compiled for it.
+   */
   static kept = new this();
 
   constructor() {
     /** @type {AbortController | undefined} */
     this.controller = undefined;
     this.aborted = false;
-    /** An error, or the text of one. @type {any} */
+    /** An error, or its text. @type {any} */
     this.reason = undefined;
-    /** Whether it is a response that is being read. */
+    /** Whether a response is being read. */
     this.reading = false;
-    /** Who reads it. @type {any} */
+    /** The reader of the response. @type {any} */
     this.reader = undefined;
-    /** Whether it was read to its end. */
+    /** Whether the response was read to its end. */
     this.whole = false;
     /** @type {any} */
     this.timer = undefined;
@@ -43,20 +46,17 @@ export class Slot {
     this.aborted = true;
     this.reason = reason;
     this.controller?.abort(typeof reason === "string" ? new DOMException(reason, "AbortError") : reason);
-    // A `fetch` of the host's may not have handed the signal on to who makes the body.
+    // A host's `fetch` may not have passed the signal on to the body.
     if (this.reader) quietly(() => this.reader.cancel(this.reason));
   }
 }
 
-/**
- * Begins an effect.
- * @param {any} run @param {number} slot @param {any} effect
- */
+/** Starts an effect. @param {any} run @param {number} slot @param {any} effect */
 export function begin(run, slot, effect) {
   const state = new Slot();
   run.slots.set(slot, state);
   const work = EFFECTS[effect.kind](run, slot, effect, state);
-  // What cannot be told as JSON is a failure like any other.
+  // A value that is not JSON counts as a failure like any other.
   const wakes = effect.kind === "tool" ? "soon" : "now";
   if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
 }
@@ -78,9 +78,10 @@ const EFFECTS = {
   async key(run, slot, { provider, model }) {
     const { core, keys } = run;
     const { getApiKey } = core.options;
-    // No other model's: it would be shown to a server that it is not for. A text the engine has.
+    // The model's own key function; another model's key must not reach this model's server. A key given as
+    // a string is known to the engine.
     const own = core.known[model]?.[SETUP]?.apiKey;
-    // Asked once a turn, however many models of the provider are tried.
+    // Called once per turn, however many models of the provider are tried.
     if (keys.turn !== run.turn) {
       keys.turn = run.turn;
       keys.known = new Map();
@@ -100,12 +101,12 @@ const EFFECTS = {
     const context = { runId: run.runId, ...told };
     if (context.messages) context.messages = run.resolveRefs(context.messages);
     for (const hooks of [run.core.options.hooks].flat()) {
-      // The one before may have stopped the run: then nobody else is told.
+      // The previous hook may have stopped the run; then the others are not called.
       if (run.stopping !== undefined) break;
       try {
         await hooks[stage]?.(context);
       } catch (error) {
-        // What fails while it is told of an error changes nothing.
+        // A failing onError hook changes nothing.
         if (stage !== "onError") throw error;
       }
     }
@@ -128,13 +129,16 @@ const EFFECTS = {
   async sleep({ core }, slot, { ms }, { signal }) {
     const until = core.now() + ms;
     await core.options.host.sleep(ms, signal);
-    // A watch that is woken too early sleeps again: others must get their turn meanwhile.
+    // If the timer fired too early, the engine sleeps again; other tasks must get to run in between.
     if (core.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
 };
 
-/** A queue of the host's that answers later: see `polled` in rules.js. @param {any} run @param {number} slot @param {any} effect */
+/**
+ * Awaits a host queue that answers asynchronously; see `polled` in rules.js.
+ * @param {any} run @param {number} slot @param {any} effect
+ */
 async function promised({ core }, slot, { promise }) {
   const answer = core.promised.get(promise);
   core.promised.delete(promise);
@@ -142,7 +146,8 @@ async function promised({ core }, slot, { promise }) {
 }
 
 /**
- * One tool call: the engine gets a result in any case. It begins when all calls that start with it have been told.
+ * Runs one tool call; the engine always gets a result. Starts once all calls that start with it
+ * have been announced.
  * @param {any} run @param {number} slot @param {any} effect @param {Slot} state
  */
 async function execute(run, slot, effect, state) {
@@ -162,18 +167,19 @@ async function execute(run, slot, effect, state) {
     if (output === CANCELLED) return { cancelled: true };
     return typeof output === "string" ? output : toResult(output);
   } catch (error) {
-    // Of any other tool it is no error of the run.
+    // The error of any other tool is not an error of the run.
     if (prepared?.definition.fatal) core.noteThrown(error);
     return { failed: textOf(error) };
   }
 }
 
-/** Where an object that is given to the host has its slot. */
+/** The key under which objects given to the host hold their slot. */
 const SLOT = Symbol("turnwheel.slot");
 
 /**
- * The signal of a slot, made when somebody looks. An object's own member, so that copies have it too; and one getter for all: those
- * that are written in an object cost V8 a microsecond each, whenever it is made.
+ * The signal of a slot, created on first access. It is an own property, so that copies of the
+ * object have it too, and all objects share this one getter: V8 takes a microsecond for each getter
+ * written in an object literal.
  */
 const SIGNAL = {
   enumerable: true,
@@ -184,7 +190,7 @@ const SIGNAL = {
   },
 };
 
-/** What a tool is told besides its arguments. */
+/** What a tool receives besides its arguments. */
 class ToolContext {
   /** As in `Slot`. */
   static kept = new this({ core: {} }, 0, {}, Slot.kept);
@@ -198,11 +204,11 @@ class ToolContext {
     this.runId = run.runId;
     this.sessionId = core.sessionId;
     Object.defineProperty(this, "signal", SIGNAL);
-    // The AI SDK's names for the same things.
+    // The same under the AI SDK's names.
     this.toolCallId = callId;
     Object.defineProperty(this, "abortSignal", SIGNAL);
     this.messages = run.log;
-    // For one call: after its end it changes nothing.
+    // Belongs to this call: it has no effect after the call ends.
     this.state = {
       get: (/** @type {string} */ key) => core.state.get(key),
       set: (/** @type {string} */ key, /** @type {any} */ value) => run.setState(slot, key, JSON.stringify(value)),
@@ -215,7 +221,7 @@ class ToolContext {
   }
 }
 
-/** What `fetch` is given. */
+/** The options passed to `fetch`. */
 class RequestInit {
   /** As in `Slot`. */
   static kept = new this(undefined, new Uint8Array(), Slot.kept);
@@ -231,7 +237,7 @@ class RequestInit {
 }
 
 /**
- * A model that the host streams itself.
+ * Reads a model that the host streams itself.
  * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
  */
 async function iterate(run, slot, effect, signal) {
@@ -243,7 +249,7 @@ async function iterate(run, slot, effect, signal) {
   const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model.id}\` must give an async iterable of events`);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
-  // By block: the first half of a character, which waits for the second; the engine takes whole ones.
+  // By block: a leading surrogate that waits for its other half; the engine takes whole characters only.
   const halves = new Map();
   for (;;) {
     const { done, value } = await iterator.next();
@@ -258,17 +264,20 @@ async function iterate(run, slot, effect, signal) {
     }
     for (const [block, half] of halves) run.streamDelta(slot, block % 4, Math.floor(block / 4), half);
     halves.clear();
-    // JSON would leave nothing of an Error.
+    // JSON.stringify would leave nothing of an Error.
     run.streamEvent(slot, JSON.stringify(value?.error instanceof Error ? { ...value, error: infoOf(value.error) } : value) ?? "0");
   }
 }
 
-/** Whether it ends with the first half of a character. @param {string} text */
+/** Whether a text ends in the first half of a surrogate pair. @param {string} text */
 function isCut(text) {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
 }
 
-/** A piece of a block, with the half that waited for it, without the half that waits for the next. @param {Map<number, string>} halves @param {number} block @param {string} delta */
+/**
+ * Joins a delta with the half that waited for it, and holds back a half at its end.
+ * @param {Map<number, string>} halves @param {number} block @param {string} delta
+ */
 function joined(halves, block, delta) {
   const text = (halves.get(block) ?? "") + delta;
   if (!isCut(text)) return halves.delete(block), text;
@@ -279,23 +288,23 @@ function joined(halves, block, delta) {
 /** @type {Record<string, number>} */
 const DELTAS = { text_delta: 1, thinking_delta: 2, tool_call_delta: 3 };
 
-/** Nobody waits for it, and its failure must not end the process. @param {() => any} work */
+/** Runs work that nobody waits for, and whose failure must not end the process. @param {() => any} work */
 function quietly(work) {
   try {
     work()?.then?.(undefined, () => {});
   } catch {
-    // As said.
+    // Deliberately ignored.
   }
 }
 
 /**
- * A request over HTTP: what comes goes to the engine as it comes.
+ * Sends an HTTP request and passes the response to the engine as it arrives.
  * @param {any} run @param {number} slot @param {any} effect @param {Slot} state
  */
 async function pump(run, slot, { url, headers, model }, state) {
   const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
-  // Every host has other words for it, and all of them would be taken for a dead network.
+  // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
   const response = Promise.resolve(fetchIt(url, new RequestInit({ ...headers }, body, state)));
   const intake = await response.then((answer) => open(run, slot, answer, state));
@@ -303,7 +312,7 @@ async function pump(run, slot, { url, headers, model }, state) {
   try {
     if (!(await drain(intake))) return quietly(() => intake.reader.cancel());
   } catch (error) {
-    // What came before it counts.
+    // The bytes that arrived before the error count.
     intake.flush();
     throw error;
   }
@@ -313,8 +322,9 @@ async function pump(run, slot, { url, headers, model }, state) {
 }
 
 /**
- * Begins to read an answer, if it is one and somebody still wants it. Called by its promise, so that it is not compiled into the request: V8
- * forgets the shapes of the host's objects with the last of them, and what it compiled for them too.
+ * Starts to read a response, if it succeeded and is still wanted. A separate function, called by the
+ * promise, to keep it out of the compiled request: V8 discards the shapes of the host's objects with the
+ * last such object, and all code compiled for them.
  * @param {any} run @param {number} slot @param {Response} response @param {Slot} state
  */
 function open(run, slot, response, state) {
@@ -325,7 +335,7 @@ function open(run, slot, response, state) {
   if (!body) return run.feedEnd(slot);
   state.reading = true;
   const { getReader } = body;
-  // That of node-fetch is a stream of Node's.
+  // node-fetch returns a stream of Node's instead.
   if (typeof getReader !== "function") throw misuse(`the body of an answer must be a ReadableStream; \`fetch\` gave ${kindOf(body)}`);
   state.reader = getReader.call(body);
   return new Intake(run, slot, state.reader);
@@ -337,7 +347,11 @@ async function refused(run, slot, response) {
   run.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 
-/** Reads to the end; or as far as somebody wants it. Alone, because V8 compiles what it waits in. @param {Intake} intake */
+/**
+ * Reads to the end, or until nobody wants more. Returns whether it got to the end. A separate function,
+ * because V8 compiles the loop that waits here.
+ * @param {Intake} intake
+ */
 async function drain(intake) {
   const { reader, read } = intake;
   for (;;) {
@@ -347,12 +361,15 @@ async function drain(intake) {
   }
 }
 
-/** Turns of the microtask queue in which bytes that have arrived already get through the streams that they go through. */
+/** How many microtask turns bytes that have already arrived need to pass through the stream's layers. */
 const ARRIVING = 4;
-/** So many bytes are enough for one call: who aborts at the first piece of them hears the others still. */
+/**
+ * Enough bytes for one call into the engine. Events decoded together are all delivered, even if a
+ * listener aborts at the first.
+ */
 const ENOUGH = 1 << 12;
 
-/** Bytes on their way to the engine: reads that come in one go are one call into it. */
+/** Bytes on their way to the engine. Reads that arrive together become one call. */
 class Intake {
   /** As in `Slot`. */
   static kept = new this(undefined, 0, {});
@@ -366,25 +383,30 @@ class Intake {
     /** @type {Uint8Array[]} */
     this.chunks = emptyList();
     this.size = 0;
-    /** How many turns of the microtask queue until they are handed on; 0: nothing waits. */
+    /** How many microtask turns until the bytes are passed on; 0 if none are waiting. */
     this.turns = 0;
   }
 
-  /** Whether it is wanted: an answer that was whole before is not worth more than one read. @param {Uint8Array} bytes */
+  /**
+   * Takes one read. Returns whether more is wanted: once an answer is complete, a single
+   * further read is allowed.
+   * @param {Uint8Array} bytes
+   */
   take(bytes) {
     const { run } = this;
     if (!run.slots.has(this.slot)) return false;
     if (!ArrayBuffer.isView(bytes)) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
     this.chunks.push(bytes);
     this.size += bytes.length;
-    // Who iterates hears a piece after everything that is told with it: then nothing is.
+    // While the run is iterated nothing is batched: an iterator sees an event only after everything
+    // delivered along with it.
     if (this.size >= ENOUGH || run.queue !== undefined) this.flush();
     else if (this.turns === 0) this.flushSoon();
     else this.turns = ARRIVING;
     return true;
   }
 
-  /** Waits for more as long as more comes at once. */
+  /** Waits as long as more bytes keep arriving. */
   async flushSoon() {
     for (this.turns = ARRIVING; this.turns > 0; this.turns--) await undefined;
     this.flush();
@@ -399,7 +421,7 @@ class Intake {
   }
 }
 
-/** The body of an error answer: as much of it as comes, at most 256 KiB. @param {Response} response */
+/** Reads the body of an error response, at most 256 KiB of it. @param {Response} response */
 async function bounded(response) {
   const body = new Uint8Array(1 << 18);
   let length = 0;
@@ -413,14 +435,14 @@ async function bounded(response) {
     }
     if (length === body.length) quietly(() => reader?.cancel());
   } catch {
-    // The status tells enough.
+    // The status says enough.
   }
   return body.subarray(0, length);
 }
 
 /**
- * fetch threw, or reading the body did: no answer, or one that was cut. In a browser nobody can tell a dead network
- * from a CORS refusal, so the text names both, and the switch for the servers that we know.
+ * Handles a failed fetch or a failed read: no response, or one that was cut off. In a browser a dead network
+ * and a CORS refusal look the same, so the text names both, and the CORS setting of the servers we know.
  * @param {any} error @param {string} url @param {boolean} [reading]
  */
 function networkError(error, url, reading) {
@@ -437,7 +459,10 @@ function networkError(error, url, reading) {
   return { code: "network", message, retryable: true, phase: "model" };
 }
 
-/** Node hides what happened in the causes, several of them where a name has several addresses. @param {any} cause */
+/**
+ * Node hides the reason in the causes; there are several if a name has several addresses.
+ * @param {any} cause
+ */
 function causeText(cause) {
   return [cause.errors ?? cause].flat().map(textOf).join(", ");
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The wasm instance: how it is made, and how its outbox is read. Written for the layout in src/wasm/outbox.rs.
+// The wasm instance: how it is created, and how its outbox is read. The layout is that of src/wasm/outbox.rs.
 
 import { AgentError, broken, kindOf, misuse, textOf } from "./shared.js";
 import { NAME, instantiate } from "./glue.js";
@@ -13,12 +13,16 @@ let engine;
 /** @type {Promise<Engine> | undefined} */
 let loading;
 
-/** Agents for which a timer of the engine's runs: it holds no JavaScript object that would keep them. @type {Set<object>} */
+/**
+ * Agents with a running engine timer. The timer holds no JavaScript object, so this set keeps them alive.
+ * @type {Set<object>}
+ */
 export const timed = new Set();
 
 /**
- * Says where the wasm file comes from. Nothing is loaded before the first run.
- * @param {Loader} load @param {boolean} [isEntry] what an entry says counts where nobody said anything
+ * Sets where the wasm file comes from. Nothing is loaded before the first run.
+ * @param {Loader} load
+ * @param {boolean} [isEntry] whether an entry file calls; it does not override a loader that was set already
  */
 export function use(load, isEntry) {
   if (typeof load !== "function") throw wrong(load);
@@ -30,7 +34,10 @@ function wrong(given) {
   return misuse(`\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${kindOf(given)}`);
 }
 
-/** The engine: at once where its bytes are at hand, else as soon as they are. @returns {Engine | Promise<Engine>} */
+/**
+ * Returns the engine: at once if its bytes are available synchronously, otherwise as a promise.
+ * @returns {Engine | Promise<Engine>}
+ */
 export function getEngine() {
   if (engine) return engine;
   if (loading) return loading;
@@ -44,8 +51,8 @@ export function getEngine() {
 }
 
 /**
- * An instance in which something panicked is of no use any more: every run of it is over, and the next run begins with
- * a fresh one.
+ * Gives up an instance in which something panicked: all of its runs end, and the next run
+ * creates a fresh instance.
  * @param {Engine} dead @param {unknown} error
  */
 export function bury(dead, error) {
@@ -57,8 +64,9 @@ export function bury(dead, error) {
 }
 
 /**
- * Called when nothing of ours is on the stack: an instance that is at work all the same was killed there, as Workers kill an
- * object that aborts itself inside a rule. Others share the instance, so it is given up.
+ * Detects an instance that was killed while it worked. Called when no frame of ours is on the stack, so a
+ * busy instance must have been terminated mid-call, as Workers do to an object that aborts itself inside a
+ * rule. Other runs share the instance, so it is given up.
  */
 export function buryKilled() {
   if (!engine?.busy) return;
@@ -72,16 +80,19 @@ export class Engine {
   /** @param {any} source bytes, or a compiled module */
   constructor(source) {
     const { Module } = WebAssembly;
-    // The host may have made it in a realm of its own, as Next.js does for its edge runtime.
+    // The host may have created it in another realm, as Next.js does for its edge runtime.
     const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
     if (!isModule && !source?.byteLength) throw wrong(source);
     const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
     if (Module.imports(module)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
-    /** The runs that are on; those that wait for somebody may be forgotten. @type {Set<WeakRef<{ crash(error: unknown): void }>>} */
+    /**
+     * The runs in progress, held weakly: a run that waits for somebody may be collected.
+     * @type {Set<WeakRef<{ crash(error: unknown): void }>>}
+     */
     this.runs = new Set();
     /** Whether something panicked in it. */
     this.dead = false;
-    /** Whether it is working: a rule that it calls must not make it begin something else. */
+    /** Whether it is working right now: a rule that it calls must not start anything else in it. */
     this.busy = false;
     this.words = new Uint32Array();
     this.bytes = new Uint8Array();
@@ -89,7 +100,7 @@ export class Engine {
     /** How many bytes may be written at `room`. */
     this.size = 0;
     this.room = 0;
-    /** The text of the batch, and its first entry. */
+    /** The text of the batch; `kind` and `number` are those of its first entry. */
     this.text = "";
     this.kind = 0;
     this.number = 0;
@@ -98,7 +109,7 @@ export class Engine {
     this.control = this.glue.control() >>> 2;
   }
 
-  /** Views die when the memory grows. */
+  /** Views are detached when the memory grows. */
   refresh() {
     if (this.bytes.length === 0) {
       this.words = new Uint32Array(this.memory.buffer);
@@ -107,8 +118,8 @@ export class Engine {
   }
 
   /**
-   * Copies the outbox: whoever hears of it may call in and change the memory. Gives the table, three numbers per entry;
-   * nothing where there is one entry alone, as there often is.
+   * Copies the outbox, because a listener may call back into the engine and change the memory. Returns the
+   * table, three numbers per entry; or nothing if there is a single entry, which is common.
    * @returns {number[] | undefined}
    */
   read() {
@@ -120,14 +131,15 @@ export class Engine {
     this.kind = words[at];
     this.number = words[at + 1];
     if (length === 3) return;
-    // Most have a dozen numbers or two: a list is made faster than a typed array, whose memory is the collector's concern.
+    // Most tables hold a dozen or two numbers: an array is faster to create than a typed array, whose memory
+    // burdens the garbage collector.
     const table = [];
     for (let i = at; i < at + length; i++) table.push(words[i]);
     return table;
   }
 
   /**
-   * Short plain texts are cheaper by hand than through the decoder.
+   * Decodes a text. Short ASCII texts are decoded by hand, which is cheaper than the decoder.
    * @param {number} at @param {number} length
    */
   textAt(at, length) {
@@ -146,7 +158,10 @@ export class Engine {
     return this.decode.call(decoder, bytes.subarray(at, at + length));
   }
 
-  /** Writes bytes of a response where wasm expects them. @param {Uint8Array[]} chunks @param {number} size of all of them */
+  /**
+   * Writes bytes of a response where the engine expects them.
+   * @param {Uint8Array[]} chunks @param {number} size their total length
+   */
   write(chunks, size) {
     if (size > this.size) {
       this.size = Math.max(size, 1 << 16);

@@ -1,17 +1,18 @@
 // @ts-check
-// What the engine's entries do: see src/wasm/outbox.rs. Each takes a run, the entry's number and its piece of the text, and gives the event
-// that is to be told, if it is one.
+// Handlers for the engine's outbox entries; see src/wasm/outbox.rs. Each takes a run, the entry's number and
+// its piece of the text, and returns the event to emit, if there is one.
 
 import { begin } from "./effects.js";
 import { emptyList } from "./list.js";
 import * as KIND from "./kind.js";
 
 /**
- * By kind. A table, not a switch: V8 compiles a function as a whole, with all that it calls, and of these those alone that come often.
+ * The handlers by kind. A table, not a switch: V8 compiles a function as a whole, with everything it inlines;
+ * with a table it compiles only the handlers that run often.
  * @type {Record<number, (run: any, number: number, piece: string) => any>}
  */
 export const ENTRIES = {
-  // ---- what comes in every turn
+  // ---- entries of every turn
 
   [KIND.TEXT]: piece("text"),
 
@@ -93,7 +94,7 @@ export const ENTRIES = {
 
   [KIND.TURN_ENDED]: (run, turnIndex, reason) => turnEnd(run, turnIndex, reason, run.answer, run.takeStrings()),
 
-  // ---- what comes once in a run, or in few
+  // ---- entries that occur once or a few times per run
 
   [KIND.EVENT](run, number, piece) {
     const event = JSON.parse(piece);
@@ -140,7 +141,7 @@ export const ENTRIES = {
     const { messages, ...end } = JSON.parse(piece);
     run.end = { type: "agent_end", runId, messages: [...messages, ...run.log.slice(run.log.length - number)], ...end };
     run.usageBefore = core.usage;
-    // A reset in a listener has begun anew.
+    // Not after a listener has reset the agent: its usage was set to zero then.
     if (core.driver === run) core.addUsage(end.usage);
     run.release();
     core.runEnds(run);
@@ -153,17 +154,23 @@ export const ENTRIES = {
   },
 };
 
-/** Entries that concern others than the listeners: they wait until all before them is told. @type {Set<number>} */
+/**
+ * Entries with effects beyond the listeners: they wait until everything before them has been delivered.
+ * @type {Set<number>}
+ */
 export const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
 
-/** Whether anybody hears a piece. Who comes later cannot: see `early`. @param {any} run */
+/** Whether anybody receives this piece. Whoever comes later cannot get it; see `early`. @param {any} run */
 function isHeard(run) {
   if (run.queue !== undefined || run.core.listeners.size > 0) return true;
   run.early = undefined;
   return false;
 }
 
-/** More of a block. @param {string} type @returns {(run: any, contentIndex: number, delta: string) => any} */
+/**
+ * Makes the handler for a piece of a block.
+ * @param {string} type @returns {(run: any, contentIndex: number, delta: string) => any}
+ */
 function piece(type) {
   return (run, contentIndex, delta) => (isHeard(run) ? update(run, { type, contentIndex, delta }) : undefined);
 }
@@ -173,13 +180,19 @@ function update({ runId }, delta) {
   return { type: "message_update", runId, delta };
 }
 
-/** A call starts with the arguments that the model gave it. @param {any} run @param {string} callId */
+/**
+ * The event that announces a call, with the arguments as the model wrote them.
+ * @param {any} run @param {string} callId
+ */
 export function toolStart(run, callId) {
   const { toolName, arguments: args } = run.callOf(callId);
   return { type: "tool_execution_start", runId: run.runId, callId, toolName, arguments: args };
 }
 
-/** @param {any} run @param {number} turnIndex @param {string} reason @param {any} message @param {string[]} ids of the calls that have results */
+/**
+ * @param {any} run @param {number} turnIndex @param {string} reason @param {any} message
+ * @param {string[]} ids of the calls that have results
+ */
 function turnEnd(run, turnIndex, reason, message, ids) {
   const toolResults = ids.map((id) => run.results.get(id));
   run.results.clear();
@@ -188,7 +201,7 @@ function turnEnd(run, turnIndex, reason, message, ids) {
   return { type: "turn_end", runId: run.runId, turnIndex, message, toolResults, reason };
 }
 
-/** What a run and its agent keep of an event. @param {any} run @param {any} event */
+/** Records what a run and its agent keep of an event. @param {any} run @param {any} event */
 export function note(run, event) {
   switch (event.type) {
     case "turn_start":
@@ -201,7 +214,7 @@ export function note(run, event) {
       if (run.turn) run.turn.answered = true;
       break;
     case "message_reset":
-      // The next attempt begins its calls anew.
+      // The next attempt starts its calls anew.
       forgetCalls(run);
       break;
     case "tool_execution_end":

@@ -1,9 +1,11 @@
 // @ts-check
-// One error type, recognisable across copies of the package.
+// One error type, recognised across copies of the package.
 
 const MARK = Symbol.for("turnwheel.AgentError");
 
-/** An error of the engine: `code` says what kind, `info` is its plain form, `cause` the very object that was thrown. */
+/**
+ * An error of the engine: `code` is its kind, `info` its plain form, `cause` the very object that was thrown.
+ */
 export class AgentError extends Error {
   /**
    * @param {import("./index.js").ErrorInfo} info
@@ -23,9 +25,13 @@ export class AgentError extends Error {
     return typeof value === "object" && value !== null && /** @type {any} */ (value)[MARK] === true;
   }
 
-  /** `instanceof` knows those of other copies too; a class made of this one goes its own way. @param {unknown} value */
+  /**
+   * `instanceof` accepts errors of other copies too; a subclass uses the usual check.
+   * @param {unknown} value
+   */
   static [Symbol.hasInstance](value) {
-    // A class that names itself gets another name in the bundle, and its errors are printed with that.
+    // A class that refers to itself by name gets renamed by the bundler, and its errors
+    // would print with that name.
     return Object.hasOwn(this, "isInstance") ? this.isInstance(value) : Function.prototype[Symbol.hasInstance].call(this, value);
   }
 }
@@ -35,22 +41,25 @@ export function misuse(message, cause) {
   return new AgentError({ code: "misuse", message, retryable: false }, cause);
 }
 
-/** The engine itself is broken, or is not there. @param {string} message @param {unknown} cause */
+/** Makes the error for an engine that is broken or missing. @param {string} message @param {unknown} cause */
 export function broken(message, cause) {
   return new AgentError({ code: "internal", message, retryable: false, phase: "engine" }, cause);
 }
 
-/** What the wasm side throws is the JSON of an ErrorInfo. @param {unknown} thrown */
+/** The wasm side throws an ErrorInfo as JSON. @param {unknown} thrown */
 export function fromEngine(thrown) {
   if (typeof thrown === "string" && thrown.startsWith("{")) return new AgentError(JSON.parse(thrown));
   if (AgentError.isInstance(thrown)) return thrown;
   const own = textOf(thrown);
-  // What browsers say of it names a switch that allows much more.
+  // The browsers' own message suggests a directive that allows far more.
   const isPolicy = /\bCSP\b|content.security/i.test(own);
   return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : own, thrown);
 }
 
-/** A value as JSON; where it is none, misuse that says why. @param {string} what begins the words: "the message is" @param {any} value @returns {string} */
+/**
+ * Converts a value to JSON, or throws a misuse error that says why it cannot.
+ * @param {string} what the start of the message: "the message is" @param {any} value @returns {string}
+ */
 export function jsonOf(what, value) {
   try {
     return JSON.stringify(value);
@@ -59,31 +68,31 @@ export function jsonOf(what, value) {
   }
 }
 
-/** The words of whatever was thrown. @param {unknown} thrown @returns {string} */
+/** The message of whatever was thrown. @param {unknown} thrown @returns {string} */
 export function textOf(thrown) {
   try {
     const isObject = typeof thrown === "object" && thrown !== null;
-    // Whatever somebody put there: the engine takes texts alone.
+    // `message` may be anything; the engine takes strings only.
     return String(thrown instanceof Error ? thrown.message || thrown.name : !isObject ? thrown : "message" in thrown ? thrown.message : JSON.stringify(thrown));
   } catch {
     return "an object was thrown";
   }
 }
 
-/** The plain form of whatever was thrown by a model's streamFn. @param {unknown} thrown */
+/** The plain form of whatever a model's streamFn threw. @param {unknown} thrown */
 export function infoOf(thrown) {
   const message = textOf(thrown);
   try {
     if (AgentError.isInstance(thrown)) return thrown.info;
     const { code, retryable, retryAfterMs } = /** @type {any} */ (thrown ?? {});
-    // A code that the engine does not know says nothing to it.
+    // A code that the engine does not know has no effect there.
     return { message, ...(typeof code === "string" && { code }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
   } catch {
     return { message };
   }
 }
 
-/** Names what was got, for error messages. @param {unknown} value */
+/** Names the type of a value for error messages. @param {unknown} value */
 export function kindOf(value) {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -91,15 +100,15 @@ export function kindOf(value) {
   return kind === "undefined" ? "nothing" : kind === "object" ? `an object (${value?.constructor?.name ?? "no prototype"})` : `a ${kind}`;
 }
 
-/** Whether an object is one of a class, and no plain one. @param {object} value */
+/** Whether an object is an instance of a class rather than a plain object. @param {object} value */
 export function isOfClass(value) {
   const prototype = Object.getPrototypeOf(value);
   return prototype !== null && Object.getPrototypeOf(prototype) !== null;
 }
 
 /**
- * The nearest of some names, if one is near: by its letters, or because the word is a part of it. Of a path the last name
- * counts.
+ * Finds the most similar of some names, if one is close enough: by edit distance, or because one contains
+ * the other. For a path, its last name counts.
  * @param {string} word @param {Iterable<string>} names
  */
 export function didYouMean(word, names) {
@@ -115,15 +124,19 @@ export function didYouMean(word, names) {
   return best && `; did you mean \`${best}\`?`;
 }
 
-/** What was got, as one would write it where it is short. @param {unknown} value */
+/**
+ * Shows a value in an error message: strings, numbers and booleans literally, others by type.
+ * @param {unknown} value
+ */
 export function shownOf(value) {
   return typeof value === "string" ? JSON.stringify(value) : typeof value === "number" || typeof value === "boolean" ? String(value) : kindOf(value);
 }
 
 /**
- * Refuses names that nobody knows.
- * @param {string} where what is said before the name @param {object} given @param {object} known a list of names, or an object with them
- * @param {Iterable<string>} [likely] names that may be meant
+ * Throws if an object has a name that is not known.
+ * @param {string} where what precedes the name in the message @param {object} given
+ * @param {object} known an array of names, or an object with them
+ * @param {Iterable<string>} [likely] names that may have been meant
  */
 export function checkNames(where, given, known, likely = Array.isArray(known) ? known : Object.keys(known)) {
   if (typeof given !== "object" || given === null) throw misuse(`what may have ${[...likely].join(", ")} must be an object, got ${kindOf(given)}`);

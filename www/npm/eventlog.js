@@ -1,15 +1,16 @@
 // @ts-check
-// Where an agent's events are kept for who comes back: numbered from one on, the oldest given up first.
+// Stores an agent's events for listeners that reconnect. Ids increase by one; the oldest
+// events are dropped first.
 
 import { kindOf, misuse } from "./shared.js";
 
 /**
- * `history` is what the event did to the conversation.
+ * A stored event. `history` is the change that the event made to the conversation.
  * @typedef {{ id: number, type: string, data: string, history?: string }} Entry
  */
 
 /**
- * In memory. The numbers begin with `start`: a later process begins above all of an earlier one.
+ * Stores events in memory. Ids begin right after `start`: a later process begins above all ids of an earlier one.
  * @param {{ start?: number }} [options]
  */
 export function memoryEvents({ start = Date.now() * 1000 } = {}) {
@@ -38,8 +39,8 @@ export function memoryEvents({ start = Date.now() * 1000 } = {}) {
 }
 
 /**
- * In the SQLite of a Durable Object: give it `ctx.storage`. With `also`, what that writes is written with each event: all of
- * it or none.
+ * Stores events in the SQLite database of a Durable Object; pass `ctx.storage`. What `also` writes is written
+ * in the same transaction as the event.
  * @param {any} storage @param {{ also?(entry: Entry): void }} [options]
  */
 export function durableObjectEvents(storage, { also } = {}) {

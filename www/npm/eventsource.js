@@ -1,15 +1,16 @@
 // @ts-check
-// Server-sent events, read.
+// Reads server-sent events.
 
 /**
- * The events of a body, as they come. It throws where the body breaks, or is silent for longer than `stallMs`.
+ * Yields the events of a body as they arrive. Throws if the body breaks off, or stays silent for longer than
+ * `stallMs`.
  * @param {ReadableStream<Uint8Array>} body
  * @param {{ sleep(ms: number, signal: AbortSignal): Promise<unknown>, stallMs?: number, heard?(): void, signal?: AbortSignal }} host
  * @returns {AsyncGenerator<{ id?: string, type: string, data: string }>}
  */
 export async function* readEvents(body, { sleep, stallMs = Infinity, heard, signal }) {
   const reader = body.getReader();
-  // Whatever fetched it may know nothing of the signal.
+  // Whatever fetched the body may not know of the signal.
   const leave = () => void reader.cancel().catch(() => {});
   if (signal?.aborted) leave();
   signal?.addEventListener("abort", leave);
@@ -21,14 +22,15 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
   try {
     for (;;) {
       const { done, value } = await within(reader.read(), stallMs, sleep);
-      // What no empty line has ended is no event.
+      // An event without its closing empty line is incomplete, so it is dropped.
       if (done) return;
       heard?.();
       const text = decoder.decode(value, { stream: true });
       if (text === "") continue;
-      // A line may end with \r\n, and its halves may come apart.
+      // A line may end with \r
+      // , and the two characters may arrive separately.
       const lines = (isReturned && text[0] === "\n" ? text.slice(1) : text).split(/\r\n|\n|\r/);
-      // What has come of a long line is not looked at again.
+      // The part of a long line that has arrived is not scanned again.
       lines[0] = rest + lines[0];
       isReturned = text.endsWith("\r");
       rest = /** @type {string} */ (lines.pop());
@@ -50,7 +52,11 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
   }
 }
 
-/** A promise, or an error when it takes too long. @template T @param {Promise<T>} promise @param {number} ms @param {(ms: number, signal: AbortSignal) => Promise<unknown>} sleep @returns {Promise<T>} */
+/**
+ * Returns what the promise resolves to, or throws if it takes longer than `ms`.
+ * @template T @param {Promise<T>} promise @param {number} ms
+ * @param {(ms: number, signal: AbortSignal) => Promise<unknown>} sleep @returns {Promise<T>}
+ */
 export async function within(promise, ms, sleep) {
   if (!(ms > 0 && ms < Infinity)) return promise;
   const timer = new AbortController();

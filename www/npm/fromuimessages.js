@@ -1,14 +1,12 @@
 // @ts-check
-// What the AI SDK's useChat posts back: the new message, the answers to questions, the conversation so far.
+// Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
+// the conversation so far.
 
 import { kindOf, misuse } from "./shared.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 
-/**
- * Reads the messages of useChat.
- * @param {any[]} messages
- */
+/** Converts the messages of useChat. @param {any[]} messages */
 export function fromUIMessages(messages) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
   messages.forEach((message, i) => {
@@ -27,13 +25,13 @@ export function fromUIMessages(messages) {
 /** @param {any} part */
 const isTool = ({ type }) => type === "dynamic-tool" || type.startsWith("tool-");
 
-/** What a person said to the questions of the last answer. @param {any} message */
+/** The user's decisions on the approval requests of the last answer. @param {any} message */
 function decisionsOf(message) {
   /** @type {Record<string, any>} */
   const decisions = {};
   for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
     if (state !== "approval-responded") continue;
-    // Who says nothing, or anything else, has not said yes.
+    // Anything but an explicit yes is a no.
     const { approved, reason } = approval ?? {};
     decisions[toolCallId] = approved === true ? "approve" : { action: "reject", ...(reason && { reason }) };
   }
@@ -68,7 +66,7 @@ function historyOf(message) {
   return steps.flatMap(stepOf);
 }
 
-/** One answer and the results of its calls. @param {any[]} parts */
+/** Converts one answer and the results of its calls. @param {any[]} parts */
 function stepOf(parts) {
   const content = parts.flatMap((part) => {
     if (part.type === "text" && part.text) return [{ type: "text", text: part.text }];
@@ -81,7 +79,10 @@ function stepOf(parts) {
   return [{ role: "assistant", content, provider: "", model: "", usage: { ...NO_USAGE }, stopReason, timestamp: 0 }, ...results];
 }
 
-/** What the model wrote may have been no object, and is shown as it was. @param {any} input */
+/**
+ * The model may have written something other than an object; useChat keeps it as it was.
+ * @param {any} input
+ */
 const argumentsOf = (input) => (typeof input === "object" && input !== null && !Array.isArray(input) ? input : {});
 
 /** @param {any} part */

@@ -1,24 +1,31 @@
 // @ts-check
-// How values cross to the wasm module and back: what wasm-bindgen would write, for one instance and with the views of its engine. The build
-// compares the names and the calls with those that wasm-bindgen writes, and puts letters in place of the module's own names
-// (xtask/src/rework.rs).
+// Passes values between JavaScript and the wasm module. This replaces the script that wasm-bindgen generates:
+// it binds one instance and uses the views of its engine. The build compares the names and calls with those
+// of the generated script, and shortens the module's import names to letters (xtask/src/rework.rs).
 
 import { bury } from "./engine.js";
 
 const encoder = new TextEncoder();
 
-/** What the module calls this script: the build makes it of the module's own bytes, so no other module calls it so. */
+/**
+ * The name under which the module imports this script. The build derives it from the module's bytes, so it
+ * is unique to this module.
+ */
 export const NAME = "./turnwheel_bg.js";
 
 /**
- * An instance of the module, as functions that take and give texts.
+ * Instantiates the module and returns its exports as functions that take and return strings.
  * @param {import("./engine.js").Engine} engine @param {WebAssembly.Module} module
  */
 export function instantiate(engine, module) {
-  /** The length of what was put into the memory last. */
+  /** The length of the text or bytes written to the memory last. */
   let length = 0;
 
-  /** Puts a text into the memory and gives its place. Most are plain; any other gets room for three bytes a unit. @param {string} text */
+  /**
+   * Writes a text to the memory and returns its address. Most texts are ASCII; any other gets
+   * room for three bytes per UTF-16 unit.
+   * @param {string} text
+   */
   const put = (text) => {
     const units = text.length;
     let at = wasm.__wbindgen_malloc(units, 1) >>> 0;
@@ -56,7 +63,10 @@ export function instantiate(engine, module) {
     return engine.textAt(at >>> 0, length);
   };
 
-  /** Leaves a text, or none, where the engine looks for it. @param {number} at @param {unknown} value */
+  /**
+   * Writes a text, or its absence, where the engine expects a result.
+   * @param {number} at @param {unknown} value
+   */
   const leave = (at, value) => {
     const place = typeof value === "string" ? put(value) : 0;
     engine.refresh();
@@ -64,7 +74,7 @@ export function instantiate(engine, module) {
     engine.words[(at >>> 2) + 1] = length;
   };
 
-  /** As `leave`; what is thrown is kept for the engine. @param {number} at @param {() => unknown} work */
+  /** Like `leave`, but stores an exception for the engine. @param {number} at @param {() => unknown} work */
   const tried = (at, work) => {
     try {
       leave(at, work());
@@ -75,7 +85,11 @@ export function instantiate(engine, module) {
     }
   };
 
-  /** What a call gave, if it was not refused: that stands last, before it the reason. @param {any[]} given */
+  /**
+   * Unwraps the result of a call. The last value says whether the call failed; if so, the
+   * one before it is the error.
+   * @param {any[]} given
+   */
   const taken = (given) => {
     if (given.pop() === 0) return given[0];
     const place = given.pop();
@@ -84,9 +98,12 @@ export function instantiate(engine, module) {
     throw reason;
   };
 
-  /** A closure of the engine's, for a timer: one of an instance that died does nothing. @param {number} a @param {number} b */
+  /**
+   * Wraps a closure of the engine for a timer. If the instance has died, calling it does nothing.
+   * @param {number} a @param {number} b
+   */
   const closure = (a, b) => {
-    // It may be let go of while it works.
+    // A closure may be released while it runs; then it is destroyed when it returns.
     let holders = 1;
     const letGo = () => {
       if (--holders === 0) wasm.__wbindgen_destroy_closure(a, b);
@@ -131,7 +148,7 @@ export function instantiate(engine, module) {
   const wasm = new WebAssembly.Instance(module, { [NAME]: imports }).exports;
   wasm.__wbindgen_start();
 
-  // What takes and gives numbers alone is called as it is.
+  // Functions that only take and return numbers are exported as they are.
   return /** @type {Record<string, (...given: any[]) => any> & { memory: WebAssembly.Memory }} */ ({
     memory: wasm.memory,
     agent_drop: wasm.agent_drop,

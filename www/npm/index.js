@@ -1,5 +1,5 @@
 // @ts-check
-// The public package. Entries in ./entry say where the wasm file comes from and re-export this.
+// The public package. The entry files in ./entry set where the wasm file comes from and re-export this one.
 
 export { Agent, agentLoop, agentLoopContinue } from "./agent.js";
 export { AgentError } from "./shared.js";

@@ -1,6 +1,6 @@
 // @ts-check
-// The entries of the outbox; see `mod kind` in src/wasm/outbox.rs. The bundler puts the numbers where they are used:
-// the table of `entries.js` is one of plain numbers.
+// The kinds of outbox entries; see `mod kind` in src/wasm/outbox.rs. The bundler inlines these constants, so
+// that the table in `entries.js` has plain numbers as its keys.
 
 export const TEXT = 1;
 export const THINKING = 2;

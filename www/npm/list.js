@@ -1,9 +1,9 @@
 // @ts-check
-// Lists.
+// Arrays.
 
 /**
- * An empty list for objects and texts. `[]` is one of small integers to V8 until something else comes into it: whatever was compiled for
- * such lists is thrown away then.
+ * Returns an empty array for objects and strings. To V8 `[]` is an array of small integers until something
+ * else is put into it, and all code compiled for such arrays is then discarded.
  * @returns {any[]}
  */
 export function emptyList() {

@@ -1,9 +1,10 @@
 // @ts-check
-// What an MCP server answers, as a result of ours: what a model can be shown becomes blocks, all of it stays in `details`.
+// Converts an MCP result to a tool result: what a model can be shown becomes blocks, and everything stays in
+// `details`.
 
 /** @param {any} answer @returns {any} */
 export function resultOf(answer) {
-  // Servers of before 2025 answer so.
+  // The result format of servers before 2025.
   if ("toolResult" in answer && !answer.content) return answer.toolResult;
   const { content = [], structuredContent, isError, _meta: meta } = answer;
   const shown = content.map(blockOf);
@@ -42,10 +43,13 @@ function blockOf(block) {
 /** @param {string} words */
 const text = (words) => ({ type: "text", text: words });
 
-/** Of data in base64. @param {string} data */
+/** The size of base64 data. @param {string} data */
 const sizeOf = (data) => `${Math.floor((data.replace(/=+$/, "").length * 3) / 4)} bytes`;
 
-/** Progress, as a tool tells of it. @param {{ progress: number, total?: number, message?: string }} told */
+/**
+ * Converts a progress notification to a tool update.
+ * @param {{ progress: number, total?: number, message?: string }} told
+ */
 export function updateOf({ progress, total, message }) {
   const share = total === undefined ? String(progress) : `${progress} of ${total}`;
   return { content: [text(message === undefined ? share : `${message} (${share})`)], details: { progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) } };

@@ -1,5 +1,5 @@
 // @ts-check
-// The tools of an MCP server as ours, through the official SDK.
+// Offers the tools of an MCP server as tools of an agent, through the official SDK.
 
 import { kindOf, misuse, textOf } from "./shared.js";
 import { resultOf, updateOf } from "./mcp-content.js";
@@ -9,12 +9,12 @@ import { dereference, validate } from "./core.js";
 /** @typedef {import("./index.js").ToolDefinition} ToolDefinition */
 
 const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo"];
-/** What every provider takes as the name of a tool. */
+/** The longest tool name that every provider accepts. */
 const LONGEST = 64;
-/** Codes of the SDK's errors. */
+/** Error codes of the SDK. */
 const CLOSED = -32000;
 const TIMED_OUT = -32001;
-/** A list of tools with more has no end. */
+/** A server that returns more pages than this is assumed to have an endless list. */
 const MOST_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
 
@@ -23,11 +23,14 @@ const APPROVAL = {
   always: () => true,
   never: () => false,
   writes: ({ readOnlyHint }) => readOnlyHint !== true,
-  // Who says nothing is taken to be able to destroy, as the protocol has it.
+  // Without hints a tool counts as destructive, as the protocol says.
   destructive: ({ readOnlyHint, destructiveHint }) => readOnlyHint !== true && destructiveHint !== false,
 };
 
-/** The SDK's own validator compiles code, which a Content-Security-Policy forbids and a Worker cannot do: this one reads. */
+/**
+ * A validator that interprets schemas. The SDK's own compiles them to code, which a Content-Security-Policy
+ * forbids and a Worker cannot do.
+ */
 export const jsonSchemaValidator = {
   /** @param {any} schema @returns {(input: unknown) => any} */
   getValidator(schema) {
@@ -41,7 +44,8 @@ export const jsonSchemaValidator = {
 };
 
 /**
- * Servers write patterns in the language that they are written in. What JavaScript cannot read is left for the server to check.
+ * Drops patterns that are no JavaScript regular expressions: servers write them in their own language.
+ * The server checks those.
  * @param {string} key @param {unknown} value
  */
 function judged(key, value) {
@@ -55,8 +59,8 @@ function judged(key, value) {
 }
 
 /**
- * The tools of a server, kept up to date.
- * @param {any} source a connected Client of the SDK, a transport, or an address @param {Options} [options]
+ * Returns the tools of a server, kept up to date.
+ * @param {any} source a connected Client of the SDK, a transport, or a URL @param {Options} [options]
  */
 export async function mcpTools(source, options = {}) {
   if (typeof options !== "object" || options === null) throw misuse(`the options of mcpTools must be an object, got ${kindOf(options)}`);
@@ -76,7 +80,7 @@ export async function mcpTools(source, options = {}) {
   return server;
 }
 
-/** A client of our own. @param {any} source @param {Options} options */
+/** Connects a client of our own. @param {any} source @param {Options} options */
 async function connected(source, { clientInfo = { name: "turnwheel", version: "1" } }) {
   const transport = await transportOf(source);
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
@@ -103,12 +107,15 @@ async function transportOf(source) {
   return new StreamableHTTPClientTransport(url);
 }
 
-/** A server and its tools. */
+/** An MCP server and its tools. */
 class McpServer {
   #options;
   #isForeign;
   #name;
-  /** The tools of the server, by its names for them, with the JSON they were made from. @type {Map<string, { told: string, definition: ToolDefinition }>} */
+  /**
+   * The tools by the server's names for them, with the JSON that each was made from.
+   * @type {Map<string, { told: string, definition: ToolDefinition }>}
+   */
   #known = new Map();
   /** @type {Set<(tools: ToolDefinition[]) => void>} */
   #listeners = new Set();
@@ -120,7 +127,10 @@ class McpServer {
   #refreshing;
   #isChanged = false;
 
-  /** @param {any} client @param {Options} options @param {boolean} isForeign it was connected by somebody else, who will close it */
+  /**
+   * @param {any} client @param {Options} options
+   * @param {boolean} isForeign whether somebody else connected it, and will close it
+   */
   constructor(client, options, isForeign) {
     this.client = client;
     /** @type {ToolDefinition[]} */
@@ -131,7 +141,7 @@ class McpServer {
     this.#unhear = this.#hear();
   }
 
-  /** What the server calls itself. */
+  /** The name that the server gives itself. */
   get name() {
     return this.#name;
   }
@@ -150,7 +160,10 @@ class McpServer {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Asks the server for its tools. Who asks while it is being asked hears of what is there afterwards. */
+  /**
+   * Asks the server for its tools. A call during a refresh waits for another one, so that
+   * it sees the latest list.
+   */
   refresh() {
     this.#isChanged = true;
     this.#refreshing ??= this.#read().finally(() => (this.#refreshing = undefined));
@@ -180,7 +193,7 @@ class McpServer {
       });
       listed.push(...page.tools);
       cursor = page.nextCursor;
-      // Some servers say with an empty one that there is no more.
+      // Some servers send an empty cursor at the end.
     } while (cursor);
     return listed;
   }
@@ -207,12 +220,12 @@ class McpServer {
     if (isSame) return;
     this.tools = tools;
     for (const listener of [...this.#listeners]) {
-      // It may be an async function.
+      // The listener may be an async function.
       (async () => listener(tools))().catch(onError ?? report);
     }
   }
 
-  /** @param {any} tool as the server tells of it @returns {ToolDefinition} */
+  /** @param {any} tool as the server describes it @returns {ToolDefinition} */
   #toolOf(tool) {
     const { approval = "destructive", maxResultBytes } = this.#options;
     const annotations = tool.annotations ?? {};
@@ -221,9 +234,9 @@ class McpServer {
       name: this.#nameOf(tool),
       description: tool.description ?? tool.title ?? annotations.title ?? "",
       parameters,
-      // A hint that is not there is no leave.
+      // A missing answer is not permission.
       requiresApproval: typeof approval === "function" ? approval(tool) !== false : /** @type {any} */ (APPROVAL[approval])(annotations),
-      // What only reads can be read again.
+      // A read-only call can be repeated.
       idempotent: annotations.readOnlyHint === true || annotations.idempotentHint === true,
       ...(maxResultBytes !== undefined && { maxResultBytes }),
       execute: (args, context) => this.#call(tool, args, context),
@@ -243,13 +256,13 @@ class McpServer {
     const { timeoutMs = TIMEOUT_MS, totalTimeoutMs } = this.#options;
     const params = { name: tool.name, arguments: args };
     const options = {
-      // A timer for longer than it can be rings at once.
+      // A timer with a longer delay than this would fire at once.
       signal, timeout: Math.min(timeoutMs, 2 ** 31 - 1), resetTimeoutOnProgress: true,
       ...(totalTimeoutMs !== undefined && { maxTotalTimeout: totalTimeoutMs }),
       onprogress: (/** @type {any} */ progress) => update(updateOf(progress)),
     };
     try {
-      // Some tools only exist as tasks, whose result is asked for when it is there.
+      // Some tools only run as tasks, whose result is fetched once it is there.
       const isTask = tool.execution?.taskSupport === "required";
       return resultOf(isTask ? await this.#task(params, options, update) : await this.client.callTool(params, undefined, options));
     } catch (error) {
@@ -267,18 +280,21 @@ class McpServer {
     throw new Error("the task ended without a result");
   }
 
-  /** An error of the SDK's in words that say which server, and what to do. @param {any} error @param {string} late */
+  /**
+   * Rewords an error of the SDK: names the server, and what to do.
+   * @param {any} error @param {string} late
+   */
   #explained(error, late) {
     const isGone = error?.code === CLOSED || this.#isGone || error?.message === "Not connected";
     if (isGone) return new Error(`${this.#name} is gone: its connection is closed; connect to it again and call mcpTools anew`, { cause: error });
-    // Over HTTP there is no connection that could be closed.
+    // Over HTTP there is no lasting connection that could close.
     if (error instanceof TypeError || error?.name === "StreamableHTTPError") return new Error(`${this.#name} cannot be reached: ${textOf(error)}`, { cause: error });
     if (error instanceof EvalError) return new Error(`${this.#name}: the Client compiles code to check results, which is forbidden here; make it with \`jsonSchemaValidator\` of turnwheel/mcp: new Client(info, { jsonSchemaValidator })`, { cause: error });
     if (error?.code === TIMED_OUT) return new Error(`${this.#name}: ${late}`, { cause: error });
     return new Error(`${this.#name}: ${textOf(error)}`, { cause: error });
   }
 
-  /** Hears of changes and of the end. The client's own handlers stay as they are. */
+  /** Listens for changes and for the end of the connection. The client's own handlers stay in place. */
   #hear() {
     const { client } = this;
     const { transport, onclose } = client;
@@ -299,7 +315,7 @@ class McpServer {
     };
   }
 
-  /** Hears no more of the server; a connection that was made here is closed. */
+  /** Stops listening to the server. Closes the connection if it was opened here. */
   async dispose() {
     if (this.#isDisposed) return;
     this.#isDisposed = true;

@@ -1,5 +1,6 @@
 // @ts-check
-// What goes in: inputs become messages, tool outputs become blocks. Bad shapes get an error that names what was got.
+// Converts what the host passes in: inputs to messages, tool outputs to blocks. A wrong shape is an error
+// that names what was passed.
 
 import { checkNames, isOfClass, kindOf, misuse } from "./errors.js";
 import { emptyList } from "./list.js";
@@ -7,7 +8,7 @@ import { emptyList } from "./list.js";
 /** @typedef {import("./index.js").AgentMessage} AgentMessage */
 
 /**
- * One input as a message.
+ * Converts one input to a message.
  * @param {unknown} input @param {string} [where]
  * @returns {any}
  */
@@ -22,16 +23,13 @@ export function toMessage(input, where = "input") {
   throw misuse(`${where} must be a text, an array of blocks, or a message, got ${kindOf(input)}`);
 }
 
-/** What the roles may hold. @type {Record<string, string[]>} */
+/** The block types that each role may hold. @type {Record<string, string[]>} */
 const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call", "raw"], tool_result: ["text", "image"] };
 
-/** What the blocks must have. @type {Record<string, string[]>} */
+/** The members that each block type requires. @type {Record<string, string[]>} */
 const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"], raw: [] };
 
-/**
- * A message as it is, if it is one.
- * @param {any} message @param {string} where
- */
+/** Returns a message unchanged, or throws if it is invalid. @param {any} message @param {string} where */
 function checkMessage(message, where) {
   const { role, content } = message;
   if (role === "custom") {
@@ -44,7 +42,7 @@ function checkMessage(message, where) {
   return message;
 }
 
-/** A history that is given to an agent. @param {any} messages */
+/** Checks a history that is passed to an agent. @param {any} messages */
 export function checkHistory(messages) {
   if (!Array.isArray(messages)) throw misuse(`\`messages\` must be an array, got ${kindOf(messages)}`);
   const checked = emptyList();
@@ -59,7 +57,7 @@ export function checkHistory(messages) {
   return checked;
 }
 
-/** One input or a list of them. A list of blocks is one message. @param {unknown} input */
+/** Converts one input or an array of them. An array of blocks is a single message. @param {unknown} input */
 export function toMessages(input) {
   if (!Array.isArray(input)) return [toMessage(input)];
   if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
@@ -67,7 +65,7 @@ export function toMessages(input) {
   return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
 }
 
-/** What a queue of the host's gave. @param {any} inputs */
+/** Converts what a queue of the host returned. @param {any} inputs */
 export function messagesOf(inputs) {
   return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
 }
@@ -84,7 +82,7 @@ function checkBlock(block, where, types) {
 }
 
 /**
- * What a tool gives, as a result. What is no JSON is an error that says so.
+ * Converts a tool's output to a result. An output that is not JSON becomes an error that says so.
  * @param {unknown} output
  * @returns {{ content: any[], details?: any, isError?: boolean, transfer?: any }}
  */
@@ -95,7 +93,7 @@ export function toResult(output) {
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
   const { content, details, isError, transfer: told } = /** @type {any} */ (output) ?? {};
   const transfer = isTransfer(output) ? told : undefined;
-  // An empty list beside others is a member like them.
+  // With other members present, an empty `content` array is just another member.
   const isResult = content?.length !== 0 || hasOnly(output, RESULT);
   if (isResult && Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
     return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
@@ -104,7 +102,11 @@ export function toResult(output) {
   return { content: [{ type: "text", text: JSON.stringify(output) }] };
 }
 
-/** `{ transfer: { to, reason? } }` and nothing else hands the conversation over: other values only have such a member. @param {any} output */
+/**
+ * Whether the output hands the conversation over. It must be `{ transfer: { to, reason? } }` and nothing
+ * else: other values merely have a member of that name.
+ * @param {any} output
+ */
 function isTransfer(output) {
   const transfer = output?.transfer;
   return typeof transfer?.to === "string" && hasOnly(transfer, ["to", "reason"]) && hasOnly(output, RESULT);
@@ -118,7 +120,7 @@ function hasOnly(value, names) {
 }
 
 /**
- * Why a value is no JSON; nothing if it is.
+ * Returns why a value is not JSON, or nothing if it is.
  * @param {unknown} value @param {Set<object>} above @param {string} where
  * @returns {string | undefined}
  */
@@ -137,21 +139,21 @@ function flawOf(value, above, where) {
   above.delete(value);
 }
 
-/** Whether JSON says of an object of a class what it holds. @param {any} value */
+/** Whether JSON.stringify preserves the contents of a class instance. @param {any} value */
 function isRecord(value) {
   return Object.keys(value).length > 0 && !(value instanceof Error || ArrayBuffer.isView(value) || Symbol.iterator in value);
 }
 
-/** A progress update as JSON text. @param {unknown} partial */
+/** Converts a progress update to JSON. @param {unknown} partial */
 export function updateText(partial) {
   const flaw = flawOf(partial, new Set(), "the update");
   return JSON.stringify(flaw ? `the tool's update is no JSON: ${flaw}` : partial) ?? '""';
 }
 
-/** A decision of the approver, ready for the engine. @param {any} decision */
+/** Converts an approver's decision for the engine. @param {any} decision */
 export function toDecision(decision) {
   if (decision === "approve" || decision === "reject") return decision;
-  // Arguments under another name would be those of the model, allowed.
+  // With a misspelt `arguments`, the model's own arguments would be approved.
   if (typeof decision?.action === "string") checkNames("unknown member of a decision", decision, ["action", "arguments", "reason", "content", "isError"]);
   if (decision?.action === "result") {
     const { content, details, isError } = toResult(decision.content);

@@ -1,19 +1,22 @@
 // @ts-check
-// Models: descriptions of where one is and how it is asked. Nothing here talks to anybody.
+// Models: descriptions of where a model is and how it is called. Nothing here makes a request.
 
 import { checkNames, didYouMean, kindOf, misuse, shownOf, sleep } from "./shared.js";
 import { checkShape, SERVED } from "./options.js";
 
-/** What the engine needs to know of a model, hidden from the user's view. */
+/** The key of what the engine needs to know about a model, hidden from the user. */
 export const SETUP = Symbol.for("turnwheel.model");
 
-/** Names only: which of them a wire has, and what they may be, the engine knows. */
+/** Names only: which of them each wire has, and their values, is the engine's business. */
 const SWITCHES = [
   "server", "maxTokensField", "developerRole", "streamOptions", "store", "parallelToolCalls", "strict", "reasoning", "toolIds", "replayReasoning",
   "toolResultName", "assistantAfterTool", "cacheControl", "cacheTtl", "promptCacheKey",
 ];
 
-/** Where servers are that speak OpenAI's wires. In one's own part of an address stand capitals. @type {Record<string, string>} */
+/**
+ * The base URLs of servers that speak OpenAI's wire formats. Capitals are placeholders for a user's own part.
+ * @type {Record<string, string>}
+ */
 const SERVERS = {
   ollama: "http://localhost:11434/v1",
   "llama.cpp": "http://localhost:8080/v1",
@@ -30,30 +33,34 @@ const SERVERS = {
   "ai-gateway": "https://gateway.ai.cloudflare.com/v1/ACCOUNT/GATEWAY/PROVIDER",
 };
 
-/** OpenAI Chat Completions. @param {string} id @param {any} [options] */
+/** A model behind OpenAI Chat Completions. @param {string} id @param {any} [options] */
 export function openai(id, options = {}) {
   return wire("openai", "openai-chat", id, options);
 }
 
-/** OpenAI Responses. @param {string} id @param {any} [options] */
+/** A model behind OpenAI Responses. @param {string} id @param {any} [options] */
 export function openaiResponses(id, options = {}) {
   return wire("openai", "openai-responses", id, located(id, options));
 }
 
 /**
- * Anthropic Messages. In browsers it answers only with `dangerouslyAllowBrowser: true`: whoever opens the page can then
- * read the key. @param {string} id @param {any} [options]
+ * A model behind Anthropic Messages. Browsers need `dangerouslyAllowBrowser: true`: anyone who opens the
+ * page can then read the key.
+ * @param {string} id @param {any} [options]
  */
 export function anthropic(id, options = {}) {
   return wire("anthropic", "anthropic", id, options, Object.keys(SERVED));
 }
 
-/** Google Gemini. @param {string} id @param {any} [options] */
+/** A model of Google Gemini. @param {string} id @param {any} [options] */
 export function gemini(id, options = {}) {
   return wire("gemini", "gemini", id, options);
 }
 
-/** Any server that speaks Chat Completions: Ollama, llama.cpp, LM Studio, vLLM, OpenRouter, … @param {string} id @param {any} options */
+/**
+ * A model on any server that speaks Chat Completions: Ollama, llama.cpp, LM Studio, vLLM, OpenRouter, …
+ * @param {string} id @param {any} options
+ */
 export function openaiCompatible(id, options) {
   const known = located(id, options);
   if (typeof known?.baseUrl !== "string" || known.baseUrl === "") {
@@ -62,7 +69,10 @@ export function openaiCompatible(id, options) {
   return wire(options.server ?? "openai-compatible", "openai-chat", id, known);
 }
 
-/** The options with the address and the switches of the server that they name. @param {string} id @param {any} options */
+/**
+ * Adds the base URL and the switches of the server that the options name.
+ * @param {string} id @param {any} options
+ */
 function located(id, options) {
   const { server, ...rest } = options ?? {};
   if (server === undefined) return Object(options) === options ? rest : options;
@@ -70,12 +80,12 @@ function located(id, options) {
   const names = Object.keys(SERVERS);
   if (!address) throw misuse(`model \`${id}\`: unknown server ${JSON.stringify(server)}${didYouMean(String(server), names)}; known: ${names.join(", ")}`);
   if (/[A-Z]{4}/.test(address) && !rest.baseUrl) throw misuse(`model \`${id}\`: of the server \`${server}\` a part of the address is your own: { baseUrl: "${address}" }`);
-  // Behind a gateway it is the address that tells which server answers.
+  // Behind the gateway, the address tells which server answers.
   const compat = server === "ai-gateway" ? rest.compat : { server, ...rest.compat };
   return { ...rest, baseUrl: rest.baseUrl || address, ...(compat && { compat }) };
 }
 
-/** What all wires take. */
+/** The options that every wire takes. */
 const COMMON = Object.keys(SERVED).filter((name) => name !== "dangerouslyAllowBrowser");
 
 /** @param {string} provider @param {string} kind @param {string} id @param {any} options */
@@ -97,7 +107,7 @@ function wire(provider, kind, id, options, known = COMMON) {
   }
   if (price !== undefined) {
     const parts = typeof price === "object" && price !== null ? [price.input, price.output, price.cacheRead ?? 0, price.cacheWrite ?? 0] : [];
-    // Enough for any price, and little enough for sums in whole numbers.
+    // High enough for any price, and low enough for sums of whole numbers to stay exact.
     if (parts.length === 0 || parts.some((part) => typeof part !== "number" || !(part >= 0 && part < 1e9))) {
       throw misuse(`model \`${id}\`: \`price\` must be { input, output, cacheRead?, cacheWrite? }, numbers for a million tokens`);
     }
@@ -106,8 +116,9 @@ function wire(provider, kind, id, options, known = COMMON) {
 }
 
 /**
- * A model that you stream yourself: an async generator of events.
- * @param {string} id @param {any} streamFn @param {{ provider?: string, supportsTools?: boolean, contextWindow?: number }} [options]
+ * A model that the host streams itself: an async generator of events.
+ * @param {string} id @param {any} streamFn
+ * @param {{ provider?: string, supportsTools?: boolean, contextWindow?: number }} [options]
  */
 export function custom(id, streamFn, options = {}) {
   checkNames(`model \`${id}\`: unknown option`, options, ["provider", "supportsTools", "contextWindow"]);
@@ -123,7 +134,7 @@ function hide(model, setup) {
   return Object.freeze(model);
 }
 
-/** For tests and demos: the n-th model call gives the n-th item. @param {any[]} items */
+/** A model for tests and demos: the n-th call returns the n-th item. @param {any[]} items */
 export function scripted(items) {
   if (!Array.isArray(items)) throw misuse(`scripted needs an array of items, got ${kindOf(items)}`);
   items.forEach((item, i) => checkItem(item, `scripted: item ${i}`));
@@ -146,7 +157,7 @@ export function scripted(items) {
   );
 }
 
-/** A misspelt script would be an answer that is silent. @param {any} item @param {string} where */
+/** Checks an item: a misspelt one would be a silent answer. @param {any} item @param {string} where */
 function checkItem(item, where) {
   if (typeof item === "string" || typeof item === "function" || Array.isArray(item)) return item;
   if (typeof item !== "object" || item === null) throw misuse(`${where} must be a text, an array of events, or { text, toolCalls, … }, got ${kindOf(item)}`);
@@ -162,7 +173,7 @@ function checkItem(item, where) {
 async function* play(item, context) {
   if (Array.isArray(item)) return yield* item;
   const { thinking, text, toolCalls = [], stopReason, usage, delayMs, error } = typeof item === "string" ? { text: item } : item;
-  // Who calls it for the engine may hand on what the contract names.
+  // Somebody may call this streamFn with only the context that the contract promises.
   if (delayMs) await (context.sleep?.(delayMs) ?? sleep({}, delayMs, context.signal));
   yield { type: "start" };
   let contentIndex = 0;
@@ -186,7 +197,7 @@ async function* play(item, context) {
   else yield { type: "done", stopReason: stopReason ?? (toolCalls.length > 0 ? "tool_use" : "stop"), ...(usage && { usage }) };
 }
 
-/** A model as the settings tell of it, in JSON: that leaves out what is not there, and functions. @param {any} model */
+/** The settings of a model as JSON, which leaves out functions and what is not set. @param {any} model */
 export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);

@@ -1,5 +1,5 @@
 // @ts-check
-// What options may be. A wrong name or a wrong shape is told at the call, with the name that was meant.
+// Checks options. A wrong name or shape fails at the call, with a suggestion of the name that was meant.
 
 import { checkNames, isOfClass, kindOf, misuse, shownOf } from "./shared.js";
 
@@ -10,7 +10,10 @@ export const FUNCTIONS = [
 export const STAGES = ["beforeInference", "afterInference", "beforeToolExecution", "afterToolExecution", "onError"];
 export const SLOTS = ["preTurn", "preDispatch", "postTurn", "postLoop"];
 
-/** Tests of a value, and what to call one that passes. @type {Record<string, [string, (value: any) => boolean]>} */
+/**
+ * Each kind: its name in messages, and the test for it.
+ * @type {Record<string, [string, (value: any) => boolean]>}
+ */
 const KINDS = {
   function: ["a function", (value) => typeof value === "function"],
   text: ["a text", (value) => typeof value === "string"],
@@ -20,9 +23,9 @@ const KINDS = {
   real: ["a number", (value) => typeof value === "number" && !Number.isNaN(value)],
   whole: ["a whole number", (value) => Number.isInteger(value) && value >= 0],
   count: ["a whole number or Infinity", (value) => value === Infinity || (Number.isInteger(value) && value >= 0)],
-  // An array, a Map or a Set has no members: rules in it would rule nothing.
+  // Arrays, Maps and Sets have no members, so rules passed as one would have no effect.
   object: ["an object", (value) => typeof value === "object" && value !== null && !(Symbol.iterator in value)],
-  // A Headers or a Map has no members: none of them would be sent.
+  // A Headers or a Map has no members, so none of its entries would be sent.
   texts: ["an object of texts", (value) => fits("object", value) && !isOfClass(value) && Object.values(value).every((text) => typeof (text ?? "") === "string")],
   list: ["an array", Array.isArray],
   functions: ["an array of functions", (value) => Array.isArray(value) && value.every((one) => typeof one === "function")],
@@ -30,7 +33,7 @@ const KINDS = {
 };
 
 /**
- * A kind, the words that there are, the members of an object, or one of several of these.
+ * A kind, the allowed strings, the members of an object, or one of several of these.
  * @typedef {keyof typeof KINDS | string[] | { [name: string]: Shape } | OneOf} Shape
  */
 class OneOf {
@@ -40,7 +43,10 @@ class OneOf {
   }
 }
 
-/** The same shape for all names. @param {string[]} names @param {Shape} shape @returns {{ [name: string]: Shape }} */
+/**
+ * Gives all names the same shape.
+ * @param {string[]} names @param {Shape} shape @returns {{ [name: string]: Shape }}
+ */
 const all = (names, shape) => Object.fromEntries(names.map((name) => [name, shape]));
 
 const HOOKS = all(STAGES, "function");
@@ -51,20 +57,23 @@ const CAUSES = [
   "transfer", "timeout", "threw", "interrupted",
 ];
 
-/** The options of a model that somebody serves. @type {{ [name: string]: Shape }} */
+/** The options of a model on a server. @type {{ [name: string]: Shape }} */
 export const SERVED = {
   apiKey: new OneOf("text", "function"), ...all(["baseUrl", "compat", "price"], "any"),
   headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
   limits: all(["line", "calls", "arguments"], "number"),
 };
 
-/** What a tool may say besides its name. @type {{ [name: string]: Shape }} */
+/** The options of a tool besides its name. @type {{ [name: string]: Shape }} */
 export const TOOL = {
   description: "text", parameters: "any", execute: "any", requiresApproval: new OneOf("flag", "function"), timeoutMs: "number",
   maxResultBytes: "whole", idempotent: "flag", fatal: "flag", priority: "real",
 };
 
-/** The options of an agent. `model`, `tools`, `messages` and `output` have checks of their own. @type {{ [name: string]: Shape }} */
+/**
+ * The options of an agent. `model`, `tools`, `messages` and `output` are checked elsewhere.
+ * @type {{ [name: string]: Shape }}
+ */
 const OPTIONS = {
   ...all(["model", "tools", "messages", "output"], "any"),
   ...all(FUNCTIONS, "function"),
@@ -95,7 +104,7 @@ const OPTIONS = {
   host: all(["now", "sleep", "random", "id"], "function"),
 };
 
-/** What others call it. @type {Record<string, string>} */
+/** Names that other libraries use. @type {Record<string, string>} */
 const ELSEWHERE = {
   instructions: "systemPrompt", system: "systemPrompt", maxSteps: "maxTurns", maxIterations: "maxTurns", stopWhen: "maxTurns",
   maxOutputTokens: "streamOptions.maxTokens",
@@ -103,15 +112,15 @@ const ELSEWHERE = {
 
 const NAMES = Object.keys(OPTIONS);
 
-/** Names that may be meant at the top: also those that stand in an object there. */
+/** Names to suggest at the top level, including those that belong into a nested object. */
 const LIKELY = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
 
-/** The options as they are used, each read once. @param {any} given */
+/** Returns a checked copy of the options, each read once. @param {any} given */
 export function checkOptions(given) {
   if (!fits("object", given)) throw misuse(`the options must be an object, got ${kindOf(given)}`);
   if (given.provider && given.id) throw misuse("the options are a model; write new Agent({ model })");
   for (const name of Object.keys(given)) if (Object.hasOwn(ELSEWHERE, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${ELSEWHERE[name]}\`?`);
-  // An object of a class has its methods elsewhere, and they want their object.
+  // An instance of a class has its methods on the prototype, and they need their `this`.
   if (!isOfClass(given)) checkNames("unknown option", given, OPTIONS, LIKELY);
   /** @type {any} */
   const options = {};
@@ -126,7 +135,7 @@ export function checkOptions(given) {
   return options;
 }
 
-/** The options of a run. @param {any} options */
+/** Checks the options of a run. @param {any} options */
 export function checkRunOptions(options) {
   if (!fits("object", options)) throw misuse(`the options of a run must be an object, got ${kindOf(options)}`);
   checkNames("unknown option", options, ["signal", "runId"]);
@@ -136,8 +145,9 @@ export function checkRunOptions(options) {
 }
 
 /**
- * What is not given is always right.
- * @param {string} path @param {any} value @param {Shape} shape @param {string} [owner] whose option it is, for the words
+ * Checks a value against a shape. A missing value is always valid.
+ * @param {string} path @param {any} value @param {Shape} shape
+ * @param {string} [owner] whose option it is, for the message
  */
 export function checkShape(path, value, shape, owner = "") {
   if (value === undefined) return;
@@ -148,12 +158,12 @@ export function checkShape(path, value, shape, owner = "") {
   }
   if (typeof one === "string" || Array.isArray(one)) return;
   const members = /** @type {{ [name: string]: Shape }} */ (one);
-  // An object of a class may have members of its own.
+  // An instance of a class may have members of its own.
   if (!isOfClass(value)) checkNames(`${owner}unknown option \`${path}.`, value, members);
   for (const name of Object.keys(members)) checkShape(`${path}.${name}`, value[name], members[name], owner);
 }
 
-/** Whether it is of that kind; members are looked at later. @param {Shape} shape @param {any} value */
+/** Whether a value is of a kind; members are checked later. @param {Shape} shape @param {any} value */
 function fits(shape, value) {
   if (Array.isArray(shape)) return shape.includes(value);
   return KINDS[typeof shape === "string" ? shape : "object"][1](value);

@@ -1,14 +1,17 @@
 // @ts-check
-// A JSON value that grows while its text arrives. Every character is looked at once; the value is one live object.
+// A JSON value that grows while its text arrives. Each character is read once; the value is one live object.
 
-/** Grows a JSON value from pieces of its text. What is not JSON stops the growing; what there is stays. */
+/**
+ * Builds a JSON value from pieces of its text. At the first character that is not JSON it stops; what was
+ * built stays.
+ */
 export class PartialJson {
   constructor() {
     /** @type {any} */
     this.value = undefined;
     /** Open containers, innermost last. @type {{ node: any, key: string | number, wantKey: boolean }[]} */
     this.stack = [];
-    /** What is being read: nothing, a string, a key, a literal. */
+    /** What is being read: nothing, a string, a key, or a literal. */
     this.mode = "";
     this.token = "";
     this.escape = "";
@@ -101,7 +104,7 @@ export class PartialJson {
   #put(value) {
     const top = this.stack.at(-1);
     if (!top) this.value = value;
-    // A key such as __proto__ must become a member like any other.
+    // A key such as __proto__ must become an ordinary member.
     else if (top.key === "__proto__") Object.defineProperty(top.node, top.key, { value, enumerable: true, configurable: true, writable: true });
     else top.node[top.key] = value;
   }

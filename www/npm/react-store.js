@@ -1,5 +1,6 @@
 // @ts-check
-// What a UI shows of an agent: kept from its events, shown at most once per frame. Knows nothing of React.
+// The state that a UI shows of an agent: built from its events, updated at most once per
+// frame. Independent of React.
 
 import { AgentError, kindOf, misuse, PartialJson, textOf, toMessages } from "./shared.js";
 
@@ -9,43 +10,52 @@ import { AgentError, kindOf, misuse, PartialJson, textOf, toMessages } from "./s
 
 /** @type {readonly any[]} */
 const NONE = Object.freeze([]);
-/** So many events are kept, pieces of one block counted as one. */
+/** How many events are kept; consecutive pieces of one block count as one. */
 const EVENTS = 200;
 
 export class AgentStore {
-  /** @param {any} given an agent, or a function that makes one: that one ends with the component @param {Options} [options] */
+  /**
+   * @param {any} given an agent, or a function that makes one, which is then disposed of with the component
+   * @param {Options} [options]
+   */
   constructor(given, options = {}) {
     this.make = typeof given === "function" ? given : undefined;
     this.agent = this.make ? given() : given;
-    // Braces without a `return` are soon written.
+    // A function body in braces without a `return` is an easy mistake.
     if (typeof this.agent?.subscribe !== "function") throw misuse(`useAgent takes an agent or a function that makes one, got ${this.make ? "a function that gives " : ""}${kindOf(this.agent)}`);
     this.most = options.events ?? EVENTS;
     this.schedule = options.schedule ?? nextFrame;
     /** @type {Set<() => void>} */
     this.listeners = new Set();
-    /** Takes back the frame that was asked for. @type {(() => void) | undefined} */
+    /** Cancels the scheduled frame. @type {(() => void) | undefined} */
     this.cancel = undefined;
-    /** Ends the hearing of the agent. @type {(() => void) | undefined} */
+    /** Unsubscribes from the agent. @type {(() => void) | undefined} */
     this.unhear = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.leaving = undefined;
     this.#forget();
     this.actions = this.#actions();
-    /** What is shown. @type {View} */
+    /** The snapshot that is shown. @type {View} */
     this.shown = this.#view();
     const first = this.shown;
     this.subscribe = this.subscribe.bind(this);
     this.getSnapshot = () => this.shown;
-    /** The page from the server, and the first look of the browser at it, know of no events. */
+    /** The server's page and the browser's first render, which must match it, know of no events. */
     this.getServerSnapshot = () => first;
   }
 
   #forget() {
-    /** The history as it is shown, and what it is a copy of. @type {{ of: readonly any[], length: number, last: any, copy: readonly any[] }} */
+    /**
+     * The copy of the history that is shown, and what it was copied from.
+     * @type {{ of: readonly any[], length: number, last: any, copy: readonly any[] }}
+     */
     this.history = { of: NONE, length: 0, last: undefined, copy: NONE };
-    /** What was sent and is not in the history yet. @type {{ messages: any[], last: any, length: number } | undefined} */
+    /**
+     * Messages that were sent and are not in the history yet.
+     * @type {{ messages: any[], last: any, length: number } | undefined}
+     */
     this.outbox = undefined;
-    /** The message that streams. @type {Streaming | undefined} */
+    /** The message that is streaming. @type {Streaming | undefined} */
     this.streaming = undefined;
     /** The calls of the turn. @type {Map<string, AgentCall>} */
     this.calls = new Map();
@@ -69,7 +79,8 @@ export class AgentStore {
     if (!this.unhear) this.#enter();
     return () => {
       this.listeners.delete(listener);
-      // In development React lets every component go once and takes it back: who is really gone is so a moment later.
+      // In development React unmounts and remounts every component; only a component still
+      // gone a moment later is gone.
       if (this.listeners.size === 0) this.leaving ??= setTimeout(() => this.#leave(), 0);
     };
   }
@@ -77,13 +88,13 @@ export class AgentStore {
   #enter() {
     const isAnew = this.agent === undefined;
     if (isAnew) {
-      // Taken back after all, by <Activity>: a new agent goes on from what the old one said.
+      // Remounted after all, by <Activity>: a new agent continues the old one's conversation.
       this.agent = this.make({ messages: this.history.copy });
       this.#forget();
     }
     this.#catchUp();
     this.unhear = this.agent.subscribe((/** @type {any} */ event) => this.#hear(event));
-    // What an agent elsewhere has said before is known when it has answered.
+    // The history of a remote agent is known once it has answered.
     this.agent.ready?.().then(() => this.#touch(), (/** @type {unknown} */ thrown) => {
       this.error = errorOf(thrown);
       this.#touch();
@@ -91,7 +102,10 @@ export class AgentStore {
     this.shown = this.#view();
   }
 
-  /** A run may be on already. What it was saying is known where the agent can tell; else it is shown when it is whole. */
+  /**
+   * Catches up with a run that is already in progress. The partial answer is shown if the agent can report
+   * it; otherwise the answer appears when it is complete.
+   */
   #catchUp() {
     const { agent } = this;
     this.streaming = undefined;
@@ -115,12 +129,12 @@ export class AgentStore {
     this.unhear = undefined;
     if (!this.make) return;
     const { agent } = this;
-    // It stops a run of this page; one that goes on elsewhere is only not listened to any more.
+    // Disposing stops a local run; a remote agent's run goes on, without this listener.
     (agent[Symbol.dispose ?? Symbol.for("Symbol.dispose")] ?? agent.dispose)?.call(agent);
     this.agent = undefined;
   }
 
-  /** Something is to be shown, in the next frame. */
+  /** Schedules an update for the next frame. */
   #touch() {
     if (!this.unhear || this.cancel) return;
     let isShown = false;
@@ -129,7 +143,7 @@ export class AgentStore {
       this.cancel = undefined;
       this.#show();
     });
-    // Who tests a component may let every frame come at once.
+    // A test may run every frame synchronously.
     if (!isShown) this.cancel = cancel;
   }
 
@@ -140,7 +154,7 @@ export class AgentStore {
     for (const listener of [...this.listeners]) listener();
   }
 
-  // ---- what happens
+  // ---- incoming events
 
   /** @param {any} event */
   #hear(event) {
@@ -205,7 +219,7 @@ export class AgentStore {
     this.calls.set(callId, { ...before, ...change });
   }
 
-  /** The newest events; of a long one that is cut away nothing is lost but its beginning. @param {any} event */
+  /** Keeps the newest events. When a long block is cut off, only its beginning is lost. @param {any} event */
   #keep(event) {
     if (this.most <= 0) return;
     const { events } = this;
@@ -215,11 +229,11 @@ export class AgentStore {
       events[events.length - 1] = { ...last, delta: { ...last.delta, delta: last.delta.delta + event.delta.delta } };
       return;
     }
-    // Cut now and then, so that it costs nothing per event.
+    // Trimmed now and then, so that an event costs nothing extra.
     if (events.push(event) >= 2 * this.most) events.splice(0, events.length - this.most);
   }
 
-  // ---- what is done
+  // ---- actions
 
   #present() {
     if (!this.agent) throw misuse("the component of this agent is gone, and the agent with it; make the agent outside of it to keep it");
@@ -262,16 +276,16 @@ export class AgentStore {
       resume: (/** @type {any} */ options) => run(this.#present().continue(options)),
       steer: (/** @type {any} */ input) => post("steer", input),
       followUp: (/** @type {any} */ input) => post("followUp", input),
-      // Also after the component is gone: then there is nothing to stop.
+      // May be called after the component is gone; then there is nothing to stop.
       stop: (/** @type {unknown} */ reason) => this.agent?.abort(reason),
       approve: (/** @type {string} */ callId, /** @type {any} */ given) => this.#present().resolveTool(callId, given === undefined ? "approve" : { action: "approve", arguments: given }),
       deny: (/** @type {string} */ callId, /** @type {string | undefined} */ reason) => this.#present().resolveTool(callId, reason === undefined ? "reject" : { action: "reject", reason }),
     };
   }
 
-  // ---- what is shown of it
+  // ---- snapshots
 
-  /** @returns {View} the one of before, if nothing changed */
+  /** @returns {View} the previous one, if nothing changed */
   #view() {
     const { shown, agent, actions, error, stopReason, queued } = this;
     const history = this.#historyNow();
@@ -290,20 +304,20 @@ export class AgentStore {
     let messages;
     return /** @type {any} */ ({
       ...view, ...actions,
-      // Only who asks for all in one list pays for making it.
+      // Built on demand: only those who want everything in one array pay for it.
       get messages() {
         return (messages ??= outbox.length === 0 && !streaming ? history : Object.freeze([...history, ...outbox, ...(streaming ? [streaming] : [])]));
       },
     });
   }
 
-  /** A copy of the history, the same one as long as nothing was added. */
+  /** Returns a copy of the history: the same one until something is added. */
   #historyNow() {
     const of = /** @type {readonly any[]} */ (this.agent.messages);
     const { history, outbox } = this;
     const last = of.at(-1);
     if (outbox && (outbox.last !== last || outbox.length !== of.length)) this.outbox = undefined;
-    // Others may give a new list each time.
+    // Other agents may return a new array each time.
     if (history.length === of.length && history.last === last && (history.of === of || of.every((message, i) => message === history.copy[i]))) {
       history.of = of;
       return history.copy;
@@ -316,7 +330,7 @@ export class AgentStore {
 /** @param {any} message @returns {any[]} */
 const callsOf = (message) => message?.content.filter((/** @type {any} */ block) => block.type === "tool_call") ?? [];
 
-/** A message while it comes. */
+/** A message that is streaming in. */
 class Streaming {
   constructor() {
     this.timestamp = Date.now();
@@ -326,7 +340,7 @@ class Streaming {
     this.shown = undefined;
   }
 
-  /** What had come of it before the run was interrupted. @param {any} message */
+  /** Starts from what had arrived before the run was interrupted. @param {any} message */
   static from(message) {
     const streaming = new Streaming();
     message.content.forEach((/** @type {any} */ block, /** @type {number} */ index) => streaming.blocks.set(index, { block: { ...block }, isStale: false }));
@@ -347,7 +361,10 @@ class Streaming {
     return true;
   }
 
-  /** Blocks that did not grow are the same objects as before. @param {(block: any) => void} tell of calls whose arguments grew */
+  /**
+   * Returns the message so far. Blocks that did not grow are the same objects as before.
+   * @param {(block: any) => void} tell called for calls whose arguments grew
+   */
   view(tell) {
     if (this.shown) return this.shown;
     for (const one of this.blocks.values()) {
@@ -362,7 +379,10 @@ class Streaming {
   }
 }
 
-/** What has come of arguments, as it stays: what is still open is copied, what is complete is shared. @param {PartialJson} json */
+/**
+ * Returns an immutable snapshot of partial arguments: open containers are copied, complete ones shared.
+ * @param {PartialJson} json
+ */
 function argumentsOf({ stack, value }) {
   /** @type {any} */
   let copy;
@@ -383,7 +403,11 @@ function statusOf(isRunning, error, asked, calls, streaming) {
   return streaming?.content.length > 0 ? "streaming" : "submitted";
 }
 
-/** The list of before, if the new one says the same. @param {readonly any[] | undefined} before @param {readonly any[]} now @param {(a: any, b: any) => boolean} equal */
+/**
+ * Returns the previous list if the new one is equal.
+ * @param {readonly any[] | undefined} before @param {readonly any[]} now
+ * @param {(a: any, b: any) => boolean} equal
+ */
 function same(before, now, equal) {
   return before && before.length === now.length && now.every((one, i) => equal(one, before[i])) ? before : now;
 }
@@ -403,7 +427,11 @@ function errorOf(thrown) {
   return AgentError.isInstance(thrown) ? thrown : new AgentError({ code: "unknown", message: textOf(thrown), retryable: false }, thrown);
 }
 
-/** The next frame, or soon where there are none: a page in the background gets none, and may get there while it waits. @param {() => void} work */
+/**
+ * Runs work in the next frame, or after a short delay where no frame comes: a background page gets none, and
+ * a page may move to the background while it waits.
+ * @param {() => void} work
+ */
 function nextFrame(work) {
   const hasFrames = typeof requestAnimationFrame === "function";
   let frame = 0;

@@ -6,11 +6,12 @@ import { useState, useSyncExternalStore } from "react";
 import { AgentStore } from "./react-store.js";
 
 /**
- * What an agent says, and what can be said to it. A component that gets a function makes its own agent with it, once.
+ * Returns an agent's state and the actions on it. If a function is passed, the component creates its
+ * own agent with it, once.
  * @param {any} agent @param {import("./react.js").UseAgentOptions} [options]
  */
 export function useAgent(agent, options) {
-  // A function may be another one in every render; what it made stays.
+  // The function may be a new one in every render; the agent that it made stays.
   const of = typeof agent === "function" ? AgentStore : agent;
   const make = () => ({ of, store: new AgentStore(agent, options) });
   let [held, hold] = useState(make);

@@ -1,6 +1,6 @@
 // @ts-check
-// Agents and runs that are elsewhere, in a Worker or on a server, with the surface of those in this process. The other half
-// is server.js; the contract between them is docs/remote.md.
+// Agents and runs that live elsewhere, in a Worker or on a server, with the interface of local ones. The
+// server half is server.js; the protocol between them is docs/remote.md.
 
 import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
 import { readEvents, within } from "./eventsource.js";
@@ -8,16 +8,16 @@ import { checkFunctions, hostOf, Listening, numbersOf } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 const RECONNECT = { maxAttempts: 10, initialMs: 250, maxMs: 15_000 };
-/** Three life signs were missed. */
+/** Long enough to miss three keep-alives. */
 const STALL = 45_000;
 
-/** What a status says. @param {number} status */
+/** The error code for an HTTP status. @param {number} status */
 const codeOf = (status) => (status === 401 || status === 403 ? "auth" : status === 409 ? "misuse" : status === 429 ? "throttled" : status === 503 ? "overloaded" : status >= 500 ? "server" : "invalid_request");
 
-/** Whether asking again may help. @param {number} status */
+/** Whether a retry may help. @param {number} status */
 const passes = (status) => status === 408 || status === 429 || status >= 500;
 
-/** What a server said in place of what was wanted. @param {Response} response */
+/** Reads the error that a server sent instead of a result. @param {Response} response */
 async function refusal(response) {
   const text = await response.text().catch(() => "");
   /** @type {any} */
@@ -25,7 +25,7 @@ async function refusal(response) {
   try {
     told = JSON.parse(text).error;
   } catch {
-    // It is no server of ours, or something stands in between.
+    // Not a turnwheel server, or something in between answered.
   }
   const { status } = response;
   const after = Number(response.headers.get("retry-after"));
@@ -33,13 +33,16 @@ async function refusal(response) {
   return new AgentError({ code: told?.code ?? codeOf(status), message, retryable: passes(status), ...(after > 0 && { retryAfterMs: after * 1000 }), provider: { status } });
 }
 
-/** A wrapper of `fetch` may have forgotten its `return`. @param {any} given @returns {Response} */
+/**
+ * Checks a response: a wrapper of `fetch` may have forgotten its `return`.
+ * @param {any} given @returns {Response}
+ */
 function responseOf(given) {
   if (typeof given?.ok !== "boolean") throw misuse(`\`fetch\` and \`reconnect\` must give a Response, got ${kindOf(given)}`);
   return given;
 }
 
-/** The body of a stream of events. @param {any} given */
+/** Returns the body of an event stream. @param {any} given */
 async function bodyOf(given) {
   const response = responseOf(given);
   if (!response.ok) throw await refusal(response);
@@ -61,11 +64,15 @@ function checkSignal(signal) {
 /** @param {unknown} reason */
 const abortError = (reason) => new AgentError({ code: "aborted", message: textOf(reason), retryable: false }, reason);
 
-/** Waits before the attempt with that number, from 1. @param {number} attempt @param {any} error @param {typeof RECONNECT} reconnect @param {ReturnType<typeof hostOf>} host @param {AbortSignal} [signal] */
+/**
+ * Waits before the given attempt, counted from 1.
+ * @param {number} attempt @param {any} error @param {typeof RECONNECT} reconnect
+ * @param {ReturnType<typeof hostOf>} host @param {AbortSignal} [signal]
+ */
 const backOff = (attempt, error, { initialMs, maxMs }, host, signal) => host.sleep(error?.info?.retryAfterMs ?? Math.min(maxMs, initialMs * 2 ** (attempt - 1)) * (0.5 + host.random()), signal);
 
 /**
- * A run from the response that tells its events.
+ * Makes a run from the response that streams its events.
  * @param {Response | Promise<Response>} response
  * @param {any} [options]
  */
@@ -86,7 +93,8 @@ export function fromResponse(response, options = {}) {
   const abort = (/** @type {unknown} */ why) => {
     if (stopped.signal.aborted || reason !== undefined) return;
     reason = why ?? "the run was aborted";
-    // With a way to the run itself its own end is heard; without, it is left.
+    // With an `abort` function, the run is aborted there and reports its own end; without one, this
+    // side just stops listening.
     if (abortThere) Promise.resolve().then(() => abortThere(why)).catch((error) => end(networkError(error, "the run could not be aborted")));
     else end(abortError(reason));
   };
@@ -96,7 +104,7 @@ export function fromResponse(response, options = {}) {
     listening.fail(error);
   };
 
-  /** One response to its end. @param {Response} response */
+  /** Reads one response to its end. @param {Response} response */
   const read = async (response) => {
     for await (const { id, type, data } of readEvents(await bodyOf(response), { sleep: host.sleep, stallMs, signal: stopped.signal })) {
       if (stopped.signal.aborted) return;
@@ -128,8 +136,10 @@ export function fromResponse(response, options = {}) {
 }
 
 /**
- * A signal aborts a run until it is over; one that lives longer keeps nothing of it.
- * @param {AbortSignal | undefined} signal @param {Promise<any>} result @param {(reason: unknown) => void} abort
+ * Lets a signal abort a run until the run is over; the listener is removed then, as
+ * the signal may outlive it.
+ * @param {AbortSignal | undefined} signal @param {Promise<any>} result
+ * @param {(reason: unknown) => void} abort
  */
 function abortWith(signal, result, abort) {
   if (!signal) return;
@@ -139,7 +149,7 @@ function abortWith(signal, result, abort) {
   result.then(() => signal.removeEventListener("abort", listener));
 }
 
-/** An agent that is elsewhere. */
+/** An agent that lives elsewhere. */
 export class RemoteAgent {
   /** @type {Link} */ #link;
 
@@ -197,7 +207,7 @@ export class RemoteAgent {
     return this.#link.command("reset", {});
   }
 
-  /** The mirror of the agent is there, and up to date. */
+  /** Resolves when the mirror of the agent is up to date. */
   ready() {
     return this.#link.ready();
   }
@@ -224,7 +234,7 @@ export class RemoteAgent {
     return this.#link.usage;
   }
 
-  /** Whether it hears from the agent: "idle" (nobody listens), "connecting", "open". */
+  /** The state of the connection: "idle" (nobody listens), "connecting" or "open". */
   get connection() {
     return this.#link.connection;
   }
@@ -234,7 +244,10 @@ export class RemoteAgent {
   }
 }
 
-/** Calls a function of the host's: nobody waits for it, and that it fails must end nothing. @param {() => any} call @param {(error: unknown) => void} failed */
+/**
+ * Calls a function of the host without waiting for it; its failure must not stop anything.
+ * @param {() => any} call @param {(error: unknown) => void} failed
+ */
 function guarded(call, failed) {
   try {
     const answer = call();
@@ -249,10 +262,15 @@ const report = (error) => console.error("turnwheel: a callback of RemoteAgent's 
 
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "onConnection", "onError"];
 
-/** A command as it is sent, and sent again: the server does one with the same id once. @param {string} id @param {any} told */
+/**
+ * The body of a command. It carries an id, so that the server executes it once even if it is sent again.
+ * @param {string} id @param {any} told
+ */
 const bodyFor = (id, told) => jsonOf("the command is", { id, ...told });
 
-/** The connection to an agent, and the mirror of it. It is open as long as somebody needs it. */
+/**
+ * The connection to an agent, and a mirror of the agent's state. It stays open as long as somebody needs it.
+ */
 class Link {
   /** @param {any} options */
   constructor(options) {
@@ -273,33 +291,39 @@ class Link {
     this.asked = new Map();
     /** @type {any} */
     this.usage = { ...NO_USAGE };
-    /** The run that is on there. @type {string | undefined} */
+    /** The id of the agent's current run. @type {string | undefined} */
     this.running = undefined;
-    /** The run that was begun from here and has not been heard of. @type {string | undefined} */
+    /** The id of a run that was started from here and has sent no event yet. @type {string | undefined} */
     this.starting = undefined;
-    /** The newest number that was heard; empty before the first. */
+    /** The id of the last event received; empty before the first. */
     this.last = "";
-    /** What is to be done to the history with the next event. @type {any} */
+    /** The change to the history that belongs to the next event. @type {any} */
     this.history = undefined;
-    /** The last answer, and results by call: what the history may refer to. @type {{ answer: any, results: Map<string, any> }} */
+    /**
+     * The last answer, and results by call id: history changes may refer to these.
+     * @type {{ answer: any, results: Map<string, any> }}
+     */
     this.known = { answer: undefined, results: new Map() };
-    /** How many events of the run that is on were told, and how many are told again. */
+    /**
+     * How many events of the current run were delivered; `again` is how many of them
+     * will arrive a second time.
+     */
     this.heard = { runId: "", count: 0 };
     this.again = 0;
-    /** The run that subscribers were told of last. @type {Listening | undefined} */
+    /** The run that subscribers were last told about. @type {Listening | undefined} */
     this.followed = undefined;
-    /** Runs that somebody here holds. @type {Map<string, Listening>} */
+    /** The runs that somebody here holds. @type {Map<string, Listening>} */
     this.runs = new Map();
     /** @type {Set<(event: any) => void>} */
     this.listeners = new Set();
-    /** Letters whose fate is open. @type {Map<string, (receipt: any) => void>} */
+    /** Posted messages whose fate is still open. @type {Map<string, (receipt: any) => void>} */
     this.letters = new Map();
-    /** Who waits for something to happen. @type {(() => void)[]} */
+    /** Callbacks waiting for the next message from the server. @type {(() => void)[]} */
     this.waiting = [];
-    /** Who waits for the mirror. @type {{ resolve(): void, reject(error: unknown): void }[]} */
+    /** Promises waiting for the mirror. @type {{ resolve(): void, reject(error: unknown): void }[]} */
     this.unready = [];
     this.isReady = false;
-    /** Commands go one after the other. */
+    /** Commands are sent one after the other. */
     this.posting = Promise.resolve();
     /** @type {AbortController | undefined} */
     this.open = undefined;
@@ -325,7 +349,7 @@ class Link {
     if (this.isRunning) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     const body = bodyFor(runId, { ...told, runId });
     this.starting = runId;
-    /** Why it is not sent, once somebody has aborted it before it was. @type {AgentError | undefined} */
+    /** The error if the run was aborted before it was sent. @type {AgentError | undefined} */
     let stopped;
     let isSent = false;
     const abort = (/** @type {unknown} */ reason) => {
@@ -336,14 +360,14 @@ class Link {
     this.runs.set(runId, listening);
     this.connect();
     const fail = (/** @type {AgentError} */ error) => {
-      // It has begun all the same: it is told how it ends.
+      // If it has begun after all, its own end will be reported.
       if (this.starting !== runId) return;
       this.starting = undefined;
       listening.fail(error, (event) => this.tell(event));
       this.runs.delete(runId);
       this.settleDown();
     };
-    // A run that is over before anybody listens would tell nobody what it said.
+    // Sends only once the mirror is ready: a run that ended before anybody listened would go unheard.
     const before = async () => {
       if (!stopped) await this.ready();
       if (stopped) throw stopped;
@@ -361,12 +385,12 @@ class Link {
     const body = bodyFor(id, { input: message });
     const receipt = new Promise((resolve) => this.letters.set(id, resolve));
     this.connect();
-    // Nor would its receipt be heard.
+    // Waits for the mirror as well, or the receipt would go unheard.
     this.post(what, body, () => this.ready()).catch((error) => this.lost(error, id));
     return receipt;
   }
 
-  /** A letter that did not arrive. @param {unknown} error @param {string} id */
+  /** Handles a message that could not be delivered. @param {unknown} error @param {string} id */
   lost(error, id) {
     this.letters.get(id)?.({ delivered: false, reason: "run_ended" });
     this.letters.delete(id);
@@ -378,7 +402,7 @@ class Link {
   command(what, told) {
     if (this.disposed) throw misuse("the agent was disposed of");
     const done = this.post(what, bodyFor(this.host.id(), told));
-    // Whoever does not wait for it is told by `onError`.
+    // Whoever does not await the promise learns of the failure from `onError`.
     done.catch((error) => this.trouble(error));
     return done;
   }
@@ -390,7 +414,10 @@ class Link {
     else if (!this.disposed) console.error("turnwheel:", error);
   }
 
-  /** @param {string} what @param {string} body @param {() => unknown} [before] waited for @returns {Promise<void>} */
+  /**
+   * @param {string} what @param {string} body @param {() => unknown} [before] awaited first
+   * @returns {Promise<void>}
+   */
   post(what, body, before) {
     const done = this.posting.then(before).then(() => this.send(what, body));
     this.posting = done.catch(() => {});
@@ -419,7 +446,7 @@ class Link {
     const own = typeof this.options.headers === "function" ? await this.options.headers() : this.options.headers;
     const all = new Headers(own);
     for (const [name, value] of Object.entries(headers ?? {})) all.set(name, /** @type {string} */ (value));
-    // Who accepts a connection and never answers is not there.
+    // A server that accepts a connection and never answers counts as unreachable.
     const { sleep } = this.host;
     const stop = new AbortController();
     const abort = () => stop.abort(init.signal.reason);
@@ -431,17 +458,17 @@ class Link {
       stop.abort(error);
       throw error;
     } finally {
-      // From here on who reads the body leaves it.
+      // From here on the reader of the body handles the signal.
       init.signal?.removeEventListener("abort", abort);
     }
   }
 
-  // ---- listening
+  // ---- events
 
   /** @param {(event: any) => void} listener */
   subscribe(listener) {
     if (this.disposed) throw misuse("the agent was disposed of");
-    // Twice the same function is two listeners.
+    // Wrapped, so that the same function subscribed twice is two listeners.
     const own = (/** @type {any} */ event) => listener(event);
     this.listeners.add(own);
     this.connect();
@@ -460,7 +487,7 @@ class Link {
     });
   }
 
-  /** Something happens. */
+  /** Resolves at the next message from the server. */
   hear() {
     return new Promise((resolve) => {
       this.waiting.push(() => resolve(undefined));
@@ -475,14 +502,14 @@ class Link {
       if (this.open !== open) return;
       this.open = undefined;
       this.told("idle");
-      // Where nobody could be reached, the next command tries anew.
+      // If the server was unreachable, the next command tries again.
       if (hope) this.connect();
     });
   }
 
   /** Closes the connection when nobody needs it any more. */
   settleDown() {
-    // Who unsubscribes and subscribes again right away keeps it.
+    // Deferred, so that unsubscribing and subscribing again at once keeps the connection.
     queueMicrotask(() => {
       if (this.isWanted || !this.open) return;
       this.open.abort();
@@ -498,7 +525,10 @@ class Link {
     guarded(() => this.options.onConnection?.(connection), report);
   }
 
-  /** Listens until nobody needs it any more. Gives false when nobody can be reached. @param {AbortController} open */
+  /**
+   * Listens until nobody needs the connection any more. Resolves to false if the server is unreachable.
+   * @param {AbortController} open
+   */
   async listen({ signal }) {
     for (let attempt = 0; this.isWanted && !signal.aborted; ) {
       this.told("connecting");
@@ -526,7 +556,7 @@ class Link {
     return true;
   }
 
-  /** Nobody can be reached: whoever waits is told. @param {AgentError} error */
+  /** The server is unreachable: everything that waits for it fails. @param {AgentError} error */
   giveUp(error) {
     const runs = this.unended();
     const isHeld = this.runs.size > 0;
@@ -542,13 +572,16 @@ class Link {
     return false;
   }
 
-  /** Runs whose end nobody here has heard: those that are held, and the one that subscribers follow. @returns {Listening[]} */
+  /**
+   * The runs whose end has not arrived here: those that are held, and the one that subscribers follow.
+   * @returns {Listening[]}
+   */
   unended() {
     const { followed } = this;
     return [...new Set([...this.runs.values(), ...(followed && !followed.end ? [followed] : [])])];
   }
 
-  /** @param {Listening} run @param {AgentError} error @param {any} [ended] how it ended, where that is known */
+  /** @param {Listening} run @param {AgentError} error @param {any} [ended] how it ended, if that is known */
   endUnheard(run, error, ended) {
     run.fail(error, (event) => (run.take(event), this.emit(event)), ended);
   }
@@ -559,7 +592,7 @@ class Link {
 
   /** @param {{ id?: string, type: string, data: string }} told */
   take({ id, type, data }) {
-    // What comes twice is not told twice.
+    // Skips events that arrive a second time.
     if (type !== "state" && type !== "history" && id !== undefined && this.last !== "" && Number(id) <= Number(this.last)) return void (this.history = undefined);
     const value = JSON.parse(data);
     if (type === "history") this.history = value;
@@ -578,7 +611,7 @@ class Link {
     for (const { resolve } of this.unready.splice(0)) resolve();
   }
 
-  /** The agent as it stands, in place of what was known. @param {any} state */
+  /** Replaces the mirror by a snapshot of the agent. @param {any} state */
   become({ messages, pendingApprovals, usage, run, openLetters, ended }) {
     this.messages = messages;
     this.asked = new Map(pendingApprovals.map((/** @type {any} */ call) => [call.callId, call]));
@@ -587,7 +620,7 @@ class Link {
     this.known = { answer: undefined, results: new Map() };
     this.history = undefined;
     for (const [id, settle] of this.letters) {
-      // It may be on its way still.
+      // It may still be on its way.
       if (openLetters.includes(id) || this.last === "") continue;
       settle({ delivered: false, reason: "run_ended" });
       this.letters.delete(id);
@@ -605,7 +638,7 @@ class Link {
     if (!run || run.told === null) return;
     const known = this.heard.runId === run.runId ? this.heard.count : 0;
     this.heard = { runId: run.runId, count: run.told };
-    // What it knows of the run already is not told again; of what it missed it is told that it did.
+    // Skips the events of the run that were delivered already. If some were missed, says so.
     this.again = Math.max(0, known - run.told);
     if (run.told > known) this.spread({ type: "run_resumed", runId: run.runId, turnIndex: run.turnIndex, pendingApprovals, runningTools: [] });
   }
@@ -616,7 +649,7 @@ class Link {
     this.letters.delete(id);
   }
 
-  /** An event: first the mirror, then everybody. @param {any} event */
+  /** Delivers an event: first to the mirror, then to everybody else. @param {any} event */
   tell(event) {
     const { runId } = event;
     this.note(event);
@@ -667,7 +700,7 @@ class Link {
     }
   }
 
-  /** What the event did to the history. @param {any} event */
+  /** Applies to the history what the event changed. @param {any} event */
   remember(event) {
     const { history, known } = this;
     this.history = undefined;

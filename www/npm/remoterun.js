@@ -1,16 +1,16 @@
 // @ts-check
-// A run that goes on elsewhere, from its events: the same surface as a run in this process.
+// A run that goes on elsewhere, rebuilt from its events, with the interface of a local run.
 
 import { AgentError, checkNames, kindOf, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "./shared.js";
 
-/** So many events may wait for a slow iterator before pieces of one block are joined. */
+/** How many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 
 /** @param {any} message @returns {any[]} */
 const callsOf = (message) => (message?.content ?? []).filter((/** @type {any} */ { type }) => type === "tool_call");
 
-/** Time, chance and ids, where the host gives none. @param {any} [host] */
+/** Clock, randomness and ids, with defaults for what the host does not provide. @param {any} [host] */
 export const hostOf = (host = {}) => ({
   now: () => host.now?.() ?? Date.now(),
   random: () => host.random?.() ?? Math.random(),
@@ -20,7 +20,7 @@ export const hostOf = (host = {}) => ({
 });
 
 /**
- * Numbers as they are given, and the usual ones for what is not.
+ * Returns the given numbers, with defaults for the missing ones.
  * @template {Record<string, number>} T @param {string} where @param {any} given @param {T} usual @returns {T}
  */
 export function numbersOf(where, given, usual) {
@@ -34,25 +34,31 @@ export function numbersOf(where, given, usual) {
   return all;
 }
 
-/** What must be functions, where they are given at all. @param {any} options @param {string[]} names */
+/**
+ * Throws if one of these options is given and is not a function.
+ * @param {any} options @param {string[]} names
+ */
 export function checkFunctions(options, names) {
   for (const name of names) {
     if (options[name] !== undefined && typeof options[name] !== "function") throw misuse(`\`${name}\` must be a function, got ${kindOf(options[name])}`);
   }
 }
 
-/** What is known of a run from its events, and who listens to it. */
+/** What the events have told about a run, and its listeners. */
 export class Listening {
   /** @param {{ runId?: string, host: any, abort(reason?: unknown): void, messages?: () => readonly any[] }} options */
   constructor({ runId = "", host, abort, messages }) {
     this.runId = runId;
     this.abort = abort;
     this.historyOf = messages;
-    /** Messages that the events have told of. @type {any[]} */
+    /** The messages of the events so far. @type {any[]} */
     this.log = [];
     /** @type {any[] | undefined} */
     this.queue = undefined;
-    /** What was told before anybody iterated, until the first piece of an answer. @type {any[] | undefined} */
+    /**
+     * The events before anybody iterated; dropped at the first piece of an answer.
+     * @type {any[] | undefined}
+     */
     this.early = [];
     this.iterated = false;
     /** @type {((step: { done: boolean, value: any }) => void)[]} */
@@ -61,14 +67,17 @@ export class Listening {
     this.end = undefined;
     this.begun = false;
     this.turns = 0;
-    /** The turn that is open, and what has come of its answer. @type {{ turnIndex: number, message: boolean, pieces: any[], answer: any, results: Map<string, any> } | undefined} */
+    /**
+     * The open turn, and what has arrived of its answer.
+     * @type {{ turnIndex: number, message: boolean, pieces: any[], answer: any, results: Map<string, any> } | undefined}
+     */
     this.turn = undefined;
     /** @type {Map<string, PartialJson>} */
     this.arguments = new Map();
     /** @type {(result: any) => void} */
     this.settle = () => {};
     this.result = new Promise((resolve) => (this.settle = resolve));
-    /** What a response of it needs, as of a run in this process. @type {any} */
+    /** What responses need of a run; a local run has the same members. @type {any} */
     this.core = { subscribe: (/** @type {any} */ listener) => (this.listeners.add(listener), () => void this.listeners.delete(listener)), sleep: host.sleep };
     /** @type {Set<(event: any) => void>} */
     this.listeners = new Set();
@@ -76,7 +85,7 @@ export class Listening {
     this.run = new RemoteRun(this);
   }
 
-  /** An event of it. @param {any} event */
+  /** Takes an event of the run. @param {any} event */
   take(event) {
     if (this.end) return;
     if (this.runId === "") this.runId = event.runId;
@@ -91,7 +100,7 @@ export class Listening {
     if (event.type === "agent_end") this.#finish(event);
   }
 
-  /** For a slow iterator, as a run in this process keeps it. @param {any[]} queue @param {any} event */
+  /** Queues an event for a slow iterator, as a local run does. @param {any[]} queue @param {any} event */
   #keep(queue, event) {
     const last = queue.length > WAITING ? queue.at(-1) : undefined;
     const isSame = last?.type === "message_update" && event.type === "message_update" && ["type", "contentIndex", "callId"].every((key) => last.delta[key] === event.delta[key]);
@@ -160,8 +169,9 @@ export class Listening {
   }
 
   /**
-   * Nothing more will come: what is open is ended here, as a run that breaks ends it.
-   * @param {AgentError} error @param {(event: any) => void} [tell] @param {any} [ended] its end, where only what was before it is missing
+   * Ends the run when no more events will come: everything open is closed, as in a local run that breaks.
+   * @param {AgentError} error @param {(event: any) => void} [tell]
+   * @param {any} [ended] the end event, if only events before it are missing
    */
   fail(error, tell = (event) => this.take(event), ended = undefined) {
     if (this.end) return;
@@ -229,11 +239,11 @@ export class RemoteRun {
   /** @param {Listening} listening */
   constructor(listening) {
     this.#listening = listening;
-    /** How it ends; never rejects for what happens in the run. @type {Promise<any>} */
+    /** Resolves to the outcome; never rejects for what happens in the run. @type {Promise<any>} */
     this.result = listening.result;
   }
 
-  /** The run's id; empty until its first event told it. */
+  /** The run's id; empty until the first event. */
   get runId() {
     return this.#listening.runId;
   }

@@ -1,5 +1,6 @@
 // @ts-check
-// A run as a Response. What makes the body is loaded when somebody reads it: an app that never asks for one ships none of it.
+// A run as a Response. The code that makes the body is loaded when somebody reads it, so an app that never
+// asks for a response does not ship it.
 
 import { checkNames, kindOf, misuse } from "./errors.js";
 
@@ -16,7 +17,7 @@ const KNOWN = {
 };
 
 /**
- * What was told of a run since somebody asked for a response first.
+ * The events of a run since a response was first requested.
  * @typedef {{ events: any[], isOver: boolean, waiting: Set<() => void>, segments?: number[] }} Told
  */
 
@@ -38,7 +39,7 @@ export function respond(driver, kind, init = {}) {
       pull: async (controller) => (await source()).pull(controller),
       cancel: async () => (await source()).cancel(),
     },
-    // Nothing is made before somebody wants to read it.
+    // Nothing is produced before somebody reads.
     { highWaterMark: 0 },
   );
   return new Response(body, { status: init.status, statusText: init.statusText, headers });
@@ -61,7 +62,7 @@ function listen(driver) {
     if (event.type !== "agent_end") return take(event);
     leave();
     if (!core.output) return take(event);
-    // The structured answer is known a moment later.
+    // The structured output is known slightly later than the event.
     driver.result.then(({ output }) => take(output === undefined ? event : { ...event, output }));
   });
   return told;

@@ -1,14 +1,17 @@
 // @ts-check
-// The bodies of responses: a run's events as server-sent events, and as the UI message stream of the AI SDK. Each listener
-// reads what was told at its own pace: nothing is kept for it but a number.
+// The bodies of responses: a run's events as server-sent events, and as the AI SDK's UI message stream. Each
+// listener reads the shared list of events at its own pace; all that is kept for it is its position.
 
 import { body, heardOf, sse } from "./sse.js";
 import { UIMessages } from "./uimessages.js";
 
-/** So many events go out in one piece. */
+/** How many events are sent in one chunk. */
 const PIECE = 64;
 
-/** @param {any} driver @param {import("./respond.js").Told} told @param {() => number} at how far this listener is */
+/**
+ * @param {any} driver @param {import("./respond.js").Told} told
+ * @param {() => number} at the position of this listener
+ */
 const waitFor = (driver, told, at) => ({
   more: async (/** @type {AbortSignal} */ signal) => {
     if (at() >= told.events.length && !told.isOver) await heardOf(told.waiting, signal);
@@ -16,7 +19,10 @@ const waitFor = (driver, told, at) => ({
   sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => driver.core.sleep(ms, signal),
 });
 
-/** The run's events. @param {any} driver @param {import("./respond.js").Told} told @param {number} after @param {any} init */
+/**
+ * Streams the run's events.
+ * @param {any} driver @param {import("./respond.js").Told} told @param {number} after @param {any} init
+ */
 export function events(driver, told, after, { keepAliveMs, abortOnLeave }) {
   return body({
     ...waitFor(driver, told, () => after), keepAliveMs,
@@ -31,8 +37,8 @@ export function events(driver, told, after, { keepAliveMs, abortOnLeave }) {
 }
 
 /**
- * The UI message stream. It ends where the run waits for a person, because useChat answers only what has ended; the next
- * response goes on from there.
+ * Streams UI messages. The stream ends where the run waits for a person, because useChat can only answer a
+ * stream that has ended; the next response continues from there.
  * @param {any} driver @param {import("./respond.js").Told} told @param {number} _after @param {any} init
  */
 export function uiMessages(driver, told, _after, init) {
@@ -60,7 +66,7 @@ export function uiMessages(driver, told, _after, init) {
       if (at < told.events.length && at !== segments[segment + 1]) return text;
       if (at === segments[segment + 1]) return text + done(stream.pause());
       if (waitsForApproval || !stream.waits) return text;
-      // Who decides right away, in a listener, is no person.
+      // Gives a listener the chance to decide right away: then no person needs to be asked.
       for (let i = 0; i < 8; i++) await undefined;
       if (at < told.events.length) return text;
       segments[segment + 1] ??= at;

@@ -1,6 +1,6 @@
 // @ts-check
-// The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The other half is
-// src/wasm/rules.rs. Nothing here may wait, and nothing here may call the engine but for posting mail.
+// The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The Rust half is
+// src/wasm/rules.rs. Nothing here may wait, or call the engine except to post mail.
 
 import { kindOf, messagesOf, misuse, textOf, toMessage } from "./shared.js";
 
@@ -39,7 +39,7 @@ const RULES = {
     const isCall = (/** @type {any} */ block) => block.type === "tool_call";
     const calls = turn.message.content.filter(isCall).map(written);
     const verdict = verdicts(core, core.options.policies.postTurn, turn);
-    // Calls of the turn are named by their number: the engine has them as the model wrote them.
+    // Calls of this turn are passed by their index: the engine has them as the model wrote them.
     const named = (/** @type {any} */ block) => (isCall(block) && calls.includes(written(block)) ? calls.indexOf(written(block)) : block);
     const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(named) } : message));
     return inject ? { inject } : verdict;
@@ -72,16 +72,18 @@ const RULES = {
 
   requiresApproval(core, { tool, arguments: args }) {
     const { definition, self, check } = core.toolOf(tool);
-    // It judges what the tool will get: defaults and transforms of the schema included. Nobody knows yet what one that promises makes.
+    // The rule sees what the tool will get, with the schema's defaults and transforms. If the schema is
+    // asynchronous, that is not known yet.
     const checked = check(args);
     if (heard(checked) instanceof Promise) return;
-    // The AI SDK calls it needsApproval.
+    // The AI SDK's name is needsApproval.
     return heard((definition.requiresApproval ?? definition.needsApproval).call(self, "error" in checked ? args : checked.value)) !== false;
   },
 };
 
 /**
- * Checks the arguments of a call, and keeps what the schema makes of them until the tool starts. Says what is wrong.
+ * Validates the arguments of a call, and keeps the schema's output until the tool
+ * starts. Returns what is wrong.
  * @param {any} core @param {string} callId @param {string} toolName @param {string} text
  * @returns {string | undefined}
  */
@@ -91,13 +93,13 @@ export function validate(core, callId, toolName, text) {
     if (toolName === OUTPUT_TOOL && !core.tools.has(toolName)) return checkOutput(core, args);
     const answer = core.toolOf(toolName).check(args);
     if ("error" in answer) return answer.error;
-    // A schema that answers later is waited for when the tool starts.
+    // An asynchronous schema is awaited when the tool starts.
     core.checked.set(callId, heard(answer));
   });
 }
 
 /**
- * What the host throws is told as a text, and the object kept.
+ * Runs host code: an exception becomes a text, and its object is kept.
  * @template T @param {any} core @param {() => T} work
  */
 function told(core, work) {
@@ -110,7 +112,8 @@ function told(core, work) {
 }
 
 /**
- * A promise may fail when nobody waits for it: where it is none of a rule's answers, or later.
+ * Marks a promise as handled: it may reject while nobody waits for it, because the rule's answer must not be
+ * one, or because it is awaited only later.
  * @template T @param {T} answer @returns {T}
  */
 function heard(answer) {
@@ -119,7 +122,7 @@ function heard(answer) {
   return answer;
 }
 
-/** The tool that takes the structured answer is the engine's own; see src/machine/output.rs. */
+/** The engine's own tool for structured output; see src/machine/output.rs. */
 const OUTPUT_TOOL = "__structured_output";
 
 /** @param {any} core @param {any} value */
@@ -133,7 +136,8 @@ function checkOutput(core, value) {
 }
 
 /**
- * What a queue of the host's gave. A promise is kept, and its number goes to the effect that waits for it.
+ * Converts the answer of a host queue. A promise is stored, and its number is passed to the
+ * effect that waits for it.
  * @param {any} core @param {any} answer
  */
 function polled(core, answer) {
@@ -144,7 +148,8 @@ function polled(core, answer) {
 }
 
 /**
- * Policies of a slot, in order: the first stop wins and drops the injections before it; one that throws says nothing.
+ * Runs the policies of a slot in order. The first stop wins, and drops the injections before it; a
+ * policy that throws has no say.
  * @param {any} core @param {any[]} policies @param {any} context
  * @returns {{ stop?: string, inject?: any[] } | undefined}
  */
@@ -158,15 +163,18 @@ function verdicts(core, policies, context) {
   return inject.length > 0 ? { inject } : undefined;
 }
 
-/** A call as text, to compare it. @param {any} call */
+/** A call as text, for comparison. @param {any} call */
 function written({ callId, toolName, arguments: args }) {
   return JSON.stringify([callId, toolName, args]);
 }
 
-/** What a policy decided; what it injects and is no message is an error of this policy alone. @param {any} verdict */
+/**
+ * Checks a verdict. An injected value that is not a message is an error of this policy only.
+ * @param {any} verdict
+ */
 function decided(verdict) {
   if (typeof heard(verdict)?.then === "function") {
-    // Better told than a stop that nobody obeys.
+    // An error is better than a stop that is never obeyed.
     throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
   }
   const { stop, skip, inject, arguments: args } = verdict ?? {};
@@ -184,7 +192,7 @@ function quietly(core, call) {
 }
 
 /**
- * What a transformer gave, for the engine: messages that it has are named by their places, [from, to].
+ * Converts a transformer's answer. Messages that the engine has are referred to by index ranges, [from, to].
  * @param {any} answer @param {any[]} history
  */
 export function transformAnswer(answer, history) {
@@ -210,13 +218,13 @@ function refs(messages, history) {
   let run = [0, 0];
   for (const message of messages) {
     const next = run[1];
-    // Most follow one another, behind a gap at times; who shuffles them, or makes new ones, pays for a map.
+    // Usually the messages are in order, with a gap at times. If they are shuffled or new, a map is built.
     let at = places ? places.get(message) ?? -1 : history[next] === message ? next : history.indexOf(message, next);
     if (at < 0 && !places) {
       places = new Map(history.map((known, place) => [known, place]));
       at = places.get(message) ?? -1;
     }
-    // To the engine an array is a run of places.
+    // The engine would read an array as a range.
     if (Array.isArray(message)) throw misuse("a context transformer must give messages, got an array among them");
     if (at < 0) found.push(message);
     else if (at === next && found.at(-1) === run) run[1]++;

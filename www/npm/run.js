@@ -1,15 +1,15 @@
 // @ts-check
-// One run: reads what the engine says, tells the listeners, begins effects, brings their answers back.
+// One run: reads what the engine reports, notifies listeners, starts effects and returns their answers.
 
 import { buryKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
 import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "./shared.js";
 import { emptyList } from "./list.js";
 
-/** So many events may wait for a slow iterator before pieces of one block are joined. */
+/** How many events may wait for a slow iterator before pieces of one block are joined. */
 const WAITING = 1024;
 
-/** Turns of the microtask queue in which a tool that is done gets to say so, through a few layers of promises. */
+/** How many microtask turns a finished tool gets to report back through a few layers of promises. */
 const SOON = 8;
 
 /** A run: iterate it, await it, or both. */
@@ -21,7 +21,7 @@ export class AgentRun {
     this.#driver = driver;
     /** The run's id. */
     this.runId = driver.runId;
-    /** How it ends; never rejects for what happens in the run. @type {Promise<any>} */
+    /** Resolves to the outcome; never rejects for what happens in the run. @type {Promise<any>} */
     this.result = driver.result;
   }
 
@@ -34,12 +34,12 @@ export class AgentRun {
     return this.#driver.iterate();
   }
 
-  /** The text of all answers, as it comes. */
+  /** The text of all answers, as it arrives. */
   get textStream() {
     return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
   }
 
-  /** The whole conversation as it stands. */
+  /** The whole conversation so far. */
   get messages() {
     return this.#driver.log;
   }
@@ -49,7 +49,7 @@ export class AgentRun {
     return this.#driver.partialArguments(callId);
   }
 
-  /** The run as it stands, to be gone on with elsewhere: see `Agent.restore`. */
+  /** The run as it stands, to be continued elsewhere; see `Agent.restore`. */
   checkpoint() {
     return this.#driver.checkpoint();
   }
@@ -59,18 +59,18 @@ export class AgentRun {
     this.#driver.abort(reason);
   }
 
-  /** Its events as server-sent events. @param {any} [init] */
+  /** A response that streams the events as server-sent events. @param {any} [init] */
   toResponse(init) {
     return respond(this.#driver, "events", init);
   }
 
-  /** As the AI SDK's useChat reads it. @param {any} [init] */
+  /** A response that the AI SDK's useChat can read. @param {any} [init] */
   toUIMessageStreamResponse(init) {
     return respond(this.#driver, "uiMessages", init);
   }
 }
 
-/** The working half of a run; the agent holds it while it goes on. */
+/** The implementation of a run; the agent holds it while the run is in progress. */
 export class Driver {
   /**
    * @param {any} core @param {any[] | null} prompts @param {{ signal?: AbortSignal, runId?: string }} options
@@ -80,67 +80,76 @@ export class Driver {
     this.ref = new WeakRef(this);
     this.prompts = prompts;
     const text = prompts === null ? undefined : jsonOf("the prompt is", prompts);
-    /** The run that a checkpoint tells of, until it goes on. */
+    /** The run of the checkpoint, until it resumes. */
     this.restored = core.restored;
     this.runId = runId ?? this.restored?.runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
-    /** The history: the agent's own, as long as the agent is not reset. @type {any[]} */
+    /** The history: the agent's own, unless the agent is reset. @type {any[]} */
     this.log = core.messages;
-    /** How long the history was before it. */
+    /** The length of the history before the run. */
     this.begun = this.log.length;
-    /** The turn that is open, as far as a crash would have to end it. @type {{ turnIndex: number, message: boolean, answered: boolean } | undefined} */
+    /**
+     * The open turn, as far as it is needed to end it after a crash.
+     * @type {{ turnIndex: number, message: boolean, answered: boolean } | undefined}
+     */
     this.turn = undefined;
-    /** The keys of the turn, by provider. @type {{ turn: any, known: Map<string, any> | undefined }} */
+    /** The API keys of the turn, by provider. @type {{ turn: any, known: Map<string, any> | undefined }} */
     this.keys = { turn: null, known: undefined };
-    /** Whether somebody iterates, or has. */
+    /** Whether somebody iterates the run, or has done so. */
     this.iterated = false;
     /** @type {Map<number, import("./effects.js").Slot>} */
     this.slots = new Map();
     /** Events for the iterator, while there is one. @type {any[] | undefined} */
     this.queue = undefined;
-    /** What was told before anybody iterated, until the first piece of an answer. @type {any[] | undefined} */
+    /**
+     * The events before anybody iterated; dropped at the first piece of an answer.
+     * @type {any[] | undefined}
+     */
     this.early = emptyList();
-    /** Where the queue begins: what is before it was taken. */
+    /** The start of the queue: events before this index have been taken. */
     this.head = 0;
-    /** Who asked for an event that was not there yet. @type {((step: { done: boolean, value: any }) => void)[]} */
+    /** Iterator calls that wait for an event. @type {((step: { done: boolean, value: any }) => void)[]} */
     this.waiting = [];
-    /** Results of this turn, by call. @type {Map<string, any>} */
+    /** The results of this turn, by call id. @type {Map<string, any>} */
     this.results = new Map();
-    /** The calls that stream, by block. @type {Map<number, { callId: string, toolName: string, kept: Kept }>} */
+    /**
+     * The calls that are streaming, by block.
+     * @type {Map<number, { callId: string, toolName: string, kept: Kept }>}
+     */
     this.streaming = new Map();
-    /** What there is of their arguments, by call. @type {Map<string, Kept>} */
+    /** What has arrived of their arguments, by call id. @type {Map<string, Kept>} */
     this.arguments = new Map();
     /** @type {any} */
     this.answer = undefined;
-    /** The answer that `calls` are of. @type {any} */
+    /** The answer that `calls` belongs to. @type {any} */
     this.callsOf = undefined;
     /** @type {Map<string, any>} */
     this.calls = new Map();
     /** @type {any} */
     this.before = undefined;
-    /** Texts for the next entry that is none. @type {string[]} */
+    /** Texts for the next entry that is not itself a text. @type {string[]} */
     this.strings = emptyList();
-    /** The last request, and what it was read from. */
+    /** The last HTTP request, and the JSON it was parsed from. */
     this.asked = "";
     /** @type {any} */
     this.request = undefined;
-    /** Whether a batch is being told. */
+    /** Whether a batch is being delivered. */
     this.draining = false;
-    /** Whether the engine has more to do when it is told. */
+    /** Whether the engine has more to do once the batch is delivered. */
     this.again = false;
     /** @type {any} */
     this.engine = undefined;
-    /** How many turns of the microtask queue until it polls; 0: it is not about to. */
+    /** How many microtask turns until the run polls; 0 if no poll is scheduled. */
     this.waking = 0;
     this.coalesceMs = core.options.coalesceMs ?? 0;
-    /** Held back for so long. @type {any} */
+    /** The event that is held back for `coalesceMs`. @type {any} */
     this.held = undefined;
-    /** What is told right after it. @type {any} */
+    /** The event delivered right after it. @type {any} */
     this.next = undefined;
-    /** The event that ends it. @type {any} */
+    /** The event that ends the run. @type {any} */
     this.end = undefined;
-    /** What the agent had used before it. @type {any} */
+    /** The agent's usage before this run was added. @type {any} */
     this.usageBefore = undefined;
     /** @type {string | undefined} */
     this.stopping = undefined;
@@ -152,14 +161,17 @@ export class Driver {
     if (signal?.aborted) abort();
     else signal?.addEventListener("abort", abort, { once: true });
     this.unlisten = () => signal?.removeEventListener("abort", abort);
-    /** The batch that is told: its numbers, its text, and how far both are told. @type {{ table: number[], text: string, i: number, at: number } | undefined} */
+    /**
+     * The batch being delivered: its numbers, its text, and the position in both.
+     * @type {{ table: number[], text: string, i: number, at: number } | undefined}
+     */
     this.batch = undefined;
-    /** What is left to do of it, once a checkpoint had to know all of it. @type {Later[] | undefined} */
+    /** What is left of the batch, after a checkpoint had to read all of it. @type {Later[] | undefined} */
     this.rest = undefined;
     this.endTold = false;
-    /** How often somebody had posted something when the engine was at work last. */
+    /** The agent's count of posts when the engine last worked. */
     this.heard = 0;
-    /** So many calls were announced that the engine does not know of yet. */
+    /** How many announced calls the engine does not know of yet. */
     this.announced = 0;
     queueMicrotask(() => this.#start(text));
   }
@@ -189,15 +201,16 @@ export class Driver {
   }
 
   /**
-   * Tells what the engine has to say, and goes on until it waits for an answer.
-   * @param {number} [slot] of a response @param {number} [size] so many of its bytes lie in the engine's memory
+   * Delivers what the engine has to report, and continues until it waits for an answer.
+   * @param {number} [slot] of a response
+   * @param {number} [size] how many of its bytes are in the engine's memory
    */
   poll(slot = 0, size = 0) {
-    // Whoever calls in while a batch is told is heard as soon as it is told: the loop below asks again.
+    // A call from a listener is handled after this batch: the loop below asks the engine again.
     if (this.draining) return void (this.again = true);
     if (this.ended || this.handle === 0) return;
     const { engine } = this;
-    // A rule called: the engine is at work, for this run or another.
+    // Called from a rule: the engine is in the middle of a step, of this run or another.
     if (engine.busy) return queueMicrotask(() => (buryKilled(), this.poll()));
     this.draining = true;
     try {
@@ -218,15 +231,15 @@ export class Driver {
     }
   }
 
-  /** The engine asks to be polled. */
+  /** Called when the engine asks to be polled. */
   wake() {
     if (this.draining) this.again = true;
     else this.pollSoon();
   }
 
   /**
-   * Polls when the promises that are settling now have settled. Tools that end at the same moment have all ended by
-   * then, also one that steers or aborts and then returns: what they answer counts.
+   * Polls once the promises that are settling now have settled. Tools that end at the same moment have all
+   * reported by then, including one that steers or aborts before it returns.
    */
   async pollSoon() {
     const isWaking = this.waking > 0;
@@ -237,8 +250,8 @@ export class Driver {
   }
 
   /**
-   * Goes on in the engine, as far as it goes. 0: there is nothing to tell; 1: there is; 2: there is, and it goes on when
-   * that was told.
+   * Runs the engine as far as it can go. Returns 0 if there is nothing to deliver, 1 if there is, and 2 if
+   * there is and the engine continues afterwards.
    * @param {number} slot @param {number} size
    */
   #step(slot, size) {
@@ -258,7 +271,8 @@ export class Driver {
   }
 
   /**
-   * Leaves something at the run's desk, and goes on. A panic there ends every run: the instance is gone.
+   * Leaves something at the run's desk, and continues the run. If the engine panics, the instance is
+   * gone and every run ends.
    * @param {(glue: any) => any} leave @param {"now" | "soon"} [wakes]
    */
   #leave(leave, wakes) {
@@ -272,7 +286,7 @@ export class Driver {
     else this.poll();
   }
 
-  /** One batch, entry by entry. @param {number[]} table @param {string} text */
+  /** Delivers one batch, entry by entry. @param {number[]} table @param {string} text */
   #tell(table, text) {
     const batch = (this.batch = { table, text, i: 0, at: 0 });
     while (batch.i < table.length && !this.rest) {
@@ -291,7 +305,7 @@ export class Driver {
     if (event) this.emit(event);
   }
 
-  /** What was kept for later. */
+  /** Delivers what was kept for later. */
   #tellRest() {
     for (let later; (later = this.rest?.shift()); ) {
       this.strings = later.strings ?? [];
@@ -302,8 +316,8 @@ export class Driver {
   }
 
   /**
-   * Takes what is left of the batch as far as it concerns this side, and keeps what concerns others for later: a
-   * checkpoint is taken while it is told.
+   * Reads the rest of the batch for a checkpoint taken during its delivery: updates this side's own state,
+   * and keeps the rest for later.
    */
   #takeRest() {
     const { batch } = this;
@@ -323,7 +337,7 @@ export class Driver {
     this.batch = undefined;
   }
 
-  /** What the engine supposes that this side knows of the turn in which a checkpoint was taken. */
+  /** Restores what this side must know of the turn in which the checkpoint was taken. */
   #knowTurn() {
     const { turnIndex, turn } = this.restored.run;
     const last = this.log.findLastIndex((message) => message.role === "assistant");
@@ -334,7 +348,7 @@ export class Driver {
     if (turn.open) this.turn = { turnIndex, message: turn.messageOpen, answered: !turn.messageOpen && this.restored.run.phase.kind === "dispatching" };
   }
 
-  /** The run goes on: first is told what nobody was told of. @param {any} event */
+  /** Resumes the run. Events that were never delivered come first. @param {any} event */
   resume(event) {
     const untold = (this.restored?.untold ?? []).map((/** @type {any} */ told) => ({ ...told, runId: this.runId }));
     this.restored = undefined;
@@ -359,34 +373,36 @@ export class Driver {
     this.#tellAnnounced();
     this.release();
     this.#takeRest();
-    // Who iterates may be behind: what was not taken yet is not told.
+    // A slow iterator is behind: events it has not taken yet count as undelivered.
     const queued = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
     const waiting = [this.next, ...(this.rest ?? []).map(({ event }) => event)].filter((event) => event);
     const endTold = this.endTold && !queued.some(({ type }) => type === "agent_end");
     const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endTold, this.now())));
-    // It has heard of tools that are done.
+    // Taking the checkpoint informed the engine of finished tools.
     this.wake();
-    // The end that is told again counts again.
+    // The end will be announced again, and its usage counted again.
     if (state.run && this.end) state.usage = this.usageBefore;
     if (state.run) state.untold = [...queued, ...waiting, ...state.untold].filter(({ type }) => type !== "agent_end");
     return core.envelope(state, state.run && runId);
   }
 
-  /** Nobody will ask any more where the run is. */
+  /** Removes the run from the engine, once nobody can ask for its state any more. */
   letGo() {
     const { core, engine, handle } = this;
     if (core.lagging === this) core.lagging = undefined;
     if (engine && !engine.dead) engine.glue.run_drop(handle);
   }
 
-  /** The texts before an entry. */
+  /** Takes the texts that came before an entry. */
   takeStrings() {
     const { strings } = this;
     this.strings = emptyList();
     return strings;
   }
 
-  /** The calls of the last answer, by their ids: as they came, whatever a listener has done to the message since. */
+  /**
+   * The calls of the last answer by id, as they arrived, whatever a listener has done to the message since.
+   */
   knownCalls() {
     if (this.callsOf !== this.answer) {
       this.callsOf = this.answer;
@@ -395,13 +411,14 @@ export class Driver {
     return this.calls;
   }
 
-  /** A call of the last answer. @param {string} callId */
+  /** Returns a call of the last answer. @param {string} callId */
   callOf(callId) {
     return this.knownCalls().get(callId);
   }
 
   /**
-   * Calls start together: each is announced, until somebody posts something that counts before the next one.
+   * Announces calls that start together, one by one; stops if somebody posts something in between that
+   * the engine must see first.
    * @param {any[]} calls
    */
   announce(calls) {
@@ -414,27 +431,27 @@ export class Driver {
     this.#tellAnnounced();
   }
 
-  /** The engine hears how many calls were announced. */
+  /** Tells the engine how many calls were announced. */
   #tellAnnounced() {
     const { announced, engine, handle } = this;
     this.announced = 0;
     if (announced > 0 && !engine.dead) engine.glue.run_started(handle, announced);
   }
 
-  /** A pair of numbers is the messages from one place to before the other. @param {any[]} refs */
+  /** Resolves references: a pair of numbers is a range of messages, without its end. @param {any[]} refs */
   resolveRefs(refs) {
     const list = (/** @type {any} */ ref) => (Array.isArray(ref) ? this.log.slice(...ref) : ref);
-    // Mostly it is one run: a copy is ten times as fast as a list of lists made flat.
+    // Usually there is a single range: one copy is ten times as fast as flattening.
     return refs.length === 1 && Array.isArray(refs[0]) ? list(refs[0]) : refs.flatMap(list);
   }
 
-  /** Tells one event to everybody. @param {any} event */
+  /** Delivers one event to everybody. @param {any} event */
   emit(event) {
     if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
     this.#send(event);
   }
 
-  /** Holds pieces of one block back and joins them. @param {any} event @param {number} ms */
+  /** Holds back pieces of one block, and joins them. @param {any} event @param {number} ms */
   #hold(event, ms) {
     const held = this.held;
     if (event.type === "message_update") {
@@ -453,7 +470,7 @@ export class Driver {
     return false;
   }
 
-  /** @param {any} [next] waits until it is told; a checkpoint that is taken in there has to know of it */
+  /** @param {any} [next] the event that waits for this one; a checkpoint taken meanwhile must include it */
   release(next) {
     const held = this.held;
     if (!held) return;
@@ -471,13 +488,16 @@ export class Driver {
     else if (this.early !== undefined) this.#keepEarly(this.early, event);
   }
 
-  /** For who may iterate yet. A run in which nobody does keeps no pieces. @param {any[]} early @param {any} event */
+  /**
+   * Keeps an event for a later iterator. Without one, no pieces are kept.
+   * @param {any[]} early @param {any} event
+   */
   #keepEarly(early, event) {
     if (event.type === "message_update" || early.length === WAITING) this.early = undefined;
     else early.push(event);
   }
 
-  /** For who iterates. @param {any[]} queue @param {any} event */
+  /** Queues an event for the iterator. @param {any[]} queue @param {any} event */
   #keep(queue, event) {
     const next = this.waiting.shift();
     if (next) return next({ done: false, value: event });
@@ -487,7 +507,7 @@ export class Driver {
     } else queue.push(event);
   }
 
-  /** The one iterator of the run. Leaving it early stops the run. */
+  /** Returns the run's one iterator. Leaving it early stops the run. */
   iterate() {
     if (this.iterated) throw misuse("a run can be iterated once; use agent.subscribe for more listeners");
     if (!this.early) throw misuse(LATE);
@@ -558,8 +578,8 @@ export class Driver {
   }
 
   /**
-   * An effect is not wanted any more. A request whose answer is whole may read its last bytes, so that the connection
-   * can be used again.
+   * Cancels an effect. If the answer of a request is complete, its last bytes may still be read, so that the
+   * connection can be reused.
    * @param {number} slot
    */
   cancel(slot) {
@@ -571,12 +591,12 @@ export class Driver {
     else stop();
   }
 
-  // ---- answers of effects; what comes for a slot that is gone changes nothing
+  // ---- answers of effects; an answer for a slot that is gone has no effect
 
   /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
   resolve(slot, answer, wakes) {
     if (!this.slots.has(slot)) return;
-    // Most tools answer with a text.
+    // Most tools return text.
     const isText = typeof answer === "string";
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
     this.slots.delete(slot);
@@ -590,7 +610,10 @@ export class Driver {
     this.#leave((glue) => glue.reject(this.handle, slot, textOf(error)));
   }
 
-  /** A model call failed. @param {number} slot @param {unknown} error @param {any} info its plain form */
+  /**
+   * Reports a failed model call.
+   * @param {number} slot @param {unknown} error @param {any} info its plain form
+   */
   fail(slot, error, info) {
     if (!this.slots.delete(slot)) return;
     this.core.noteThrown(error);
@@ -604,11 +627,14 @@ export class Driver {
 
   /** @param {number} slot @param {string} update */
   update(slot, update) {
-    // What is about to be heard is heard together.
+    // Updates that arrive together are delivered together.
     if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update), this.waking > 0 ? "soon" : "now");
   }
 
-  /** A tool changes the session state; without a value the key is deleted. @param {number} slot @param {string} key @param {string | undefined} value */
+  /**
+   * Changes the session state for a tool; without a value the key is deleted.
+   * @param {number} slot @param {string} key @param {string | undefined} value
+   */
   setState(slot, key, value) {
     if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
     if (!this.slots.has(slot)) return;
@@ -622,7 +648,7 @@ export class Driver {
     return this.core.call(() => this.engine.glue.take_body(this.handle, slot));
   }
 
-  /** @param {number} slot @param {Uint8Array[]} chunks @param {number} size of all of them */
+  /** @param {number} slot @param {Uint8Array[]} chunks @param {number} size their total length */
   feed(slot, chunks, size) {
     if (this.ended) return;
     try {
@@ -661,7 +687,7 @@ export class Driver {
 
   // ---- the end
 
-  /** @param {string} output the structured answer, or nothing */
+  /** @param {string} output the structured answer, or an empty text */
   finish(output) {
     const { messages, stopReason, usage, turns, error } = this.end;
     this.#close({
@@ -671,7 +697,10 @@ export class Driver {
     });
   }
 
-  /** The run never began, or the instance died: what is open is ended here. @param {AgentError} error */
+  /**
+   * Ends a run that never began, or whose instance died: everything open is closed here.
+   * @param {AgentError} error
+   */
   #fail(error) {
     const { runId, core } = this;
     const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
@@ -736,16 +765,16 @@ export class Driver {
 }
 
 /**
- * The arguments of a call as far as they have come: the pieces, or what they make when somebody asked for that.
+ * The arguments of a call so far: the pieces, or the value built from them once somebody has asked for it.
  * @typedef {{ pieces: string[], json: PartialJson | undefined }} Kept
  */
 
 /**
- * An event to be told, or an entry of a batch to be taken, later.
+ * Something to deliver later: an event, or an entry of a batch.
  * @typedef {{ event?: any, entry?: [number, number, string], strings?: string[] }} Later
  */
 
-/** A timer that keeps no process alive. @param {() => void} work @param {number} ms */
+/** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
 function later(work, ms) {
   const timer = setTimeout(work, ms);
   /** @type {any} */ (timer).unref?.();

@@ -1,5 +1,5 @@
 // @ts-check
-// An agent behind HTTP: the server half of remote.js. The contract between them is docs/remote.md.
+// Serves an agent over HTTP: the server half of remote.js. The protocol between them is docs/remote.md.
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
 import { checkFunctions, hostOf, numbersOf } from "./remoterun.js";
@@ -11,12 +11,12 @@ import { memoryEvents } from "./eventlog.js";
 
 const OPTIONS = ["authorize", "cors", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
 const LIMITS = { bodyBytes: 1_000_000, historyBytes: Infinity, listeners: 100, commandsPerMinute: Infinity, events: 10_000 };
-/** So often a listener who hears nothing gets a life sign, by default. */
+/** The default interval of keep-alives to a silent listener, in milliseconds. */
 const KEEP_ALIVE = 15_000;
-/** So many commands are known again. */
+/** How many commands are remembered, so that a repeated one is recognised. */
 const SEEN = 1000;
 
-/** What is told to who asked for something that cannot be. */
+/** A request that is refused. */
 class Refused extends Error {
   /** @param {number} status @param {string} code @param {string} message @param {Record<string, string>} [headers] */
   constructor(status, code, message, headers) {
@@ -38,7 +38,7 @@ function refuse(error) {
 }
 
 /**
- * Serves an agent: gives the function that answers requests for it.
+ * Serves an agent: returns the function that answers requests for it.
  * @param {any} agent
  * @param {any} [options]
  */
@@ -46,7 +46,7 @@ export function agentHandler(agent, options = {}) {
   if (typeof agent?.prompt !== "function" || typeof agent?.subscribe !== "function") throw misuse(`agentHandler takes an Agent, got ${kindOf(agent)}`);
   if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
   checkNames("unknown option", options, OPTIONS);
-  // One that is null lets nobody in by mistake.
+  // An `authorize` that is null must not let everybody in by mistake.
   checkFunctions(options, ["authorize", "commit", "waitUntil"]);
   const { cors } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
@@ -58,7 +58,7 @@ export function agentHandler(agent, options = {}) {
   return Object.assign(handler, { [Symbol.dispose ?? Symbol.for("Symbol.dispose")]: () => desk.close() });
 }
 
-/** What is asked for by GET; everything else is a command. */
+/** The paths for GET; all others are commands. */
 const GETS = ["events", "state"];
 
 class Desk {
@@ -69,31 +69,43 @@ class Desk {
     this.limits = numbersOf("limits", options.limits, LIMITS);
     this.host = hostOf(options.host);
     this.log = options.events ?? memoryEvents({ start: this.host.now() * 1000 });
-    /** What of the history was told: the list, and how much of it; nothing where another instance told it. @type {{ list: readonly any[], length: number } | undefined} */
+    /**
+     * How much of the history was sent: the list and its length. Unset if another instance sent it.
+     * @type {{ list: readonly any[], length: number } | undefined}
+     */
     this.told = this.log.last > this.log.first ? undefined : { list: agent.messages, length: agent.messages.length };
-    /** Where somebody begins who comes now: the start of the run that is on, or of a turn of it. @type {any} */
+    /**
+     * Where a new listener starts: at the beginning of the current run, or of one of its turns.
+     * @type {any}
+     */
     this.base = undefined;
     /** @type {any} */
     this.ended = undefined;
-    /** The run that is on and how many events of it were told. */
+    /** The current run, and how many of its events were sent. */
     this.run = { runId: "", count: 0, turnIndex: 0 };
-    /** The run that was begun last. */
+    /** The run that was started last. */
     this.current = "";
     /** @type {{ answer: any, results: Map<string, any> }} */
     this.known = { answer: undefined, results: new Map() };
-    /** Answers to commands by their ids. @type {Map<string, Promise<any>>} */
+    /** Answers to commands, by id. @type {Map<string, Promise<any>>} */
     this.seen = new Map();
-    /** Answers to commands that were done and could not be stored, by their ids. @type {Map<string, any>} */
+    /** Answers to commands that were executed but could not be stored, by id. @type {Map<string, any>} */
     this.unstored = new Map();
-    /** Letters that were posted and not read yet: their text where it is another instance that posted them. @type {Map<string, { text?: string, bytes: number }>} */
+    /**
+     * Posted messages that have not been read yet; with their text if another instance posted them.
+     * @type {Map<string, { text?: string, bytes: number }>}
+     */
     this.letters = new Map();
     this.letterBytes = 0;
-    /** Who waits for the next event. @type {Set<() => void>} */
+    /** Callbacks waiting for the next event. @type {Set<() => void>} */
     this.waiting = new Set();
-    /** When each listener was last seen to read. Some hosts drop one without a word. @type {Map<object, number>} */
+    /**
+     * When each listener was last seen to read. Some hosts drop a connection without notice.
+     * @type {Map<object, number>}
+     */
     this.listeners = new Map();
     this.closed = false;
-    /** Whether something could not be kept, so that listeners are to be told all. */
+    /** Whether an event could not be stored, so that listeners need a full snapshot. */
     this.missed = false;
     this.tokens = this.limits.commandsPerMinute;
     this.refilled = this.host.now();
@@ -105,7 +117,7 @@ class Desk {
     this.unsubscribe = agent.subscribe((/** @type {any} */ event) => this.hear(event));
   }
 
-  /** What another instance left: commands that it did, letters that wait. */
+  /** Takes over from an earlier instance: the commands it executed, and the messages that wait. */
   remember() {
     for (const { type, data } of this.log.commands?.() ?? []) {
       const told = JSON.parse(data);
@@ -128,7 +140,7 @@ class Desk {
     this.waiting.clear();
   }
 
-  // ---- what is told
+  // ---- events
 
   /** @param {any} event */
   hear(event) {
@@ -149,7 +161,7 @@ class Desk {
     this.append("message", type === "agent_end" ? { ...event, ...outputOf(agent, event) } : event, history);
     if (type === "turn_end") {
       this.known.results.clear();
-      // Who comes into a long run begins with one of its turns.
+      // A listener that joins a long run starts at one of its turns.
       if (this.base && log.last - this.base.at > this.limits.events / 4) {
         this.base = { at: log.last, .../** @type {any} */ (this.told), usage: agent.usage, run: { runId, told: this.run.count, turnIndex: event.turnIndex + 1 } };
       }
@@ -174,20 +186,23 @@ class Desk {
     this.wake();
   }
 
-  /** In place of what could not be kept listeners are told how the agent stands. */
+  /** Sends a snapshot of the agent in place of events that could not be stored. */
   catchUp() {
     if (!this.missed) return;
     this.missed = false;
     const { agent, run, ended } = this;
     const { messages, pendingApprovals, usage } = agent;
     const isOn = run.runId !== "" && ended?.runId !== run.runId;
-    // Their list is this one now, and refers to nothing that was told before.
+    // The listeners' history is now this list, and later changes must not refer to earlier events.
     this.told = { list: messages, length: messages.length };
     this.known = { answer: undefined, results: new Map() };
     this.append("state", { messages, pendingApprovals, usage, openLetters: [...this.letters.keys()], ended, ...(isOn && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
-  /** What happened to the history since the last event. What the events tell themselves is not told twice. */
+  /**
+   * Returns how the history changed since the last event. Messages that the events carry
+   * themselves are only referred to.
+   */
   historyOf() {
     const { told, known, agent } = this;
     const list = agent.messages;
@@ -206,7 +221,10 @@ class Desk {
     return { at, add };
   }
 
-  /** Letters of another instance: its receipts are gone, so what is read is compared. @param {any[]} added */
+  /**
+   * Settles messages that another instance posted: its receipts are gone, so texts are compared.
+   * @param {any[]} added
+   */
   settleLetters(added) {
     for (const message of added) {
       if (message.role !== "user") continue;
@@ -224,19 +242,22 @@ class Desk {
     if (this.forget(id)) this.append("receipt", { id, receipt });
   }
 
-  /** A letter waits. @param {string} id @param {number} bytes @param {string} [text] */
+  /**
+   * Remembers a message that waits to be read.
+   * @param {string} id @param {number} bytes @param {string} [text]
+   */
   keep(id, bytes, text) {
     this.letters.set(id, { text, bytes });
     this.letterBytes += bytes;
   }
 
-  /** It does no more; whether it did. @param {string} id */
+  /** Forgets a message. Returns whether it was waiting. @param {string} id */
   forget(id) {
     this.letterBytes -= this.letters.get(id)?.bytes ?? 0;
     return this.letters.delete(id);
   }
 
-  /** The agent, for who knows nothing of it yet. */
+  /** The agent as a new listener must see it. */
   state() {
     const { agent, base, ended, log } = this;
     const openLetters = [...this.letters.keys()];
@@ -245,7 +266,7 @@ class Desk {
       return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, openLetters, ended } };
     }
     const { messages, pendingApprovals, usage } = agent;
-    // So much was told of this turn that its start is not kept any more: from here on nothing refers to it.
+    // The start of this turn is no longer stored, so later changes must not refer to it.
     if (base) this.known = { answer: undefined, results: new Map() };
     const run = base && { ...base.run, told: base.run.told === null ? null : this.run.count, turnIndex: this.run.turnIndex };
     return { at: log.last, state: { messages, pendingApprovals, usage, run, openLetters, ended } };
@@ -281,7 +302,7 @@ class Desk {
         isSeen();
         this.catchUp();
         let text = begun ? "" : begin();
-        // It fell behind what is kept.
+        // The listener fell behind what is stored.
         if (after < log.first) text = begin();
         const records = this.closed ? [] : await log.read(after, 64);
         for (const { id, type, data, history } of records) {
@@ -294,7 +315,7 @@ class Desk {
           isReady = true;
           text += sse(undefined, "{}", "ready");
         }
-        // Nobody is told what may still be lost.
+        // Nothing is sent that could still be lost.
         if (text) await log.sync?.();
         return text;
       },
@@ -306,7 +327,7 @@ class Desk {
     return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-content-type-options": "nosniff" } });
   }
 
-  // ---- what is asked
+  // ---- requests
 
   /** @param {Request} request @returns {Promise<Response>} */
   async answer(request) {
@@ -329,7 +350,7 @@ class Desk {
     const method = isGet ? "GET" : "POST";
     if (request.method !== method) throw new Refused(405, "invalid_request", `\`${what}\` is asked for by ${method}, got ${request.method}`, { allow: method });
     const { authorize } = this.options;
-    // Who forgets to answer, or finds no user to ask, has not said yes.
+    // A function that forgets to answer, or finds no user to ask about, has not said yes.
     const allowed = authorize ? await authorize.call(this.options, request, what) : true;
     if (typeof allowed?.status === "number") return allowed;
     if (!allowed) throw new Refused(401, "auth", "who asks is not allowed to");
@@ -348,7 +369,7 @@ class Desk {
   /** @param {Request} request */
   async read(request) {
     const type = request.headers.get("content-type") ?? "";
-    // A form of another page could send any other type unasked.
+    // A form on another site could send any other type without a preflight.
     if (!/^application\/json\b/i.test(type)) throw new Refused(415, "invalid_request", `a command is JSON: send content-type application/json, got ${type || "none"}`);
     const { bodyBytes } = this.limits;
     const text = await readAtMost(request, bodyBytes);
@@ -367,14 +388,14 @@ class Desk {
     return told;
   }
 
-  /** One command, once. @param {string} what @param {any} told @returns {Promise<Response>} */
+  /** Executes a command, once per id. @param {string} what @param {any} told @returns {Promise<Response>} */
   async command(what, told) {
     const { seen } = this;
     const known = told.id && seen.get(told.id);
     if (known) return json(await known, 202);
     this.throttle();
     const doing = (async () => {
-      // What was done and could not be stored is only stored when it is asked for again.
+      // A command that was executed but not stored is only stored when it is repeated.
       const said = this.unstored.get(told.id) ?? COMMANDS[what](this, told) ?? {};
       if (told.id) this.unstored.set(told.id, said);
       await this.options.commit?.(what);
@@ -385,19 +406,19 @@ class Desk {
     if (!told.id) return json(await doing, 202);
     seen.set(told.id, doing);
     if (seen.size > SEEN) seen.delete(/** @type {string} */ (seen.keys().next().value));
-    // What was refused was not done.
+    // A refused command was not executed, so it may be repeated.
     doing.catch(() => seen.delete(told.id));
     return json(await doing, 202);
   }
 
-  /** A run that somebody asked for. @param {any} run @param {string} [id] */
+  /** Registers a run that a command started. @param {any} run @param {string} [id] */
   started(run, id) {
     this.current = run.runId;
     if (id) this.append("command", { id });
     try {
       this.options.waitUntil?.(run.result);
     } catch (error) {
-      // The run is on all the same, and who asked for it hears so.
+      // The run has started nevertheless, and the client gets a success.
       console.error("turnwheel: waitUntil threw", error);
     }
     return { runId: run.runId };
@@ -425,7 +446,7 @@ class Desk {
     this.tokens -= 1;
   }
 
-  /** The history takes no more, with the letters that wait for it. */
+  /** Refuses if the history, with the messages waiting for it, is full. */
   checkRoom() {
     const { historyBytes } = this.limits;
     if (historyBytes === Infinity) return;
@@ -436,7 +457,7 @@ class Desk {
     if (bytes >= historyBytes) throw new Refused(413, "invalid_request", `the conversation is full: it has ${bytes} bytes of ${historyBytes}; begin a new one`);
   }
 
-  // ---- other origins
+  // ---- CORS
 
   /** @param {Request} request @returns {Record<string, string>} */
   corsOf(request) {
@@ -486,7 +507,7 @@ const COMMANDS = {
     desk.agent.resolveTools(decisions);
   },
   abort(desk, { reason, runId }) {
-    // Of another run, or one that is over, it says nothing.
+    // Ignored for a run that is not the current one.
     if (runId === undefined || runId === desk.current) desk.agent.abort(reason);
   },
   reset(desk) {
@@ -501,7 +522,7 @@ const COMMANDS = {
 /** @param {any} input */
 const contentOf = (input) => (typeof input === "string" ? [{ type: "text", text: input }] : Array.isArray(input) ? input : typeof input.content === "string" ? [{ type: "text", text: input.content }] : input.content);
 
-/** The structured answer, where it is the text of the last one. @param {any} agent @param {any} event */
+/** The structured answer, if it is the text of the last answer. @param {any} agent @param {any} event */
 function outputOf(agent, { messages, stopReason }) {
   if (agent.output === undefined || stopReason !== "completed") return {};
   const answer = messages.findLast((/** @type {any} */ { role }) => role === "assistant");
@@ -515,7 +536,7 @@ function outputOf(agent, { messages, stopReason }) {
 /** @param {Response} response @param {Record<string, string>} headers */
 function withHeaders(response, headers) {
   if (Object.keys(headers).length === 0) return response;
-  // What another function made may not be changed.
+  // A response made elsewhere may have immutable headers.
   const made = new Response(response.body, response);
   for (const [name, value] of Object.entries(headers)) made.headers.set(name, value);
   return made;
@@ -530,7 +551,7 @@ function hostOfUrl(url) {
   }
 }
 
-/** The body as text; nothing when it is longer. @param {Request} request @param {number} most */
+/** Reads the body as text; returns nothing if it is longer. @param {Request} request @param {number} most */
 async function readAtMost(request, most) {
   if (!request.body) return "";
   const decoder = new TextDecoder();

@@ -1,11 +1,11 @@
 // @ts-check
 // Timers.
 
-/** A timer for longer than this rings at once. */
+/** A timer with a longer delay fires at once. */
 const LONGEST = 2 ** 31 - 1;
 
 /**
- * Waits, by the host's `sleep` where it has one. Ends early where the signal is aborted.
+ * Waits, with the host's `sleep` if there is one. Ends early if the signal aborts.
  * @param {any} host @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
  */
 export async function sleep(host, ms, signal = new AbortController().signal) {

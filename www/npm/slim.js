@@ -1,3 +1,3 @@
-// For those who bring the wasm file themselves: call `use(() => bytes)` before the first run.
+// For hosts that supply the wasm file themselves: call `use(() => bytes)` before the first run.
 export * from "./index.js";
 export { use } from "./core.js";

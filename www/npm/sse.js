@@ -1,23 +1,26 @@
 // @ts-check
-// Server-sent events, written.
+// Writes server-sent events.
 
 const encoder = new TextEncoder();
 
-/** One server-sent event. JSON has no line breaks. @param {number | undefined} id @param {string} data @param {string} [type] */
+/**
+ * Formats one server-sent event. `data` is JSON, so it has no line breaks.
+ * @param {number | undefined} id @param {string} data @param {string} [type]
+ */
 export function sse(id, data, type) {
   return `${id === undefined ? "" : `id: ${id}\n`}${type ? `event: ${type}\n` : ""}data: ${data}\n\n`;
 }
 
-/** A life sign that is no event. */
+/** A keep-alive: a comment, not an event. */
 const LIFE_SIGN = ": \n\n";
 
 /**
- * A body that is written piece by piece, as fast as somebody reads.
+ * A body that is produced piece by piece, as fast as it is read.
  * @param {{ take(): string | undefined | Promise<string | undefined>, isOver(): boolean, more(signal: AbortSignal): Promise<unknown>, sleep(ms: number, signal: AbortSignal): Promise<unknown>, keepAliveMs?: number, leave?(): void }} source
  */
 export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave }) {
   let isLeft = false;
-  /** Of the silence that is waited through. @type {AbortController | undefined} */
+  /** Ends the current wait. @type {AbortController | undefined} */
   let timer;
   return {
     /** @param {ReadableStreamDefaultController<Uint8Array>} controller */
@@ -32,7 +35,7 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
         const what = await Promise.race([more(timer.signal), silence]);
         timer.abort();
         if (what !== "silence") continue;
-        // Where the host's sleep is none, others must get their turn between two signs.
+        // If the host's sleep returns at once, other tasks must get to run between two keep-alives.
         await new Promise((wake) => setTimeout(wake));
         if (!isLeft) return controller.enqueue(encoder.encode(LIFE_SIGN));
       }
@@ -45,7 +48,10 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
   };
 }
 
-/** Waits to be called, until the signal says that nobody waits any more. @param {Set<() => void>} waiting @param {AbortSignal} signal @returns {Promise<void>} */
+/**
+ * Waits to be called back, until the signal aborts.
+ * @param {Set<() => void>} waiting @param {AbortSignal} signal @returns {Promise<void>}
+ */
 export function heardOf(waiting, signal) {
   return new Promise((resolve) => {
     waiting.add(resolve);

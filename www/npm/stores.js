@@ -1,20 +1,17 @@
 // @ts-check
-// Where checkpoints are kept: adapters with the same three methods. They are not in the main bundle.
+// Stores for checkpoints: adapters with the same three methods. They are not part of the main bundle.
 
 import { AgentError, checkNames, kindOf, misuse, textOf } from "./shared.js";
 
-/** A value of SQLite's may have 2 MB there. A character of a text is at most three bytes. */
+/** SQLite values there are limited to 2 MB, and a UTF-16 unit takes at most three bytes. */
 const PART = 600_000;
 
 /**
- * Where one checkpoint goes: each is written, or taken away, as a whole.
+ * Where one checkpoint is stored: written and removed as a whole.
  * @typedef {{ place: string, write(id: string, checkpoint: any): unknown, read(id: string): any, remove(id: string): unknown }} Place
  */
 
-/**
- * Checkpoints in the browser's IndexedDB.
- * @param {{ name?: string }} [options]
- */
+/** Stores checkpoints in the browser's IndexedDB. @param {{ name?: string }} [options] */
 export function indexedDBStore(options = {}) {
   if (typeof options !== "object" || options === null) throw misuse(`indexedDBStore takes { name }, got ${kindOf(options)}`);
   checkNames("unknown option", options, ["name"]);
@@ -29,7 +26,7 @@ export function indexedDBStore(options = {}) {
     const asked = indexedDB.open(name, 1);
     asked.onupgradeneeded = () => asked.result.createObjectStore(TABLE);
     const ready = told(asked).then((database) => {
-      // Somebody wants to delete it, or the browser took it away: it is opened anew for the next one.
+      // Somebody wants to delete the database, or the browser closed it: the next access opens it again.
       database.onversionchange = () => (database.close(), forget());
       database.onclose = forget;
       return database;
@@ -47,7 +44,7 @@ export function indexedDBStore(options = {}) {
     try {
       transaction = begin();
     } catch {
-      // It was lost and nobody said so, as Safari does it to pages that were in the background.
+      // The connection was lost without notice, as Safari does to pages in the background.
       if (opened === connection) forget();
       database = await (opened ??= open());
       transaction = begin();
@@ -80,15 +77,12 @@ function told(request) {
   });
 }
 
-/**
- * Checkpoints in the SQLite of a Durable Object: give it `ctx.storage`.
- * @param {any} storage
- */
+/** Stores checkpoints in the SQLite database of a Durable Object; pass `ctx.storage`. @param {any} storage */
 export function durableObjectStore(storage) {
   if (typeof storage?.transactionSync !== "function") throw misuse(`durableObjectStore takes the storage of a Durable Object, \`ctx.storage\`, got ${kindOf(storage)}`);
   /** @param {string} statement @param {any[]} values @returns {any[]} */
   const sql = (statement, ...values) => {
-    // Each time: who calls deleteAll() takes the table away too.
+    // Before every statement: deleteAll() removes the table too.
     storage.sql.exec("CREATE TABLE IF NOT EXISTS turnwheel_checkpoints (id TEXT, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, part))");
     return storage.sql.exec(statement, ...values).toArray();
   };
@@ -128,7 +122,7 @@ export function durableObjectStore(storage) {
   };
 }
 
-/** No part ends within a character. @param {string} json */
+/** No part ends inside a surrogate pair. @param {string} json */
 function partsOf(json) {
   const parts = [];
   for (let at = 0; at < json.length; ) {
@@ -141,11 +135,15 @@ function partsOf(json) {
 }
 
 /**
- * The three methods. What one id waits for is written one after the other, and of what came meanwhile only the newest.
+ * The three methods. Writes for one id happen one after the other; of those that queue up meanwhile
+ * only the newest is executed.
  * @param {Place} place
  */
 function store({ place, write, read, remove }) {
-  /** What is being written, by id, and what waits. @type {Map<string, { waits?: { work: () => unknown, done: Promise<void> }, done: Promise<void> }>} */
+  /**
+   * For each id, what is being written and what waits.
+   * @type {Map<string, { waits?: { work: () => unknown, done: Promise<void> }, done: Promise<void> }>}
+   */
   const lanes = new Map();
 
   /** @param {string} what @param {string} id @param {() => unknown} work */
@@ -164,7 +162,7 @@ function store({ place, write, read, remove }) {
     const doing = async () => void (await attempt(what, id, work));
     const lane = lanes.get(id);
     if (lane?.waits) {
-      // The older one is not worth writing any more: it is as good as stored when this one is.
+      // The older checkpoint need not be written any more: it counts as stored when this one is.
       lane.waits.work = doing;
       return lane.waits.done;
     }
@@ -188,7 +186,10 @@ function store({ place, write, read, remove }) {
   };
 
   return {
-    /** What waits for an id is older than what was written meanwhile. @param {string} id @param {() => unknown} work what is left to do */
+    /**
+     * Replaces the write that waits for an id: it is older than what was written meanwhile.
+     * @param {string} id @param {() => unknown} work what remains to be done
+     */
     overtake(id, work) {
       const lane = lanes.get(id);
       if (lane?.waits) lane.waits.work = async () => void (await attempt("saved in", id, work));

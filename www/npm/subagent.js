@@ -1,10 +1,11 @@
 // @ts-check
-// An agent as a tool of another: a fresh agent per call, its events told by the parent as `subagent_event`.
+// An agent as a tool of another: each call runs a new agent, and the parent emits its
+// events as `subagent_event`.
 
 import { kindOf, misuse } from "./shared.js";
 import { tool } from "./tools.js";
 
-/** Where a tool's context has the way to tell them. */
+/** The key under which a tool's context holds the function that emits such events. */
 export const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
 
 const PARAMETERS = {
@@ -14,7 +15,7 @@ const PARAMETERS = {
 };
 
 /**
- * A tool that runs an agent. `agent` gives a new one for every call; its last answer is the result.
+ * Makes a tool that runs an agent. `agent` returns a new one for every call; its last answer is the result.
  * @param {any} definition
  */
 export function subagent(definition) {
@@ -26,7 +27,7 @@ export function subagent(definition) {
     /** @param {any} args @param {any} context */
     async execute(args, context) {
       const child = await agent(args, context);
-      // Braces without a `return` are soon written.
+      // A function body in braces without a `return` is an easy mistake.
       if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
       const unsubscribe = child.subscribe((/** @type {any} */ event) => context[SUBAGENT_EVENT]?.(event));
       try {

@@ -1,13 +1,17 @@
 // @ts-check
-// What a run in this process and one elsewhere have in common for who iterates.
+// What the iterators of local and remote runs have in common.
 
 export const LATE = "the run has begun to answer, and nobody kept the pieces; iterate it before anything else is awaited, or use agent.subscribe";
 
-/** The text of all answers, as it comes. @param {any} events an iterator of them, which is asked for already */
+/**
+ * Yields the text of all answers, as it arrives.
+ * @param {any} events an iterator over the events, already requested
+ */
 export function textsOf(events) {
   const texts = only(events);
   const leave = texts.return;
-  // A generator would hear of it when the next piece comes, or never, if it was not asked for the first. Streams leave so.
+  // A generator learns of `return` only at its next piece, or never if it was not started. Streams are
+  // cancelled this way, so the iterator of the events is told directly.
   texts.return = (value) => (events.return(), leave.call(texts, value));
   return texts;
 }

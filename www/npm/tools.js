@@ -1,23 +1,27 @@
 // @ts-check
-// Tools: definitions are checked once, their schemas turned into JSON Schema for the model and into a check.
+// Tools: each definition is checked once, and its schema becomes JSON Schema for the model
+// and a validation function.
 
 import { adapted } from "./ai-sdk.js";
 import { didYouMean, isOfClass, jsonOf, kindOf, misuse, textOf } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { dereference, validate } from "./validator.js";
 
-/** Returned by a tool: the run ends as by abort. */
+/** A tool returns this to end the run as if aborted. */
 export const CANCELLED = Symbol.for("turnwheel.cancelled");
 
-/** Says what a tool is; the argument type of `execute` follows from `parameters`. @param {any} definition */
+/** Defines a tool; the argument type of `execute` follows from `parameters`. @param {any} definition */
 export function tool(definition) {
   prepare(definition);
   return definition;
 }
 
-/** `self` is the very object that the host gave. @typedef {{ definition: any, self: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared */
+/**
+ * A checked tool. `self` is the very object that the host passed in.
+ * @typedef {{ definition: any, self: any, schema: any, check(args: any): { value: any } | { error: string } | Promise<{ value: any } | { error: string }> }} Prepared
+ */
 
-/** What was prepared for a definition. @type {WeakMap<object, Prepared>} */
+/** The checked form of each definition. @type {WeakMap<object, Prepared>} */
 const prepared = new WeakMap();
 
 /** @param {any} definition @param {string} [name] @returns {Prepared} */
@@ -38,15 +42,18 @@ export function prepare(definition, name) {
   const made = { definition: whole, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };
   const { type = "object" } = made.schema;
   if (![type].flat().includes("object")) throw misuse(`the parameters of ${owner} must describe an object, they describe ${[type].flat().join(" or ")}`);
-  // Also for who takes it from `agent.tools` and gives it back.
+  // Also under the copy, for those who take it from `agent.tools` and pass it in again.
   prepared.set(definition, made).set(whole, made);
   return made;
 }
 
-/** What others call it. */
+/** Names that other libraries use. */
 const ELSEWHERE = { params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };
 
-/** Members that nobody knows are the host's own, unless they look like a slip. @param {string} owner @param {any} definition */
+/**
+ * Unknown members are the host's own, unless they look like a typo.
+ * @param {string} owner @param {any} definition
+ */
 function checkSlips(owner, definition) {
   for (const key of Object.keys(definition)) {
     const ours = /** @type {any} */ (ELSEWHERE)[key];
@@ -56,12 +63,15 @@ function checkSlips(owner, definition) {
   }
 }
 
-/** A schema as the model is shown it, and its check. @param {string} owner @param {any} schema @returns {{ schema: any, check: Prepared["check"] }} */
+/**
+ * Prepares a schema: its form for the model, and its check.
+ * @param {string} owner @param {any} schema @returns {{ schema: any, check: Prepared["check"] }}
+ */
 export function prepareSchema(owner, schema) {
   return schema?.["~standard"] ? fromStandard(owner, schema) : fromJsonSchema(owner, schema);
 }
 
-/** Who can give the JSON Schema of what they make, in some way. */
+/** Vendors whose schemas can be converted to JSON Schema in some way. */
 const WAYS = new Set(["zod", "valibot"]);
 
 /** @param {string} owner @param {any} schema */
@@ -78,7 +88,8 @@ function fromStandard(owner, schema) {
   }
   if (!shown) {
     const words = `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${why}`;
-    // The standard asks for none: where there is no way to have one, the check alone tells the model what it takes.
+    // Standard Schema does not require a conversion. Without one, the model learns what a tool
+    // takes from the errors alone.
     if (failed || WAYS.has(standard.vendor)) throw misuse(words);
     console.warn(`turnwheel: ${words}`);
     shown = {};
@@ -108,7 +119,7 @@ function issueText(issue) {
   return path ? `${path}: ${issue.message}` : issue.message;
 }
 
-/** What a value of a type is. @type {Record<string, (value: any) => boolean>} */
+/** A test for each type. @type {Record<string, (value: any) => boolean>} */
 const TYPES = {
   null: (value) => value === null,
   boolean: (value) => typeof value === "boolean",
@@ -119,17 +130,17 @@ const TYPES = {
   integer: Number.isInteger,
 };
 
-/** What says nothing about the value. */
+/** Keywords that do not constrain the value. */
 const NOTES = new Set(["title", "description", "default", "examples", "$schema"]);
 
 /**
- * A quick check for a schema of the words that most schemas are made of; nothing for any other. What it refuses the validator
- * must look at, which has the words for it.
+ * Compiles a fast check for schemas of the most common keywords; returns nothing for any other. What it
+ * refuses must still go to the validator, which words the errors.
  * @param {any} schema @returns {((value: any) => boolean) | undefined}
  */
 function quickCheck(schema) {
   const { type, properties = {}, required = [], additionalProperties = true, items, enum: choices, ...rest } = Object(schema);
-  // A list of types, also one of one, is the validator's.
+  // Lists of types, even of one, are left to the validator.
   if (typeof type !== "string" || !Object.hasOwn(TYPES, type) || !Object.keys(rest).every((word) => NOTES.has(word))) return;
   if (typeof additionalProperties !== "boolean" || !Array.isArray(required) || !Array.isArray(choices ?? [])) return;
   const isType = TYPES[type];
@@ -149,7 +160,8 @@ function fromJsonSchema(owner, given) {
   const where = `the parameters of ${owner}`;
   // The AI SDK wraps JSON Schema: { jsonSchema, validate? }.
   const schema = given?.jsonSchema ?? given;
-  // Schemas of classes that follow no standard, such as those of old zods, would be none: they have no word of JSON Schema.
+  // Instances of classes without Standard Schema, such as those of old zod versions, have no JSON Schema
+  // keyword and would accept anything.
   if (!TYPES.object(schema) || isOfClass(schema)) {
     throw misuse(`${where} must be a JSON Schema object or a Standard Schema (zod 4, valibot, …), got ${kindOf(schema)}`);
   }
@@ -175,19 +187,22 @@ function fromJsonSchema(owner, given) {
       try {
         judged = validate(args, own, (lookup ??= dereference(own)));
       } catch (error) {
-        // A pattern that is none, a reference to nowhere: no arguments would do.
+        // An invalid pattern or an unresolvable reference: no arguments could be checked.
         throw misuse(`${where} are no JSON Schema: ${textOf(error)}`, error);
       }
       const { valid, errors } = judged;
       if (valid) return { value: args };
-      // The last errors are the innermost, the ones before only say that something below is wrong.
+      // The last errors are the innermost; those before only say that something below is wrong.
       const lines = errors.filter((e) => !/does not match schema|A subschema had errors/.test(e.error)).map((e) => `${e.instanceLocation.replace(/^#\/?/, "")} ${e.error}`.trim());
       return { error: [...new Set(lines.length ? lines : errors.map((e) => e.error))].join("\n") };
     },
   };
 }
 
-/** A list or a record of tools. @param {unknown} tools @param {boolean} namesMayRepeat @returns {Prepared[]} */
+/**
+ * Converts an array or a record of tools.
+ * @param {unknown} tools @param {boolean} namesMayRepeat @returns {Prepared[]}
+ */
 export function toTools(tools, namesMayRepeat) {
   if (tools === undefined || tools === null) return [];
   if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);

@@ -1,5 +1,5 @@
 // @ts-check
-// The events of a run as chunks of the AI SDK's UI message stream, which useChat reads.
+// Converts the events of a run to chunks of the AI SDK's UI message stream, which useChat reads.
 
 /** @type {Record<string, string>} */
 const FINISH = { length: "length", content_filter: "content-filter", refusal: "content-filter", tool_use: "tool-calls" };
@@ -7,7 +7,7 @@ const FINISH = { length: "length", content_filter: "content-filter", refusal: "c
 /** @param {any[]} content */
 const textOf = (content) => content.filter(({ type }) => type === "text").map(({ text }) => text).join("");
 
-/** What a tool gave, as a UI would have it: a value where it gave one. @param {any} result */
+/** A tool's result as a UI wants it: as a value, if the tool returned one. @param {any} result */
 function valueOf({ content }) {
   if (content.some((/** @type {any} */ { type }) => type !== "text")) return content;
   const text = textOf(content);
@@ -19,7 +19,7 @@ function valueOf({ content }) {
   }
 }
 
-/** Walks the events of one response. */
+/** Converts the events of one response. */
 export class UIMessages {
   /** @param {{ asksPeople?: boolean, messageId?: string, messageMetadata?(event: any): unknown, onError?(error: any): string, toolOutput?(result: any): unknown }} options */
   constructor({ asksPeople = true, messageId, messageMetadata, onError, toolOutput }) {
@@ -31,21 +31,24 @@ export class UIMessages {
     this.isOver = false;
     /** Whether a step is open. */
     this.inStep = false;
-    /** Blocks that stream, by their place: the kind and id of each. @type {Map<number, ["text" | "reasoning", string]>} */
+    /**
+     * The streaming blocks by index, with the kind and id of each.
+     * @type {Map<number, ["text" | "reasoning", string]>}
+     */
     this.open = new Map();
     this.blocks = 0;
-    /** Calls whose arguments stream. @type {Set<string>} */
+    /** Calls whose arguments are streaming. @type {Set<string>} */
     this.streaming = new Set();
-    /** Questions that the client was shown. @type {Set<string>} */
+    /** Approval requests that the client was shown. @type {Set<string>} */
     this.asked = new Set();
-    /** Questions that are open. @type {Set<string>} */
+    /** Approval requests that are open. @type {Set<string>} */
     this.pending = new Set();
     /** @type {Set<string>} */
     this.running = new Set();
     this.lastStop = "";
   }
 
-  /** Whether nothing goes on until a person decides. */
+  /** Whether nothing can go on until a person decides. */
   get waits() {
     return this.asksPeople && this.pending.size > 0 && this.running.size === 0 && !this.isOver;
   }
@@ -55,13 +58,13 @@ export class UIMessages {
     return [{ type: "start", ...(this.messageId && { messageId: this.messageId }), messageMetadata: { runId } }];
   }
 
-  /** An event that another response told. @param {any} event */
+  /** Takes an event that another response has sent. @param {any} event */
   know(event) {
     this.take(event);
     this.inStep = false;
   }
 
-  /** The end of a response whose run waits. */
+  /** Ends a response whose run waits. */
   pause() {
     const chunks = this.#closeStep();
     return [...chunks, { type: "finish", finishReason: "tool-calls" }];

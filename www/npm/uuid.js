@@ -1,7 +1,7 @@
 // @ts-check
 // Ids.
 
-/** A random UUID. Pages that came over plain HTTP have no `randomUUID`. */
+/** Returns a random UUID. Pages served over plain HTTP have no `crypto.randomUUID`. */
 export function uuid() {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -1,9 +1,10 @@
-// Node, Bun: the bytes are read when the first run begins.
+// Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
 import { use } from "../core.js";
 
 use(() => {
-  // Importing it by name costs a cold start some milliseconds: a module's getters are all called for its exports.
+  // A named import costs a cold start some milliseconds: all of the module's getters are called to build its
+  // exports.
   const fs = process.getBuiltinModule?.("node:fs");
   return fs ? read(fs) : import("node:fs").then(read);
 }, true);

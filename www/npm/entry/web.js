@@ -7,10 +7,10 @@ async function compiled(place) {
   const response = await fetch(place).catch((cause) => {
     throw new Error(`turnwheel.wasm cannot be fetched from ${place}`, { cause });
   });
-  // A server for apps of one page answers with that page.
+  // The server of a single-page app answers any unknown address with that page.
   const isPage = response.headers.get("content-type")?.includes("html");
   if (response.ok && !isPage) return WebAssembly.compile(await response.arrayBuffer());
-  // Vite before 8 bundles what an app needs while the app is written, and leaves the file where it was.
+  // Before version 8, Vite's dev server pre-bundles dependencies and leaves the wasm file where it was.
   const before = place.replace("/.vite/deps/", "/turnwheel/");
   if (before !== place) return compiled(before);
   throw new Error(`turnwheel.wasm is not at ${response.url}; copy it there`);

@@ -1,4 +1,4 @@
-// Cloudflare Workers: the module is compiled when the Worker is deployed; compiling from bytes is forbidden there.
+// Cloudflare Workers: the module is compiled at deployment; compiling from bytes is forbidden there.
 import module from "../turnwheel.wasm";
 import { use } from "../core.js";
 
