@@ -1,10 +1,10 @@
-//! The words after `cargo xtask NAME`: options that are known, and a friendly answer to those that are not.
+//! Parses the arguments of `cargo xtask NAME`, with a helpful error for unknown options.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-/// The words given make no sense; the answer ends with the usage of the command.
+/// The arguments make no sense. The error is shown with the usage of the command.
 #[derive(Debug)]
 pub struct Misuse(pub String);
 
@@ -16,7 +16,7 @@ impl std::fmt::Display for Misuse {
 
 impl std::error::Error for Misuse {}
 
-/// What was given: flags, options with a value, and the words that are neither.
+/// Parsed arguments: flags, options with a value, and everything else (words).
 #[derive(Debug, Default, PartialEq)]
 pub struct Args {
     flags: Vec<String>,
@@ -28,7 +28,7 @@ impl Args {
     /// Reads `--flag`, `--name value` and `--name=value`; after a lone `--` everything is a word.
     ///
     /// # Errors
-    /// [`Misuse`]: an option that is in neither list, or a value that is missing or not wanted.
+    /// [`Misuse`] for an option in neither list, or a value that is missing or not expected.
     pub fn parse(given: &[String], flags: &[&str], values: &[&str]) -> Result<Self> {
         let mut args = Self::default();
         let mut rest = given.iter();
@@ -65,7 +65,7 @@ impl Args {
         self.flags.iter().any(|given| given == flag)
     }
 
-    /// The value of an option; the last one when it was given twice.
+    /// Returns the value of an option; the last one if it was given more than once.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.all(name).last().map(String::as_str)
     }
@@ -74,8 +74,10 @@ impl Args {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Checks that there are no words left, for a command that takes none.
+    ///
     /// # Errors
-    /// [`Misuse`], when there are words left, for a command that takes none.
+    /// [`Misuse`] if there are.
     pub fn no_words(&self) -> Result<()> {
         match self.words.first() {
             Some(word) => Err(Misuse(format!("do not know what to do with `{word}`")).into()),
@@ -84,7 +86,7 @@ impl Args {
     }
 }
 
-/// ``no option `--prot`; did you mean `--port`?``, or the list of what there is.
+/// Returns ``no option `--prot`; did you mean `--port`?``, or the list of known names.
 pub fn unknown(what: &str, given: &str, known: &[&str]) -> String {
     let near = known.iter().map(|name| (distance(given, name), name)).min();
     match near {
@@ -96,7 +98,7 @@ pub fn unknown(what: &str, given: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many letters have to be added, dropped or changed to get from one word to the other.
+/// Counts the letters to add, drop or change to turn one word into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

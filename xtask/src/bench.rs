@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the package against no engine at all and against its peers, on the same verified work. The
-//! harness is `benches/run.mjs`.
+//! `cargo xtask bench`: compares the package with no engine at all and with its peers, on the same
+//! verified work. The harness is `benches/run.mjs`.
 
 use std::fs;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::setup;
 
 const FLAGS: [&str; 4] = ["--engines", "--jobs", "--reps", "--node"];
 
-/// `cargo xtask bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]`
+/// Runs `cargo xtask bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &FLAGS)?;
     args.no_words()?;
@@ -27,7 +27,7 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
         bench.args([flag, value]);
     }
     let is_part = given.iter().any(|(flag, _)| matches!(*flag, "--engines" | "--jobs"));
-    // What was measured of a part is printed; the file tells of the whole.
+    // Partial measurements are only printed; the file holds complete ones.
     if !is_part {
         bench.arg("--write");
     }
@@ -41,7 +41,8 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the time goes, the other hosts, and what long runs and many runs hold: printed, and written behind the table.
+/// Measures where the time goes, the other hosts, and the memory of long runs and of many runs. Prints
+/// the results and appends them to the file.
 fn others() -> Result<()> {
     let file = root().join("benches/RESULTS.md");
     let mut told = fs::read_to_string(&file).context("the bench wrote no RESULTS.md")?;
@@ -53,7 +54,7 @@ fn others() -> Result<()> {
     for (title, script) in parts {
         let said = read(command("node").arg("--expose-gc").arg(root().join("benches").join(script)))?;
         print!("{said}");
-        // Some tell a table of Markdown, the others one for a terminal.
+        // Some of the scripts print a Markdown table, the others one for a terminal.
         let said = if said.contains("\n|---") { said } else { format!("```\n{said}```\n") };
         told.push_str(&format!("\n## {title}\n\n{said}"));
     }
@@ -64,7 +65,7 @@ fn is_own(engines: &str) -> bool {
     engines.split(',').all(|name| matches!(name, "floor" | "turnwheel"))
 }
 
-/// Installs the peers, when they are not those of the lock file.
+/// Installs the peers, unless the versions of the lock file are installed already.
 fn peers() -> Result<()> {
     let folder = root().join("benches");
     let lock = fs::read_to_string(folder.join("package-lock.json"))

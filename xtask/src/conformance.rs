@@ -1,5 +1,5 @@
-//! `cargo xtask conformance`: plays every scenario of a directory and writes one trace each, for a judge to compare
-//! with the recorded ones.
+//! `cargo xtask conformance`: plays every scenario of a directory and writes one trace each, to be
+//! compared with the recorded traces by a judge.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -13,9 +13,10 @@ use crate::args::{Args, Misuse, unknown};
 use crate::run::root;
 use crate::{pack, setup};
 
-/// Plays the scenarios. Unless it is told otherwise, the engine polls a queue of the host's where a scenario is one run of
-/// the loop, as the recorded engine did, and messages are posted where it is an agent's. With `--judge GOLDEN_DIR` the traces are compared at once, and the command fails where the
-/// judge finds something wrong; without, it fails only when nothing could be played.
+/// Plays the scenarios. By default the engine polls host queues where a scenario is a single run of the
+/// loop, as the recorded engine did, and messages are posted where it uses an agent. With `--judge
+/// GOLDEN_DIR` the traces are compared right away, and the command fails if the judge finds a fault;
+/// otherwise it fails only if nothing could be played.
 ///
 /// # Errors
 /// Misuse, or a folder that cannot be read or written.
@@ -49,7 +50,7 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     }
 }
 
-/// Plays scenarios that dice made on both engines: their traces must be the same, to the letter.
+/// Plays random scenarios on both engines. Their traces must be identical.
 fn compare_engines(number: u64, folder: &Path) -> Result<ExitCode> {
     let [scenarios, natively, package] = ["scenarios", "native", "wasm"].map(|name| folder.join(name));
     for folder in [&scenarios, &natively, &package] {
@@ -80,7 +81,7 @@ fn compare_engines(number: u64, folder: &Path) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0 || passed == 0)))
 }
 
-/// What two traces are compared by.
+/// The parts of two traces that are compared.
 const PARTS: [&str; 8] = [
     "events",
     "final_messages",
@@ -92,8 +93,8 @@ const PARTS: [&str; 8] = [
     "outcomes",
 ];
 
-/// A trace without what two engines may say in words of their own: why they refuse to go on, and all that comes after a
-/// run that waits for ever.
+/// Returns a trace without what two engines may word differently: why they refuse to continue, and
+/// everything after a run that waits for ever.
 fn comparable(file: &Path) -> Result<serde_json::Value> {
     let mut trace = read_json(file)?;
     let hangs = |event: &serde_json::Value| event["type"] == "oracle_hang";
@@ -175,7 +176,7 @@ fn native(scenarios: &Path, traces: &Path, route: Option<Route>) -> Result<ExitC
     Ok(ExitCode::from(u8::from(written == 0 || broken > 0)))
 }
 
-/// The package, built where it is not, plays them in Node.
+/// Plays them in Node with the package, which is built if necessary.
 fn wasm(scenarios: &Path, traces: &Path, queues: Option<&str>) -> Result<ExitCode> {
     setup::for_build()?;
     pack::build(pack::Kind::Release)?;

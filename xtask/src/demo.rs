@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: the demo page on a web server of its own, or one question in the terminal.
+//! `cargo xtask demo`: serves the demo page, or answers one question in the terminal.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -17,7 +17,7 @@ use crate::setup;
 const PAGE: &str = "www/demo";
 const FIRST_PORT: u16 = 8080;
 
-/// `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]`
+/// Runs `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--once", "--port", "--model", "--base-url"])?;
     args.no_words()?;
@@ -36,7 +36,7 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     }
 }
 
-/// Asks one question in Node; the answer is on stdout, and the exit code is the script's.
+/// Asks one question in Node. The answer goes to stdout, and the exit code is the script's.
 fn once(question: &str, args: &Args) -> Result<ExitCode> {
     let mut node = command("node");
     node.arg(root().join(PAGE).join("once.mjs")).arg(question);
@@ -46,7 +46,7 @@ fn once(question: &str, args: &Args) -> Result<ExitCode> {
         }
     }
     let status = node.stdin(Stdio::inherit()).status().context("cannot start node")?;
-    // A script that was killed has no code.
+    // A script that was killed has no exit code.
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
@@ -64,7 +64,7 @@ fn serve_page(package: PathBuf, port: Option<u16>, args: &Args) -> Result<ExitCo
     if !options.is_empty() {
         address.push_str(&format!("?{}", options.join("&")));
     }
-    // It lives as long as this process: it ends when its standard input does.
+    // The Worker lives as long as this process: it stops when its standard input closes.
     let worker = start_worker(listener.local_addr()?.port());
     let (_child, worker) = worker.map_or((None, None), |(child, worker)| (Some(child), Some(worker)));
     println!("{address}");
@@ -72,7 +72,8 @@ fn serve_page(package: PathBuf, port: Option<u16>, args: &Args) -> Result<ExitCo
     serve(&listener, &Site { page, package, worker })
 }
 
-/// Starts the page's Worker in Cloudflare's runtime; hands back its address. Without it the loop runs in the page only.
+/// Starts the page's Worker in Cloudflare's runtime and returns its address. Without it the
+/// loop runs on the page only.
 fn start_worker(port: u16) -> Option<(Child, String)> {
     let mut node = command("node");
     node.arg(root().join(PAGE).join("serve-worker.mjs"));
@@ -87,7 +88,7 @@ fn start_worker(port: u16) -> Option<(Child, String)> {
     Some((child, address.trim().to_owned()))
 }
 
-/// The port asked for, or 8080, or any that is free.
+/// Listens on the given port; by default on 8080, or on any free port.
 fn listen(port: Option<u16>) -> Result<TcpListener> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     match port {
@@ -98,7 +99,8 @@ fn listen(port: Option<u16>) -> Result<TcpListener> {
     }
 }
 
-/// What stands where: the page at `/`, the package at `/pkg/`, and the address of the Worker in `/worker.json`.
+/// What is served: the page at `/`, the package at `/pkg/`, and the address of the
+/// Worker at `/worker.json`.
 #[derive(Clone)]
 struct Site {
     page: PathBuf,
@@ -106,17 +108,17 @@ struct Site {
     worker: Option<String>,
 }
 
-/// Answers for ever, a thread for each connection.
+/// Answers for ever, with a thread for each connection.
 fn serve(listener: &TcpListener, site: &Site) -> ! {
     loop {
         let Ok((stream, _)) = listener.accept() else { continue };
         let site = site.clone();
-        // A browser that goes away in the middle is nobody's error.
+        // A browser that disconnects half-way is not an error.
         std::thread::spawn(move || drop(answer(stream, &site)));
     }
 }
 
-/// Reads one request, writes one answer, closes.
+/// Reads one request, writes one response, closes.
 fn answer(mut stream: TcpStream, site: &Site) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let Some((method, target)) = read_head(&stream)? else {
@@ -142,8 +144,8 @@ fn answer(mut stream: TcpStream, site: &Site) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The method and the target of a request. The header fields are read and not used: an answer to a request that was
-/// only half read is lost when the connection is closed.
+/// Reads the method and the target of a request. The header fields are read and ignored: if a request is
+/// only half read when the connection closes, its response is lost.
 fn read_head(stream: &TcpStream) -> std::io::Result<Option<(String, String)>> {
     let mut lines = BufReader::new(stream.take(64 * 1024)).lines();
     let first = match lines.next() {
@@ -180,7 +182,7 @@ fn head(stream: &mut TcpStream, status: &str, media_type: &str, length: u64) -> 
 }
 
 impl Site {
-    /// The file behind the target of a request; nothing outside the two folders, by whatever way.
+    /// Returns the file for the target of a request, if it is inside the two folders.
     fn file(&self, target: &str) -> Option<PathBuf> {
         let path = target.split(['?', '#']).next()?;
         let path = decode(path.strip_prefix('/')?)?;
@@ -196,7 +198,7 @@ impl Site {
         if file.is_dir() {
             file.push("index.html");
         }
-        // A symbolic link may still lead out.
+        // A symbolic link could still lead out.
         let file = file.canonicalize().ok()?;
         (file.is_file() && file.starts_with(folder.canonicalize().ok()?)).then_some(file)
     }
@@ -221,7 +223,7 @@ fn media_type(path: &Path) -> &'static str {
     }
 }
 
-/// `%41` → `A`; nothing for a broken escape.
+/// Decodes `%41` to `A`; returns nothing for a broken escape.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -237,7 +239,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The other way round, for a value in the query.
+/// Encodes a value for the query: the inverse of `decode`.
 fn encode(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A site in a temporary folder with a secret beside it, and the port that it is served on.
+    /// Serves a site from a temporary folder with a secret beside it, and returns the port.
     fn site(name: &str) -> u16 {
         let folder = std::env::temp_dir().join(format!("xtask-demo-{}-{name}", std::process::id()));
         fs::create_dir_all(folder.join("page/sub")).unwrap();

@@ -1,7 +1,8 @@
-//! Plays recorded answers of providers through the wires and compares what comes out with what should.
+//! Feeds recorded provider responses to the wires and compares the output with expectations.
 //!
-//! A case is a file `NAME.expect.json` and beside it `NAME.sse`, the body of a 200 answer, or `NAME.http.json`, an
-//! answer with another status. Directories may be laid out in any way. The tests of the crate include this file.
+//! A case is a file `NAME.expect.json` next to `NAME.sse`, the body of a 200 response, or
+//! `NAME.http.json`, a response with another status. Directories may be laid out in any way. The crate's
+//! tests include this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,13 +14,13 @@ use turnwheel::message::{ContentBlock, MessageStopReason, ThinkingBlock, ToolCal
 use turnwheel::provider::{Remarks, Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent};
 
-/// Bodies are fed whole and in pieces of so many bytes.
+/// Bodies are fed whole, and in pieces of these sizes in bytes.
 const PIECES: [usize; 4] = [1, 7, 17, 4096];
 
-/// What the files of a case end in: what should come out, the body of a 200 answer, another answer.
+/// The file endings of a case: the expectation, the body of a 200 response, another response.
 const ENDS: [&str; 3] = [".expect.json", ".sse", ".http.json"];
 
-/// Fields of an expectation that say nothing about what a decoder gives.
+/// Fields of an expectation that do not describe a decoder's output.
 const NOTES: [&str; 8] = [
     "wire",
     "fixture",
@@ -28,11 +29,11 @@ const NOTES: [&str; 8] = [
     "checked_by",
     "clients_that_differ",
     "note",
-    // Where the pieces of a recording are less than its whole, the whole is compared.
+    // If the deltas of a recording give less than its whole text, the whole is compared.
     "text_from_deltas",
 ];
 
-/// Fields that must not be seen where none is expected.
+/// Fields that must be absent unless they are expected.
 const TOLD_IF_THERE: [&str; 11] = [
     "error",
     "refusal",
@@ -47,25 +48,25 @@ const TOLD_IF_THERE: [&str; 11] = [
     "usage_billed",
 ];
 
-/// The wire of a name in expectations; `None` if it is not built.
+/// Returns the wire of that name; `None` if it is not built.
 fn wire(name: &str) -> Option<Box<dyn Wire>> {
     turnwheel::provider::wire(name, WireOptions::default()).ok()
 }
 
-/// What came of all cases of a directory.
+/// The results of all cases in a directory.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Cases in which every cutting gave what it should.
+    /// Cases with the expected output for every piece size.
     pub passed: usize,
-    /// Cases in which one did not.
+    /// Cases with a wrong output for some piece size.
     pub failed: usize,
-    /// One line for each case and cutting that failed.
+    /// One line for each failed case and piece size.
     pub complaints: Vec<String>,
-    /// Cases of wires that are not built.
+    /// Cases for wires that are not built, by wire.
     pub not_built: BTreeMap<String, usize>,
 }
 
-/// Plays the directory and prints what came of it. Whether nothing failed.
+/// Plays the directory and prints the results. Returns whether nothing failed.
 pub fn run(dir: &Path) -> bool {
     let outcome = match play(dir) {
         Ok(outcome) => outcome,
@@ -87,10 +88,10 @@ pub fn run(dir: &Path) -> bool {
     outcome.failed == 0 && outcome.passed > 0
 }
 
-/// Plays every case below a directory. A file that cannot be played is a case that failed.
+/// Plays every case below a directory. A file that cannot be played counts as a failed case.
 ///
 /// # Errors
-/// Where a directory cannot be read.
+/// If a directory cannot be read.
 pub fn play(dir: &Path) -> std::io::Result<Outcome> {
     let mut stems = BTreeSet::new();
     find(dir, &mut stems)?;
@@ -119,7 +120,7 @@ pub fn play(dir: &Path) -> std::io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// The paths of all cases, without what their files end in.
+/// Collects the paths of all cases, without their file endings.
 fn find(dir: &Path, found: &mut BTreeSet<String>) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -133,15 +134,15 @@ fn find(dir: &Path, found: &mut BTreeSet<String>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What became of one case.
+/// The result of one case.
 enum Case {
-    /// Each cutting and how what it gave differs.
+    /// For each piece size, the differences from the expectation.
     Played(Vec<(String, Vec<String>)>),
-    /// It is of a wire that is not built.
+    /// The wire of this name is not built.
     NotBuilt(String),
 }
 
-/// Plays one case. The error begins with how the name of its file ends.
+/// Plays one case. An error begins with the ending of the file concerned.
 fn case(stem: &str) -> Result<Case, String> {
     let file = |end: &str| fs::read(format!("{stem}{end}")).map_err(|error| format!("{end}: {error}"));
     let json = |end: &str| -> Result<Value, String> {
@@ -162,7 +163,7 @@ fn case(stem: &str) -> Result<Case, String> {
     Ok(Case::Played(all))
 }
 
-/// What a wire made of an answer, in the words of an expectation, and what was against the rules.
+/// A wire's output for a response, in the terms of an expectation, and the rules it broke.
 struct Seen {
     fields: Map<String, Value>,
     faults: Vec<String>,
@@ -234,7 +235,7 @@ impl Seen {
         let Some((stop_reason, error)) = end else {
             return self.faults.push("no end".to_owned());
         };
-        // A prompt that is refused is an error with a code of its own.
+        // A refused prompt is an error with a code of its own.
         let is_filtered = error.as_ref().is_some_and(|error| error.code == ErrorKind::ContentFiltered);
         let shown = if is_filtered { MessageStopReason::ContentFilter } else { stop_reason };
         if starts > 1 || (starts == 0 && error.is_none()) {
@@ -341,7 +342,7 @@ impl Seen {
     }
 }
 
-/// What the blocks of a message say.
+/// The contents of the blocks of a message.
 #[derive(Default)]
 struct Told {
     text: String,
@@ -352,13 +353,13 @@ struct Told {
     others: Vec<Value>,
     order: Vec<String>,
     phases: Vec<Value>,
-    /// The last block is a part of a message of Responses: whether it is a refusal.
+    /// Set if the last block is part of a Responses message: whether it is a refusal.
     was_refusal: Option<bool>,
     text_signature: Option<String>,
 }
 
 impl Told {
-    /// Responses: the item that the text is of. Gemini: a signature.
+    /// For Responses, the item that the text belongs to. For Gemini, a signature.
     fn take_signature(&mut self, signature: Option<&str>) {
         let Some(signature) = signature else {
             return;
@@ -382,7 +383,7 @@ impl Told {
     }
 }
 
-/// The word of a wire for a block.
+/// The wire's own word for a block.
 fn word_of(wire: &str, block: &ContentBlock) -> String {
     let is_item = wire == "openai-responses";
     match block {
@@ -409,7 +410,7 @@ fn thinking(block: &ThinkingBlock) -> Value {
     }
     let mut entry = json!({"text": block.thinking});
     match block.signature.as_deref().map(|signature| (signature, object(signature))) {
-        // Responses: the item without its texts.
+        // For Responses, the item without its texts.
         Some((_, Some(item))) => {
             for (field, key) in [("id", "id"), ("signature", "encrypted_content")] {
                 if let Some(value) = item.get(key) {
@@ -423,7 +424,7 @@ fn thinking(block: &ThinkingBlock) -> Value {
     entry
 }
 
-/// A call; `cut` is what came of the arguments of one that must not run.
+/// A call. `cut` describes the arguments of a call that must not run.
 fn call(call: &ToolCallBlock, cut: Option<String>) -> Value {
     let id = if call.call_id.is_empty() { Value::Null } else { json!(call.call_id) };
     let mut entry = json!({"id": id, "name": call.tool_name});
@@ -491,7 +492,8 @@ fn error_fields(error: &ErrorInfo, remarks: &Remarks) -> Value {
     fields
 }
 
-/// How what was seen differs from what was expected. A field that nothing here knows is a difference too.
+/// Lists how the output differs from the expectation. A field that is unknown
+/// here counts as a difference.
 fn compare(expected: &Value, seen: &Seen) -> Vec<String> {
     let mut differences = seen.faults.clone();
     for (field, wanted) in expected.as_object().into_iter().flatten() {
@@ -516,15 +518,15 @@ fn is_same(field: &str, wanted: &Value, got: &Value) -> bool {
     match field {
         // Numbers among the provider's codes are kept as text.
         "error" => is_same_error(&in_words(wanted), &in_words(got)),
-        // A word that nobody knows has no stop reason of its own.
+        // An unknown word has no stop reason of its own.
         "stop_reason" if wanted == "unknown" => got == "stop",
         _ => equal(wanted, got),
     }
 }
 
-/// Compares what is told; a delay that is not told must not be there.
+/// Compares the expected fields; a delay that is not expected must be absent.
 fn is_same_error(wanted: &Value, got: &Value) -> bool {
-    // Where the provider said nothing, the message is our own.
+    // If the provider sent no message, it is our own.
     let is_ours = got.get("is_ours").is_some();
     let fields = wanted.as_object().into_iter().flatten();
     fields.into_iter().all(|(field, value)| (is_ours && field == "message") || got.get(field) == Some(value))

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: runs the fuzzing of `tests/fuzz.rs` for as long as one likes.
+//! `cargo xtask fuzz`: runs the fuzzing in `tests/fuzz.rs` for as long as you like.
 
 use std::process::ExitCode;
 
@@ -7,13 +7,14 @@ use anyhow::{Context, Result};
 use crate::args::{self, Args, Misuse};
 use crate::run::command;
 
-/// Ten minutes for each target, unless it is told otherwise. The same seed plays the same inputs, as far as it gets.
+/// Fuzzes each target, for ten minutes by default. The same seed produces the same inputs,
+/// as far as the time allows.
 ///
 /// # Errors
-/// Misuse, or no cargo.
+/// Misuse, or cargo cannot be run.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--minutes", "--seconds", "--seed"])?;
-    // Before anything is built, which takes minutes.
+    // Checked before the build, which takes minutes.
     let known = targets();
     if let Some(name) = args.words.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Misuse(args::unknown("target", name, &known)).into());
@@ -35,7 +36,7 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!status.success())))
 }
 
-/// The targets there are, by their own list.
+/// Returns the names of the targets, read from their own list.
 fn targets() -> Vec<&'static str> {
     let named = |line: &'static str| line.trim().strip_prefix("Target { name: \"")?.split('"').next();
     include_str!("../../tests/fuzz/targets.rs").lines().filter_map(named).collect()

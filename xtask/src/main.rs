@@ -7,6 +7,7 @@ mod demo;
 mod fixtures;
 mod fuzz;
 
+mod locals;
 mod pack;
 mod rework;
 mod run;
@@ -21,7 +22,7 @@ use anyhow::Result;
 
 use crate::args::Misuse;
 
-/// One thing that `cargo xtask` does. `run` gets the words after the name.
+/// A command of `cargo xtask`. `run` gets the arguments after the name.
 struct Command {
     name: &'static str,
     usage: &'static str,
@@ -90,8 +91,8 @@ const COMMANDS: &[Command] = &[
         about: "feeds damaged recordings to every decoder, the readers of SSE and JSON: ten minutes each, or as told",
         run: fuzz::run,
     },
-    // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry here
-    // (conformance); what CI shall run of it is a row in test.rs.
+    // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry
+    // here (as for conformance); CI runs it if test.rs has a row for it.
 ];
 
 const EXAMPLES: &str = "\
@@ -143,7 +144,7 @@ fn play_fixtures(args: &[String]) -> Result<ExitCode> {
     }
 }
 
-/// The package, built where it is not, plays a directory in Node.
+/// Plays a directory in Node with the package, which is built if necessary.
 fn play_in_node(script: &str, dir: &str) -> Result<ExitCode> {
     setup::for_build()?;
     pack::build(pack::Kind::Release)?;
@@ -157,7 +158,7 @@ fn play_vectors(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(report.failed > 0)))
 }
 
-/// The one directory that a command takes.
+/// Returns the one directory that a command takes.
 fn directory(args: &[String]) -> Result<&str> {
     match args {
         [directory] if Path::new(directory).is_dir() => Ok(directory),

@@ -1,7 +1,7 @@
-//! `cargo xtask build`: the npm package in pkg/, made by the steps that wasm-pack.toml describes.
+//! `cargo xtask build`: builds the npm package in pkg/, by the steps that wasm-pack.toml describes.
 //!
-//! compile (cargo) → bindgen → wasm-opt and order → vendor (esbuild) → join (esbuild) → pkg/ → sizes.
-//! Every step remembers what it was made from and is left out when that has not changed.
+//! compile (cargo) → bindgen → wasm-opt, locals and order → vendor (esbuild) → join (esbuild) → pkg/ → sizes.
+//! Each step remembers its inputs and is skipped if they have not changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,6 +16,7 @@ use serde_json::Value;
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::args::Args;
+use crate::locals;
 use crate::rework;
 use crate::run::{command, feed, read, root, run as run_command};
 use crate::setup;
@@ -23,16 +24,16 @@ use crate::setup;
 const TARGET: &str = "wasm32-unknown-unknown";
 const MANIFEST: &str = "wasm-pack.toml";
 
-/// What wasm-bindgen calls its two files.
+/// The file names that wasm-bindgen uses.
 const BOUND_JS: &str = "turnwheel.js";
 const BOUND_WASM: &str = "turnwheel_bg.wasm";
-/// Our own script, with the names that are in that module.
+/// Our own script, with the names that the module uses.
 const GLUE: &str = "glue.js";
-/// What wasm-opt made of it, and what stands in the package.
+/// The output of wasm-opt, and the file in the package.
 const OPTIMISED: &str = "optimised.wasm";
 const ORDERED: &str = "ordered.wasm";
 
-/// `cargo xtask build [--dev | --named]`
+/// Runs `cargo xtask build [--dev | --named]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &["--dev", "--named"], &[])?;
     args.no_words()?;
@@ -55,8 +56,8 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which of the packages: the one that is published, the one for quick turns, or, for profilers, the published one
-/// with the names of its functions.
+/// The kinds of package: the published one, one that builds quickly, and, for profilers, the published
+/// one with function names.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Release,
@@ -64,9 +65,9 @@ pub enum Kind {
     Named,
 }
 
-/// What `build` made.
+/// The result of [`build`].
 pub struct Built {
-    /// Where it is: pkg/ of the repository.
+    /// The folder of the package, pkg/ in the repository.
     pub folder: PathBuf,
     manifest: Manifest,
     files: Files,
@@ -74,17 +75,17 @@ pub struct Built {
     own_std: bool,
 }
 
-/// Makes pkg/. Tells its progress on stderr; measures nothing.
+/// Builds pkg/. Reports progress on stderr; measures no sizes.
 ///
 /// # Errors
-/// A step that failed, or a package that does not hold together (a file that `exports` names and nobody made).
+/// If a step fails, or the package is inconsistent (`exports` names a file that no step produced).
 pub fn build(kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
     let compiled = compile(&manifest, kind, own_std)?;
     let workshop = Workshop::beside(&compiled)?;
 
-    // The tools are inputs too: esbuild and binaryen are what package-lock.json says.
+    // The tools are inputs too: package-lock.json determines esbuild and binaryen.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
     let mut files = gather(&manifest)?;
     let glue = files.take_glue(&manifest.package.glue, kind)?;
@@ -104,7 +105,8 @@ pub fn build(kind: Kind) -> Result<Built> {
         wasm =
             workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join(OPTIMISED)))?;
         wasm.push(OPTIMISED);
-        wasm = workshop.make("order", (fs::read(&wasm)?, include_str!("rework.rs")), |folder| {
+        let sources = (include_str!("locals.rs"), include_str!("rework.rs"));
+        wasm = workshop.make("order", (fs::read(&wasm)?, sources), |folder| {
             put_in_order(&wasm, &folder.join(ORDERED))
         })?;
         wasm.push(ORDERED);
@@ -127,7 +129,7 @@ pub fn build(kind: Kind) -> Result<Built> {
     Ok(Built { folder, manifest, files, workshop, own_std })
 }
 
-/// wasm-pack.toml, as written there.
+/// The contents of wasm-pack.toml.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Manifest {
@@ -159,7 +161,7 @@ struct Cargo {
     flags: Vec<String>,
 }
 
-/// How the standard library is compiled with the crate.
+/// How the standard library is compiled together with the crate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Std {
@@ -178,10 +180,10 @@ struct WasmOpt {
 struct Vendor {
     module: String,
     exports: Vec<String>,
-    /// Files of it that are replaced by files of ours.
+    /// Files of the module that are replaced by our own.
     #[serde(default)]
     replace: BTreeMap<String, String>,
-    /// The script of ours that says what is edited in others.
+    /// Our script that lists the edits in other files.
     edits: String,
 }
 
@@ -197,7 +199,7 @@ impl Manifest {
         let text =
             fs::read_to_string(root().join(MANIFEST)).with_context(|| format!("cannot read {MANIFEST}"))?;
         let manifest: Self = toml::from_str(&text).with_context(|| format!("in {MANIFEST}"))?;
-        // Everything unknown in this folder is deleted, so it has to be one that is ours.
+        // Unknown files in this folder are deleted, so it must be one of ours.
         let out = &manifest.package.out;
         if out.is_empty() || out.contains(['/', '\\', '.']) {
             bail!(
@@ -208,10 +210,10 @@ impl Manifest {
     }
 }
 
-/// Compiles the crate to wasm and says where it is.
+/// Compiles the crate to wasm and returns the path.
 ///
-/// `cargo rustc --crate-type cdylib`, because with the crate types of Cargo.toml (cdylib and rlib) cargo silently
-/// leaves link-time optimisation out.
+/// Uses `cargo rustc --crate-type cdylib`: with the crate types of Cargo.toml (cdylib and rlib) cargo
+/// silently skips link-time optimisation.
 fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<PathBuf> {
     let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
     let mut cargo = command("cargo");
@@ -219,7 +221,7 @@ fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<PathBuf> {
     cargo.args(["--target", TARGET, "--profile", profile, "--message-format", "json-render-diagnostics"]);
     let mut flags = without_machine_paths()?;
     if own_std {
-        // What these flags mean is bound to the version of rustc, and rust-toolchain.toml names one.
+        // The meaning of these flags depends on the version of rustc, which rust-toolchain.toml pins.
         cargo.env("RUSTC_BOOTSTRAP", "1").args(&manifest.std.flags);
         flags.extend_from_slice(&manifest.std.rustflags);
     }
@@ -236,10 +238,10 @@ fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<PathBuf> {
         .context("cargo said nothing about a .wasm file")
 }
 
-/// Flags that cut the folders of this machine out of panic messages: they are nobody's business, they differ from
-/// machine to machine, and they are bytes in the package.
+/// Returns flags that remove this machine's folders from panic messages: they are private, they differ
+/// from machine to machine, and they add bytes to the package.
 fn without_machine_paths() -> Result<Vec<String>> {
-    // Where the sources of the standard library are installed, its panic messages name them there.
+    // If the sources of the standard library are installed, panic messages name them by this path.
     let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
     let mut prefixes = vec![root(), Path::new(sysroot.trim()).join("lib/rustlib/src/rust")];
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -247,11 +249,12 @@ fn without_machine_paths() -> Result<Vec<String>> {
     if let Some(registries) = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()) {
         prefixes.extend(registries.filter_map(|entry| Some(entry.ok()?.path())));
     }
-    prefixes.sort(); // The same flags in every run, or cargo compiles everything anew.
+    prefixes.sort(); // The same flags in every run, or cargo recompiles everything.
     Ok(prefixes.iter().map(|folder| format!("--remap-path-prefix={}/=", folder.display())).collect())
 }
 
-/// Runs wasm-bindgen on the compiled crate. What it writes as a script is only looked at: the package has its own.
+/// Runs wasm-bindgen on the compiled crate. Its script is only used for comparison:
+/// the package has its own.
 fn bind(compiled: &Path, glue: &str, folder: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(compiled).out_name("turnwheel").web(true)?.typescript(false);
@@ -263,7 +266,8 @@ fn bind(compiled: &Path, glue: &str, folder: &Path) -> Result<()> {
         .with_context(|| format!("wasm-bindgen wrote {}", script.display()))?;
     fs::write(&bound, wasm).with_context(|| format!("cannot write {}", bound.display()))?;
     fs::write(folder.join(GLUE), glue)?;
-    // The facade is one plain folder of ES modules; a Content-Security-Policy and a bundler see nothing else.
+    // The facade is one plain folder of ES modules, and nothing else reaches a
+    // Content-Security-Policy or a bundler.
     if folder.join("snippets").exists() || folder.join("package.json").exists() {
         bail!(
             "the crate has an inline JS snippet or asks for an npm package; the facade is the place for JavaScript"
@@ -277,13 +281,17 @@ fn optimise(wasm: &Path, flags: &[String], out: &Path) -> Result<()> {
     run_command(command("node").arg(tool).arg(wasm).args(flags).arg("-o").arg(out))
 }
 
+/// Numbers the locals and orders the functions so that the module compresses well. Each step finds more after the other.
 fn put_in_order(wasm: &Path, out: &Path) -> Result<()> {
-    fs::write(out, rework::like_after_like(&fs::read(wasm)?)?)
-        .with_context(|| format!("cannot write {}", out.display()))
+    let mut module = fs::read(wasm)?;
+    for rounds in 1..=3 {
+        module = rework::like_after_like(&locals::renumber(&module, rounds)?)?;
+    }
+    fs::write(out, module).with_context(|| format!("cannot write {}", out.display()))
 }
 
 impl Vendor {
-    /// Ours, as they stand.
+    /// Our own files, unchanged.
     fn sources(&self) -> Result<Vec<String>> {
         let read =
             |file| fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"));
@@ -292,7 +300,7 @@ impl Vendor {
     }
 }
 
-/// Bundles an npm module, minified, behind a comment that names it and its licence.
+/// Bundles an npm module, minified, below a comment with its name and licence.
 fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
     let package = root().join("node_modules").join(&vendored.module).join("package.json");
     let package: Value = serde_json::from_slice(&fs::read(&package)?)?;
@@ -310,8 +318,8 @@ fn vendor(vendored: &Vendor, out: &Path) -> Result<()> {
     fs::write(out, code).with_context(|| format!("cannot write {}", out.display()))
 }
 
-/// Joins the modules of the facade: what several entries share becomes one file. A host that reads each module for
-/// itself, as Node and a page without a bundler do, begins in half the time.
+/// Joins the modules of the facade: what several entries share becomes one file. A host that loads each
+/// module separately, as Node and a page without a bundler do, starts in half the time.
 fn join(parts: &BTreeMap<String, Vec<u8>>, entries: &[String], folder: &Path) -> Result<()> {
     let (from, out) = (folder.join("parts"), folder.join("out"));
     fs::create_dir_all(&out)?;
@@ -319,9 +327,9 @@ fn join(parts: &BTreeMap<String, Vec<u8>>, entries: &[String], folder: &Path) ->
     let outdir = format!("--outdir={}", out.display());
     let mut flags =
         vec!["--bundle", "--splitting", "--format=esm", "--target=es2022", "--legal-comments=inline"];
-    // Constants stand where they are used.
+    // Inlines constants.
     flags.push("--minify-syntax");
-    // The wasm file and what the host or the user brings are imported by name.
+    // The wasm file, and what the host or the user supplies, stay imports by name.
     flags.extend([
         "--packages=external",
         "--external:*.wasm",
@@ -334,7 +342,8 @@ fn join(parts: &BTreeMap<String, Vec<u8>>, entries: &[String], folder: &Path) ->
     let mut joined = Files::default();
     joined.add_folder(&out, "")?;
     for (name, code) in joined.0 {
-        // An import without names is for side effects, and these files have none: bundlers would warn of it.
+        // An import without names is for side effects, which these files do not have;
+        // bundlers would warn about it.
         let code = String::from_utf8(code)?;
         let is_bare =
             |line: &&str| line.starts_with("import \"./core-") || line.starts_with("import \"../core-");
@@ -344,9 +353,10 @@ fn join(parts: &BTreeMap<String, Vec<u8>>, entries: &[String], folder: &Path) ->
     Ok(())
 }
 
-/// Runs esbuild on a piece of code that may import what can be imported from a folder.
+/// Runs esbuild on code that may import what is importable from a folder.
 ///
-/// The program itself, not the script in its package that starts it: that one adds a page of stack to every error.
+/// Runs the program itself, not the script in its package: the script adds a page of
+/// stack trace to every error.
 fn esbuild(folder: &Path, code: &str, flags: &[&str]) -> Result<String> {
     let platforms = fs::read_dir(root().join("node_modules/@esbuild")).context("esbuild is not installed")?;
     let mut programs = platforms.filter_map(|entry| Some(entry.ok()?.path().join("bin/esbuild")));
@@ -356,7 +366,7 @@ fn esbuild(folder: &Path, code: &str, flags: &[&str]) -> Result<String> {
     feed(esbuild.current_dir(folder).arg("--log-level=warning").args(flags), code)
 }
 
-/// The files as they stand in the sources, with the version filled in.
+/// Returns the files as they are in the sources, with the version filled in.
 fn gather(manifest: &Manifest) -> Result<Files> {
     let mut files = Files::default();
     let source = root().join(&manifest.package.source);
@@ -364,7 +374,7 @@ fn gather(manifest: &Manifest) -> Result<Files> {
     for name in &manifest.package.copy {
         let file = root().join(name);
         if files.0.contains_key(name) {
-            continue; // The package has its own one.
+            continue; // The package has its own.
         }
         match fs::read(&file) {
             Ok(bytes) => files.add(name, bytes)?,
@@ -379,7 +389,7 @@ fn gather(manifest: &Manifest) -> Result<Files> {
     Ok(files)
 }
 
-/// The version of the crate, from Cargo.toml: the only place where it is written.
+/// Returns the version of the crate from Cargo.toml, the only place where it is written.
 fn version() -> Result<String> {
     #[derive(Deserialize)]
     struct CargoToml {
@@ -394,7 +404,7 @@ fn version() -> Result<String> {
     Ok(manifest.package.version)
 }
 
-/// As text, because the order of `exports` has a meaning and parsing would lose it.
+/// Edits the text, because the order of `exports` matters and parsing would lose it.
 fn with_version(package: &str, version: &str) -> Result<String> {
     const PLACE: &str = r#""version": "0.0.0""#;
     if package.matches(PLACE).count() != 1 {
@@ -403,7 +413,7 @@ fn with_version(package: &str, version: &str) -> Result<String> {
     Ok(package.replace(PLACE, &format!(r#""version": "{version}""#)))
 }
 
-/// The package before it is written: what stands where.
+/// The package before it is written: contents by path.
 #[derive(Default)]
 struct Files(BTreeMap<String, Vec<u8>>);
 
@@ -415,7 +425,8 @@ impl Files {
         Ok(())
     }
 
-    /// The script that talks to the module. What is not optimised has an import more, for the words of a panic.
+    /// Removes and returns the script that talks to the module. An unoptimised build has one more
+    /// import, for panic messages.
     fn take_glue(&mut self, name: &str, kind: Kind) -> Result<String> {
         const LEAVE: &str = "\n    ___wbindgen_string_get: leave,";
         const WORDS: &str = "\n    ___wbindgen_debug_string: (at, value) => leave(at, String(value)),";
@@ -441,7 +452,7 @@ impl Files {
         Ok(())
     }
 
-    /// Takes the scripts out.
+    /// Removes and returns the scripts.
     fn take_scripts(&mut self) -> BTreeMap<String, Vec<u8>> {
         let all = std::mem::take(&mut self.0);
         let (scripts, others) = all.into_iter().partition(|(name, _)| name.ends_with(".js"));
@@ -449,7 +460,7 @@ impl Files {
         scripts
     }
 
-    /// The scripts that package.json names, and the inner ones that tests look at.
+    /// Returns the scripts that package.json names, and the inner ones that tests inspect.
     fn entries(&self, inner: &[String]) -> Result<Vec<String>> {
         let package: Value = serde_json::from_slice(&self.0["package.json"]).context("in package.json")?;
         let mut named = BTreeSet::new();
@@ -458,8 +469,11 @@ impl Files {
         Ok(named.into_iter().filter(|name| name.ends_with(".js")).map(str::to_owned).collect())
     }
 
+    /// Checks that every file named by package.json exists; a missing one would only break
+    /// for the users of one host.
+    ///
     /// # Errors
-    /// When package.json names a file that is not there: it would break for the user of one host only.
+    /// If one is missing.
     fn check(&self) -> Result<()> {
         let package: Value = serde_json::from_slice(&self.0["package.json"]).context("in package.json")?;
         let mut named = BTreeSet::new();
@@ -474,7 +488,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes the folder hold these files and no others; files that are right are not touched.
+    /// Makes the folder contain exactly these files; files that are already right are not touched.
     fn lay_out(&self, folder: &Path) -> Result<()> {
         remove_others(folder, "", &self.0)?;
         for (name, bytes) in &self.0 {
@@ -491,7 +505,7 @@ impl Files {
     }
 }
 
-/// Every `./path` in a value of package.json, at any depth.
+/// Collects every `./path` in a value of package.json, at any depth.
 fn file_names<'a>(value: &'a Value, names: &mut BTreeSet<&'a str>) {
     match value {
         Value::String(text) => names.extend(text.strip_prefix("./")),
@@ -520,7 +534,8 @@ fn remove_others(folder: &Path, prefix: &str, keep: &BTreeMap<String, Vec<u8>>) 
     Ok(())
 }
 
-/// Where the steps leave what they made: a folder for each beside the compiled crate, so one for each profile.
+/// The folder for the outputs of the steps: one subfolder each, next to the compiled crate, so
+/// separate for each profile.
 struct Workshop(PathBuf);
 
 impl Workshop {
@@ -530,7 +545,8 @@ impl Workshop {
         Ok(Self(folder))
     }
 
-    /// The folder of a step. `make` fills it, unless it was filled from the same inputs by the same code before.
+    /// Returns the folder of a step. `make` fills it, unless the same code already filled
+    /// it from the same inputs.
     fn make(&self, name: &str, inputs: impl Hash, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let mut hasher = DefaultHasher::new();
         (include_str!("pack.rs"), inputs).hash(&mut hasher);
@@ -550,7 +566,7 @@ impl Workshop {
     }
 }
 
-/// The sizes of the package: every file, and what an app ships of it.
+/// The sizes of the package: of every file, and of what an app ships.
 pub struct Sizes {
     files: Vec<(String, Size)>,
     entry: String,
@@ -560,12 +576,12 @@ pub struct Sizes {
     own_std: bool,
 }
 
-/// Bytes as they are, after gzip -9, after brotli -11.
+/// Bytes: uncompressed, after gzip -9, after brotli -11.
 #[derive(Clone, Copy, Deserialize)]
 struct Size(usize, usize, usize);
 
 impl Built {
-    /// Measures what is in the package and what an app ships of it.
+    /// Measures the files in the package and what an app ships of them.
     pub fn sizes(&self) -> Result<Sizes> {
         let Budget { entry, total } = &self.manifest.budget;
         let names: Vec<&String> = self.files.0.keys().collect();
@@ -591,12 +607,12 @@ impl Built {
 }
 
 impl Sizes {
-    /// What an app ships, after brotli.
+    /// What an app ships, in bytes after brotli.
     fn total(&self) -> usize {
         self.script.2 + self.wasm.2
     }
 
-    /// The table that a person reads.
+    /// Formats the table for people.
     pub fn table(&self) -> String {
         let mut text = format!("{:<28}{:>9}{:>9}{:>9}\n", "the package, bytes", "raw", "gzip", "brotli");
         let line = |name: &str, size: Size| format!("  {name:<26}{:>9}{:>9}{:>9}\n", size.0, size.1, size.2);
@@ -612,8 +628,10 @@ impl Sizes {
         text
     }
 
+    /// Checks the size that an app ships.
+    ///
     /// # Errors
-    /// When an app ships more than the budget of wasm-pack.toml.
+    /// If it exceeds the budget in wasm-pack.toml.
     pub fn check(&self) -> Result<()> {
         let (total, budget) = (self.total(), self.budget);
         if !self.own_std {
@@ -727,7 +745,7 @@ mod tests {
             own_std: true,
         };
         assert!(sizes(110).check().is_ok());
-        // The budget is for the library that is compiled with the crate.
+        // The budget assumes a standard library that is compiled together with the crate.
         assert!(Sizes { own_std: false, ..sizes(109) }.check().is_ok());
         let error = sizes(109).check().unwrap_err().to_string();
         assert!(error.starts_with("an app ships 110 bytes, 1 more than the budget of 109"), "{error}");

@@ -1,5 +1,6 @@
-//! What the build does to the wasm file that no tool does: it empties functions that nobody calls, gives letters to what
-//! only the glue names (and looks whether the glue fits), and puts the functions into an order that compresses well.
+//! Changes to the wasm file that no other tool makes. It empties functions that are never called,
+//! shortens the names shared with the glue to letters (after checking that the glue fits), and orders the
+//! functions so that they compress well.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,20 +15,22 @@ use wasmparser::{
     ImportSectionReader, KnownCustom, Name, Operator, Parser, Payload, TypeRef,
 };
 
-/// What wasm-bindgen calls the script.
+/// The name of the script in wasm-bindgen's output.
 const MODULE: &str = "./turnwheel_bg.js";
 
-/// How wasm-bindgen calls what JavaScript calls a closure of Rust by.
+/// Part of the name of the functions through which JavaScript calls a Rust closure,
+/// in wasm-bindgen's output.
 const CLOSURE: &str = "::convert::closures::_::invoke::<";
 
-/// How many functions stand ahead for being called from the most places. Up to 115 would have a number of one byte, but who
-/// stands there does not stand beside what is like it: with more than 50 the package grows again.
+/// How many of the most-called functions come first. Up to 115 of them would get a one-byte index, but
+/// they are then separated from the functions they resemble: beyond 50 the package grows again.
 const OFTEN: usize = 40;
 
-/// The same module, without what would call the closures that js-sys could make and this crate does not.
+/// Returns the module without the functions that would call closures which js-sys could create
+/// and this crate does not.
 ///
-/// wasm-bindgen exports what JavaScript calls; the others only stand in the table, where no tool can tell whether their
-/// number is called. The names of the functions have to be in the module.
+/// wasm-bindgen exports the functions that JavaScript calls; the others are only in the table, where no
+/// tool can tell whether their index is called. The module must contain the function names.
 pub fn without_unused_closures(wasm: &[u8]) -> Result<Vec<u8>> {
     let parts = Parts::read(wasm)?;
     let is_unused = |&at: &u32| !parts.exported.contains(&at);
@@ -36,9 +39,9 @@ pub fn without_unused_closures(wasm: &[u8]) -> Result<Vec<u8>> {
     parts.write(wasm, (0..parts.bodies.len()).collect(), emptied)
 }
 
-/// The same module, its functions in an order in which like follows like. It has no other meaning than that what a
-/// function repeats of the one before costs little after compression. Ahead of them stand those
-/// that are called from the most places: a small number takes one byte.
+/// Returns the module with similar functions next to each other. This only affects compression: what a
+/// function repeats of its predecessor costs little. The most-called functions come first, because a
+/// small index takes one byte.
 pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
     let parts = Parts::read(wasm)?;
     let calls = parts.calls()?;
@@ -50,12 +53,12 @@ pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
     parts.write(wasm, order, BTreeSet::new())
 }
 
-/// The same module and `glue`, the script of ours that takes the place of wasm-bindgen's, both with letters for the names
-/// by which they call each other. Only the memory keeps its name. The script is called after the module's bytes: letters
-/// would fit another version too, and call something else.
+/// Returns the module and `glue`, our script in place of wasm-bindgen's, with letters for the names that
+/// they share. Only the memory keeps its name. The script's name is derived from the module's bytes:
+/// letters would also match another version, and call something else there.
 ///
 /// # Errors
-/// When `glue` does not do what `bound` does, which wasm-bindgen wrote.
+/// If `glue` does not do what `bound`, wasm-bindgen's script, does.
 pub fn with_letters(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, String)> {
     let mut hasher = DefaultHasher::new();
     hasher.write(wasm);
@@ -84,8 +87,9 @@ pub fn with_letters(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, St
     Ok((module.finish(), glue))
 }
 
-/// A name as it stands in our glue: `__wbg_wake_690572cc8982fcae` is `_wake` there, of a closure's way in only `_closure` is
-/// left. What makes a value of JavaScript's is called after the value: it has a number that changes.
+/// Returns a name as our glue writes it: `__wbg_wake_690572cc8982fcae` is `_wake` there, and the entry
+/// point of closures is just `_closure`. A function that creates a JavaScript value is named after the
+/// value, because its own name contains a changing number.
 fn plain_name(name: &str, bound: &str) -> String {
     without_hash(name, bound).unwrap_or_else(|| name.to_owned())
 }
@@ -103,8 +107,8 @@ fn without_hash(name: &str, bound: &str) -> Option<String> {
     (hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then(|| format!("_{rest}"))
 }
 
-/// Whether our glue calls every export with as many values as wasm-bindgen's does. Those to which numbers go and from
-/// which numbers come it may leave as they are.
+/// Checks that our glue calls every export with as many values as wasm-bindgen's does. Exports that only
+/// take and return numbers may be passed on as they are.
 fn check_calls(bound: &str, glue: &str) -> Result<()> {
     for function in bound.split("\nexport function ").skip(1) {
         let Some((function, _)) = function.split_once("\n}") else { continue };
@@ -126,7 +130,7 @@ fn check_calls(bound: &str, glue: &str) -> Result<()> {
     Ok(())
 }
 
-/// How many values an export is called with.
+/// Returns the number of values that an export is called with.
 fn values_of(script: &str, name: &str) -> Option<usize> {
     let (_, call) = script.split_once(&format!("wasm.{name}("))?;
     let (mut depth, mut values) = (0, 1);
@@ -142,10 +146,10 @@ fn values_of(script: &str, name: &str) -> Option<usize> {
     None
 }
 
-/// Names that become letters: as they stand in the module, and as they stand in our glue.
+/// The names that become letters: in the module, and in our glue.
 #[derive(Default)]
 struct Renamer {
-    /// What the module calls the script.
+    /// The module's name for the script.
     script: String,
     short: BTreeMap<String, String>,
     imports: BTreeMap<String, String>,
@@ -165,7 +169,7 @@ impl Renamer {
         self.short.insert(name.to_owned(), letter);
     }
 
-    /// One letter, as long as there are some, then more.
+    /// Returns the next free name: a single letter while there are any, then longer ones.
     fn next(&self) -> String {
         let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
         let at = self.short.len();
@@ -176,7 +180,8 @@ impl Renamer {
         self.short.get(name).map_or(name, String::as_str)
     }
 
-    /// The glue with the letters: what it calls is `wasm.NAME`, what it is called by are members `NAME: …` or `NAME(…) {`.
+    /// Returns the glue with letters. It calls `wasm.NAME`, and provides members
+    /// `NAME: …` or `NAME(…) {`.
     fn applied(&self, glue: &str) -> Result<String> {
         let mut calls =
             glue.replace(MODULE, &self.script).split("wasm.").map(str::to_owned).collect::<Vec<_>>();
@@ -222,10 +227,10 @@ impl Reencode for Renamer {
     }
 }
 
-/// What of a module matters here.
+/// The parts of a module that matter here.
 #[derive(Default)]
 struct Parts<'a> {
-    /// How many functions come from outside; they have the first numbers.
+    /// How many functions are imported; they have the first indices.
     imported: u32,
     exported: BTreeSet<u32>,
     names: Vec<(u32, &'a str)>,
@@ -265,7 +270,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// From how many places each function is called.
+    /// Counts from how many places each function is called.
     fn calls(&self) -> Result<Vec<usize>> {
         let mut calls = vec![0; self.bodies.len()];
         for body in &self.bodies {
@@ -280,7 +285,7 @@ impl<'a> Parts<'a> {
         Ok(calls)
     }
 
-    /// Writes the module anew: its functions, by where they were, in this order, some of them empty.
+    /// Writes the module with its functions (by their old position) in this order, some of them emptied.
     fn write(&self, wasm: &[u8], order: Vec<usize>, emptied: BTreeSet<u32>) -> Result<Vec<u8>> {
         let mut places = vec![0; order.len()];
         for (place, &was) in (self.imported..).zip(&order) {
@@ -294,7 +299,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// After each function comes the one of whose pieces (four bytes each) it has the largest share; the longest is first.
+/// Orders the functions: the longest first, and after each the one that shares the largest part of its
+/// four-byte pieces with it.
 fn order_of(bodies: &[&[u8]], functions: &[usize]) -> Vec<usize> {
     let pieces: Vec<BTreeSet<&[u8]>> = bodies.iter().map(|body| body.windows(4).collect()).collect();
     let mut owners: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
@@ -309,21 +315,21 @@ fn order_of(bodies: &[&[u8]], functions: &[usize]) -> Vec<usize> {
         order.push(now);
         let mut shared = vec![0_usize; bodies.len()];
         pieces[now].iter().flat_map(|piece| &owners[piece]).for_each(|&at| shared[at] += 1);
-        // Of a function of two instructions everything stands everywhere: that says little.
+        // The pieces of a function of two instructions occur everywhere, which says little.
         let share = |at: usize| shared[at] as f64 / (pieces[at].len() + 5) as f64;
         next = left.iter().copied().max_by(|&a, &b| share(a).total_cmp(&share(b)));
     }
     order
 }
 
-/// Writes the module anew.
+/// Writes the module again with changed function indices.
 struct Mover {
     imported: u32,
-    /// The functions by where they were, in their new order.
+    /// The functions by their old position, in their new order.
     order: Vec<usize>,
-    /// The new number of each function.
+    /// The new index of each function.
     places: Vec<u32>,
-    /// Which trap and do nothing else, by their old numbers.
+    /// The functions that only trap, by their old index.
     emptied: BTreeSet<u32>,
 }
 

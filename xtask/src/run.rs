@@ -1,4 +1,4 @@
-//! Running other programs: where they run, and what is said when one fails.
+//! Runs other programs: where, and what is reported if one fails.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,7 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The repository. Asked at run time first: a target directory may be shared by several checkouts.
+/// Returns the repository's folder. The environment at run time comes first: several checkouts may
+/// share a target directory.
 pub fn root() -> PathBuf {
     let manifest =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -14,7 +15,7 @@ pub fn root() -> PathBuf {
     xtask.parent().map(PathBuf::from).unwrap_or(xtask)
 }
 
-/// Where cargo builds; xtask keeps its own files in `xtask/` there.
+/// Returns cargo's target directory; xtask keeps its own files in `xtask/` there.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
@@ -22,7 +23,7 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// A command that runs in the repository. `cargo` is the cargo that runs xtask.
+/// Makes a command that runs in the repository. `cargo` is the cargo that runs xtask.
 pub fn command(program: &str) -> Command {
     let mut command = match std::env::var_os("CARGO") {
         Some(cargo) if program == "cargo" => Command::new(cargo),
@@ -32,8 +33,8 @@ pub fn command(program: &str) -> Command {
     command
 }
 
-/// Runs to the end in front of the user; an exit code other than 0 is an error. What it says goes to stderr: stdout
-/// belongs to what xtask was asked for.
+/// Runs a command to its end, visibly; an exit code other than 0 is an error. Its output goes to stderr,
+/// because stdout belongs to what xtask was asked for.
 pub fn run(command: &mut Command) -> Result<()> {
     command.stdout(std::io::stderr());
     let status = command.status().with_context(|| cannot_start(command))?;
@@ -43,13 +44,13 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end and hands back what it wrote to stdout; its stderr stays in front of the user.
+/// Runs a command to its end and returns its stdout; its stderr stays visible.
 pub fn read(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
     text_of(output, command)
 }
 
-/// Like [`read`], with something to read on stdin.
+/// Like [`read`], with input on stdin.
 pub fn feed(command: &mut Command, input: &str) -> Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().with_context(|| cannot_start(command))?;
@@ -67,7 +68,7 @@ fn text_of(output: Output, command: &Command) -> Result<String> {
         .with_context(|| format!("`{}` wrote something that is not UTF-8", shown(command)))
 }
 
-/// The command as a person would type it, without the folders of the program.
+/// Formats the command as a person would type it, without the program's folder.
 pub fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();

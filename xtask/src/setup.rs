@@ -1,5 +1,5 @@
-//! What has to be on the machine before anything else runs. Each function looks first and returns at once when
-//! nothing is missing; what it cannot fetch by itself it names, with the way out.
+//! What the machine must have before anything else runs. Each function returns at once if nothing is
+//! missing. If it cannot install something itself, the error says how to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const WASM: &str = "wasm32-unknown-unknown";
 const OLDEST_NODE: u32 = 20;
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// `cargo xtask setup`: all of it at once.
+/// Runs `cargo xtask setup`: everything at once.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     Args::parse(args, &[], &[])?.no_words()?;
     for_build()?;
@@ -23,15 +23,17 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What building the package takes: the wasm target, Node, the npm tools.
+/// Installs what building the package needs: the wasm target, Node, the npm tools.
 pub fn for_build() -> Result<()> {
     wasm_target()?;
     node()?;
     npm_packages()
 }
 
+/// Installs the wasm target.
+///
 /// # Errors
-/// When the target is missing and rustup cannot add it.
+/// If the target is missing and rustup cannot add it.
 fn wasm_target() -> Result<()> {
     let library = read(command("rustc").args(["--print", "target-libdir", "--target", WASM]))?;
     if Path::new(library.trim()).is_dir() {
@@ -46,8 +48,8 @@ fn wasm_target() -> Result<()> {
     })
 }
 
-/// Whether there are the sources of the standard library, to compile it small with the crate. Without them the one
-/// that is installed is taken: the package is the same, but larger.
+/// Returns whether the sources of the standard library are installed, to compile it together with the
+/// crate. Without them the installed library is used: the package works the same, but is larger.
 pub fn std_source() -> Result<bool> {
     let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
     let source = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
@@ -63,8 +65,10 @@ pub fn std_source() -> Result<bool> {
     Ok(source.is_file())
 }
 
+/// Checks the version of Node.
+///
 /// # Errors
-/// When Node is not there or older than the package supports.
+/// If Node is missing or older than the package supports.
 pub fn node() -> Result<()> {
     let way_out = format!("install Node {OLDEST_NODE} or newer, from your package manager or nodejs.org");
     let version = read(command("node").arg("--version")).with_context(|| way_out.clone())?;
@@ -76,7 +80,7 @@ pub fn node() -> Result<()> {
     }
 }
 
-/// Installs the tools of package-lock.json, when it is not the one that was installed last.
+/// Installs the tools of package-lock.json, unless that version was installed last.
 fn npm_packages() -> Result<()> {
     let stamp = root().join("node_modules/.xtask-installed");
     let wanted =
@@ -85,7 +89,7 @@ fn npm_packages() -> Result<()> {
         return Ok(());
     }
     say("installing the npm tools");
-    // No script of theirs is needed: esbuild and workerd come as prebuilt packages.
+    // None of their scripts is needed: esbuild and workerd are prebuilt packages.
     run_command(command("npm").args([
         "ci",
         "--ignore-scripts",
@@ -97,7 +101,8 @@ fn npm_packages() -> Result<()> {
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// The browser for tests: `$CHROMIUM`, or the first one on the PATH, or Debian's after installing it as root.
+/// Returns the browser for tests: `$CHROMIUM`, or the first one on the PATH, or Debian's, which is
+/// installed if run as root.
 pub fn chromium() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("CHROMIUM") {
         let given = PathBuf::from(given);

@@ -1,5 +1,5 @@
-// Prints one line of JSON per file named: its size as it is, after gzip -9 and after brotli -11.
-// Node has both built in; a Rust crate for each would be two more to compile before the first build.
+// Prints one line of JSON per given file: its size uncompressed, after gzip -9 and after brotli -11. Node has
+// both built in; two Rust crates for them would have to be compiled before the first build.
 import { readFileSync } from "node:fs";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 

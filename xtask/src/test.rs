@@ -1,4 +1,5 @@
-//! `cargo xtask test`: a table of parts, run one after the other, each counted, with a time table at the end.
+//! `cargo xtask test`: a table of parts, run one after the other, each counted, with
+//! a time table at the end.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,12 +12,13 @@ use crate::args::{Args, Misuse, unknown};
 use crate::run::{command, root, shown, target};
 use crate::setup;
 
-/// One part. It is listed when the repository has its files, so that a part never passes for want of them.
+/// One part. It is listed only if the repository has its files, so a part never passes
+/// because they are missing.
 struct Part {
     name: &'static str,
-    /// A path in the repository; `*` in its last piece stands for anything. Empty: always there.
+    /// A path in the repository; `*` in its last segment matches anything. Empty: always present.
     files: &'static str,
-    /// `xtask` is this program; the word `FILES` becomes what `files` matches.
+    /// `xtask` is this program; the word `FILES` is replaced by the matches of `files`.
     command: &'static [&'static str],
     needs: Need,
     count: Count,
@@ -25,24 +27,24 @@ struct Part {
 #[derive(Clone, Copy, PartialEq)]
 enum Need {
     Nothing,
-    /// pkg/, so the part `build` runs before it.
+    /// pkg/: the part `build` runs first.
     Package,
-    /// pkg/ and Chromium, whose path the part finds in `CHROMIUM`.
+    /// pkg/ and Chromium, whose path is in `CHROMIUM`.
     Browser,
 }
 
-/// How the output of a part says what passed. Whatever it says, an exit code other than 0 is a failure.
+/// How a part reports what passed. An exit code other than 0 is a failure in any case.
 #[derive(Clone, Copy, PartialEq)]
 enum Count {
-    /// It does not: the part as a whole passes or fails.
+    /// It does not: the part passes or fails as a whole.
     Whole,
     /// cargo's `test result: ok. 3 passed; 0 failed; 1 ignored`, summed.
     Cargo,
     /// Node's test runner, `# pass 3`.
     Node,
-    /// The same, but all of it may be skipped where what it needs cannot be had here.
+    /// The same, but all tests may be skipped if what they need is not available here.
     Peer,
-    /// `3 passed, 0 failed` as a line of its own, the last one; without such a line the sum of those with a name in
+    /// The last line of the form `3 passed, 0 failed`; without one, the sum of the lines with a name in
     /// front, `retry: 3 passed, 0 failed`.
     Ours,
 }
@@ -52,8 +54,9 @@ const RUSTDOC: &str = "build.rustdocflags=[\"-Dwarnings\"]";
 const TAP: &str = "--test-reporter=tap";
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// In the order in which they run: what is quick and often wrong comes first. The native ones all say `--workspace
-/// --all-features`: with another choice cargo would compile the dependencies once more with other features.
+/// In the order in which they run: quick parts that often fail come first. The native ones all
+/// use `--workspace --all-features`: other choices would make cargo compile the dependencies
+/// again with other features.
 #[rustfmt::skip] // A row per part, read as a table.
 const PARTS: &[Part] = &[
     Part { name: "fmt", files: "", needs: Need::Nothing, count: Count::Whole,
@@ -100,7 +103,8 @@ const PARTS: &[Part] = &[
         command: &["node", "FILES"] },
 ];
 
-/// The parts of `cargo xtask e2e`: on demand, because they fetch much. A part says plainly what it cannot have.
+/// The parts of `cargo xtask e2e`, which run on demand because they download a lot. A part says so if
+/// something is not available.
 #[rustfmt::skip]
 const E2E: &[Part] = &[
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
@@ -129,20 +133,20 @@ const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
 ];
 
-/// Longer than any part takes on a slow machine: what hangs shall not hang CI.
+/// Longer than any part takes on a slow machine, so that a hanging part does not block CI.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Of the output of a part that failed, on the screen; all of it is in its file.
+/// How many lines of a failed part's output are shown; the file has all of them.
 const SHOWN_LINES: usize = 200;
 
-/// `cargo xtask test [NAME...] [--skip NAME] [--list]`
+/// Runs `cargo xtask test [NAME...] [--skip NAME] [--list]`.
 ///
-/// The last line on stdout is `N passed, N failed` over all parts, whatever happened.
+/// The last line on stdout is always `N passed, N failed` over all parts.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     run_table(PARTS, args)
 }
 
-/// `cargo xtask e2e [NAME...] [--skip NAME] [--list]`, as [`run`].
+/// Runs `cargo xtask e2e [NAME...] [--skip NAME] [--list]`, like [`run`].
 pub fn e2e(args: &[String]) -> Result<ExitCode> {
     run_table(E2E, args)
 }
@@ -171,7 +175,8 @@ fn run_table(table: &'static [Part], args: &[String]) -> Result<ExitCode> {
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The parts that are there, or of these the ones that are named and what they need, less those to skip.
+/// Returns the parts to run: all that are present, or those named and what they
+/// need, without those to skip.
 fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<Vec<&'static Part>> {
     let there: Vec<&Part> =
         table.iter().filter(|part| part.files.is_empty() || !matches(part.files).is_empty()).collect();
@@ -189,7 +194,7 @@ fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<V
     Ok(chosen)
 }
 
-/// What a pattern stands for, in order.
+/// Returns the matches of a pattern, in order.
 fn matches(pattern: &str) -> Vec<PathBuf> {
     let path = root().join(pattern);
     let Some((start, end)) = pattern.rsplit('/').next().and_then(|last| last.split_once('*')) else {
@@ -209,7 +214,7 @@ fn matches(pattern: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What became of one part.
+/// The result of one part.
 struct Row {
     name: &'static str,
     time: Duration,
@@ -277,8 +282,8 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs a part with its output in a file; hands back what it counted and what to show of it: the end of what failed,
-/// and why something was skipped.
+/// Runs a part with its output in a file. Returns its counts and what to show: the end of a failed part's
+/// output, and why something was skipped.
 fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdout(file.try_clone()?).stderr(file);
@@ -296,7 +301,7 @@ fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, St
     Ok((tally, trouble))
 }
 
-/// What a TAP stream says about what it skipped, each reason once.
+/// Returns the reasons for skipped tests in a TAP stream, each once.
 fn skips(output: &str) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for reason in output.lines().filter_map(|line| Some(line.split_once("# SKIP ")?.1)) {
@@ -320,7 +325,7 @@ fn command_of(part: &Part, this: &Path) -> Command {
     run
 }
 
-/// The exit status, or nothing for a part that ran into the limit.
+/// Waits for the exit status; returns nothing if the part exceeds the limit.
 fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
     let mut child = command.spawn().with_context(|| format!("cannot start `{}`", shown(command)))?;
     let end = Instant::now() + LIMIT;
@@ -337,7 +342,7 @@ fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
     }
 }
 
-/// What a part counted, and in a few words why it failed when it did.
+/// Returns a part's counts, and briefly why it failed if it did.
 fn judge(count: Count, output: &str, success: bool) -> (Tally, &'static str) {
     let said = match count {
         Count::Whole => Some(Tally { passed: u32::from(success), ..Tally::default() }),
@@ -349,7 +354,7 @@ fn judge(count: Count, output: &str, success: bool) -> (Tally, &'static str) {
         Some(tally) if tally.failed > 0 => (tally, "some of it failed"),
         Some(tally) if !success => (Tally { failed: 1, ..tally }, "it failed"),
         Some(tally) if tally.skipped > 0 && count == Count::Peer => (tally, ""),
-        // A crate may be without an example in its docs; a suite of ours that ran nothing is broken.
+        // A crate may have no examples in its docs, but a suite of ours that ran nothing is broken.
         Some(tally) if tally.passed == 0 && count != Count::Cargo => {
             (Tally { failed: 1, ..tally }, "it ran no test")
         }

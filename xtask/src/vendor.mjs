@@ -1,5 +1,5 @@
-// Bundles an npm module, minified, with some of its files replaced by our own and others edited:
-// `node vendor.mjs ENTRY BANNER EDITS [FILE=OURS...]` writes the code to stdout.
+// Bundles an npm module, minified, with some of its files replaced by our own and others edited: `node
+// vendor.mjs ENTRY BANNER EDITS [FILE=OURS...]` writes the code to stdout.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { build } from "esbuild";

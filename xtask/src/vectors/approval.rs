@@ -52,8 +52,9 @@ fn play_policy(input: &Value) -> Result<Value, String> {
     Ok(object([("action", action.into()), ("stripped_name", stripped.into())]))
 }
 
-/// What needs a shell parser passes when it is at least asked for. Else: an assertion, or one of the two
-/// recommendations that have none: an explicit denial holds on every policy, the full name is looked up first.
+/// A case that needs a shell parser passes if approval is at least asked for. Otherwise an assertion
+/// decides, or one of the two recommendations without one: an explicit denial holds under every policy,
+/// and the full name is looked up first.
 fn is_strict_enough(case: &Case<'_>, actual: &Value) -> bool {
     let Some(came) = actual.get("action").and_then(|word| action(word).ok()) else { return false };
     let least = case.wanted.and_then(|wanted| wanted.get("action_at_least"));
@@ -183,13 +184,14 @@ fn refused(error: &ApprovalError) -> Value {
     let kind = match error {
         ApprovalError::UnknownToolCallId(_) => "unknown_tool_call_id",
         ApprovalError::AlreadyResolved(_) => "already_resolved",
-        // No word for this one is known; its message is exact.
+        // There is no known word for this error; its message is exact.
         ApprovalError::InvalidCommand => return object([message]),
     };
     object([("error", kind.into()), ("tool_call_id", error.call_id().unwrap_or_default().into()), message])
 }
 
-/// All but the list of ids, which only we give; an error without a word of its own by its message.
+/// Compares everything but the list of ids, which only this crate returns. An error without a word of its
+/// own is compared by its message.
 fn same_outcome(expected: &Value, actual: &Value) -> bool {
     let parts = ["initial", "results", "dispatch_order"];
     match (expected.get("distinct_outcomes"), actual.get("distinct_outcomes")) {
@@ -217,7 +219,8 @@ fn same_result(expected: &Value, actual: &Value) -> bool {
     same(expected, actual)
 }
 
-/// What a `wanted` of this set asks for: distinct ids, or one outcome only, in which a refused bulk changed nothing.
+/// Checks the `wanted` assertions of this set: distinct ids, or a single outcome in which a refused
+/// bulk change changed nothing.
 fn is_sound(case: &Case<'_>, actual: &Value) -> bool {
     let Some(wanted) = case.wanted else { return false };
     if wanted.get("proposed_ids_distinct").is_some() {

@@ -26,7 +26,7 @@ fn play(input: &Value) -> Result<Value, String> {
     })
 }
 
-/// An error message counts where it is given as exact.
+/// An error message is compared only if it is marked as exact.
 fn meets(expected: &Value, actual: &Value) -> bool {
     let (Some(expected), Some(actual)) = (expected.get("err"), actual.get("err")) else {
         return same(expected, actual);
@@ -44,7 +44,7 @@ fn from_hex(hex: &str) -> Result<Vec<u8>, String> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).map_err(|error| error.to_string())).collect()
 }
 
-/// What a reader that drops unknown fields makes of an envelope: we keep them.
+/// Returns an envelope as a reader sees it that drops unknown fields; this crate keeps them.
 fn as_read_by_others(envelope: Value) -> Value {
     let mut envelope = only(envelope, &["version", "format", "run_id", "messages", "metadata"]);
     if let Value::Object(fields) = &mut envelope

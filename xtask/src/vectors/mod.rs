@@ -1,5 +1,5 @@
-//! `cargo xtask vectors DIR`: plays golden vectors on the rules of this crate. The format is told in the README beside
-//! the vectors. A case is played by what it says, never by its name.
+//! `cargo xtask vectors DIR`: plays golden vectors on the rules of this crate. The README beside the
+//! vectors describes their format. A case is played by its contents, never by its name.
 
 mod approval;
 mod checkpoint;
@@ -17,11 +17,12 @@ use turnwheel::json::{ToJson, Value};
 /// How the cases of one set are played.
 struct Player {
     set: &'static str,
-    /// What comes of the input, in the shape of `expected`.
+    /// Returns the output for an input, in the shape of `expected`.
     play: fn(&Value) -> Result<Value, String>,
-    /// Whether that meets the expectation. Most sets compare; some know fields that do not count.
+    /// Whether an output meets the expectation. Most sets compare them; some know
+    /// fields that do not count.
     meets: fn(expected: &Value, actual: &Value) -> bool,
-    /// Whether that meets what is recommended instead, where the case says so.
+    /// Whether an output meets the recommendation instead, if the case has one.
     meets_recommendation: fn(case: &Case<'_>, actual: &Value) -> bool,
 }
 
@@ -48,7 +49,7 @@ struct Case<'a> {
     expected: &'a Value,
 }
 
-/// What became of a directory of vectors.
+/// The results of a directory of vectors.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Cases that passed.
@@ -57,10 +58,11 @@ pub(crate) struct Report {
     pub(crate) failed: usize,
 }
 
-/// Plays all sets in a directory: a line per failing case, and the sum of each set. Gives the sum of all.
+/// Plays all sets in a directory: prints a line per failing case, and the totals of each set.
+/// Returns the overall totals.
 ///
 /// # Errors
-/// Where the directory or a file in it cannot be read.
+/// If the directory or a file in it cannot be read.
 pub(crate) fn run(dir: &Path) -> Result<Report, String> {
     let mut files = json_files(dir)?;
     files.sort();
@@ -124,7 +126,8 @@ fn play_set(player: &Player, cases: &[Value]) -> Report {
     report
 }
 
-/// The rules of the README: `required` as expected; `pinned` as expected or as recommended; `defect` as wanted.
+/// Applies the rules of the README: `required` as expected; `pinned` as expected or as
+/// recommended; `defect` as wanted.
 fn judge(player: &Player, case: &Case<'_>, actual: &Value) -> Result<(), String> {
     let as_expected = case.status != "defect" && (player.meets)(case.expected, actual);
     let as_recommended = case.status != "required" && (player.meets_recommendation)(case, actual);
@@ -163,7 +166,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The same value, but for fields that hold other people's wording.
+/// Compares two values, except for fields that hold other people's wording.
 fn same(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {
@@ -186,7 +189,7 @@ fn same(expected: &Value, actual: &Value) -> bool {
     }
 }
 
-/// Whether all that is wanted came, whatever came besides.
+/// Whether everything in `wanted` is present, whatever else is.
 fn includes(actual: &Value, wanted: &Value) -> bool {
     match (wanted, actual) {
         (Value::Object(wanted), Value::Object(actual)) => {
@@ -196,7 +199,7 @@ fn includes(actual: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Whether `wanted` is a value to give instead, and came.
+/// Whether `wanted` is an alternative value, and was returned.
 fn gives_wanted(case: &Case<'_>, actual: &Value) -> bool {
     case.wanted.is_some_and(|wanted| includes(actual, wanted))
 }

@@ -1,5 +1,5 @@
-//! Messages as the vectors have them: any role may hold any parts, and a text is not the same as a list with one text.
-//! A second instance of [`Reducible`], so that the passes are the crate's own.
+//! Messages in the form of the vectors: any role may hold any parts, and a text differs from a list with
+//! one text. A second implementation of [`Reducible`], so that the passes are the crate's own.
 
 use turnwheel::context::{
     Link, PART_TRIMMED, PartSize, Reducible, Role, TRUNCATED, weight_of_parts, weight_of_text,

@@ -56,7 +56,8 @@ fn shown(delay: RequestedDelay) -> Value {
     object([("delay_ms", delay.delay_ms.into()), ("source", source.into())])
 }
 
-/// The one recommendation that differs from what was observed: decimal seconds, rounded up to milliseconds.
+/// The one recommendation that differs from the observed behaviour: decimal seconds,
+/// rounded up to milliseconds.
 fn meets_recommendation(case: &Case<'_>, actual: &Value) -> bool {
     let headers = case.input.get("headers").and_then(Value::as_object);
     let mut values =

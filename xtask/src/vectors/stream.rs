@@ -73,7 +73,7 @@ fn shown(error: &StreamAssemblyError) -> Value {
     }
 }
 
-/// An error message counts where it is given as exact.
+/// An error message is compared only if it is marked as exact.
 fn meets(expected: &Value, actual: &Value) -> bool {
     let (Some(expected), Some(Value::Object(actual))) = (expected.get("err"), actual.get("err")) else {
         return same(expected, actual);
@@ -97,7 +97,7 @@ fn has_distinct_ids(parts: &[Value]) -> bool {
     parts.iter().filter_map(|part| part.get("id").and_then(Value::as_str)).all(|id| seen.insert(id))
 }
 
-/// Whether the same comes out as when every empty id is replaced by that of the call at its index.
+/// Whether the output is the same as when every empty id is replaced by that of the call at its index.
 fn treats_empty_ids_as_the_same_call(input: &Value, actual: &Value) -> bool {
     let Ok(events) = list_of(input, "events") else { return false };
     let index_of = |event: &Value| event.get("index").and_then(Value::as_u64);

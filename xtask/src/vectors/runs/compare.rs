@@ -1,4 +1,4 @@
-//! The rules by which two records of a run are the same.
+//! The rules by which two records of a run are equal.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use turnwheel::json::{Map, Value};
 
 use super::super::{Case, object, same};
 
-/// Same trace, same outcome, same metadata.
+/// Whether trace, outcome and metadata are equal.
 pub(super) fn meets(expected: &Value, actual: &Value) -> bool {
     let same_member = |key: &str| {
         let null = Value::Null;
@@ -18,8 +18,8 @@ pub(super) fn meets(expected: &Value, actual: &Value) -> bool {
         && same_member("blocked")
 }
 
-/// A trace without what does not count: turns that asked nobody, empty answers, how the pieces of an answer were cut,
-/// and the time where the expectation has none.
+/// Returns a trace without what does not count: turns without a model call, empty answers, how an answer
+/// was divided into pieces, and the time if the expectation has none.
 fn comparable(record: &Value, expected: &Value) -> Value {
     let trace = record.get("trace").and_then(Value::as_array).unwrap_or_default();
     let timed = |record: &Value| {
@@ -52,7 +52,7 @@ fn requests(record: &Value) -> Vec<&Value> {
     trace.iter().filter(|entry| entry.get("inference").is_some()).collect()
 }
 
-/// A limit and tools are told of in different ways, or not at all.
+/// A limit and tools are reported in different ways, or not at all.
 fn in_form_of(wanted: &Value, request: &mut Map) {
     if let Some(most) = request.remove("max_tokens") {
         for key in ["max_tokens", "max_output_tokens"].into_iter().filter(|key| wanted.get(key).is_some()) {
@@ -80,7 +80,8 @@ fn event(entry: &Value) -> Option<&str> {
     entry.get("event").and_then(Value::as_str)
 }
 
-/// All text of an answer becomes one piece, all thinking likewise, where the first of them stood.
+/// Joins all text of an answer into one piece, and all thinking likewise, at the
+/// place of the first piece.
 fn joined(trace: &[Value]) -> Vec<Value> {
     let mut joined = Vec::with_capacity(trace.len());
     let mut place = None;
@@ -117,7 +118,7 @@ fn put(trace: &mut Vec<Value>, place: Option<usize>, text: &mut String, thinking
     }
 }
 
-/// Answers in which nothing is may be stored here and not there.
+/// Drops empty answers: one side may store them and the other not.
 fn without_empty(messages: Vec<Value>) -> Vec<Value> {
     let is_empty = |message: &Value| {
         let says_nothing = match message.get("content") {
@@ -132,7 +133,7 @@ fn without_empty(messages: Vec<Value>) -> Vec<Value> {
     messages.into_iter().filter(|message| !is_empty(message)).collect()
 }
 
-/// A turn that asked nobody may be shown here and not there.
+/// Drops turns without a model call: one side may show them and the other not.
 fn without_idle_turns(trace: Vec<Value>) -> Vec<Value> {
     let mut doomed = BTreeSet::new();
     let mut open: Option<Vec<usize>> = None;
@@ -156,7 +157,8 @@ fn without_idle_turns(trace: Vec<Value>) -> Vec<Value> {
     trace.into_iter().enumerate().filter(|(at, _)| !doomed.contains(at)).map(|(_, entry)| entry).collect()
 }
 
-/// The assertions of a case that has some, and that the run did not wait for what had come.
+/// Checks the assertions of a case that has some, and that the run did not wait for
+/// something that had already come.
 pub(super) fn gives_wanted(case: &Case<'_>, actual: &Value) -> bool {
     let Some(Value::Object(wanted)) = case.wanted else { return false };
     let waits = actual.get("blocked").is_some();

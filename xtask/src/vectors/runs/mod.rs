@@ -1,5 +1,5 @@
-//! Whole runs: the case is played on the native engine in virtual time, what happens is written down in the words of
-//! the peer, and both records are compared.
+//! Whole runs: the case is played on the native engine in virtual time, the events are recorded in the
+//! peer's terms, and both records are compared.
 
 mod compare;
 mod ports;
@@ -35,7 +35,7 @@ use world::{Hands, RUN_ID, SESSION_ID, World, ours};
 pub(super) const PLAYER: Player =
     Player { set: "runs", play, meets: compare::meets, meets_recommendation: compare::gives_wanted };
 
-/// More events than this and the run is taken to go on for ever.
+/// A run with more events than this is taken to be endless.
 const LONGEST: usize = 5_000;
 
 fn play(input: &Value) -> Result<Value, String> {
@@ -68,8 +68,9 @@ fn play_in(world: &Rc<World>) -> Result<Value, String> {
     Ok(record(world, &result, blocked))
 }
 
-/// Takes the run to its end. When it has nothing left to do the host does what the case lets it do, then time goes on;
-/// where neither can be, the run is ended. Gives whether it had to be, and whether it had reason to wait.
+/// Takes the run to its end. Whenever the engine has nothing left to do, the host does what the case
+/// allows; otherwise time advances. If neither is possible, the run is ended. Returns the result, and if
+/// the run had to be ended, whether it had a reason to wait.
 fn watch(world: &World, mut run: AgentStream) -> Result<(AgentLoopResult, Option<bool>), String> {
     let flag = Arc::new(Flag(AtomicBool::new(true)));
     let waker = Waker::from(flag.clone());
@@ -138,7 +139,7 @@ fn record(world: &World, result: &AgentLoopResult, blocked: Option<bool>) -> Val
     Value::Object(record.into_iter().collect::<Map>())
 }
 
-/// The peer keeps the system prompt as the first message, unless the conversation has one of its own.
+/// The peer keeps the system prompt as the first message, unless the conversation has its own.
 fn initial_messages(world: &World) -> Result<Vec<AgentMessage>, String> {
     let given = world.input.get("initial_messages").and_then(Value::as_array).unwrap_or_default();
     let is_system = |message: &Value| message.get("role").and_then(Value::as_str) == Some("system");
@@ -190,7 +191,7 @@ fn config(world: &Rc<World>) -> Result<AgentLoopConfig, String> {
     Ok(config)
 }
 
-/// A system message in the middle of a conversation, which this provider takes as it is.
+/// A system message in the middle of a conversation, which this provider accepts as it is.
 fn system_message(message: &Value) -> Result<LlmMessage, String> {
     let texts = match message.get("content") {
         Some(Value::String(text)) => vec![ContentBlock::text(text.as_str())],
@@ -217,7 +218,7 @@ fn retry(world: &World) -> Result<RetryConfig, String> {
     })
 }
 
-/// The host's dispatcher takes every name: each that the model is told of or calls is registered.
+/// Registers each tool that the model is offered or calls: the host's dispatcher accepts every name.
 fn tools(world: &Rc<World>) -> Result<Vec<Rc<dyn AgentTool>>, String> {
     let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
     let mut known = BTreeSet::new();

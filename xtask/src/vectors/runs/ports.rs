@@ -1,4 +1,4 @@
-//! What the host fills in: a provider, tools, hooks, a compactor and a reducer, each as the case scripts it.
+//! The host's side: a provider, tools, hooks, a compactor and a reducer, each as scripted by the case.
 
 use std::future::ready;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ use super::super::{list_of, object, text_of};
 use super::view;
 use super::world::{World, ours, roles, sent, stakai};
 
-/// The n-th entry of a script, or what it says of all later ones.
+/// Returns the n-th entry of a script, or what it says for all later ones.
 fn scripted<'a>(world: &'a World, script: &str, n: usize) -> Option<&'a Value> {
     let list = world.input.get(script).and_then(Value::as_array).unwrap_or_default();
     list.get(n - 1).or_else(|| world.input.get(&format!("{script}_then")))
@@ -45,7 +45,8 @@ impl StreamFn for ScriptedModel {
     ) -> LocalBoxStream<'static, E> {
         let world = self.0.clone();
         world.check_ids(&context.run_id, &context.session_id);
-        // Like any provider it hears the request when the call goes out, which is when its stream is first polled.
+        // Like any provider, it receives the request when the call is sent, which is when
+        // its stream is first polled.
         let answer = async move {
             let n = world.count("inference");
             log_request(&world, n, &request);
@@ -63,7 +64,8 @@ impl StreamFn for ScriptedModel {
     }
 }
 
-/// The request as this provider sends it: the results of one answer in one message, if a reducer has put them there.
+/// Logs the request as this provider sends it: the results of one answer are in one message if a
+/// reducer has put them there.
 fn log_request(world: &World, n: usize, request: &ModelRequest) {
     let mut messages = world.with_system(stakai(&sent(&request.messages)));
     if !is_identity(world) {
@@ -162,7 +164,7 @@ fn answer_events(world: &World, answer: &Value) -> Result<Vec<E>, String> {
     Ok(events)
 }
 
-/// Kinds are told by the provider; what it calls by no name is judged by its words.
+/// The provider names the kinds of errors; one that it does not name is classified by its text.
 fn failure(world: &World, error: &Value) -> Result<ErrorInfo, String> {
     let message = text_of(error, "message")?;
     let (code, message) = match text_of(error, "kind")? {
@@ -174,7 +176,7 @@ fn failure(world: &World, error: &Value) -> Result<ErrorInfo, String> {
     Ok(ErrorInfo::new(code, message))
 }
 
-/// One tool of the host's dispatcher: what it does is scripted by call.
+/// One tool of the host's dispatcher; its behaviour is scripted per call.
 pub(super) struct ScriptedTool {
     world: Rc<World>,
     spec: ToolSpec,
@@ -187,7 +189,7 @@ impl ScriptedTool {
         let schema = ["parameters", "input_schema", "schema"].iter().find_map(|key| given.get(key));
         let schema = schema.cloned().unwrap_or_else(|| object([("type", "object".into())]));
         let mut spec = ToolSpec::new(name, description, schema.to_raw());
-        // There a tool that fails, unlike one that answers with an error, ends the run.
+        // In the peer, a tool that fails ends the run, unlike one that returns an error.
         spec.fatal = true;
         Ok(ScriptedTool { world: world.clone(), spec })
     }
@@ -233,7 +235,7 @@ impl AgentTool for ScriptedTool {
     }
 }
 
-/// A tool ends when it answers, and also when the engine drops it.
+/// Records the end of a tool: when it answers, and also when the engine drops it.
 struct ToolEnd(Rc<World>, String);
 
 impl Drop for ToolEnd {
@@ -242,7 +244,7 @@ impl Drop for ToolEnd {
     }
 }
 
-/// A hook writes down that it was told, at once, and fails where the case says so.
+/// A hook that records at once that it was called, and fails if the case says so.
 pub(super) struct ScriptedHook {
     pub(super) world: Rc<World>,
     pub(super) name: String,
@@ -292,7 +294,7 @@ fn told(world: &World, call: HookCall) -> (&'static str, Vec<(String, Value)>) {
     }
 }
 
-/// Notes whether anybody would have heard of an error.
+/// Records whether an error would have been reported to anybody.
 pub(super) struct Observer(pub(super) Rc<World>);
 
 impl AgentHook for Observer {
@@ -306,7 +308,7 @@ impl AgentHook for Observer {
     }
 }
 
-/// The peer's retry: every error is worth another call, no jitter, no delay of the server's.
+/// The peer's retry: every error is retried, without jitter, ignoring the server's delays.
 pub(super) struct RetryAll(pub(super) RetryConfig);
 
 impl RetryStrategy for RetryAll {
@@ -354,7 +356,7 @@ impl CompactionEngine for ScriptedCompactor {
             let truncated = script.get("truncated").and_then(Value::as_bool) == Some(true);
             let kept = keep_system(&world, list_of(&script, "messages")?);
             let (before, after) = (number("tokens_before", 1_000), number("tokens_after", 100));
-            // The places of the old history mean nothing any more.
+            // Positions in the old history are meaningless now.
             if world.metadata.borrow().get(turnwheel::context::BOUNDARY_KEY).is_some() {
                 set_boundary(&mut world.metadata.borrow_mut(), 0);
             }
@@ -363,7 +365,7 @@ impl CompactionEngine for ScriptedCompactor {
     }
 }
 
-/// What the compactor leaves of the system prompt counts from now on.
+/// What the compactor leaves of the system prompt applies from now on.
 fn keep_system(world: &World, messages: &[Value]) -> Vec<Value> {
     let is_system = |message: &Value| message.get("role").and_then(Value::as_str) == Some("system");
     let mut kept = messages.to_vec();
@@ -387,7 +389,7 @@ fn compaction(messages: Vec<AgentMessage>, before: u64, after: u64, truncated: b
     Compaction { messages, report: Some(report), ..Compaction::default() }
 }
 
-/// How the peer's own compactor, which changes nothing, counts.
+/// Counts like the peer's own compactor, which changes nothing.
 fn words(messages: &[Value]) -> u64 {
     let in_part =
         |part: &Value| part.get("text").and_then(Value::as_str).map_or(0, |t| t.split_whitespace().count());
@@ -403,7 +405,7 @@ fn is_identity(world: &World) -> bool {
     world.config("reducer").and_then(Value::as_str) == Some("identity")
 }
 
-/// A reducer of the host: the passes of this crate over messages as the peer has them.
+/// A reducer of the host: this crate's passes over messages in the peer's form.
 pub(super) struct Reducer(pub(super) Rc<World>);
 
 impl ContextTransformer for Reducer {
@@ -463,7 +465,7 @@ fn bytes(spec: &ToolSpec) -> u64 {
     (schema.name.len() + schema.description.len() + schema.parameters.as_str().len()) as u64
 }
 
-/// The tools that the model is told of.
+/// Returns the tools that the model is offered.
 pub(super) fn offered(world: &Rc<World>) -> Vec<ScriptedTool> {
     let tools = world.config("tools").and_then(Value::as_array).unwrap_or_default();
     tools.iter().filter_map(|tool| ScriptedTool::new(world, tool).ok()).collect()

@@ -12,19 +12,20 @@ use turnwheel::stream::{Delta, DeltaKind};
 
 use super::super::object;
 
-/// What the view remembers from event to event.
+/// What the view remembers between events.
 #[derive(Default)]
 pub(super) struct View {
     turn: u64,
-    /// The answer that was told last: the peer tells it when its hooks have heard of it.
+    /// The last answer: the peer reports it once its hooks have been called.
     answer: Option<Rc<AssistantMessage>>,
-    /// The provider itself ended the answer with an error: to the peer that is an end like any other.
+    /// Whether the provider itself ended the answer with an error, which the peer
+    /// treats like any other end.
     pub(super) finished_with_error: bool,
-    /// Why the model refused the conversation as too long; there it is announced with the reason.
+    /// Why the model refused the conversation as too long; the peer reports the reason.
     pub(super) overflow: String,
 }
 
-/// The texts of the peer for results that no tool wrote.
+/// The peer's texts for results that no tool wrote.
 pub(super) fn result_text(cause: ToolResultCause) -> Option<String> {
     use ToolResultCause as C;
     let text = match cause {
@@ -37,7 +38,7 @@ pub(super) fn result_text(cause: ToolResultCause) -> Option<String> {
 }
 
 impl View {
-    /// What the peer says in the place of an event, in order.
+    /// Returns what the peer reports in place of an event, in order.
     pub(super) fn of(&mut self, event: &AgentEvent) -> Vec<Value> {
         let mut told = Vec::new();
         if let Some(answer) = self.answer.take() {
@@ -89,7 +90,7 @@ impl View {
                     ("truncated", (report.text == "truncated").into()),
                 ];
                 told.push(named("CompactionCompleted", members));
-                // The same turn goes on; the peer announces it again.
+                // The same turn continues; the peer announces it again.
                 told.push(named("TurnStarted", [("turn", self.turn.into())]));
             }
             AgentEvent::RetryAttempt { attempt, delay_ms, reason, .. } => {
@@ -105,8 +106,8 @@ impl View {
         }
     }
 
-    /// How a turn ended. A failed call, hook or tool ends the run and no turn; a call that was stopped before it
-    /// answered likewise.
+    /// How a turn ended. A failed call, hook or tool ends the run but no turn; so does a call that was
+    /// stopped before it answered.
     fn finish_word(&self, message: Option<&AssistantMessage>, reason: TurnEndReason) -> Option<&'static str> {
         let message = message?;
         Some(match reason {
@@ -124,7 +125,7 @@ impl View {
 
     fn end(&self, reason: RunStopReason, usage: &Usage, turns: u32, error: Option<&ErrorInfo>) -> Value {
         if let Some(error) = self.failure(reason, error) {
-            // The run is over: nothing of it is tried again.
+            // The run is over: nothing in it will be retried.
             return named("RunError", [("error", bare(error).into()), ("retryable", false.into())]);
         }
         let members = [
@@ -135,7 +136,7 @@ impl View {
         named("RunCompleted", members)
     }
 
-    /// The error that the run ended by, unless it is one that the peer takes for an ordinary end.
+    /// Returns the error that ended the run, unless the peer treats it as an ordinary end.
     pub(super) fn failure<'e>(
         &self,
         reason: RunStopReason,
@@ -160,7 +161,7 @@ pub(super) fn tokens(usage: &Usage) -> Value {
     ])
 }
 
-/// The peer's word for a kind of error, and what it writes before its text.
+/// Returns the peer's word for a kind of error, and the prefix that it writes before the text.
 pub(super) fn kind_of(error: &ErrorInfo) -> (&'static str, &'static str) {
     match (error.code, error.phase.as_deref()) {
         (ErrorKind::Hook, _) => ("hook", "hook failed: "),
@@ -170,7 +171,7 @@ pub(super) fn kind_of(error: &ErrorInfo) -> (&'static str, &'static str) {
     }
 }
 
-/// The text of an error without what the engine writes before it.
+/// Returns the text of an error without the engine's own prefix.
 pub(super) fn bare(error: &ErrorInfo) -> &str {
     let text = error.message.as_str();
     match kind_of(error).0 {

@@ -1,4 +1,4 @@
-//! The world of one run: what the host does and when, and the record of everything in the order it happened.
+//! The world of one run: what the host does and when, and the record of everything in order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use super::super::{object, text_of};
 use super::ports::ScriptedModel;
 use super::view::View;
 
-/// What the harness says when it ends a run that waits for ever.
+/// The message of the harness when it ends a run that waits for ever.
 const BLOCKED: &str = "BLOCKED: token cancelled and cancel command sent by the harness";
 
 /// The ids that every part of the engine must be given.
@@ -36,14 +36,14 @@ pub(super) struct World {
     counts: RefCell<BTreeMap<String, usize>>,
     fired: RefCell<Vec<bool>>,
     hands: RefCell<Option<Hands>>,
-    /// The system prompt, as long as nobody has taken it out of the conversation.
+    /// The system prompt, unless it was taken out of the conversation.
     pub(super) system: RefCell<Option<Value>>,
     pub(super) metadata: RefCell<Value>,
-    /// Calls that some command of the host named.
+    /// Calls that a command of the host has named.
     named: RefCell<Vec<String>>,
     pub(super) on_error_called: Cell<bool>,
     idle: Cell<usize>,
-    /// What was found wrong by the way, such as a port that was given another run's id.
+    /// Faults found along the way, such as a port that was given another run's id.
     pub(super) faults: RefCell<Vec<String>>,
 }
 
@@ -87,7 +87,7 @@ impl World {
         *self.hands.borrow_mut() = Some(hands);
     }
 
-    /// The run is over: nobody holds anybody any more.
+    /// The run is over: breaks the reference cycles.
     pub(super) fn let_go(&self) {
         self.hands.take();
         self.clock.clear();
@@ -105,7 +105,7 @@ impl World {
         self.view.borrow_mut()
     }
 
-    /// The next number of a series, from 1.
+    /// Returns the next number of a series, from 1.
     pub(super) fn count(&self, series: &str) -> usize {
         let mut counts = self.counts.borrow_mut();
         let count = counts.entry(series.to_owned()).or_default();
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Something has come to a point at which the host may do something, once for each trigger.
+    /// A point was reached at which the host may act, once for each trigger.
     pub(super) fn reach(&self, point: &str) {
         let triggers = self.input.get("triggers").and_then(Value::as_array).unwrap_or_default();
         for (at, trigger) in triggers.iter().enumerate() {
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// The engine has nothing left to do but wait. Whether the host did something.
+    /// Called when the engine can only wait. Returns whether the host did something.
     pub(super) fn rest(&self) -> bool {
         let lists = self.input.get("on_idle").and_then(Value::as_array).unwrap_or_default();
         let list = lists.get(self.idle.get()).and_then(Value::as_array);
@@ -143,7 +143,8 @@ impl World {
         list.is_some()
     }
 
-    /// Ends a run that waits for ever. Whether it had reason to: a question that nobody ever answered.
+    /// Ends a run that waits for ever. Returns whether it had a reason to wait: a question
+    /// that nobody ever answered.
     pub(super) fn end_the_wait(&self) -> bool {
         self.log(object([("host", BLOCKED.into())]));
         let hands = self.hands.borrow();
@@ -215,7 +216,7 @@ impl World {
         Ok(())
     }
 
-    /// The conversation as the peer shows it. Answers in which nothing is are not in it.
+    /// Returns the conversation as the peer shows it, without empty answers.
     pub(super) fn history(&self) -> Vec<Value> {
         let hands = self.hands.borrow();
         let messages = hands.as_ref().map(|hands| hands.agent.messages()).unwrap_or_default();
@@ -236,7 +237,7 @@ pub(super) fn roles(messages: &[Value]) -> Value {
     Value::Array(messages.iter().map(|message| message.get("role").cloned().unwrap_or_default()).collect())
 }
 
-/// Messages as the peer has them: without what the engine keeps besides.
+/// Returns messages in the peer's form, without what the engine keeps in addition.
 pub(super) fn stakai(messages: &[AgentMessage]) -> Vec<Value> {
     let kept = messages.iter().filter(|message| says_something(message)).map(in_words_of_the_peer);
     let mut messages = to_stakai(&kept.collect::<Vec<_>>());
@@ -269,7 +270,7 @@ fn says_something(message: &AgentMessage) -> bool {
     })
 }
 
-/// What the engine says of a skipped call is JSON there; here every result is a text.
+/// The peer writes JSON for a skipped call; here every result is a text.
 fn in_words_of_the_peer(message: &AgentMessage) -> AgentMessage {
     match message {
         AgentMessage::ToolResult(result)
