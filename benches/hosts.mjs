@@ -1,6 +1,7 @@
-// W1 and W2 in Chromium and in workerd: floor and package on the same work, in one page and one isolate each.
+// W1 and W2 in Chromium and in workerd: floor and package on the same work, each in one page and one isolate.
 //   node benches/hosts.mjs [--reps 5]
-// Chromium's clock is the page's own. A Worker's stands still while it works: there the CPU time of the process counts.
+// In Chromium the page's own clock is used. A Worker's clock stands still while it works, so there the CPU
+// time of the process counts.
 import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +15,10 @@ const reps = at < 0 ? 5 : Number(process.argv[at + 1]);
 const CELLS = ['W1-event', 'W1-16k', 'W2-50', 'W2-400'];
 const ENGINES = ['floor', 'turnwheel'];
 
-/** The work as one script. What it needs of Node is hashing, which only has to tell texts apart, and a clock. */
+/**
+ * The work as a single script. All that it needs of Node is a clock and hashing, which only
+ * has to tell texts apart.
+ */
 async function script(entry) {
   const { outputFiles: [file] } = await build({
     stdin: { resolveDir: here, contents: `
@@ -103,7 +107,7 @@ function workers() {
   });
 }
 
-/** Milliseconds of CPU that a process has used; the kernel counts in hundredths of a second. */
+/** The CPU time in milliseconds that a process has used; the kernel counts in hundredths of a second. */
 function cpuOf(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;

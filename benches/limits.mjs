@@ -1,5 +1,5 @@
-// What a long run and many runs at once hold: memory in the engine and in JavaScript, and whether a turn costs more the
-// longer the run is.   node --expose-gc benches/limits.mjs
+// The memory, in the engine and in JavaScript, of a long run and of many runs at once; and whether a turn
+// gets more expensive the longer the run is.   node --expose-gc benches/limits.mjs
 import { Agent, openaiCompatible } from '../pkg/entry/node.js';
 import { getEngine } from '../pkg/core.js';
 import { mockFetch } from './lib/sse.mjs';
@@ -13,11 +13,11 @@ const memory = () => {
 };
 const cpu = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1000; };
 
-/** 10,000 turns; the history is cut to its last 100 messages whenever it has 200. */
+/** 10,000 turns; the history is cut to its last 100 messages whenever it reaches 200. */
 async function long(turns) {
   const wl = toolTurns({ turns });
   const script = wl.script();
-  // The number of messages in a request is that of the shortened history.
+  // A request has as many messages as the shortened history.
   const mock = mockFetch(script.map(({ body }) => ({ body, get messages() { return undefined; } })));
   const acc = { runs: 0, sum: 0, live: 0, maxLive: 0 };
   const agent = new Agent({
@@ -39,7 +39,7 @@ async function long(turns) {
   console.table(marks);
 }
 
-/** So many runs at once, each waiting in its second turn for a tool. */
+/** This many runs at once, each waiting for a tool in its second turn. */
 async function many(count) {
   const before = memory();
   let open; const gate = new Promise((resolve) => (open = resolve));
@@ -64,7 +64,7 @@ async function many(count) {
 
 const round = ({ engine, heap }) => ({ 'engine MB': engine.toFixed(1), 'JavaScript MB': heap.toFixed(1) });
 await new Agent({ model: openaiCompatible('m', { baseUrl: 'http://bench.invalid/v1', fetch: mockFetch(toolTurns({ turns: 0 }).script()).fetch }) }).prompt('Go');
-// The many first: what the engine once had it keeps, and new runs would find room in it.
+// The many runs come first: the engine never returns memory, and later runs would fit into it.
 await many(Number(process.argv[2] ?? 1_000));
 await long(Number(process.argv[3] ?? 10_000));
 process.exit(0);

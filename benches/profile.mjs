@@ -1,8 +1,9 @@
-// Where the CPU time of some cells goes, in milliseconds per run: what V8 compiles and collects in other threads, and the
-// main thread by whose code it is.   node --expose-gc benches/profile.mjs [CELL...]
+// Where the CPU time of some cells goes, in milliseconds per run: what V8 compiles and collects in other
+// threads, and the main thread by the owner of the code.   node --expose-gc benches/profile.mjs [CELL...]
 //
-// Two processes each: one is not looked at, its time is that of the kernel; the other is sampled every 0.2 ms and gives the
-// shares. The last two columns are the whole again, where V8 optimises no JavaScript, and where it optimises no wasm either.
+// Two processes each: one runs unobserved, timed by the kernel; the other is sampled every 0.2 ms
+// and gives the shares. The last two columns are the total again, with JavaScript optimisation turned off in
+// V8, and with wasm optimisation turned off as well.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
@@ -14,10 +15,10 @@ const self = fileURLToPath(import.meta.url);
 const WARM = 2, RUNS = 3, PROCESSES = 5;
 const mean = (numbers) => numbers.reduce((sum, n) => sum + n, 0) / numbers.length;
 
-/** The main thread's time on a processor, where the system tells. */
+/** The main thread's processor time, where the system reports it. */
 const mainThread = () => { try { return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[0]) / 1e6; } catch { return NaN; } };
 
-/** Whose code a sample was taken in. */
+/** The owner of the code that a sample was taken in. */
 function owner({ url, functionName }) {
   if (url.startsWith('wasm:')) return 'wasm';
   if (url.includes('/pkg/')) return 'package';
@@ -26,7 +27,7 @@ function owner({ url, functionName }) {
   return functionName === '(garbage collector)' ? 'gc' : undefined;
 }
 
-/** In a process of its own. */
+/** Measures in a separate process. */
 async function measure(engineName, cell, isSampled) {
   const engine = await (await import(`./engines/${engineName}.mjs`)).load();
   const work = CELLS[cell].make();
@@ -52,7 +53,7 @@ async function measure(engineName, cell, isSampled) {
   console.log(JSON.stringify({ cpu, main, shares }));
 }
 
-/** The same, several times over; means. */
+/** Measures several times; returns the means. */
 function processes(engine, cell, isSampled, flags = []) {
   const runs = Array.from({ length: PROCESSES }, () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--expose-gc', ...flags, self, '--one', engine, cell, String(isSampled)], { encoding: 'utf8' });

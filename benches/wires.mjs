@@ -1,6 +1,6 @@
-// One long answer on each of the four wires: 10,000 pieces of text, an event per read and in reads of 16 KiB; CPU time of
-// the process in µs per piece, and how many times the floor of that wire it is (fetch, JSON.parse and a loop).
-//   node --expose-gc benches/wires.mjs [--reps N]
+// One long answer on each of the four wires: 10,000 pieces of text, one event per read and in reads of 16
+// KiB. Prints the CPU time of the process in µs per piece, and as a multiple of the minimum for that wire
+// (fetch, JSON.parse and a loop).   node --expose-gc benches/wires.mjs [--reps N]
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { bodyStream, words } from './lib/sse.mjs';
@@ -12,7 +12,7 @@ const PIECES = 10_000, WARM = 2, RUNS = 3;
 const event = (data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 const bare = (data) => `data: ${JSON.stringify(data)}\n\n`;
 
-/** The events of an answer as each provider sends them, and where in one of them the text stands. */
+/** The events of an answer as each provider sends them, and where an event holds the text. */
 const WIRES = {
   'openai-chat': {
     make: (e) => e.openaiCompatible,
@@ -95,7 +95,7 @@ async function turnwheel(engine, make, fetch, told) {
   return text;
 }
 
-/** In a process of its own: the median of some runs. */
+/** Measures in a separate process: the median of several runs. */
 async function measure(name, wire, mode) {
   const { make, events, text } = WIRES[wire];
   const wanted = words(PIECES), encoder = new TextEncoder();

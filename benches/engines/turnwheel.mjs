@@ -5,7 +5,7 @@ export async function load() {
   return engineOf(await import('../../pkg/entry/node.js'));
 }
 
-/** The engine of a package that a host has imported in its own way. */
+/** Makes the engine from a package that a host has imported in its own way. */
 export function engineOf({ Agent, openaiCompatible }) {
   return {
     async run(spec) {

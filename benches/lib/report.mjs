@@ -1,7 +1,7 @@
-// What was measured, as a table and as a chart.
+// Prints the measurements as a table and as a chart.
 import { median } from './stats.mjs';
 
-/** What the cells are, and how much of `floor` the engine may take at most (issue 6). */
+/** The cells, and how much of `floor` the engine may take at most (issue 6). */
 const ROWS = [
   ['W1-event', 'text, one event per read', 1.0], ['W1-16k', 'text, 16 KiB reads', 0.6],
   ['W2-50', '50 tool turns', 1.2], ['W2-100', '100 tool turns'], ['W2-200', '200 tool turns'], ['W2-400', '400 tool turns', 0.8],
@@ -11,7 +11,7 @@ const ROWS = [
   ['W5-100x10', '100 agents', 1.0], ['W6', 'cold start, ms', 1.3], ['W7', 'peak memory, MB', 1.1],
 ];
 
-/** CPU microseconds per unit, or what the row measures; `undefined` where the work was not done right. */
+/** CPU microseconds per unit, or what the row measures; `undefined` if the work was not done correctly. */
 function cpu(cell, runs) {
   if (!runs?.length || runs.some((run) => run.errors?.length)) return;
   if (cell === 'W6') return median(runs.map((run) => run.totalMs));
@@ -19,7 +19,7 @@ function cpu(cell, runs) {
   return median(runs.map((run) => (median(run.cpu) * 1000) / run.units));
 }
 
-/** A minute for a few runs is too long; anything else is work that was not done right. */
+/** More than a minute for a few runs is too long; anything else is work that was not done correctly. */
 const failure = (runs) => (runs.some((run) => run.errors?.[0] === 'too long') ? 'too long' : 'wrong');
 
 const short = (n) => (n >= 100 ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2));

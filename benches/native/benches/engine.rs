@@ -1,5 +1,5 @@
-//! What the parts of the engine cost natively: the SSE decoder, each wire's decoder and encoder, and whole runs of the
-//! loop, whose cost per turn must not grow with the history.
+//! The native cost of the engine's parts: the SSE decoder, each wire's decoder and encoder, and whole
+//! runs of the loop, whose cost per turn must not grow with the history.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that fails here says where")]
 
@@ -108,7 +108,7 @@ fn decoders(c: &mut Criterion) {
     }
 }
 
-/// An answer that asks for so many calls at once.
+/// An answer that asks for this many calls at once.
 fn asking(wire: &str, calls: usize) -> Vec<u8> {
     let mut body = String::new();
     let mut say = |text: String| body.extend(["data: ", &text, "\n\n"]);
@@ -163,7 +163,8 @@ fn asking(wire: &str, calls: usize) -> Vec<u8> {
     body.into_bytes()
 }
 
-/// Calls at once, read and given back with their results: the time per call must not grow with their number.
+/// Calls at once, decoded and sent back with their results: the time per call must
+/// not grow with their number.
 fn calls_at_once(c: &mut Criterion) {
     for (name, _) in wires() {
         let mut group = c.benchmark_group(format!("calls at once, {name}"));
@@ -233,13 +234,13 @@ fn question() -> LlmMessage {
     AgentMessage::user("Do the work.").as_llm().unwrap()
 }
 
-/// A conversation of so many turns of a tool.
+/// A conversation with this many turns that call a tool.
 fn history(turns: usize) -> Vec<LlmMessage> {
     let turns = (0..turns).flat_map(|turn| [answer_with(turn..turn + 1), result_of(turn)]);
     std::iter::once(question()).chain(turns).collect()
 }
 
-/// One turn with so many calls at once.
+/// One turn with this many calls at once.
 fn answered(calls: usize) -> Vec<LlmMessage> {
     [question(), answer_with(0..calls)].into_iter().chain((0..calls).map(result_of)).collect()
 }
@@ -257,7 +258,7 @@ fn request(messages: &[LlmMessage]) -> ModelRequest {
     }
 }
 
-/// `whole`: every message is new. `next`: one turn more than the request before had.
+/// `whole`: every message is new. `next`: one turn more than in the previous request.
 fn encoders(c: &mut Criterion) {
     let messages = history(400);
     let (whole, before) = (request(&messages), request(&messages[..messages.len() - 2]));
