@@ -208,15 +208,15 @@ fn read_phase(
 /// Returns what remains in a list that a driver has not finished processing: the effects not announced, and
 /// the events not emitted. The end of a run is left out, because it is emitted again.
 pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<&'a AgentEvent>) {
-    let (mut unannounced, mut untold) = (Vec::new(), Vec::new());
+    let (mut unannounced, mut unemitted) = (Vec::new(), Vec::new());
     for output in outputs {
         match output {
             Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
-            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => untold.push(event),
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => unemitted.push(event),
             _ => {}
         }
     }
-    (unannounced, untold)
+    (unannounced, unemitted)
 }
 
 fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {

@@ -274,7 +274,7 @@ impl Step<'_> {
     /// Handles a piece of the streaming answer, which changes nothing but the answer. Returns any other
     /// event.
     pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
-        match self.s.flow(self.now, id, reply) {
+        match self.s.apply_stream_event(self.now, id, reply) {
             Ok(event) => {
                 self.out.extend(event.map(Output::Event));
                 None
@@ -520,7 +520,12 @@ impl LoopState {
         clippy::result_large_err,
         reason = "what comes back is handed on at once; a box would cost one per answer"
     )]
-    pub(crate) fn flow(&mut self, now: u64, id: EffectId, reply: Reply) -> Result<Option<AgentEvent>, Reply> {
+    pub(crate) fn apply_stream_event(
+        &mut self,
+        now: u64,
+        id: EffectId,
+        reply: Reply,
+    ) -> Result<Option<AgentEvent>, Reply> {
         use AssistantMessageEvent as E;
         let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };
         let AskStep::Streaming(streaming) = &mut ask.step else { return Err(reply) };

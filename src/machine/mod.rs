@@ -59,7 +59,7 @@ pub use output::OUTPUT_TOOL;
 pub use resume::tell_first;
 pub(crate) use state::History;
 pub use state::{Letter, LoopState};
-pub(crate) use turn::is_something;
+pub(crate) use turn::has_content;
 
 /// Identifies an effect. Never reused within a run.
 pub type EffectId = u64;

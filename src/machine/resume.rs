@@ -13,8 +13,8 @@ use super::{Effect, Output, Queue, Step};
 
 /// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
 /// which is `run_resumed`. That event then describes the turn in which they begin.
-pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
-    let first = untold.iter().find_map(|event| match event {
+pub fn tell_first(unemitted: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
+    let first = unemitted.iter().find_map(|event| match event {
         AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
         _ => None,
     });
@@ -22,11 +22,11 @@ pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
     if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) = &mut resumed {
         *turn_index = first.unwrap_or(*turn_index);
         // Its pieces are still to be emitted.
-        if untold.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
+        if unemitted.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
             *partial_message = None;
         }
     }
-    for event in untold.into_iter().rev() {
+    for event in unemitted.into_iter().rev() {
         outputs.push_front(Output::Event(event));
     }
     if let Some(resumed) = resumed {

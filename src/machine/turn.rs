@@ -654,7 +654,7 @@ impl Step<'_> {
             _ => &mut self.s.steering,
         };
         let before = queue.len();
-        for message in messages.into_iter().filter(is_something) {
+        for message in messages.into_iter().filter(has_content) {
             queue.push(Letter { message, receipt: 0 });
         }
         queue.len() > before
@@ -664,7 +664,7 @@ impl Step<'_> {
     fn command(&mut self, command: AgentCommand) {
         match command {
             AgentCommand::Steer(letter) => self.steer_by(vec![letter]),
-            AgentCommand::FollowUp(letter) if !is_something(&letter.message) => self.not_delivered(&letter),
+            AgentCommand::FollowUp(letter) if !has_content(&letter.message) => self.not_delivered(&letter),
             AgentCommand::FollowUp(letter) => {
                 self.s.follow_up.push(letter);
                 self.hurry_poll(Queue::FollowUp);
@@ -686,7 +686,7 @@ impl Step<'_> {
     fn steer_by(&mut self, letters: Vec<Letter>) {
         let before = self.s.steering.len();
         for letter in letters {
-            if is_something(&letter.message) {
+            if has_content(&letter.message) {
                 self.s.steering.push(letter);
             } else {
                 self.not_delivered(&letter);
@@ -753,7 +753,7 @@ fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
 }
 
 /// Empty texts do not count as messages.
-pub(crate) fn is_something(message: &AgentMessage) -> bool {
+pub(crate) fn has_content(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();
     content.iter().any(|block| !matches!(block, ContentBlock::Text(text) if text.text.trim().is_empty()))

@@ -442,12 +442,12 @@ pub fn run_abort(handle: u32, reason: &str) {
 }
 
 /// Returns the state of an agent for a checkpoint, as JSON: without the history, except for the messages
-/// JavaScript does not have yet (`appended`). `run` is the handle of its run, or 0. `end_told` says
+/// JavaScript does not have yet (`appended`). `run` is the handle of its run, or 0. `is_end_emitted` says
 /// whether the end of the run was announced.
 ///
 /// Fails when called from inside a rule.
 #[wasm_bindgen]
-pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<String, JsValue> {
+pub fn checkpoint(agent: u32, run: u32, is_end_emitted: bool, now: f64) -> Result<String, JsValue> {
     set_now(now);
     let mut state = String::new();
     let mut object = ObjectWriter::new(&mut state);
@@ -459,7 +459,7 @@ pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<Stri
                     "no checkpoint can be taken inside a policy or transformer; take it in a listener",
                 ));
             };
-            desk::with(&run.desk, || stream.write_checkpoint(end_told, &mut object));
+            desk::with(&run.desk, || stream.write_checkpoint(is_end_emitted, &mut object));
             // Results of finished tools, which the next batch will contain.
             let known = run.desk.mirror.borrow().len();
             object.field("appended", stream.state().messages().get(known..).unwrap_or_default());
