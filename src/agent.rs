@@ -197,7 +197,7 @@ impl Agent {
             None => {}
             Some(Resume::Begin(begin)) => return self.run(begin, context, cancel),
             Some(Resume::Run(mut state, unemitted)) => {
-                state.rename(context.clone());
+                state.set_context(context.clone());
                 let line = self.begin_line(cancel);
                 return Ok(AgentStream::resumed(line, *state, unemitted, context));
             }
@@ -236,8 +236,8 @@ impl Agent {
             let mut published = published.borrow_mut();
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
             let known = published.known.take().filter(|_| !self.0.is_conversion_stale.take());
-            let history = History::again(known, published.messages.clone());
-            LoopState::over(context.clone(), history, session).with_queues(queues.0, queues.1)
+            let history = History::reuse(known, published.messages.clone());
+            LoopState::with_history(context.clone(), history, session).with_queues(queues.0, queues.1)
         };
         Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
     }

@@ -22,7 +22,7 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
-        let mut ruled = Vec::with_capacity(calls.len());
+        let mut actions = Vec::with_capacity(calls.len());
         let mut asked = Vec::new();
         for call in &calls {
             let need = self.requires_approval(call);
@@ -31,16 +31,16 @@ impl Step<'_> {
             if action == ToolApprovalAction::Ask {
                 asked.push((call.call_id.clone(), need));
             }
-            ruled.push(action);
+            actions.push(action);
         }
-        for refusal in self.s.table.open_ruled(calls, &ruled) {
+        for refusal in self.s.table.open_with_actions(calls, &actions) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
         for (call_id, need) in &asked {
             let Some(place) = batch.place_of(call_id) else { continue };
             if batch.is_open(place) {
-                self.ask_about(batch, place, *need);
+                self.request_approval(batch, place, *need);
             }
         }
     }
@@ -53,7 +53,7 @@ impl Step<'_> {
         }
     }
 
-    fn ask_about(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
+    fn request_approval(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         call.asked = true;
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
@@ -62,7 +62,7 @@ impl Step<'_> {
         self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
         if !is_pending {
             // Decided before the question: the decision was parked.
-            self.tell_decision(batch, place, DecisionSource::Command);
+            self.apply_decision(batch, place, DecisionSource::Command);
         } else if self.rules.has_approver {
             self.ask_approver(batch, place, requires_approval);
         }
@@ -82,7 +82,7 @@ impl Step<'_> {
 
     /// Applies a decision in the table: the listeners are told, and the policies evaluate changed
     /// arguments. With the batch gate, a rejection takes effect without waiting for other decisions.
-    pub(super) fn tell_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
+    pub(super) fn apply_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         if let CallStatus::Asked(effect) = call.status {
             batch.effects.remove(&effect);
@@ -95,7 +95,7 @@ impl Step<'_> {
         let approved = !matches!(decision, ToolDecision::Reject { .. });
         self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by });
         match decision {
-            ToolDecision::AcceptWith(arguments) => self.judge_again(batch, place, arguments),
+            ToolDecision::AcceptWith(arguments) => self.clear_again(batch, place, arguments),
             ToolDecision::Accept => {}
             refusal if self.gate() == ApprovalGate::Batch => self.carry_out(batch, place, refusal, false),
             _ => {}
@@ -109,7 +109,7 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn judge_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+    pub(super) fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
         if let Some(call) = batch.calls.get_mut(place) {
             call.arguments = arguments;
         }
@@ -140,7 +140,7 @@ impl Step<'_> {
             None => self.s.table.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
-            Ok(resolved) => self.tell_decisions(resolved),
+            Ok(resolved) => self.apply_decisions(resolved),
             Err(refusal) => {
                 let call_id = refusal.call_id().map(str::to_owned).or(first);
                 self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
@@ -160,11 +160,12 @@ impl Step<'_> {
         {
             return true;
         }
-        let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
-        self.s.new_messages.iter().rev().any(is_its)
+        let is_result =
+            |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
+        self.s.new_messages.iter().rev().any(is_result)
     }
 
-    pub(super) fn tell_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
+    pub(super) fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
         let mut batch = self.take_batch();
         for (call_id, resolution) in &resolved {
             if *resolution == Resolution::Repeated {
@@ -174,7 +175,7 @@ impl Step<'_> {
                 && let Some(place) = batch.place_of(call_id)
                 && batch.is_open(place)
             {
-                self.tell_decision(batch, place, DecisionSource::Command);
+                self.apply_decision(batch, place, DecisionSource::Command);
             }
         }
         if let Some(batch) = batch {

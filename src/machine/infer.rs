@@ -63,7 +63,13 @@ impl Step<'_> {
             self.announce(&request);
         }
         self.s.turn.asked = 0;
-        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, tried: None, step: AskStep::default() }));
+        self.attempt(Box::new(Ask {
+            request,
+            model: 0,
+            attempt: 1,
+            last_error: None,
+            step: AskStep::default(),
+        }));
     }
 
     /// Returns the request to the first model, or `None` if there can be none and the turn was ended.
@@ -89,7 +95,7 @@ impl Step<'_> {
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);
         self.s.turn.asked = model;
-        let mut ask = Box::new(Ask { request, model, attempt, tried: None, step: AskStep::default() });
+        let mut ask = Box::new(Ask { request, model, attempt, last_error: None, step: AskStep::default() });
         match until {
             None => self.attempt(ask),
             Some(until) => {
@@ -112,7 +118,7 @@ impl Step<'_> {
         }
         let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
         let request = self.request(Rc::default());
-        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, tried: None, step }));
+        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, last_error: None, step }));
     }
 
     fn announce(&mut self, request: &ModelRequest) {
@@ -239,14 +245,14 @@ impl Step<'_> {
         });
         let limits = &self.rules.timeouts;
         // A model that has begun early must not be allowed a silence as long as one that has not begun.
-        let watch = limits.first_chunk.into_iter().chain(limits.chunk).min();
-        let watchdog = watch.map(|ms| self.start(Effect::Sleep { ms }));
+        let watchdog_ms = limits.first_chunk.into_iter().chain(limits.chunk).min();
+        let watchdog = watchdog_ms.map(|ms| self.start(Effect::Sleep { ms }));
         ask.step = AskStep::Streaming(Streaming {
             effect,
             assembler: Assembler::default(),
             watchdog,
-            last_life: self.now,
-            alive: false,
+            last_activity: self.now,
+            has_received: false,
         });
         self.s.phase = Phase::Asking(ask);
     }
@@ -286,15 +292,15 @@ impl Step<'_> {
     #[inline(never)]
     fn reply_to_stream(&mut self, mut ask: Box<Ask>, mut streaming: Streaming, id: EffectId, reply: Reply) {
         if streaming.watchdog == Some(id) {
-            return self.watch(ask, streaming);
+            return self.check_watchdog(ask, streaming);
         }
         if streaming.effect != id {
             ask.step = AskStep::Streaming(streaming);
             self.s.phase = Phase::Asking(ask);
             return;
         }
-        streaming.last_life = self.now;
-        streaming.alive = true;
+        streaming.last_activity = self.now;
+        streaming.has_received = true;
         match reply {
             Reply::Stream(AssistantMessageEvent::Done { stop_reason, usage }) => {
                 if let Some(usage) = usage {
@@ -309,7 +315,7 @@ impl Step<'_> {
             }
             other => {
                 if matches!(other, Reply::Stream(AssistantMessageEvent::Start)) {
-                    self.forget(&streaming.assembler, "the provider began the answer anew");
+                    self.reset_message(&streaming.assembler, "the provider began the answer anew");
                     streaming.assembler.clear();
                 }
                 ask.step = AskStep::Streaming(streaming);
@@ -320,10 +326,10 @@ impl Step<'_> {
 
     /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
     /// late, and because frequent signs of life must not each cost a timer.
-    fn watch(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
+    fn check_watchdog(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
         let limits = &self.rules.timeouts;
-        let limit = if streaming.alive { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
-        let silent = self.now.saturating_sub(streaming.last_life);
+        let limit = if streaming.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
+        let silent = self.now.saturating_sub(streaming.last_activity);
         streaming.watchdog = None;
         match limit {
             Some(limit) if silent >= limit => {
@@ -445,9 +451,9 @@ impl Step<'_> {
             }
         };
         if let RetryVerdict::Wait(delay_ms) = verdict {
-            self.take_back(streaming, &error.message);
+            self.discard_answer(streaming, &error.message);
             let reason = error.message.clone();
-            ask.tried = Some(error.code);
+            ask.last_error = Some(error.code);
             self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
             ask.attempt += 1;
             ask.step = AskStep::BackingOff(
@@ -465,7 +471,7 @@ impl Step<'_> {
             .rules
             .models
             .get(ask.model + 1)
-            .filter(|_| error.retryable || ask.tried == Some(error.code))
+            .filter(|_| error.retryable || ask.last_error == Some(error.code))
         {
             Some(_) => self.fall_back(ask, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
@@ -473,27 +479,27 @@ impl Step<'_> {
     }
 
     fn fall_back(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: &ErrorInfo) {
-        self.take_back(streaming, &error.message);
+        self.discard_answer(streaming, &error.message);
         let Some(next) = self.rules.models.get(ask.model + 1) else { return };
         let own = self.rules.models.first().map_or("", |model| &model.id);
         let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
         ask.model += 1;
         self.fit_request(&mut ask.request, ask.model);
         ask.attempt = 1;
-        ask.tried = None;
+        ask.last_error = None;
         self.s.turn.asked = ask.model;
         self.emit(AgentEvent::ModelFallback { from, to });
         self.attempt(ask);
     }
 
     /// What was shown of the attempt does not count.
-    fn take_back(&mut self, streaming: Streaming, reason: &str) {
+    fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
         self.s.usage.add(&streaming.assembler.usage.totalled());
-        self.forget(&streaming.assembler, reason);
+        self.reset_message(&streaming.assembler, reason);
     }
 
     /// What was shown does not count.
-    pub(super) fn forget(&mut self, shown: &Assembler, reason: &str) {
+    pub(super) fn reset_message(&mut self, shown: &Assembler, reason: &str) {
         if shown.is_empty() {
             return;
         }
@@ -533,8 +539,8 @@ impl LoopState {
             Reply::Stream(mut event)
                 if streaming.effect == id && !matches!(event, E::Start | E::Done { .. } | E::Error(_)) =>
             {
-                streaming.last_life = now;
-                streaming.alive = true;
+                streaming.last_activity = now;
+                streaming.has_received = true;
                 // The id of a call is made unique in the whole history when the call starts, so that every
                 // event shows the same id.
                 let original = match &mut event {
@@ -567,14 +573,15 @@ fn classify(error: &mut ErrorInfo) {
     if error.code != ErrorKind::Unknown || error.retryable || error.provider.is_some() {
         return;
     }
-    let words = error.message.to_ascii_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&words, phrase));
-    error.code = if is_context_overflow(&words) {
+    let message = error.message.to_ascii_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&message, phrase));
+    error.code = if is_context_overflow(&message) {
         ErrorKind::ContextOverflow
-    } else if says(&["rate limit", "rate_limit", "throttl", "too many requests"]) || has_number(&words, "429")
+    } else if has(&["rate limit", "rate_limit", "throttl", "too many requests"])
+        || has_number(&message, "429")
     {
         ErrorKind::Throttled
-    } else if says(&["content filter", "content_filter"]) {
+    } else if has(&["content filter", "content_filter"]) {
         ErrorKind::ContentFiltered
     } else {
         return;

@@ -224,7 +224,7 @@ impl LoopState {
     /// Takes one input and appends what follows from it. `now` is in milliseconds since 1970. Input that
     /// does not fit the state changes nothing.
     pub fn step(&mut self, rules: &Rules, now: u64, input: Input, out: &mut Vec<Output>) {
-        Step { s: self, rules, now, out }.take(input);
+        Step { s: self, rules, now, out }.handle(input);
     }
 }
 

@@ -79,7 +79,7 @@ impl Step<'_> {
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
             let arguments = call.arguments.clone();
-            match self.judge_output(&schema, unwrap(&schema, &arguments)) {
+            match self.check_output(&schema, unwrap(&schema, &arguments)) {
                 Ok(output) => {
                     self.emit(AgentEvent::ToolExecutionStart { call_id, tool_name, arguments });
                     self.resolve(batch, place, AgentToolResult::text(output.as_str()), None);
@@ -91,14 +91,14 @@ impl Step<'_> {
     }
 
     /// Judges an answer without calls.
-    pub(super) fn judge_text(&self, message: &AssistantMessage) -> Answered {
+    pub(super) fn check_text(&self, message: &AssistantMessage) -> Answered {
         use MessageStopReason as S;
         let speaks = matches!(message.stop_reason, S::Stop | S::Length | S::ToolUse);
         match &self.rules.output {
             Some(schema) if speaks => {
                 let parsed = RawJson::parse(without_fence(&message.text()));
                 let judged = parsed.map_err(|error| ["it is no JSON: ", &error.text()].concat());
-                match judged.and_then(|value| self.judge_output(schema, value.to_value())) {
+                match judged.and_then(|value| self.check_output(schema, value.to_value())) {
                     Ok(output) => Answered::Fits(output),
                     Err(_) if self.s.output.is_some() => Answered::AsItIs,
                     Err(text) => Answered::Misses(text),
@@ -109,7 +109,7 @@ impl Step<'_> {
     }
 
     /// The host's validator sees the answer as the arguments of the answer tool.
-    fn judge_output(&self, schema: &RawJson, value: Value) -> Result<RawJson, String> {
+    fn check_output(&self, schema: &RawJson, value: Value) -> Result<RawJson, String> {
         let value = value.to_raw();
         let Some(check) = &self.rules.validator else { return Ok(value) };
         let spec = ToolSpec::new(OUTPUT_TOOL, TOOL_TEXT, schema.clone());
@@ -123,7 +123,7 @@ impl Step<'_> {
     }
 
     /// Handles an invalid answer. Returns what the model is told, or the error that ends the run.
-    pub(super) fn missed_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
+    pub(super) fn reject_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
         self.s.output_tries += 1;
         if self.s.output_tries > self.rules.output_retries {
             let tries = text::number(self.s.output_tries);

@@ -112,7 +112,7 @@ impl Step<'_> {
             self.s.polls.insert(poll, Queue::Steering);
             batch.poll = Some(poll);
         }
-        self.tell_hooks(&mut batch);
+        self.call_after_hooks(&mut batch);
         self.advance(batch);
     }
 

@@ -21,21 +21,21 @@ use super::{Effect, EffectId, Queue, Step, texts};
 
 impl Step<'_> {
     /// Gives every call without a result one that says why. Running tools are cancelled.
-    pub(super) fn give_up(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
-        self.give_up_unless(batch, cause, detail, |_| false);
+    pub(super) fn settle_all(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
+        self.settle_all_unless(batch, cause, detail, |_| false);
     }
 
-    pub(super) fn give_up_unless(
+    pub(super) fn settle_all_unless(
         &mut self,
         batch: &mut Batch,
         cause: ToolResultCause,
         detail: &str,
-        spared: impl Fn(CallStatus) -> bool,
+        is_spared: impl Fn(CallStatus) -> bool,
     ) {
         batch.cleared.clear();
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
-            if call.status.is_done() || spared(call.status) {
+            if call.status.is_done() || is_spared(call.status) {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
@@ -101,7 +101,7 @@ impl Step<'_> {
         }
         self.commit(batch);
         self.emit(AgentEvent::ToolExecutionEnd { result });
-        self.tell_hooks(batch);
+        self.call_after_hooks(batch);
     }
 
     pub(super) fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
@@ -117,10 +117,10 @@ impl Step<'_> {
     }
 
     /// Calls the hooks for the results in the history, one after the other.
-    pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
-        while batch.after_hook.is_none() && batch.told < batch.committed {
-            let call = batch.calls.get(batch.told);
-            batch.told += 1;
+    pub(super) fn call_after_hooks(&mut self, batch: &mut Batch) {
+        while batch.after_hook.is_none() && batch.hooks_called < batch.committed {
+            let call = batch.calls.get(batch.hooks_called);
+            batch.hooks_called += 1;
             let Some(call) = call.filter(|c| c.executed && self.rules.hooks.after_tool_execution) else {
                 continue;
             };
@@ -135,7 +135,7 @@ impl Step<'_> {
         self.s.table.close();
         if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
             // Its result tells the model what is wrong with it.
-            if let Err(error) = self.missed_output("see the tool's result") {
+            if let Err(error) = self.reject_output("see the tool's result") {
                 batch.ending = Ending::Stopped(*error);
             }
         }
@@ -188,9 +188,9 @@ impl Step<'_> {
     }
 
     /// The run was aborted or exceeded its time limit, or a hook or a fatal tool failed.
-    pub(super) fn break_off(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
+    pub(super) fn interrupt_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
         batch.ending = Ending::Stopped(error);
-        self.give_up(&mut batch, ToolResultCause::Aborted, "");
+        self.settle_all(&mut batch, ToolResultCause::Aborted, "");
         let hook = batch.after_hook.take();
         self.cancel_some(hook);
         self.end_batch(*batch);
@@ -198,7 +198,7 @@ impl Step<'_> {
 
     /// The run ends while hooks are called for an answer, so the calls of the answer never start.
     pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
-        self.break_off(Box::new(new_batch(answer)), error);
+        self.interrupt_batch(Box::new(new_batch(answer)), error);
     }
 
     /// The complete calls of a message that was cut off get results too.

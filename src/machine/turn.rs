@@ -33,14 +33,14 @@ pub(super) struct Decided {
 }
 
 impl Step<'_> {
-    pub(super) fn take(&mut self, input: Input) {
+    pub(super) fn handle(&mut self, input: Input) {
         match input {
             Input::Begin(prompts) => self.begin(prompts),
             Input::Continue => self.continue_run(),
             Input::Resume => self.resume_run(),
             Input::Reply(id, reply) => self.reply(id, reply),
             Input::Command(command) => self.command(command),
-            Input::Steer(letters) => self.steer_by(letters),
+            Input::Steer(letters) => self.receive_steering(letters),
             Input::Abort(reason) => self.abort(&reason),
         }
     }
@@ -199,7 +199,7 @@ impl Step<'_> {
                 if let Some(mut report) = report {
                     report.overflow = overflow;
                     let refusal = if overflow { self.s.turn.overflow.take() } else { None };
-                    self.forget_shown(refusal.as_ref().map_or("", |refusal| &refusal.message));
+                    self.discard_shown(refusal.as_ref().map_or("", |refusal| &refusal.message));
                     self.emit(AgentEvent::ContextCompacted { report });
                 }
                 reported
@@ -223,10 +223,10 @@ impl Step<'_> {
     }
 
     /// There is room, so the model is called again; what it said before it refused does not count.
-    fn forget_shown(&mut self, reason: &str) {
+    fn discard_shown(&mut self, reason: &str) {
         let shown = std::mem::take(&mut self.s.turn.shown);
         self.s.usage.add(&shown.usage.totalled());
-        self.forget(&shown, reason);
+        self.reset_message(&shown, reason);
     }
 
     pub(super) fn compact(&mut self) {
@@ -252,7 +252,7 @@ impl Step<'_> {
             }
             Some(Ok(Compaction { messages, report, usage })) => {
                 self.s.usage.add(&usage);
-                self.forget_shown(&overflow.message);
+                self.discard_shown(&overflow.message);
                 self.apply(Transform::Replace { messages, report }, true);
                 if is_refused {
                     self.append_arrived();
@@ -339,18 +339,18 @@ impl Step<'_> {
     /// The answer has no calls.
     #[inline(never)]
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
-        let missed = match self.judge_text(message) {
+        let rejected = match self.check_text(message) {
             Answered::AsItIs => None,
             Answered::Fits(output) => {
                 self.s.output = Some(output);
                 None
             }
-            Answered::Misses(why) => Some(self.missed_output(&why)),
+            Answered::Misses(why) => Some(self.reject_output(&why)),
         };
         let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
         self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
-        if let Some(Err(error)) = missed {
+        if let Some(Err(error)) = rejected {
             self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
             return self.end_run(RunStopReason::Error, Some(*error));
         }
@@ -358,7 +358,7 @@ impl Step<'_> {
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
-        if let Some(Ok(message)) = missed {
+        if let Some(Ok(message)) = rejected {
             self.inject(vec![message]);
         }
         self.inject(decided.injected);
@@ -518,7 +518,7 @@ impl Step<'_> {
                 self.stop_message(error);
             }
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
-            Phase::Dispatching(batch) => self.break_off(batch, error),
+            Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
             Phase::Polling { effect, then, .. } if then == AfterPoll::Turn || !self.s.pending.is_empty() => {
                 // The turn that was due is emitted in full, so that a listener sees where the run was
                 // stopped.
@@ -599,7 +599,7 @@ impl Step<'_> {
     fn reply(&mut self, id: EffectId, reply: Reply) {
         let Some(reply) = self.stream_in_place(id, reply) else { return };
         let reply = match (reply, self.s.polls.remove(&id)) {
-            (Reply::Polled(messages), Some(queue)) => return self.polled_beside(queue, messages),
+            (Reply::Polled(messages), Some(queue)) => return self.polled_alongside(queue, messages),
             (reply, _) => reply,
         };
         if self.s.total_timer == Some(id) {
@@ -638,12 +638,12 @@ impl Step<'_> {
     }
 
     /// Handles the answer of a poll that nothing waits for: its messages are mail like any other.
-    fn polled_beside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
-        let came = self.receive(queue, messages);
+    fn polled_alongside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
+        let has_received = self.receive(queue, messages);
         if let Phase::Dispatching(_) = self.s.phase {
             self.steer_batch();
-        } else if came {
-            self.hurry_poll(queue);
+        } else if has_received {
+            self.finish_poll_early(queue);
         }
     }
 
@@ -663,11 +663,11 @@ impl Step<'_> {
     #[inline(never)]
     fn command(&mut self, command: AgentCommand) {
         match command {
-            AgentCommand::Steer(letter) => self.steer_by(vec![letter]),
-            AgentCommand::FollowUp(letter) if !has_content(&letter.message) => self.not_delivered(&letter),
+            AgentCommand::Steer(letter) => self.receive_steering(vec![letter]),
+            AgentCommand::FollowUp(letter) if !has_content(&letter.message) => self.clear_letter(&letter),
             AgentCommand::FollowUp(letter) => {
                 self.s.follow_up.push(letter);
-                self.hurry_poll(Queue::FollowUp);
+                self.finish_poll_early(Queue::FollowUp);
             }
             AgentCommand::ResolveTool { call_id, decision } => {
                 self.resolve_by_command(vec![(call_id, decision)])
@@ -677,48 +677,48 @@ impl Step<'_> {
             AgentCommand::ClearQueues => {
                 let mut cleared = std::mem::take(&mut self.s.steering);
                 cleared.append(&mut self.s.follow_up);
-                cleared.iter().for_each(|letter| self.not_delivered(letter));
+                cleared.iter().for_each(|letter| self.clear_letter(letter));
             }
             AgentCommand::Cancel(reason) => self.abort(&reason),
         }
     }
 
-    fn steer_by(&mut self, letters: Vec<Letter>) {
+    fn receive_steering(&mut self, letters: Vec<Letter>) {
         let before = self.s.steering.len();
         for letter in letters {
             if has_content(&letter.message) {
                 self.s.steering.push(letter);
             } else {
-                self.not_delivered(&letter);
+                self.clear_letter(&letter);
             }
         }
         if self.s.steering.len() > before {
-            self.steered();
+            self.handle_steering();
         }
     }
 
-    fn not_delivered(&mut self, letter: &Letter) {
+    fn clear_letter(&mut self, letter: &Letter) {
         if letter.receipt > 0 {
             self.out.push(Output::Receipt(letter.receipt, Receipt::Cleared));
         }
     }
 
     /// Steering takes effect at once if no tool is running that could finish first.
-    fn steered(&mut self) {
+    fn handle_steering(&mut self) {
         match &self.s.phase {
             Phase::Dispatching(batch) => {
                 if batch.running == 0 || self.rules.steering.when == SteeringTime::Immediate {
                     self.steer_batch();
                 }
             }
-            _ => self.hurry_poll(Queue::Steering),
+            _ => self.finish_poll_early(Queue::Steering),
         }
     }
 
     /// What a poll was waiting for has arrived in another way, so nothing waits for its answer any more.
-    fn hurry_poll(&mut self, mail: Queue) {
+    fn finish_poll_early(&mut self, arrived: Queue) {
         if let Phase::Polling { effect, queue, then } = self.s.phase
-            && (mail == Queue::Steering || queue == mail)
+            && (arrived == Queue::Steering || queue == arrived)
         {
             self.s.polls.insert(effect, queue);
             self.polled(queue, then);
