@@ -271,8 +271,8 @@ fn check_part(part: &Value) -> Result<(), String> {
         Some(other) => return Err(["unknown part `", other, "`"].concat()),
         None => return Err("a part has no `type`".to_owned()),
     };
-    let lacking = texts.iter().find(|key| part.text_at(key).is_none());
-    match lacking.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
+    let missing = texts.iter().find(|key| part.text_at(key).is_none());
+    match missing.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
         Some(key) => Err(["a part has no `", key, "`"].concat()),
         None => Ok(()),
     }

@@ -11,7 +11,7 @@ pub struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: u32,
-    deepest: u32,
+    max_depth: u32,
     /// Whether a lone surrogate was found and replaced.
     pub mended: bool,
 }
@@ -19,12 +19,12 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Creates a reader at the start of the text.
     pub fn new(text: &'a str) -> Self {
-        Reader { text, at: 0, depth: 0, deepest: MAX_DEPTH, mended: false }
+        Reader { text, at: 0, depth: 0, max_depth: MAX_DEPTH, mended: false }
     }
 
     /// Like `new`, for JSON that contains values which may themselves be nested to the full depth.
     pub(super) fn of_container(text: &'a str) -> Self {
-        Reader { deepest: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
+        Reader { max_depth: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
     }
 
     /// Returns the first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`), or `None`
@@ -51,13 +51,13 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     fn ahead(&mut self) -> u8 {
         match self.byte() {
-            ..=b' ' => self.peek_behind_blanks(),
+            ..=b' ' => self.peek_after_blanks(),
             byte => byte,
         }
     }
 
     #[cold]
-    fn peek_behind_blanks(&mut self) -> u8 {
+    fn peek_after_blanks(&mut self) -> u8 {
         while let b' ' | b'\t' | b'\n' | b'\r' = self.byte() {
             self.at += 1;
         }
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If anything else is left.
     pub fn end(&mut self) -> Result<(), JsonError> {
-        self.peek_behind_blanks();
+        self.peek_after_blanks();
         if self.at < self.text.len() { Err(self.error("more text after the JSON value")) } else { Ok(()) }
     }
 
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// As for [`Reader::object`].
-    pub(crate) fn object_behind(
+    pub(crate) fn object_after(
         &mut self,
         known: usize,
         member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
@@ -321,13 +321,13 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(never)]
-    fn open(&mut self, bracket: u8, otherwise: &'static str) -> Result<(), JsonError> {
+    fn open(&mut self, bracket: u8, message: &'static str) -> Result<(), JsonError> {
         if self.ahead() != bracket {
-            return Err(self.error(otherwise));
+            return Err(self.error(message));
         }
         self.at += 1;
         self.depth += 1;
-        if self.depth > self.deepest {
+        if self.depth > self.max_depth {
             return Err(self.error("nested too deep"));
         }
         Ok(())
@@ -426,8 +426,8 @@ impl<'a> Reader<'a> {
 
     /// Reads a word whose last four letters come after `known` letters that were already recognized.
     fn word(&mut self, known: usize, word: &[u8; 4]) -> Result<(), JsonError> {
-        let letters = self.text.as_bytes().get(self.at + known..).unwrap_or_default();
-        if letters.first_chunk() != Some(word) {
+        let bytes = self.text.as_bytes().get(self.at + known..).unwrap_or_default();
+        if bytes.first_chunk() != Some(word) {
             return Err(self.error("a JSON value was expected"));
         }
         self.at += known + word.len();

@@ -182,7 +182,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         match split(path, "/").nth(4).unwrap_or_default() {
             "grok" => "xai",
             "azure-openai" => "azure",
-            behind => split(SERVERS, " ").find(|name| *name == behind).unwrap_or_default(),
+            segment => split(SERVERS, " ").find(|name| *name == segment).unwrap_or_default(),
         }
     } else if is("cloudflare.com") && contains(path, "/ai/") {
         "workers-ai"
@@ -269,7 +269,7 @@ impl Compat {
         for (name, value) in switches.iter().filter(|(name, _)| *name != "server") {
             if !split(has, " ").any(|known| known == name) {
                 return Err(
-                    ["unknown `compat` switch `", name, "` of this wire; it has", &listed(has)].concat()
+                    ["unknown `compat` switch `", name, "` of this wire; it has", &quoted_list(has)].concat()
                 );
             }
             self.set(name, value)?;
@@ -352,10 +352,10 @@ fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
 /// The place of a value among some words, and the word.
 fn word(name: &str, value: &Value, words: &'static str) -> Result<(usize, &'static str), String> {
     let found = split(words, " ").enumerate().find(|(_, word)| value.as_str() == Some(*word));
-    found.ok_or_else(|| ["`compat.", name, "` must be one of", &listed(words)].concat())
+    found.ok_or_else(|| ["`compat.", name, "` must be one of", &quoted_list(words)].concat())
 }
 
-fn listed(words: &str) -> String {
+fn quoted_list(words: &str) -> String {
     let mut list = String::new();
     for word in split(words, " ") {
         list.push_str(" `");

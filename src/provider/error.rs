@@ -450,7 +450,7 @@ fn detail_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 }
 
 fn http_status(word: &str) -> Option<u16> {
-    u16::try_from(text::whole(word)?).ok().filter(|status| (400..600).contains(status))
+    u16::try_from(text::parse_u64(word)?).ok().filter(|status| (400..600).contains(status))
 }
 
 fn first_characters(text: &str, most: usize) -> String {
@@ -482,7 +482,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
         let number = rest.trim_ascii_start();
         let number = number.strip_prefix(":").unwrap_or(number).trim_ascii_start();
         let (digits, _) = text::split_while(number, |byte| byte.is_ascii_digit() || byte == b',');
-        if let Some(number) = text::whole(&text::replace(digits, ",", "")) {
+        if let Some(number) = text::parse_u64(&text::replace(digits, ",", "")) {
             return Some(number);
         }
     }

@@ -71,8 +71,8 @@ impl Carried {
     #[inline(never)]
     pub(super) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
         let blocks = &self.answer.as_ref()?.content;
-        let (before, behind) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
-        let found = behind.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
+        let (before, after) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
+        let found = after.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
             ContentBlock::ToolCall(call) if call.call_id == call_id => Some((steps, call)),
             _ => None,
         });
@@ -134,7 +134,7 @@ impl History {
             return false;
         }
         let (kept, left) = self.entries.split_at_mut(at);
-        let (Some((old, behind)), Some(message)) = (left.split_first_mut(), messages.get(at)) else {
+        let (Some((old, after)), Some(message)) = (left.split_first_mut(), messages.get(at)) else {
             return false;
         };
         let (from, mut carried) =
@@ -147,7 +147,7 @@ impl History {
             let (was, is) = (old.end, self.text.len());
             self.text.put(&rest);
             let moved = |place: usize| place.wrapping_sub(was).wrapping_add(is);
-            for entry in behind {
+            for entry in after {
                 entry.end = moved(entry.end);
                 for mark in entry.carried.marks.iter_mut().flatten().filter(|mark| **mark >= from) {
                     // That of the message itself is where the new one has it.

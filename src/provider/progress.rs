@@ -166,7 +166,7 @@ impl Stencil {
         }
         let (mut text, mut rest, mut fixed, mut begun) = (Cow::Borrowed(""), frame.data, &*self.fixed, 0);
         for (end, is_text) in &self.holes {
-            let (known, behind) = fixed.split_at_checked(end - begun)?;
+            let (known, after) = fixed.split_at_checked(end - begun)?;
             let (head, value) = rest.split_at_checked(known.len())?;
             if !is_same(head, known) {
                 return None;
@@ -185,7 +185,7 @@ impl Stencil {
                 reader.pass_over().ok()?;
             }
             rest = value.get(reader.position()..)?;
-            (fixed, begun) = (behind, *end);
+            (fixed, begun) = (after, *end);
         }
         if !text.is_empty() && is_same(rest, fixed) { Some(text) } else { None }
     }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::json::{Map, ObjectWriter, RawJson, ToJson, Value, fill, listed, truth};
+use crate::json::{Map, ObjectWriter, RawJson, ToJson, Value, bool_text, fill, without_comma};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
-use crate::text::{Put, contains, number, rsplit_once, split, split_once, whole, without_end};
+use crate::text::{Put, contains, number, parse_u64, rsplit_once, split, split_once, without_end};
 
 use super::compat::Strict;
 
@@ -169,7 +169,7 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
         );
     }
     let mut text = String::with_capacity(list.len() + form.list.len());
-    fill(form.list, &[listed(&list)], &mut text);
+    fill(form.list, &[without_comma(&list)], &mut text);
     text
 }
 
@@ -204,7 +204,7 @@ pub(super) fn openai_choice(
         Some(_) => body.text("tool_choice", "auto"),
     }
     if let Some(parallel) = options.parallel_tool_calls.filter(|_| has_parallel) {
-        body.raw("parallel_tool_calls", truth(parallel));
+        body.raw("parallel_tool_calls", bool_text(parallel));
     }
 }
 
@@ -319,7 +319,7 @@ pub(super) fn version(name: &str) -> Option<(u32, u32)> {
 
 /// A number in a version.
 pub(super) fn small(digits: &str) -> Option<u32> {
-    u32::try_from(whole(digits)?).ok()
+    u32::try_from(parse_u64(digits)?).ok()
 }
 
 /// The name of a model without the path before it.

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::json::{RawJson, fill, listed};
+use crate::json::{RawJson, fill, without_comma};
 use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
@@ -29,7 +29,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 pub(super) fn write_all(prompt: &str, mut carried: Carried, contents: &str, out: &mut String) {
     out.put("[");
     if prompt.is_empty() {
-        out.put(listed(contents));
+        out.put(without_comma(contents));
     } else {
         fill(r#"{"role":"user","parts":[{"text":"$"}]}"#, &[prompt], out);
         out.put(contents);
@@ -117,7 +117,7 @@ impl Scribe<'_> {
             write_data(&picture.mime_type, &picture.data, &mut parts);
         }
         if self.is_third && !parts.is_empty() {
-            fill(",\"parts\":[#]", &[listed(&parts)], out);
+            fill(",\"parts\":[#]", &[without_comma(&parts)], out);
         }
         out.put("}}");
         if !self.is_third && !parts.is_empty() {
@@ -157,7 +157,7 @@ fn is_usual(c: char) -> bool {
 /// Contents without parts are refused.
 fn write_content(role: &str, parts: &str, out: &mut String) {
     if !parts.is_empty() {
-        fill(r#",{"role":"$","parts":[#]}"#, &[role, listed(parts)], out);
+        fill(r#",{"role":"$","parts":[#]}"#, &[role, without_comma(parts)], out);
     }
 }
 

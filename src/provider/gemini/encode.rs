@@ -1,6 +1,6 @@
 //! Requests: URL, headers, body.
 
-use crate::json::{RawJson, ToJson, Value, truth};
+use crate::json::{RawJson, ToJson, Value, bool_text};
 use crate::provider::HttpRequest;
 use crate::provider::compat::{ReasoningStyle, Strict};
 use crate::provider::history::History;
@@ -133,7 +133,7 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             _ => "HIGH",
         };
         let template = r#"{"includeThoughts":#,"thinkingLevel":"$"}"#;
-        config.fill("thinkingConfig", template, &[truth(!is_off), level]);
+        config.fill("thinkingConfig", template, &[bool_text(!is_off), level]);
     } else if version >= Some((2, 5)) {
         let budget = match (reasoning, word) {
             (_, "off" | "none") => {
@@ -150,7 +150,7 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             _ => 24_576,
         };
         let template = r#"{"includeThoughts":#,"thinkingBudget":#}"#;
-        config.fill("thinkingConfig", template, &[truth(!is_off), &text::number(budget)]);
+        config.fill("thinkingConfig", template, &[bool_text(!is_off), &text::number(budget)]);
     }
 }
 

@@ -137,7 +137,7 @@ impl<'a> Chunk<'a> {
                     Ok(())
                 }
             };
-        reader.object_behind(known, member)?;
+        reader.object_after(known, member)?;
         if end > 0 {
             text.get(..end).unwrap_or_default().clone_into(head);
         }

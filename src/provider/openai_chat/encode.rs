@@ -1,6 +1,6 @@
 //! Requests: URL, headers, body.
 
-use crate::json::truth;
+use crate::json::bool_text;
 use crate::provider::HttpRequest;
 use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
@@ -134,7 +134,7 @@ impl Encoder {
             _ => None,
         };
         let kind = if is_off { "disabled" } else { "enabled" };
-        let thinks = truth(!is_off);
+        let thinks = bool_text(!is_off);
         match self.compat.reasoning {
             // The others are those of other wires.
             ReasoningStyle::None

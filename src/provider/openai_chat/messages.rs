@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
+use crate::json::{RawJson, ToJson, Value, fill, without_comma, write_str};
 use crate::list::ListWriter;
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
@@ -43,7 +43,7 @@ impl Scribe<'_> {
         if !system_prompt.is_empty() {
             self.write_system(system_prompt, out);
         } else {
-            rest = listed(messages);
+            rest = without_comma(messages);
         }
         out.put(rest);
         let mut last = String::new();
@@ -95,7 +95,7 @@ impl Scribe<'_> {
                     parts.put(",");
                     write_part(block, self.provider == "mistral", &mut parts);
                 }
-                fill(USER, &[listed(&parts)], out);
+                fill(USER, &[without_comma(&parts)], out);
             }
         }
     }
@@ -183,7 +183,7 @@ impl Scribe<'_> {
         }
         let pictures = carried.take_pictures();
         self.separate(std::mem::take(&mut carried.is_open), out);
-        fill(USER, &[listed(&pictures)], out);
+        fill(USER, &[without_comma(&pictures)], out);
     }
 
     /// Some templates refuse a user message behind a tool message.

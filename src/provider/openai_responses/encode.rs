@@ -1,6 +1,6 @@
 //! Requests: URL, headers, body.
 
-use crate::json::{listed, truth};
+use crate::json::{bool_text, without_comma};
 use crate::provider::HttpRequest;
 use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
@@ -79,7 +79,7 @@ impl Encoder {
         if !request.system_prompt.is_empty() {
             body.text("instructions", &request.system_prompt);
         }
-        body.fill("input", "[#]", &[listed(self.history.text())]);
+        body.fill("input", "[#]", &[without_comma(self.history.text())]);
         if !request.tools.is_empty() {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
             let named = r#"{"type":"function","name":"$"}"#;
@@ -98,7 +98,7 @@ impl Encoder {
         }
         if let Some(schema) = &request.output {
             let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
-            body.fill("text", template, &[schema.as_str(), truth(self.compat.strict.marks(schema))]);
+            body.fill("text", template, &[schema.as_str(), bool_text(self.compat.strict.marks(schema))]);
         }
         body.end();
         text

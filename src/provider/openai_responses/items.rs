@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::json::{ToJson, Value, fill, listed, write_str};
+use crate::json::{ToJson, Value, fill, without_comma, write_str};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
     UserMessage,
@@ -78,7 +78,7 @@ fn write_user(message: &UserMessage, out: &mut String) {
         }
     }
     if !parts.is_empty() {
-        fill(r#",{"role":"user","content":[#]}"#, &[listed(&parts)], out);
+        fill(r#",{"role":"user","content":[#]}"#, &[without_comma(&parts)], out);
     }
 }
 
@@ -102,7 +102,7 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
         write_part(kind, part, &mut list);
     }
     let template = if is_summary { ",\"summary\":[#]}" } else { ",\"summary\":[],\"content\":[#]}" };
-    fill(template, &[listed(&list)], out);
+    fill(template, &[without_comma(&list)], out);
 }
 
 /// The parts that were joined.
@@ -167,7 +167,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
             list.put(",");
             write_image(&picture.mime_type, &picture.data, &mut list);
         }
-        fill("[#]", &[listed(&list)], &mut output);
+        fill("[#]", &[without_comma(&list)], &mut output);
     }
     let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
     fill(r#",{"type":"$","call_id":"$","output":#}"#, &[kind, &wire_id(&message.call_id), &output], out);
