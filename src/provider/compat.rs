@@ -170,7 +170,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
     };
     let is_local = matches!(host, "localhost" | "0.0.0.0" | "[::1]" | "host.docker.internal")
         || ["127.", "192.168.", "10."].iter().any(|start| host.starts_with(start));
-    let at_home = match port {
+    let local_server = match port {
         "11434" => "ollama",
         "8080" => "llama.cpp",
         "1234" => "lmstudio",
@@ -187,7 +187,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
     } else if is("cloudflare.com") && contains(path, "/ai/") {
         "workers-ai"
     } else if is_local {
-        at_home
+        local_server
     } else {
         let mut known = split(HOSTS, " ").filter_map(|entry| split_once(entry, "="));
         known.find(|(domain, _)| is(domain)).map_or("", |(_, name)| name)

@@ -52,7 +52,7 @@ impl Carried {
     }
 
     /// Whether the following messages are encoded the same after both states. Both were written starting at `from`.
-    fn goes_on_as(&self, other: &Carried, from: usize) -> bool {
+    fn continues_like(&self, other: &Carried, from: usize) -> bool {
         let shape =
             |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
         let [before, own] = self.marks;
@@ -142,7 +142,7 @@ impl History {
         let rest = self.text.split_off(old.end);
         self.text.truncate(from);
         append(message, &mut carried, &mut self.text);
-        let fits = carried.goes_on_as(&old.carried, from);
+        let fits = carried.continues_like(&old.carried, from);
         if fits {
             let (was, is) = (old.end, self.text.len());
             self.text.put(&rest);
@@ -172,7 +172,7 @@ impl History {
 
     /// A buffer with room for the body of a request.
     #[inline(never)]
-    pub(super) fn room(&self, system_prompt: &str) -> String {
+    pub(super) fn body_buffer(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)
     }
 }

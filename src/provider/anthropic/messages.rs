@@ -13,7 +13,7 @@ use crate::provider::request::{decoded_text, fitting_id, is_plain};
 use crate::text::{Put, contains};
 
 /// Writes messages for one model.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
@@ -62,7 +62,7 @@ impl Carried {
     }
 }
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// Appends a message, with a comma before it. One with nothing to say is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {

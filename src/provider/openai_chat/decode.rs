@@ -25,7 +25,7 @@ struct Answer {
     keeps_details: bool,
     calls: Vec<Call>,
     /// The highest index of a call: what lies above it need not be looked for.
-    top: Option<u64>,
+    highest_index: Option<u64>,
     /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts;
     /// null for none.
     details: Vec<Value>,
@@ -123,7 +123,7 @@ impl Answer {
         let has_content = chunk.choice.as_ref().is_some_and(Choice::has_content);
         let usage = chunk.usage();
         if let Some(usage) = usage {
-            self.progress.tell_usage(usage, out);
+            self.progress.emit_usage(usage, out);
         }
         if has_content {
             self.has_trailer = false;
@@ -153,19 +153,23 @@ impl Answer {
         let thinks_in_details =
             choice.details.iter().any(|d| d.text.as_ref().is_some_and(|text| !text.is_empty()));
         if let Some(reasoning) = choice.reasoning.take().filter(|_| !thinks_in_details) {
-            self.think(reasoning, out);
+            self.emit_thinking(reasoning, out);
         }
         for detail in choice.details.drain(..) {
             self.detail(detail, out);
         }
         for (kind, piece) in choice.parts.drain(..) {
-            if kind == Kind::Thinking { self.think(piece, out) } else { self.say(kind, piece, out) }
+            if kind == Kind::Thinking {
+                self.emit_thinking(piece, out)
+            } else {
+                self.emit_text(kind, piece, out)
+            }
         }
         if let Some(content) = choice.content.take() {
-            self.say(Kind::Text, content, out);
+            self.emit_text(Kind::Text, content, out);
         }
         if let Some(refusal) = choice.refusal.take() {
-            self.say(Kind::Refusal, refusal, out);
+            self.emit_text(Kind::Refusal, refusal, out);
         }
         let count = choice.calls.len();
         for (position, piece) in choice.calls.drain(..).enumerate() {
@@ -176,7 +180,7 @@ impl Answer {
         }
     }
 
-    fn say(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
+    fn emit_text(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
         if piece.is_empty() {
             return;
         }
@@ -184,7 +188,7 @@ impl Answer {
         self.progress.blocks.text(kind, piece, out);
     }
 
-    fn think(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
+    fn emit_thinking(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
         if piece.is_empty() {
             return;
         }
@@ -211,7 +215,7 @@ impl Answer {
         }
         self.progress.blocks.ensure(Kind::Thinking, out);
         if let Some(slot) = self.details.last_mut() {
-            remember(slot, &detail);
+            merge_detail(slot, &detail);
         }
         if let Some(text) = detail.text.filter(|text| !text.is_empty()) {
             self.progress.blocks.text(Kind::Thinking, text, out);
@@ -247,10 +251,10 @@ impl Answer {
             // A last delta of nulls, for a call that nobody knows.
             None if says_nothing => return,
             None => {
-                if !self.progress.count(out) {
+                if !self.progress.count_call(out) {
                     return;
                 }
-                self.top = self.top.max(piece.index);
+                self.highest_index = self.highest_index.max(piece.index);
                 self.calls.push(Call { index: piece.index, ..Call::default() });
                 self.calls.len() - 1
             }
@@ -262,14 +266,14 @@ impl Answer {
         let place = piece.arguments.as_ref().and_then(Piece::place);
         self.progress.blocks.plain = place.filter(|_| is_known);
         let bytes = call.take(piece, &mut self.progress.blocks, out);
-        self.progress.weigh(bytes, out);
+        self.progress.count_bytes(bytes, out);
     }
 
     /// The call that a piece belongs to; `None` if it begins one. By index, else by id, else by place, else the last.
     fn place_of(&self, piece: &CallPiece<'_>, position: usize, count: usize) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let at = match piece.index {
-            Some(index) if Some(index) > self.top => return None,
+            Some(index) if Some(index) > self.highest_index => return None,
             Some(index) => self.calls.iter().rposition(|call| call.index == Some(index))?,
             None if !piece.id.is_empty() => {
                 let known = self.calls.iter().rposition(|call| call.id == piece.id);
@@ -415,7 +419,7 @@ fn frame_of(raw: &str) -> Map {
 }
 
 /// Adds what a later piece of an entry says to what an earlier one said.
-fn remember(slot: &mut Value, detail: &Detail<'_>) {
+fn merge_detail(slot: &mut Value, detail: &Detail<'_>) {
     match slot {
         Value::Null => *slot = Value::Object(frame_of(detail.raw)),
         // Only the signature comes late, and with it, now and then, an id.

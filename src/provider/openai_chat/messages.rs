@@ -13,11 +13,11 @@ use crate::text::{Put, contains};
 use crate::provider::compat::{Compat, Replay, ToolIds};
 use crate::provider::history::Carried;
 use crate::provider::request::{
-    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, told_result,
+    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, result_parts,
 };
 
 /// Writes messages for one model of one server.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     pub(super) compat: &'a Compat,
@@ -28,7 +28,7 @@ pub(super) struct Scribe<'a> {
 // In `Carried`, `pictures` are those of tool results, which tool messages cannot hold: they follow in a user message, once
 // all results of the turn are told. `is_open` says that the last message was a tool's.
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// The whole list: the system prompt, the messages written before, and what waits behind them.
     pub(super) fn write_all(
         &self,
@@ -153,7 +153,7 @@ impl Scribe<'_> {
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-        let (mut text, pictures) = told_result(message);
+        let (mut text, pictures) = result_parts(message);
         if text.is_empty() && !pictures.is_empty() {
             text = "(see the attached image)".into();
         }
@@ -166,9 +166,9 @@ impl Scribe<'_> {
         carried.is_open = true;
         // Kept for the user message behind the results.
         if !pictures.is_empty() {
-            let words = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
+            let caption = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
             let mut parts = String::from(",");
-            write_text_part(&words.concat(), &mut parts);
+            write_text_part(&caption.concat(), &mut parts);
             for picture in pictures {
                 parts.put(",");
                 write_image_part(&picture.mime_type, &picture.data, &mut parts);
@@ -331,10 +331,10 @@ pub(super) fn wire_id<'i>(call_id: &'i str, compat: &Compat) -> Cow<'i, str> {
             }
         }
         ToolIds::Short => {
-            let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
+            let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
             // OpenRouter's own hold the name of the tool, and its `reasoning_details` hold them.
-            let longest = if compat.replay == Replay::Details { 128 } else { 40 };
-            fitting_id(call_id, longest, is_usual)
+            let max_length = if compat.replay == Replay::Details { 128 } else { 40 };
+            fitting_id(call_id, max_length, is_allowed)
         }
     }
 }

@@ -10,20 +10,20 @@ use crate::message::{
     UserMessage,
 };
 use crate::provider::history::Carried;
-use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, told_result};
+use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, result_parts};
 use crate::text::Put;
 
-use super::decode::JOINT;
+use super::decode::PART_SEPARATOR;
 
 /// Writes messages for one model of one server.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
 
 // In `Carried`, `calls` are the calls of the last answer whose input is a text: their results have another name.
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// Appends the items of a message, each with a comma before it.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
@@ -115,7 +115,7 @@ fn parts<'t>(thinking: &'t str, lengths: Option<&Value>) -> Vec<&'t str> {
             break;
         };
         parts.push(part);
-        rest = after.strip_prefix(JOINT).unwrap_or(after);
+        rest = after.strip_prefix(PART_SEPARATOR).unwrap_or(after);
     }
     if !rest.is_empty() {
         parts.push(rest);
@@ -152,7 +152,7 @@ fn is_custom(call: &ToolCallBlock) -> bool {
 }
 
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-    let (text, pictures) = told_result(message);
+    let (text, pictures) = result_parts(message);
     let is_custom = carried.call(&message.call_id).is_some_and(is_custom);
     let mut output = String::new();
     if pictures.is_empty() {
