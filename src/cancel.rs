@@ -109,28 +109,28 @@ mod tests {
 
     #[test]
     fn who_lets_go_of_a_flag_tells_whoever_could_notice() {
-        let (ours, theirs) = (CancelToken::new(), Rc::new(Cell::new(false)));
-        let other = ours.clone();
-        ours.cancel_if_observed("gone");
+        let (token, is_notified) = (CancelToken::new(), Rc::new(Cell::new(false)));
+        let other = token.clone();
+        token.cancel_if_observed("gone");
         assert_eq!(other.reason().as_deref(), Some("gone"));
-        let (ours, heard) = (CancelToken::new(), theirs.clone());
-        ours.on_cancel(move || heard.set(true));
-        ours.cancel_if_observed("gone");
-        assert!(theirs.get());
+        let (token, notified) = (CancelToken::new(), is_notified.clone());
+        token.on_cancel(move || notified.set(true));
+        token.cancel_if_observed("gone");
+        assert!(is_notified.get());
     }
 
     #[test]
     fn a_flag_forgets_watchers_that_are_gone() {
-        let (flag, heard) = (CancelToken::new(), Rc::new(Cell::new(0)));
+        let (flag, calls) = (CancelToken::new(), Rc::new(Cell::new(0)));
         let watcher = || -> Rc<dyn Fn()> {
-            let heard = heard.clone();
-            Rc::new(move || heard.set(heard.get() + 1))
+            let calls = calls.clone();
+            Rc::new(move || calls.set(calls.get() + 1))
         };
         (0..100).for_each(|_| flag.watch(&watcher()));
         let last = watcher();
         flag.watch(&last);
         assert_eq!(flag.0.observers.borrow().watchers.len(), 1);
         flag.cancel("now");
-        assert_eq!(heard.get(), 1);
+        assert_eq!(calls.get(), 1);
     }
 }

@@ -58,7 +58,7 @@ impl Step<'_> {
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
         let own = self.rules.result_texts.as_ref();
         let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
-        own.unwrap_or_else(|| texts::stock(cause, call, detail))
+        own.unwrap_or_else(|| texts::default_text(cause, call, detail))
     }
 
     /// Settles a call: its effects are dropped, its result is added to the history in the order of the

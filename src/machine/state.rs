@@ -699,9 +699,9 @@ mod tests {
         let mut list = Rc::default();
         for turn in 0..20 {
             let stop_reason = if turn == 3 { "error" } else { "stop" };
-            let said = if turn == 5 { "" } else { "so it is" };
+            let text = if turn == 5 { "" } else { "so it is" };
             history.push(AgentMessage::user("on"));
-            history.push(answer(said, &[], stop_reason));
+            history.push(answer(text, &[], stop_reason));
             let before = Rc::as_ptr(&list);
             drop(std::mem::take(&mut list));
             while let Some(message) = history.unconverted() {
@@ -718,11 +718,11 @@ mod tests {
         AgentMessage::from_json(&Value::parse(json).unwrap()).unwrap()
     }
 
-    fn answer(said: &str, calls: &[&str], stop_reason: &str) -> AgentMessage {
+    fn answer(text: &str, calls: &[&str], stop_reason: &str) -> AgentMessage {
         let call = |id| format!(r#",{{"type":"tool_call","callId":"{id}","toolName":"t","arguments":{{}}}}"#);
         let calls: String = calls.iter().map(call).collect();
         message(&format!(
-            r#"{{"role":"assistant","content":[{{"type":"text","text":"{said}"}}{calls}],"stopReason":"{stop_reason}"}}"#
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}{calls}],"stopReason":"{stop_reason}"}}"#
         ))
     }
 

@@ -304,9 +304,9 @@ impl Compat {
             }
             "reasoning" => {
                 use ReasoningStyle as R;
-                let words = "none reasoning_effort openrouter deepseek thinking enable_thinking \
+                let allowed = "none reasoning_effort openrouter deepseek thinking enable_thinking \
                     chat_template_kwargs mistral adaptive budget level";
-                self.reasoning = match word(name, value, words)?.0 {
+                self.reasoning = match word(name, value, allowed)?.0 {
                     0 => R::None,
                     1 => R::Effort,
                     2 => R::OpenRouter,
@@ -329,8 +329,8 @@ impl Compat {
                 };
             }
             "replayReasoning" => {
-                let words = "none reasoning_content reasoning reasoning_details thinking";
-                self.replay = match word(name, value, words)?.0 {
+                let allowed = "none reasoning_content reasoning reasoning_details thinking";
+                self.replay = match word(name, value, allowed)?.0 {
                     0 => Replay::None,
                     1 => Replay::ReasoningContent,
                     2 => Replay::Reasoning,
@@ -350,14 +350,14 @@ fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
 }
 
 /// The place of a value among some words, and the word.
-fn word(name: &str, value: &Value, words: &'static str) -> Result<(usize, &'static str), String> {
-    let found = split(words, " ").enumerate().find(|(_, word)| value.as_str() == Some(*word));
-    found.ok_or_else(|| ["`compat.", name, "` must be one of", &quoted_list(words)].concat())
+fn word(name: &str, value: &Value, allowed: &'static str) -> Result<(usize, &'static str), String> {
+    let found = split(allowed, " ").enumerate().find(|(_, word)| value.as_str() == Some(*word));
+    found.ok_or_else(|| ["`compat.", name, "` must be one of", &quoted_list(allowed)].concat())
 }
 
-fn quoted_list(words: &str) -> String {
+fn quoted_list(allowed: &str) -> String {
     let mut list = String::new();
-    for word in split(words, " ") {
+    for word in split(allowed, " ") {
         list.push_str(" `");
         list.push_str(word);
         list.push_str("`");

@@ -109,14 +109,14 @@ impl<'a> Body<'a> {
     /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools (that the
     /// provider runs), it is appended.
     #[inline(never)]
-    pub(super) fn tools(&mut self, ours: &str, mark: &str) {
-        let ours = ours.strip_suffix("}]").unwrap_or(ours);
+    pub(super) fn tools(&mut self, tools: &str, mark: &str) {
+        let tools = tools.strip_suffix("}]").unwrap_or(tools);
         let own = self.own.iter().find(|(key, _)| key == "tools");
         let Some(more) = own.and_then(|(_, tools)| tools.as_str().strip_prefix("[")) else {
-            return self.fill("tools", "##}]", &[ours, mark]);
+            return self.fill("tools", "##}]", &[tools, mark]);
         };
         let separator = if more.trim_start().starts_with("]") { "" } else { "," };
-        fill("##}##", &[ours, mark, separator, more], self.object.key("tools"));
+        fill("##}##", &[tools, mark, separator, more], self.object.key("tools"));
         self.has_tools = true;
     }
 

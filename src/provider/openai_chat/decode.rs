@@ -336,9 +336,9 @@ impl Answer {
             let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
             self.progress.remarks.failed_generation = failed.map(str::to_owned);
         }
-        let says = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
+        let has_error = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
         let mut parts = value.list_at("choices").first().into_iter().chain(value.get("x_groq"));
-        let inner = if says(&&value) { None } else { parts.find(says) };
+        let inner = if has_error(&&value) { None } else { parts.find(has_error) };
         self.progress.fail(in_stream(inner.unwrap_or(&value)), out);
     }
 }
