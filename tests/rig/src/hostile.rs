@@ -107,10 +107,10 @@ pub fn play(seed: u64, at: Option<(usize, Act)>) -> Played {
     let world = World::new(seed, at);
     let agent = Agent::new(world.config(), history(&world.dice));
     *world.agent.borrow_mut() = Some(agent.clone());
-    let listening = world.clone();
+    let recorder = world.clone();
     agent.subscribe(move |event| {
-        listening.hear(event);
-        listening.touch("listener");
+        recorder.record(event);
+        recorder.touch("listener");
     });
     for minute in 1..=20 {
         // An abort every minute ends whatever would wait for ever.
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    fn hear(&self, event: &AgentEvent) {
+    fn record(&self, event: &AgentEvent) {
         self.played.borrow_mut().events.push(event.name());
         self.grammar.borrow_mut().take(event);
         if let AgentEvent::AgentEnd { messages, stop_reason, .. } = event {
@@ -272,21 +272,21 @@ impl World {
         &self,
         agent: &Agent,
         mut receipt: futures::channel::oneshot::Receiver<Delivered>,
-        deaf: bool,
+        is_listener_removed: bool,
     ) {
-        let mut told = receipt.try_recv().ok().flatten();
+        let mut delivery = receipt.try_recv().ok().flatten();
         let delivered = self.appended.borrow().iter().filter(|text| *text == LETTER).count();
-        if told.is_none() {
+        if delivery.is_none() {
             agent.clear_queues();
-            told = receipt.try_recv().ok().flatten();
+            delivery = receipt.try_recv().ok().flatten();
         }
-        let times = match told {
+        let times = match delivery {
             Some(Delivered::Delivered { .. }) => 1,
             Some(Delivered::NotDelivered) => 0,
             None => return self.fault("the letter is lost"),
         };
-        if !deaf && delivered != times {
-            self.fault(format!("the letter stands {delivered} times in the history and is {told:?}"));
+        if !is_listener_removed && delivered != times {
+            self.fault(format!("the letter stands {delivered} times in the history and is {delivery:?}"));
         }
     }
 
