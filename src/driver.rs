@@ -41,7 +41,7 @@ pub fn agent_loop(
     context: AgentRunContext,
     cancel: CancelToken,
 ) -> AgentStream {
-    AgentStream::alone(Vec::new(), Input::Begin(prompts), config, context, cancel)
+    AgentStream::standalone(Vec::new(), Input::Begin(prompts), config, context, cancel)
 }
 
 /// Starts a run that continues from a history.
@@ -60,7 +60,7 @@ pub fn agent_loop_continue(
             let text = "cannot continue when the last message is an assistant message";
             Err(AgentError::new(ErrorKind::Misuse, text))
         }
-        Some(_) => Ok(AgentStream::alone(messages, Input::Continue, config, context, cancel)),
+        Some(_) => Ok(AgentStream::standalone(messages, Input::Continue, config, context, cancel)),
     }
 }
 
@@ -108,7 +108,7 @@ pub struct AgentStream {
 type KeyOfTurn = Rc<RefCell<Option<(u32, usize, Option<Rc<str>>)>>>;
 
 impl AgentStream {
-    fn alone(
+    fn standalone(
         messages: Vec<AgentMessage>,
         begin: Input,
         config: AgentLoopConfig,

@@ -42,11 +42,11 @@ const SMALLEST_PART: usize = 8_000;
 pub struct Summarizer {
     /// What stays, and how much one call is given.
     pub rules: SummaryRules,
-    parts: Rc<Parts>,
+    dependencies: Rc<Dependencies>,
 }
 
 /// What it takes from the configuration.
-struct Parts {
+struct Dependencies {
     model: Model,
     keys: Option<Rc<dyn KeySource>>,
     options: Rc<StreamOptions>,
@@ -77,7 +77,7 @@ impl Summarizer {
         options.tool_choice = None;
         options.parallel_tool_calls = None;
         options.stop.clear();
-        let parts = Parts {
+        let dependencies = Dependencies {
             model,
             keys: config.ports.keys.clone(),
             options: Rc::new(options),
@@ -86,7 +86,7 @@ impl Summarizer {
             timer: config.ports.timer.clone(),
             timeouts: config.rules.timeouts,
         };
-        Some(Summarizer { rules, parts: Rc::new(parts) })
+        Some(Summarizer { rules, dependencies: Rc::new(dependencies) })
     }
 }
 
@@ -101,8 +101,8 @@ impl CompactionEngine for Summarizer {
                 "there is nothing to summarise: the newest messages alone are too long".to_owned(),
             )));
         };
-        let key = match &self.parts.keys {
-            Some(keys) => keys.key(&self.parts.model.provider),
+        let key = match &self.dependencies.keys {
+            Some(keys) => keys.key(&self.dependencies.model.provider),
             None => Box::pin(ready(Ok(None))),
         };
         Box::pin(Work {
@@ -180,8 +180,8 @@ impl Future for Work {
                     }
                     match outcome {
                         None => {
-                            let limit = work.summarizer.parts.timeouts.chunk;
-                            *timeout = limit.map(|ms| work.summarizer.parts.timer.sleep(ms));
+                            let limit = work.summarizer.dependencies.timeouts.chunk;
+                            *timeout = limit.map(|ms| work.summarizer.dependencies.timer.sleep(ms));
                             continue;
                         }
                         Some(Ok(text)) => {
@@ -210,14 +210,14 @@ impl Work {
     /// Summarizes the next part: the part and the notes so far become the new notes.
     #[inline(never)]
     fn ask(&self) -> Stage {
-        let parts = &self.summarizer.parts;
+        let dependencies = &self.summarizer.dependencies;
         let rest = self.split.entries.get(self.done..).unwrap_or_default();
         let taken = fitting_count(rest, self.part_bytes);
         let request = self.request(rest.get(..taken).unwrap_or_default());
-        let limit = parts.timeouts.first_chunk.or(parts.timeouts.chunk);
+        let limit = dependencies.timeouts.first_chunk.or(dependencies.timeouts.chunk);
         Stage::Answer {
-            events: parts.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
-            timeout: limit.map(|ms| parts.timer.sleep(ms)),
+            events: dependencies.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
+            timeout: limit.map(|ms| dependencies.timer.sleep(ms)),
             received: String::new(),
             reported: Usage::default(),
             taken,
@@ -227,16 +227,16 @@ impl Work {
     /// Handles an error: waits, starts over with smaller parts, or gives up.
     #[inline(never)]
     fn fail(&mut self, error: ErrorInfo) -> Result<Option<LocalBoxFuture<'static, ()>>, String> {
-        let parts = &self.summarizer.parts;
+        let dependencies = &self.summarizer.dependencies;
         if is_overflow(&error) && self.part_bytes / 2 >= SMALLEST_PART {
             self.part_bytes /= 2;
             self.attempt = 1;
             return Ok(None);
         }
-        match parts.retry.delay(&error, self.attempt, (parts.random)()) {
+        match dependencies.retry.delay(&error, self.attempt, (dependencies.random)()) {
             RetryVerdict::Wait(ms) if !is_overflow(&error) => {
                 self.attempt += 1;
-                Ok(Some(parts.timer.sleep(ms)))
+                Ok(Some(dependencies.timer.sleep(ms)))
             }
             _ => Err(error.message),
         }
@@ -275,11 +275,11 @@ impl Work {
         ];
         let message = Rc::new(UserMessage::from_text(text.concat()));
         ModelRequest {
-            model: self.summarizer.parts.model.id.clone(),
+            model: self.summarizer.dependencies.model.id.clone(),
             system_prompt: TASK.into(),
             messages: Rc::new(vec![LlmMessage::User(message)]),
             tools: Rc::new([]),
-            options: self.summarizer.parts.options.clone(),
+            options: self.summarizer.dependencies.options.clone(),
             api_key: self.key.clone(),
             output: None,
             session_id: None,

@@ -32,15 +32,15 @@ impl<'a> Reader<'a> {
     #[allow(clippy::inline_always, reason = "what is left of it is a comparison")]
     #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
-        match self.look() {
+        match self.peek_byte_outlined() {
             0 => None,
             byte => Some(byte),
         }
     }
 
     #[inline(never)]
-    fn look(&mut self) -> u8 {
-        self.ahead()
+    fn peek_byte_outlined(&mut self) -> u8 {
+        self.peek_byte()
     }
 
     /// Like `peek`, but returns 0 at the end: no value begins with it, and a plain number is returned in a
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
     // whitespace.
     #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
     #[inline(always)]
-    fn ahead(&mut self) -> u8 {
+    fn peek_byte(&mut self) -> u8 {
         match self.byte() {
             ..=b' ' => self.peek_after_blanks(),
             byte => byte,
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         if is_first {
             self.open(b'{', "an object was expected")?;
         }
-        let mut mark = self.ahead();
+        let mut mark = self.peek_byte();
         if mark == b'}' {
             return self.close().map(|()| None);
         }
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
                 return Err(self.error("a comma or `}` was expected"));
             }
             self.at += 1;
-            mark = self.ahead();
+            mark = self.peek_byte();
         }
         if mark != b'"' {
             return Err(self.error("a key in quotes was expected"));
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             *spare = self.string()?;
             spare
         };
-        if self.ahead() != b':' {
+        if self.peek_byte() != b':' {
             return Err(self.error("a colon was expected"));
         }
         self.at += 1;
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         if is_first {
             self.open(b'[', "a list was expected")?;
         }
-        match self.ahead() {
+        match self.peek_byte() {
             b']' => return self.close().map(|()| false),
             b',' if !is_first => self.at += 1,
             _ if is_first => {}
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If there is no string, or if it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if self.ahead() != b'"' {
+        if self.peek_byte() != b'"' {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
-        if self.ahead() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
+        if self.peek_byte() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Reads a non-negative whole number. Anything else is skipped and gives `None`.
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn skip(&mut self) -> Result<&'a str, JsonError> {
-        self.ahead();
+        self.peek_byte();
         let start = self.at;
         self.pass_over()?;
         Ok(self.since(start))
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn pass_over(&mut self) -> Result<(), JsonError> {
-        match self.ahead() {
+        match self.peek_byte() {
             b'{' => self.object(|reader, _| reader.pass_over()),
             b'[' => self.array(|reader, _| reader.pass_over()),
             b'"' => self.skip_string(),
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn value(&mut self) -> Result<Value, JsonError> {
-        match self.ahead() {
+        match self.peek_byte() {
             b'{' => {
                 let mut map = Map::new();
                 self.object(|reader, key| {
@@ -322,7 +322,7 @@ impl<'a> Reader<'a> {
 
     #[inline(never)]
     fn open(&mut self, bracket: u8, message: &'static str) -> Result<(), JsonError> {
-        if self.ahead() != bracket {
+        if self.peek_byte() != bracket {
             return Err(self.error(message));
         }
         self.at += 1;

@@ -33,7 +33,7 @@ impl Step<'_> {
             }
             actions.push(action);
         }
-        for refusal in self.s.table.open_with_actions(calls, &actions) {
+        for refusal in self.state.table.open_with_actions(calls, &actions) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
@@ -57,7 +57,7 @@ impl Step<'_> {
         let Some(call) = batch.calls.get_mut(place) else { return };
         call.asked = true;
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        let is_pending = self.s.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
+        let is_pending = self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
         let arguments = call.arguments.clone();
         self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
         if !is_pending {
@@ -103,7 +103,7 @@ impl Step<'_> {
     }
 
     pub(super) fn decision(&self, call_id: &str) -> Option<ToolDecision> {
-        match &self.s.table.entry(call_id)?.state {
+        match &self.state.table.entry(call_id)?.state {
             ApprovalState::Ready { decision, .. } => Some(decision.clone()),
             _ => None,
         }
@@ -137,7 +137,7 @@ impl Step<'_> {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
             // Two decisions about the same call.
             None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
-            None => self.s.table.decide_all(decisions, DecisionSource::Command),
+            None => self.state.table.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
             Ok(resolved) => self.apply_decisions(resolved),
@@ -152,17 +152,17 @@ impl Step<'_> {
     fn has_result(&self, id: &str) -> bool {
         // The calls of the current batch are in the table; an id that no call ever had has no result. These
         // are the only cases to consider.
-        if self.s.table.entry(id).is_some() || !self.s.history.call_ids.is_taken(id) {
+        if self.state.table.entry(id).is_some() || !self.state.history.call_ids.is_taken(id) {
             return false;
         }
-        if let Phase::Dispatching(batch) = &self.s.phase
+        if let Phase::Dispatching(batch) = &self.state.phase
             && batch.places.contains(id)
         {
             return true;
         }
         let is_result =
             |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
-        self.s.new_messages.iter().rev().any(is_result)
+        self.state.new_messages.iter().rev().any(is_result)
     }
 
     pub(super) fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {

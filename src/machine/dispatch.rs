@@ -72,7 +72,7 @@ impl Step<'_> {
         if self.rules.pre_dispatch.is_empty() {
             return Ok(());
         }
-        let state = self.s.session.snapshot();
+        let state = self.state.session.snapshot();
         batch.state = state.clone();
         let mut skipped = Vec::new();
         for place in 0..batch.calls.len() {
@@ -126,10 +126,10 @@ impl Step<'_> {
     /// Takes the batch out of the state, if there is one. The caller must put it back or call `advance`
     /// with it.
     pub(super) fn take_batch(&mut self) -> Option<Box<Batch>> {
-        match std::mem::take(&mut self.s.phase) {
+        match std::mem::take(&mut self.state.phase) {
             Phase::Dispatching(batch) => Some(batch),
             phase => {
-                self.s.phase = phase;
+                self.state.phase = phase;
                 None
             }
         }
@@ -143,14 +143,14 @@ impl Step<'_> {
             self.steer_if_any(&mut batch);
         }
         self.launch(&mut batch);
-        if batch.running == 0 && self.s.table.is_waiting_for_user() {
+        if batch.running == 0 && self.state.table.is_waiting_for_user() {
             // Steering that arrived before the question does not wait for a person either.
             self.steer_if_any(&mut batch);
         }
         if self.is_over(&batch) {
             self.end_batch(*batch);
         } else {
-            self.s.phase = Phase::Dispatching(batch);
+            self.state.phase = Phase::Dispatching(batch);
         }
     }
 
@@ -166,9 +166,9 @@ impl Step<'_> {
     fn clear_decided(&mut self, batch: &mut Batch) {
         // No decision can arrive during this loop. If all calls are decided, the gate need not examine all
         // of them for each one.
-        let gate = if self.s.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
+        let gate = if self.state.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
         while self.may_hand_out(batch)
-            && let Some((call, decision, by)) = self.s.table.hand_out(gate)
+            && let Some((call, decision, by)) = self.state.table.hand_out(gate)
         {
             let Some(place) = batch.place_of(&call.call_id) else { continue };
             self.carry_out(batch, place, decision, by == DecisionSource::Rule);
@@ -271,7 +271,8 @@ impl Step<'_> {
     /// Forms groups from the calls that may run.
     #[inline(never)]
     fn plan(&mut self, batch: &mut Batch) {
-        if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.s.table.is_complete()) {
+        if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.state.table.is_complete())
+        {
             return;
         }
         let cleared = std::mem::take(&mut batch.cleared);
@@ -421,7 +422,7 @@ impl Step<'_> {
                     reason: Some(["the approver failed: ", &text].concat()),
                 });
                 let call_id = call.block.call_id.clone();
-                if self.s.table.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
+                if self.state.table.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
                     self.apply_decision(batch, place, DecisionSource::Callback);
                 }
             }
@@ -523,14 +524,14 @@ impl Step<'_> {
         if self.is_polled(batch) {
             return self.steer_if_any(batch);
         }
-        let queue = if self.s.steering.is_empty() { Queue::Steering } else { Queue::Posted };
+        let queue = if self.state.steering.is_empty() { Queue::Steering } else { Queue::Posted };
         let poll = self.start(Effect::Poll(queue));
-        self.s.polls.insert(poll, queue);
+        self.state.polls.insert(poll, queue);
         batch.poll = Some(poll);
     }
 
     fn is_polled(&self, batch: &Batch) -> bool {
-        batch.poll.is_some_and(|poll| self.s.polls.contains_key(&poll))
+        batch.poll.is_some_and(|poll| self.state.polls.contains_key(&poll))
     }
 
     /// A batch waits for its poll to know how it ends, but not once that is known.
@@ -541,7 +542,7 @@ impl Step<'_> {
     }
 
     fn steer_if_any(&mut self, batch: &mut Batch) {
-        if matches!(batch.ending, Ending::Normal) && !self.s.steering.is_empty() {
+        if matches!(batch.ending, Ending::Normal) && !self.state.steering.is_empty() {
             self.steer(batch);
         }
     }

@@ -35,14 +35,14 @@ impl Step<'_> {
     /// intervals.
     fn hint_cache(&mut self) {
         let Some(hints) = &self.rules.cache else { return };
-        let (tokens, messages) = match &self.s.turn.view {
+        let (tokens, messages) = match &self.state.turn.view {
             Some(view) => (view.iter().map(estimate_tokens).sum(), view.len()),
-            None => (self.s.history.tokens().0, self.s.history.messages().len()),
+            None => (self.state.history.tokens().0, self.state.history.messages().len()),
         };
         if tokens < hints.min_tokens {
             return;
         }
-        let cache = &mut self.s.cache;
+        let cache = &mut self.state.cache;
         let expired = self.now.saturating_sub(cache.written) > hints.ttl_ms;
         let write = cache.turns == 0 || cache.turns >= hints.intervals || expired;
         if write {
@@ -59,10 +59,10 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn ask_again(&mut self) {
         let Some(request) = self.new_request() else { return };
-        if !self.s.turn.message_open {
+        if !self.state.turn.message_open {
             self.announce(&request);
         }
-        self.s.turn.asked = 0;
+        self.state.turn.asked = 0;
         self.attempt(Box::new(Ask {
             request,
             model: 0,
@@ -94,14 +94,14 @@ impl Step<'_> {
         // The chain of models may be shorter now.
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);
-        self.s.turn.asked = model;
+        self.state.turn.asked = model;
         let mut ask = Box::new(Ask { request, model, attempt, last_error: None, step: AskStep::default() });
         match until {
             None => self.attempt(ask),
             Some(until) => {
                 let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
                 ask.step = AskStep::BackingOff(left, until);
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Step<'_> {
     /// Continues hooks from a checkpoint: they are called again for the answer.
     pub(super) fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
         let call = HookCall::AfterInference {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             model: answer.message.model.as_str().into(),
             message: answer.message.clone(),
         };
@@ -118,11 +118,11 @@ impl Step<'_> {
         }
         let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
         let request = self.request(Rc::default());
-        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, last_error: None, step }));
+        self.state.phase = Phase::Asking(Box::new(Ask { request, model, attempt, last_error: None, step }));
     }
 
     fn announce(&mut self, request: &ModelRequest) {
-        let before = self.s.model.replace(request.model.clone());
+        let before = self.state.model.replace(request.model.clone());
         if let Some(before) = before.filter(|before| *before != request.model) {
             let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
             self.emit(AgentEvent::ModelSwitched { from, to });
@@ -134,8 +134,8 @@ impl Step<'_> {
                 model: request.model.clone(),
             });
         }
-        self.s.turn.message_open = true;
-        self.s.turns += 1;
+        self.state.turn.message_open = true;
+        self.state.turns += 1;
         self.emit(AgentEvent::MessageStart);
     }
 
@@ -146,7 +146,7 @@ impl Step<'_> {
             Box::new(ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt"))
         })?;
         if !text.is_empty() {
-            self.s.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
+            self.state.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
         }
         Ok(())
     }
@@ -169,18 +169,18 @@ impl Step<'_> {
     /// Returns the turn's view of the history as the model receives it: converted, cleaned, the dynamic
     /// prompt in front.
     fn request_messages(&mut self) -> Result<Rc<Vec<LlmMessage>>, String> {
-        let mut messages = match self.s.turn.view.take() {
+        let mut messages = match self.state.turn.view.take() {
             None => {
                 self.convert_history()?;
-                self.s.history.all_shown()
+                self.state.history.all_shown()
             }
             Some(view) => {
                 let converted = self.convert_view(&view);
-                self.s.turn.view = Some(view);
+                self.state.turn.view = Some(view);
                 Rc::new(hygiene(converted?, SameRole::Keep))
             }
         };
-        if let Some(prompt) = self.s.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
+        if let Some(prompt) = self.state.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
             Rc::make_mut(&mut messages).insert(0, prompt);
         }
         Ok(messages)
@@ -189,9 +189,9 @@ impl Step<'_> {
     /// Converts the messages added since the last time. Each message is converted once, and the result is
     /// kept.
     fn convert_history(&mut self) -> Result<(), String> {
-        while let Some(message) = self.s.history.unconverted() {
+        while let Some(message) = self.state.history.unconverted() {
             let shown = self.convert(&message)?;
-            self.s.history.keep_conversion(shown);
+            self.state.history.keep_conversion(shown);
         }
         Ok(())
     }
@@ -204,10 +204,10 @@ impl Step<'_> {
         let mut converted = Vec::with_capacity(view.len());
         let mut from = 0;
         for message in view {
-            match self.s.history.place_of(message, from) {
+            match self.state.history.place_of(message, from) {
                 Some(place) => {
                     from = place + 1;
-                    converted.extend(self.s.history.shown(place));
+                    converted.extend(self.state.history.shown(place));
                 }
                 None => converted.extend(self.convert(message)?),
             }
@@ -225,7 +225,7 @@ impl Step<'_> {
     /// One attempt: the hooks, then the call.
     fn attempt(&mut self, mut ask: Box<Ask>) {
         let call = HookCall::BeforeInference {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             attempt: ask.attempt,
             model: ask.request.model.clone(),
             messages: ask.request.messages.clone(),
@@ -234,13 +234,13 @@ impl Step<'_> {
             return self.infer(ask);
         }
         ask.step = AskStep::BeforeHook(self.start(Effect::Hook(call)));
-        self.s.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Asking(ask);
     }
 
     fn infer(&mut self, mut ask: Box<Ask>) {
         let effect = self.start(Effect::Infer {
             model: ask.model,
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             request: ask.request.clone(),
         });
         let limits = &self.rules.timeouts;
@@ -254,7 +254,7 @@ impl Step<'_> {
             last_activity: self.now,
             has_received: false,
         });
-        self.s.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Asking(ask);
     }
 
     pub(super) fn reply_to_ask(&mut self, mut ask: Box<Ask>, id: EffectId, reply: Reply) {
@@ -272,7 +272,7 @@ impl Step<'_> {
             (AskStep::Streaming(streaming), reply) => self.reply_to_stream(ask, streaming, id, reply),
             (step, _) => {
                 ask.step = step;
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -280,7 +280,7 @@ impl Step<'_> {
     /// Handles a piece of the streaming answer, which changes nothing but the answer. Returns any other
     /// event.
     pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
-        match self.s.apply_stream_event(self.now, id, reply) {
+        match self.state.apply_stream_event(self.now, id, reply) {
             Ok(event) => {
                 self.out.extend(event.map(Output::Event));
                 None
@@ -296,7 +296,7 @@ impl Step<'_> {
         }
         if streaming.effect != id {
             ask.step = AskStep::Streaming(streaming);
-            self.s.phase = Phase::Asking(ask);
+            self.state.phase = Phase::Asking(ask);
             return;
         }
         streaming.last_activity = self.now;
@@ -319,7 +319,7 @@ impl Step<'_> {
                     streaming.assembler.clear();
                 }
                 ask.step = AskStep::Streaming(streaming);
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -339,7 +339,7 @@ impl Step<'_> {
             limit => {
                 streaming.watchdog = limit.map(|limit| self.start(Effect::Sleep { ms: limit - silent }));
                 ask.step = AskStep::Streaming(streaming);
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -362,14 +362,14 @@ impl Step<'_> {
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
         let shown = Rc::new(self.message(ask.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
-        self.s.usage.add(&usage);
-        self.s.turn.message_open = false;
+        self.state.usage.add(&usage);
+        self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: shown });
-        let place = self.s.history.messages().len();
+        let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
         let answer = Answer { message: stored, place, faults, own_arguments };
         let call = HookCall::AfterInference {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             model: ask.request.model.clone(),
             message: answer.message.clone(),
         };
@@ -377,7 +377,7 @@ impl Step<'_> {
             return self.answered(answer);
         }
         ask.step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
-        self.s.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Asking(ask);
     }
 
     fn cut_by_provider(&mut self, streaming: Streaming, stop_reason: MessageStopReason, error: ErrorInfo) {
@@ -424,7 +424,7 @@ impl Step<'_> {
     #[inline(never)]
     fn answered(&mut self, answer: Answer) {
         if answer.message.tool_calls().next().is_some() {
-            self.s.pauses = 0;
+            self.state.pauses = 0;
             self.begin_batch(answer);
         } else {
             self.finish_text_turn(&answer.message, answer.place);
@@ -440,7 +440,7 @@ impl Step<'_> {
         classify(&mut error);
         let verdict = match error.code {
             ErrorKind::Aborted => return self.cut_stream(streaming, MessageStopReason::Aborted, error),
-            ErrorKind::ContextOverflow if self.s.turn.recoveries < self.rules.max_recoveries_per_turn => {
+            ErrorKind::ContextOverflow if self.state.turn.recoveries < self.rules.max_recoveries_per_turn => {
                 return self.recover(streaming, error);
             }
             ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
@@ -460,7 +460,7 @@ impl Step<'_> {
                 self.start(Effect::Sleep { ms: delay_ms }),
                 self.now.saturating_add(delay_ms),
             );
-            self.s.phase = Phase::Asking(ask);
+            self.state.phase = Phase::Asking(ask);
             return;
         }
         if let RetryVerdict::StopNaming(asked) = verdict {
@@ -487,14 +487,14 @@ impl Step<'_> {
         self.fit_request(&mut ask.request, ask.model);
         ask.attempt = 1;
         ask.last_error = None;
-        self.s.turn.asked = ask.model;
+        self.state.turn.asked = ask.model;
         self.emit(AgentEvent::ModelFallback { from, to });
         self.attempt(ask);
     }
 
     /// What was shown of the attempt does not count.
     fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
-        self.s.usage.add(&streaming.assembler.usage.totalled());
+        self.state.usage.add(&streaming.assembler.usage.totalled());
         self.reset_message(&streaming.assembler, reason);
     }
 
@@ -504,17 +504,17 @@ impl Step<'_> {
             return;
         }
         for call_id in shown.call_ids() {
-            self.s.history.call_ids.release(call_id);
+            self.state.history.call_ids.release(call_id);
         }
         self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
     }
 
     /// The model refuses the conversation as too long: the transformers are told, in the same turn.
     fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
-        self.s.turn.shown = streaming.assembler;
-        self.s.turn.recoveries += 1;
-        self.s.turn.overflow = Some(error);
-        self.s.turn.view = None;
+        self.state.turn.shown = streaming.assembler;
+        self.state.turn.recoveries += 1;
+        self.state.turn.overflow = Some(error);
+        self.state.turn.view = None;
         self.prepare(true);
     }
 }

@@ -93,9 +93,9 @@ pub(super) struct Blocks {
     pub(super) refusals: Vec<u32>,
     /// The place of a piece of text that is all that its frame says: the same frame with another text may be taken for
     /// that text alone. Only where the decoder remembers nothing else of it, or hears of it (`Frames::repeated`).
-    pub(super) plain: Option<Place>,
+    pub(super) piece_place: Option<Place>,
     /// Beside it: what differs from frame to frame and says nothing.
-    pub(super) noise: [Place; 2],
+    pub(super) ignored_places: [Place; 2],
 }
 
 /// Where in memory something is written, and how long it is.

@@ -242,7 +242,7 @@ impl ErrorDetails {
         let text = self.message.to_ascii_lowercase();
         let kind = if self.is_overflow(status, &text) {
             ErrorKind::ContextOverflow
-        } else if self.is_spent(status, &text) || never_passes(&text) {
+        } else if self.is_spent(status, &text) || exceeds_minute_limit(&text) {
             return (ErrorKind::Throttled, false);
         } else if self.has_tag(FILTER_TAGS) || has_any(&text, FILTER_TEXTS) {
             ErrorKind::ContentFiltered
@@ -466,7 +466,7 @@ fn exceeds_a_number(text: &str) -> bool {
 }
 
 /// A request that is larger than all that a minute allows: waiting does not help.
-fn never_passes(text: &str) -> bool {
+fn exceeds_minute_limit(text: &str) -> bool {
     if !contains(text, "per min") {
         return false;
     }

@@ -205,7 +205,7 @@ impl FrameTemplate {
     /// Keeps a frame that produced one piece of text and nothing else.
     fn learn(&mut self, frame: &Frame<'_>, progress: &mut Progress, out: &[Event]) {
         self.holes.clear();
-        let (Some(place), [event]) = (progress.blocks.plain.take(), out) else { return };
+        let (Some(place), [event]) = (progress.blocks.piece_place.take(), out) else { return };
         let (index, kind) = match event {
             Event::TextDelta { index, .. } => (*index, Some(Kind::Text)),
             Event::ThinkingDelta { index, .. } => (*index, Some(Kind::Thinking)),
@@ -213,7 +213,7 @@ impl FrameTemplate {
             _ => return,
         };
         self.fixed.clear();
-        let [one, other] = progress.blocks.noise;
+        let [one, other] = progress.blocks.ignored_places;
         let (base, mut at) = (frame.data.as_ptr().addr(), 0);
         let is_ahead = |place: &&(usize, usize), at| place.1 > 0 && place.0 >= base + at;
         while let Some(hole) = [place, one, other].iter().filter(|place| is_ahead(place, at)).min() {

@@ -42,15 +42,15 @@ fn ask<T: 'static>(
     effect: String,
     read: fn(&Value) -> Result<T, String>,
 ) -> LocalBoxFuture<'static, Result<T, String>> {
-    Box::pin(Asked { answer: bridge::ask(Effect::Json(effect), None), read })
+    Box::pin(HostAnswer { answer: bridge::ask(Effect::Json(effect), None), read })
 }
 
-struct Asked<T> {
+struct HostAnswer<T> {
     answer: bridge::Answer,
     read: fn(&Value) -> Result<T, String>,
 }
 
-impl<T> Future for Asked<T> {
+impl<T> Future for HostAnswer<T> {
     type Output = Result<T, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

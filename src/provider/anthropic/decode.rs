@@ -270,7 +270,7 @@ impl Answer {
             (Open::Text { kind: kind @ Kind::Text, .. }, "text_delta")
             | (Open::Text { kind: kind @ Kind::Thinking, .. }, "thinking_delta") => {
                 if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
-                    progress.blocks.plain = piece.place();
+                    progress.blocks.piece_place = piece.place();
                     progress.blocks.text(*kind, piece, out);
                 }
             }
@@ -293,7 +293,7 @@ impl Answer {
             (Open::Call { index, has_pieces, .. }, "input_json_delta") => {
                 if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
                     *has_pieces = true;
-                    progress.blocks.plain = piece.place();
+                    progress.blocks.piece_place = piece.place();
                     progress.arguments(*index, piece, out);
                 }
             }

@@ -72,7 +72,7 @@ impl Frames for Answer {
             Ok(()) if frame.event == "error" => self.fail_by(data, out),
             Ok(()) => {
                 self.progress.start(out);
-                self.progress.blocks.noise = [place_of(chunk.padding), (0, 0)];
+                self.progress.blocks.ignored_places = [place_of(chunk.padding), (0, 0)];
                 self.chunk(&mut chunk, data, out);
             }
             Err(error) => self.progress.broken(&frame, &error, out),
@@ -184,7 +184,7 @@ impl Answer {
         if piece.is_empty() {
             return;
         }
-        self.progress.blocks.plain = piece.place();
+        self.progress.blocks.piece_place = piece.place();
         self.progress.blocks.text(kind, piece, out);
     }
 
@@ -195,7 +195,7 @@ impl Answer {
         if self.progress.blocks.open(Kind::Thinking).is_none() {
             self.details.push(Value::Null);
         }
-        self.progress.blocks.plain = piece.place();
+        self.progress.blocks.piece_place = piece.place();
         self.progress.blocks.text(Kind::Thinking, piece, out);
     }
 
@@ -223,7 +223,7 @@ impl Answer {
         if let Some(signature) = detail.signature {
             self.progress.blocks.sign(&signature.text);
         }
-        self.progress.blocks.plain = None;
+        self.progress.blocks.piece_place = None;
     }
 
     fn continues(&self, detail: &Detail<'_>) -> bool {
@@ -264,7 +264,7 @@ impl Answer {
         };
         let is_known = count == 1 && call.block.is_some() && !call.id.is_empty() && piece.extra.is_none();
         let place = piece.arguments.as_ref().and_then(Piece::place);
-        self.progress.blocks.plain = place.filter(|_| is_known);
+        self.progress.blocks.piece_place = place.filter(|_| is_known);
         let bytes = call.take(piece, &mut self.progress.blocks, out);
         self.progress.count_bytes(bytes, out);
     }

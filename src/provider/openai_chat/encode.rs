@@ -84,14 +84,14 @@ impl Encoder {
         }
         write_max_tokens(options.max_tokens, self.compat.max_tokens_field, &mut body);
         // Models of OpenAI that think refuse to be told how freely.
-        if !(self.names_efforts() && always_thinks(&request.model, options)) {
+        if !(self.checks_efforts() && always_thinks(&request.model, options)) {
             write_sampling(options, "top_p", &mut body);
         }
         write_stop(options, "stop", &mut body);
         match &options.reasoning {
             Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
             // By default they think.
-            None if self.thinks_freely()
+            None if self.is_never_forced_while_thinking()
                 && !self.is_never_forced()
                 && !request.tools.is_empty()
                 && is_forced(options) =>
@@ -99,7 +99,7 @@ impl Encoder {
                 self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
             }
             // By default they think, and who thinks is refused tools on this wire.
-            None if self.names_efforts() && !request.tools.is_empty() => {
+            None if self.checks_efforts() && !request.tools.is_empty() => {
                 let is_new = matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _)));
                 if is_new && known_effort("none", &request.model) == "none" {
                     body.text("reasoning_effort", "none");
@@ -120,7 +120,7 @@ impl Encoder {
     fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
-        let is_free = self.is_never_forced() || thinks && self.thinks_freely();
+        let is_free = self.is_never_forced() || thinks && self.is_never_forced_while_thinking();
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         write_openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
@@ -143,8 +143,8 @@ impl Encoder {
             | ReasoningStyle::Budget
             | ReasoningStyle::Level => {}
             // A model that cannot think refuses to be told not to.
-            ReasoningStyle::Effort if is_off && self.names_efforts() && !is_reasoning_model(model) => {}
-            ReasoningStyle::Effort if self.names_efforts() => {
+            ReasoningStyle::Effort if is_off && self.checks_efforts() && !is_reasoning_model(model) => {}
+            ReasoningStyle::Effort if self.checks_efforts() => {
                 body.text("reasoning_effort", known_effort(word, model));
             }
             ReasoningStyle::Effort => {
@@ -213,13 +213,13 @@ impl Encoder {
     }
 
     /// DeepSeek, Kimi and Qwen refuse to be forced to a tool while they think.
-    fn thinks_freely(&self) -> bool {
+    fn is_never_forced_while_thinking(&self) -> bool {
         use ReasoningStyle as R;
         matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
     }
 
     /// Whether the server checks the effort against what the model knows.
-    fn names_efforts(&self) -> bool {
+    fn checks_efforts(&self) -> bool {
         matches!(self.provider, "openai" | "azure")
     }
 }

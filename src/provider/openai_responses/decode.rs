@@ -93,7 +93,7 @@ impl Frames for Answer {
     /// Takes what stood beside or in place of the frames: an error, or the whole answer of a server that cannot stream.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut response = Response::default();
-        if response.read_alone(text).is_err() || response.object != "response" {
+        if response.read_document(text).is_err() || response.object != "response" {
             return self.progress.fail_if_error(text, out);
         }
         self.progress.start(out);
@@ -122,7 +122,7 @@ impl Answer {
             return;
         };
         self.progress.start(out);
-        self.progress.blocks.noise = event.noise.map(place_of);
+        self.progress.blocks.ignored_places = event.ignored_places.map(place_of);
         match kind {
             "output_text.delta" => self.text_delta(event, Kind::Text, out),
             "refusal.delta" => self.text_delta(event, Kind::Refusal, out),
@@ -224,7 +224,7 @@ impl Answer {
         let emitted = if kind == Kind::Refusal { &mut item.emitted_refusal } else { &mut item.emitted };
         *emitted += piece.text.len();
         *last = at;
-        progress.blocks.plain = piece.place().filter(|_| kind == Kind::Text);
+        progress.blocks.piece_place = piece.place().filter(|_| kind == Kind::Text);
         progress.blocks.text(kind, piece, out);
         progress.blocks.set_signature(&item.signature);
     }
@@ -261,7 +261,7 @@ impl Answer {
         item.part = part;
         item.emitted += piece.text.len();
         *last = at;
-        progress.blocks.plain = piece.place();
+        progress.blocks.piece_place = piece.place();
         progress.blocks.text(Kind::Thinking, piece, out);
     }
 
@@ -277,7 +277,7 @@ impl Answer {
         item.emitted += piece.text.len();
         if item.kind == ItemKind::Call {
             *last = at;
-            progress.blocks.plain = piece.place();
+            progress.blocks.piece_place = piece.place();
             return progress.arguments(block, piece, out);
         }
         // The text becomes the one argument `input`.
