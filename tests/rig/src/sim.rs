@@ -102,7 +102,7 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         faults: Vec::new(),
         steps: 0,
         trace: Vec::new(),
-        letters: BTreeMap::new(),
+        receipts: BTreeMap::new(),
         allowed: BTreeSet::new(),
         delivered: Vec::new(),
         begun: BTreeSet::new(),
@@ -128,7 +128,7 @@ struct Sim {
     steps: usize,
     trace: Vec<&'static str>,
     /// Receipts: open ones, and those that are settled.
-    letters: BTreeMap<u64, Option<Receipt>>,
+    receipts: BTreeMap<u64, Option<Receipt>>,
     /// Calls that were approved.
     allowed: BTreeSet<String>,
     /// What the run appended.
@@ -295,8 +295,8 @@ impl Sim {
                 self.settle(id, receipt);
             }
         }
-        let open: Vec<u64> = self.letters.iter().filter(|(_, r)| r.is_none()).map(|(id, _)| *id).collect();
-        self.letters.retain(|_, receipt| receipt.is_some());
+        let open: Vec<u64> = self.receipts.iter().filter(|(_, r)| r.is_none()).map(|(id, _)| *id).collect();
+        self.receipts.retain(|_, receipt| receipt.is_some());
         self.orphans.extend(open);
         self.now += 1_000;
         let mut out = Vec::new();
@@ -322,7 +322,7 @@ impl Sim {
         if id == u64::MAX {
             return;
         }
-        match self.letters.get_mut(&id) {
+        match self.receipts.get_mut(&id) {
             Some(open @ None) => *open = Some(receipt),
             other => self.faults.push(format!("receipt {id} settled twice: {other:?}, {receipt:?}")),
         }
@@ -487,8 +487,8 @@ impl Sim {
     }
 
     fn receipt(&mut self) -> u64 {
-        let receipt = u64::try_from(self.letters.len() + self.orphans.len()).unwrap_or(0) + 1;
-        self.letters.insert(receipt, None);
+        let receipt = u64::try_from(self.receipts.len() + self.orphans.len()).unwrap_or(0) + 1;
+        self.receipts.insert(receipt, None);
         receipt
     }
 
@@ -520,14 +520,14 @@ impl Sim {
         if !left.is_empty() {
             self.faults.push(format!("effects still run after the end: {left:?}"));
         }
-        self.check_letters();
+        self.check_receipts();
         let history = self.state.messages().to_vec();
         self.faults.append(&mut self.grammar.finish(&history));
         Played { faults: self.faults, steps: self.steps, trace: self.trace }
     }
 
     /// Checks that every letter was delivered once, or cleared, or is still in its queue.
-    fn check_letters(&mut self) {
+    fn check_receipts(&mut self) {
         let (steering, follow_up) = self.state.take_queues();
         let waiting: Vec<u64> = steering.iter().chain(&follow_up).map(|letter| letter.receipt).collect();
         for id in &self.orphans {
@@ -539,7 +539,7 @@ impl Sim {
                 self.faults.push(format!("orphaned letter {id} stands {stands} times, waits {waits} times"));
             }
         }
-        for (id, receipt) in &self.letters {
+        for (id, receipt) in &self.receipts {
             let text = format!("letter {id}");
             let stands = self.delivered.iter().filter(|m| is_text(m, &text)).count();
             let waits = waiting.iter().filter(|waiting| *waiting == id).count();
