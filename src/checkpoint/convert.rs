@@ -147,9 +147,9 @@ fn part_of(at: usize, block: Value, kept: &mut Vec<Value>) -> Option<Value> {
     let part = match place {
         Some((kind, names)) => {
             let mut part = object([("type", Value::from(*kind))]);
-            for (ours, theirs) in *names {
-                if let Some(value) = rest.remove(ours) {
-                    part.insert(*theirs, value);
+            for (own_key, foreign_key) in *names {
+                if let Some(value) = rest.remove(own_key) {
+                    part.insert(*foreign_key, value);
                 }
             }
             Some(part)
@@ -388,15 +388,16 @@ fn block_of(part: Value) -> (Value, Value) {
     let kind = kind.as_str().unwrap_or_default();
     if let Some((_, names)) = NAMES.iter().find(|(k, _)| *k == kind) {
         let mut block = object([("type", Value::from(kind))]);
-        for (ours, theirs) in *names {
-            if let Some(value) = rest.remove(theirs) {
-                block.insert(*ours, value);
+        for (own_key, foreign_key) in *names {
+            if let Some(value) = rest.remove(foreign_key) {
+                block.insert(*own_key, value);
             }
         }
-        if let Some(odd) = block.get("arguments").filter(|value| value.as_object().is_none()).cloned() {
-            let object = odd.as_str().and_then(|text| Value::parse(text).ok());
+        if let Some(non_object) = block.get("arguments").filter(|value| value.as_object().is_none()).cloned()
+        {
+            let object = non_object.as_str().and_then(|text| Value::parse(text).ok());
             block.insert("arguments", object.filter(|v| v.as_object().is_some()).unwrap_or_default());
-            rest.insert("arguments", odd);
+            rest.insert("arguments", non_object);
         }
         return (block.into(), rest.into());
     }

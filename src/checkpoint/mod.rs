@@ -346,15 +346,15 @@ mod tests {
 
     #[test]
     fn run_ids_are_uuids_in_all_their_forms_and_nothing_else() {
-        let usual = "11111111-2222-4333-8444-5555555555af";
+        let canonical = "11111111-2222-4333-8444-5555555555af";
         for form in [
-            usual,
+            canonical,
             "11111111-2222-4333-8444-5555555555AF",
             "1111111122224333844455555555 55af".replace(' ', "").as_str(),
             "{11111111-2222-4333-8444-5555555555af}",
             "urn:uuid:11111111-2222-4333-8444-5555555555af",
         ] {
-            assert_eq!(uuid(form).as_deref(), Some(usual), "{form}");
+            assert_eq!(uuid(form).as_deref(), Some(canonical), "{form}");
         }
         for form in
             ["", "run-1", "11111111-2222-4333-8444-5555555555ag", "11111111-2222-4333-84445555555555af"]

@@ -60,7 +60,7 @@ fn custom() -> AgentMessage {
 
 /// `u:text`, `a:text+id`, `r:id=text`, one word per message.
 fn shape(messages: &[AgentMessage]) -> Vec<String> {
-    let words = |content: &[ContentBlock]| {
+    let content_shape = |content: &[ContentBlock]| {
         let word = |block: &ContentBlock| match block {
             ContentBlock::ToolCall(call) => format!("+{}", call.call_id),
             ContentBlock::Text(text) => text.text.clone(),
@@ -69,9 +69,11 @@ fn shape(messages: &[AgentMessage]) -> Vec<String> {
         content.iter().map(word).collect::<String>()
     };
     let shape = |message: &AgentMessage| match message {
-        AgentMessage::User(message) => format!("u:{}", words(&message.content)),
-        AgentMessage::Assistant(message) => format!("a:{}", words(&message.content)),
-        AgentMessage::ToolResult(result) => format!("r:{}={}", result.call_id, words(&result.content)),
+        AgentMessage::User(message) => format!("u:{}", content_shape(&message.content)),
+        AgentMessage::Assistant(message) => format!("a:{}", content_shape(&message.content)),
+        AgentMessage::ToolResult(result) => {
+            format!("r:{}={}", result.call_id, content_shape(&result.content))
+        }
         AgentMessage::Custom(_) => "custom".to_owned(),
     };
     messages.iter().map(shape).collect()

@@ -113,8 +113,8 @@ impl AgentStream {
         let tool_name =
             config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
-            let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
-            return Work::tool(Box::pin(async { gone }), updates);
+            let missing = ToolOutcome::Failed("the tool is not there any more".to_owned());
+            return Work::tool(Box::pin(async { missing }), updates);
         };
         let context = ToolContext {
             call_id,

@@ -558,9 +558,9 @@ mod tests {
 
     #[test]
     fn an_id_that_is_too_long_is_no_overflow() {
-        let text = |most: &str| {
+        let text = |limit: &str| {
             let message =
-                ["string too long. Expected a string with maximum length ", most, ", but got"].concat();
+                ["string too long. Expected a string with maximum length ", limit, ", but got"].concat();
             openai(&message).replace("null", "\"string_above_max_length\"")
         };
         assert_eq!(answer(400, &text("40")).code, K::InvalidRequest);
@@ -661,11 +661,11 @@ mod tests {
     #[test]
     fn an_address_that_nobody_knows_is_asked_about() {
         let hint = "; is the address that of the API?";
-        for (body, said) in
+        for (body, expected) in
             [("404 page not found", "404 page not found"), (r#"{"detail":"Not Found"}"#, "Not Found")]
         {
-            assert_eq!(answer(404, body).message, [said, hint].concat());
-            assert_eq!(answer(400, body).message, said);
+            assert_eq!(answer(404, body).message, [expected, hint].concat());
+            assert_eq!(answer(400, body).message, expected);
         }
         let model = r#"{"error":{"message":"model \"m\" not found"}}"#;
         assert_eq!(answer(404, model).message, "model \"m\" not found");

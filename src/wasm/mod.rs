@@ -179,7 +179,7 @@ pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
 /// Drops an agent, with its run if it has one: nobody is left to hear how the run ends.
 #[wasm_bindgen]
 pub fn agent_drop(handle: u32) {
-    let gone = INSTANCE.with(|instance| {
+    let removed = INSTANCE.with(|instance| {
         let mut instance = instance.borrow_mut();
         let agent = instance.agents.remove(&handle)?;
         let mut ended = Vec::new();
@@ -192,7 +192,7 @@ pub fn agent_drop(handle: u32) {
         }
         Some((agent, ended))
     });
-    drop(gone);
+    drop(removed);
 }
 
 /// Starts a run. If `prompts` is empty, it continues from the history.
@@ -478,8 +478,8 @@ pub fn agent_restore(handle: u32, state: &str) -> Result<(), JsValue> {
 /// Drops a run that nobody will poll any more.
 #[wasm_bindgen]
 pub fn run_drop(handle: u32) {
-    let gone = INSTANCE.with(|instance| instance.borrow_mut().runs.remove(&handle));
-    drop(gone);
+    let removed = INSTANCE.with(|instance| instance.borrow_mut().runs.remove(&handle));
+    drop(removed);
 }
 
 /// Posts a message (JSON) to an agent. Returns the number of its receipt.

@@ -350,12 +350,12 @@ impl<'a> Detail<'a> {
         })?;
         detail.raw = reader.since(start);
         let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
-        let says_something = match detail.kind {
+        let has_content = match detail.kind {
             DetailKind::Text | DetailKind::Summary => has(&detail.text) || has(&detail.signature),
             DetailKind::Encrypted => has(&detail.data),
             DetailKind::Unknown => false,
         };
-        if says_something {
+        if has_content {
             list.push(detail);
         }
         Ok(())

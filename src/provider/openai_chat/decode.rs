@@ -243,13 +243,13 @@ impl Answer {
         if self.progress.is_ended {
             return;
         }
-        let says_nothing = piece.id.is_empty()
+        let is_empty = piece.id.is_empty()
             && piece.name.is_empty()
             && piece.arguments.as_ref().is_none_or(Piece::is_empty);
         let at = match self.place_of(&piece, position, count) {
             Some(at) => at,
             // A last delta of nulls, for a call that nobody knows.
-            None if says_nothing => return,
+            None if is_empty => return,
             None => {
                 if !self.progress.count_call(out) {
                     return;

@@ -355,8 +355,8 @@ mod tests {
                 [long.as_str(), "t1#2", "t1#3", ""].iter().map(|id| made(id, rule)).collect();
             for (at, id) in ids.iter().enumerate() {
                 assert!(!ids[..at].contains(id), "{ids:?}");
-                let most = if rule == ToolIds::Mistral { 9..=9 } else { 0..=40 };
-                assert!(most.contains(&id.len()), "{id}");
+                let lengths = if rule == ToolIds::Mistral { 9..=9 } else { 0..=40 };
+                assert!(lengths.contains(&id.len()), "{id}");
                 assert!(
                     id.chars().all(|c| c.is_ascii_alphanumeric() || (rule == ToolIds::Short && c == '_')),
                     "{id}"
