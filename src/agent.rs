@@ -78,10 +78,10 @@ struct Shared {
     has_subscribers: Rc<Cell<bool>>,
     receipts: RefCell<Table<u64, Box<Settle>>>,
     next: Cell<u64>,
-    idle: RefCell<Vec<Waker>>,
+    idle_wakers: RefCell<Vec<Waker>>,
     usage: Rc<Cell<Usage>>,
     /// Whether `convert_to_llm` has changed since the last run began.
-    converts_anew: Cell<bool>,
+    is_conversion_stale: Cell<bool>,
     /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
     resume: RefCell<Option<Resume>>,
 }
@@ -114,9 +114,9 @@ impl Agent {
             has_subscribers: Rc::default(),
             receipts: RefCell::default(),
             next: Cell::new(1),
-            idle: RefCell::default(),
+            idle_wakers: RefCell::default(),
             usage: Rc::default(),
-            converts_anew: Cell::default(),
+            is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
         }))
     }
@@ -133,8 +133,8 @@ impl Agent {
     ) -> Result<Self, CheckpointError> {
         let agent = Agent::new(config, checkpoint.agent_messages()?);
         let Some(own) = checkpoint.checked_state()? else { return Ok(agent) };
-        let untold = own.get("untold").map_or(Ok(Vec::new()), Vec::from_json);
-        let read = untold.and_then(|untold| agent.read_checkpoint(own, untold));
+        let unemitted = own.get("untold").map_or(Ok(Vec::new()), Vec::from_json);
+        let read = unemitted.and_then(|unemitted| agent.read_checkpoint(own, unemitted));
         read.map_err(CheckpointError::InvalidPayload)?;
         Ok(agent)
     }
@@ -196,10 +196,10 @@ impl Agent {
         match self.0.resume.take() {
             None => {}
             Some(Resume::Begin(begin)) => return self.run(begin, context, cancel),
-            Some(Resume::Run(mut state, untold)) => {
-                state.rename(context.clone());
+            Some(Resume::Run(mut state, unemitted)) => {
+                state.set_context(context.clone());
                 let line = self.begin_line(cancel);
-                return Ok(AgentStream::resumed(line, *state, untold, context));
+                return Ok(AgentStream::resumed(line, *state, unemitted, context));
             }
         }
         let refusal = {
@@ -235,9 +235,9 @@ impl Agent {
             let published = self.0.published.borrow();
             let mut published = published.borrow_mut();
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
-            let known = published.known.take().filter(|_| !self.0.converts_anew.take());
-            let history = History::again(known, published.messages.clone());
-            LoopState::over(context.clone(), history, session).with_queues(queues.0, queues.1)
+            let known = published.known.take().filter(|_| !self.0.is_conversion_stale.take());
+            let history = History::reuse(known, published.messages.clone());
+            LoopState::with_history(context.clone(), history, session).with_queues(queues.0, queues.1)
         };
         Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
     }
@@ -250,7 +250,7 @@ impl Agent {
         *self.0.cancel.borrow_mut() = cancel.clone();
         let (listening, receiving, ending) =
             (Rc::downgrade(&self.0), Rc::downgrade(&self.0), Rc::downgrade(&self.0));
-        let board = Rc::downgrade(&published);
+        let own_published = Rc::downgrade(&published);
         let has_subscribers = self.0.has_subscribers.clone();
         Line {
             config: self.0.config.clone(),
@@ -264,7 +264,7 @@ impl Agent {
                 {
                     if let AgentEvent::AgentEnd { usage, .. } = event
                         // A run that was reset is over for the agent, but its listeners still hear how it ends.
-                        && board.upgrade().is_some_and(|b| Rc::ptr_eq(&b, &shared.published.borrow()))
+                        && own_published.upgrade().is_some_and(|b| Rc::ptr_eq(&b, &shared.published.borrow()))
                     {
                         shared.add(usage);
                     }
@@ -278,7 +278,7 @@ impl Agent {
             }),
             ended: Rc::new(move || {
                 if let Some(shared) = ending.upgrade() {
-                    shared.wake_waiting();
+                    shared.wake_idle();
                 }
             }),
         }
@@ -300,22 +300,22 @@ impl Agent {
             None => {}
             Some(Resume::Begin(Input::Begin(prompts))) => drop(out.field("prompts", prompts)),
             Some(Resume::Begin(_)) => out.key("prompts").push_str("null"),
-            Some(Resume::Run(state, untold)) => {
+            Some(Resume::Run(state, unemitted)) => {
                 state.write_checkpoint(now, &[], out.key("run"));
-                out.field("untold", untold);
+                out.field("untold", unemitted);
             }
         }
     }
 
     /// Reads the state of a checkpoint; [`Agent::continue_run`] then continues its run. The history is already that of the
-    /// checkpoint. `untold` are the events of the run that were not emitted yet.
+    /// checkpoint. `unemitted` are the events of the run that were not emitted yet.
     ///
     /// # Errors
     /// If something cannot be read; the text names it, and nothing has changed.
-    pub(crate) fn read_checkpoint(&self, own: &Value, untold: Vec<AgentEvent>) -> Result<(), String> {
+    pub(crate) fn read_checkpoint(&self, own: &Value, unemitted: Vec<AgentEvent>) -> Result<(), String> {
         let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
         let session = SessionState::restored(map("session"), map("changes"));
-        let mail = own.get("mail").map_or(Ok(Vec::new()), |told| read_all(told, AgentCommand::from_json))?;
+        let mail = own.get("mail").map_or(Ok(Vec::new()), |list| read_all(list, AgentCommand::from_json))?;
         let resume = match (own.get("run"), own.get("prompts")) {
             (Some(run), _) => {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
@@ -325,7 +325,7 @@ impl Agent {
                 {
                     self.published().borrow_mut().pending_approvals = state.pending_approvals();
                 }
-                Some(Resume::Run(Box::new(state), untold))
+                Some(Resume::Run(Box::new(state), unemitted))
             }
             (None, Some(prompts @ Value::Array(_))) => {
                 Some(Resume::Begin(Input::Begin(Vec::from_json(prompts)?)))
@@ -441,9 +441,9 @@ impl Agent {
             if !self.is_running() {
                 return Poll::Ready(());
             }
-            let mut idle = self.0.idle.borrow_mut();
-            if !idle.iter().any(|waiting| waiting.will_wake(cx.waker())) {
-                idle.push(cx.waker().clone());
+            let mut idle_wakers = self.0.idle_wakers.borrow_mut();
+            if !idle_wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                idle_wakers.push(cx.waker().clone());
             }
             Poll::Pending
         })
@@ -465,7 +465,7 @@ impl Agent {
         for (_, settle) in receipts {
             settle(Delivery::NotDelivered);
         }
-        self.0.wake_waiting();
+        self.0.wake_idle();
     }
 
     /// The history.
@@ -502,11 +502,11 @@ impl Agent {
         let mut config = self.0.config.borrow().as_ref().clone();
         let before: Option<Rc<ConvertToLlm>> = config.rules.convert_to_llm.clone();
         change(&mut config);
-        let place = |convert: &Option<Rc<ConvertToLlm>>| {
+        let address = |convert: &Option<Rc<ConvertToLlm>>| {
             convert.as_ref().map(|convert| Rc::as_ptr(convert).cast::<()>())
         };
-        if place(&before) != place(&config.rules.convert_to_llm) {
-            self.0.converts_anew.set(true);
+        if address(&before) != address(&config.rules.convert_to_llm) {
+            self.0.is_conversion_stale.set(true);
         }
         self.reconfigure(config);
     }
@@ -547,9 +547,9 @@ impl Shared {
         }
     }
 
-    fn wake_waiting(&self) {
-        for waiting in self.idle.take() {
-            waiting.wake();
+    fn wake_idle(&self) {
+        for waker in self.idle_wakers.take() {
+            waker.wake();
         }
     }
 

@@ -194,20 +194,20 @@ impl ApprovalStateMachine {
         action: impl Fn(&ToolCallBlock) -> ToolApprovalAction,
     ) -> Vec<ApprovalError> {
         make_distinct(&mut calls);
-        let ruled: Vec<_> = calls.iter().map(action).collect();
-        self.open_ruled(calls, &ruled)
+        let actions: Vec<_> = calls.iter().map(action).collect();
+        self.open_with_actions(calls, &actions)
     }
 
     /// Like [`ApprovalStateMachine::open`], with the ruling for each call. No two calls may share an id.
-    pub(crate) fn open_ruled(
+    pub(crate) fn open_with_actions(
         &mut self,
         calls: Vec<ToolCallBlock>,
-        rules: &[ToolApprovalAction],
+        actions: &[ToolApprovalAction],
     ) -> Vec<ApprovalError> {
         self.clear();
         let mut refused = Vec::new();
-        for (call, action) in calls.into_iter().zip(rules) {
-            let mut entry = ApprovalEntry { state: ruled(*action), call };
+        for (call, action) in calls.into_iter().zip(actions) {
+            let mut entry = ApprovalEntry { state: initial_state(*action), call };
             if let Some(decision) = self.parked.remove(entry.call.call_id.as_str())
                 && let Err(refusal) = entry.resolve(decision, DecisionSource::Command)
             {
@@ -439,7 +439,7 @@ fn make_distinct(calls: &mut [ToolCallBlock]) {
     calls.iter_mut().for_each(|call| ids.make_distinct(call));
 }
 
-fn ruled(action: ToolApprovalAction) -> ApprovalState {
+fn initial_state(action: ToolApprovalAction) -> ApprovalState {
     let decision = match action {
         ToolApprovalAction::Ask => return ApprovalState::Pending,
         ToolApprovalAction::Approve => ToolDecision::Accept,
@@ -575,12 +575,12 @@ impl FromJson for ApprovalStateMachine {
     #[inline(never)]
     fn from_json(value: &Value) -> Result<Self, String> {
         let entries = value.get("entries");
-        let entries = entries.map_or(Ok(Vec::new()), |told| read_all(told, ApprovalEntry::from_json))?;
+        let entries = entries.map_or(Ok(Vec::new()), |list| read_all(list, ApprovalEntry::from_json))?;
         let dispatched =
             entries.iter().take_while(|entry| matches!(entry.state, ApprovalState::Dispatched)).count();
         let mut parked = Table::new();
-        if let Some(Value::Object(told)) = value.get("parked") {
-            for (id, decision) in told.iter() {
+        if let Some(Value::Object(decisions)) = value.get("parked") {
+            for (id, decision) in decisions.iter() {
                 parked.insert(id.to_owned(), read_decision(decision)?);
             }
         }
@@ -652,11 +652,11 @@ mod tests {
         let mut table = asking(&ids.iter().map(String::as_str).collect::<Vec<_>>());
         let accept = |id: &String| (id.clone(), ToolDecision::Accept);
         let later = ["a".to_owned(), "z".to_owned()];
-        let told = ids.iter().rev().take(30).chain(&later).map(accept);
-        let told = table.decide_all(told, DecisionSource::Command).unwrap();
+        let decisions = ids.iter().rev().take(30).chain(&later).map(accept);
+        let resolved = table.decide_all(decisions, DecisionSource::Command).unwrap();
         let known = ids.iter().skip(10).map(|id| (id.clone(), Resolution::Applied));
         let parked = later.iter().map(|id| (id.clone(), Resolution::Parked));
-        assert_eq!(told, known.chain(parked).collect::<Vec<_>>());
+        assert_eq!(resolved, known.chain(parked).collect::<Vec<_>>());
         let pending = |table: &ApprovalStateMachine| table.pending().count();
         assert_eq!((pending(&table), table.pending_count()), (10, 10));
         for id in &ids {

@@ -44,7 +44,7 @@ impl CallIds {
 
     /// Claims an id: the wanted one if it is free, or else one derived from it.
     pub fn claim(&mut self, wanted: &str) -> String {
-        let (stem, joint) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
+        let (stem, separator) = if wanted.is_empty() { ("call", "_") } else { (wanted, "#") };
         let first = if wanted.is_empty() { 1 } else { 2 };
         if !wanted.is_empty() && !self.is_taken(wanted) {
             self.taken.insert(wanted.to_owned(), first);
@@ -52,7 +52,7 @@ impl CallIds {
         }
         let mut number = self.taken.get(wanted).copied().unwrap_or(first);
         let id = loop {
-            let id = [stem, joint, &text::number(number)].concat();
+            let id = [stem, separator, &text::number(number)].concat();
             number += 1;
             if !self.is_taken(&id) {
                 break id;

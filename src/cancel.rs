@@ -14,12 +14,12 @@ pub struct CancelToken(Rc<State>);
 #[derive(Default)]
 struct State {
     reason: OnceCell<Rc<str>>,
-    waiting: RefCell<Waiting>,
+    observers: RefCell<Observers>,
 }
 
 /// Those who are notified when the flag is set.
 #[derive(Default)]
-struct Waiting {
+struct Observers {
     wakers: Vec<Waker>,
     listeners: Vec<Box<dyn FnOnce()>>,
     watchers: Vec<Weak<dyn Fn()>>,
@@ -37,7 +37,7 @@ impl CancelToken {
             return;
         }
         let _ = self.0.reason.set(reason.into());
-        let Waiting { wakers, listeners, watchers } = self.0.waiting.take();
+        let Observers { wakers, listeners, watchers } = self.0.observers.take();
         wakers.into_iter().for_each(Waker::wake);
         watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher());
         for listener in listeners {
@@ -52,14 +52,14 @@ impl CancelToken {
     /// Calls `watcher` when the flag is set, for as long as someone else holds the watcher: a flag may
     /// outlive many runs.
     pub(crate) fn watch(&self, watcher: &Rc<dyn Fn()>) {
-        let watchers = &mut self.0.waiting.borrow_mut().watchers;
+        let watchers = &mut self.0.observers.borrow_mut().watchers;
         watchers.retain(|known| known.strong_count() > 0);
         watchers.push(Rc::downgrade(watcher));
     }
 
     /// Like `cancel`, by an owner that gives the flag up. Does nothing if nobody else could notice.
-    pub(crate) fn let_go(self, reason: &str) {
-        if Rc::strong_count(&self.0) > 1 || !self.0.waiting.borrow().listeners.is_empty() {
+    pub(crate) fn cancel_if_observed(self, reason: &str) {
+        if Rc::strong_count(&self.0) > 1 || !self.0.observers.borrow().listeners.is_empty() {
             self.cancel(reason);
         }
     }
@@ -79,7 +79,7 @@ impl CancelToken {
         if self.is_cancelled() {
             listener();
         } else {
-            self.0.waiting.borrow_mut().listeners.push(Box::new(listener));
+            self.0.observers.borrow_mut().listeners.push(Box::new(listener));
         }
     }
 
@@ -94,7 +94,7 @@ impl CancelToken {
         if self.is_cancelled() {
             return Poll::Ready(());
         }
-        let wakers = &mut self.0.waiting.borrow_mut().wakers;
+        let wakers = &mut self.0.observers.borrow_mut().wakers;
         if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
             wakers.push(cx.waker().clone());
         }
@@ -109,28 +109,28 @@ mod tests {
 
     #[test]
     fn who_lets_go_of_a_flag_tells_whoever_could_notice() {
-        let (ours, theirs) = (CancelToken::new(), Rc::new(Cell::new(false)));
-        let other = ours.clone();
-        ours.let_go("gone");
+        let (token, is_notified) = (CancelToken::new(), Rc::new(Cell::new(false)));
+        let other = token.clone();
+        token.cancel_if_observed("gone");
         assert_eq!(other.reason().as_deref(), Some("gone"));
-        let (ours, heard) = (CancelToken::new(), theirs.clone());
-        ours.on_cancel(move || heard.set(true));
-        ours.let_go("gone");
-        assert!(theirs.get());
+        let (token, notified) = (CancelToken::new(), is_notified.clone());
+        token.on_cancel(move || notified.set(true));
+        token.cancel_if_observed("gone");
+        assert!(is_notified.get());
     }
 
     #[test]
     fn a_flag_forgets_watchers_that_are_gone() {
-        let (flag, heard) = (CancelToken::new(), Rc::new(Cell::new(0)));
+        let (flag, calls) = (CancelToken::new(), Rc::new(Cell::new(0)));
         let watcher = || -> Rc<dyn Fn()> {
-            let heard = heard.clone();
-            Rc::new(move || heard.set(heard.get() + 1))
+            let calls = calls.clone();
+            Rc::new(move || calls.set(calls.get() + 1))
         };
         (0..100).for_each(|_| flag.watch(&watcher()));
         let last = watcher();
         flag.watch(&last);
-        assert_eq!(flag.0.waiting.borrow().watchers.len(), 1);
+        assert_eq!(flag.0.observers.borrow().watchers.len(), 1);
         flag.cancel("now");
-        assert_eq!(heard.get(), 1);
+        assert_eq!(calls.get(), 1);
     }
 }

@@ -31,7 +31,7 @@ use crate::stream::AssistantMessageEvent;
 
 pub(crate) use line::Line;
 pub use line::{AgentLoopResult, Inbox, Next, Published};
-use start::tells_the_past;
+use start::is_after_hook;
 use tasks::{Polled, Tasks};
 
 /// Starts a run with these messages, on an empty history.
@@ -41,7 +41,7 @@ pub fn agent_loop(
     context: AgentRunContext,
     cancel: CancelToken,
 ) -> AgentStream {
-    AgentStream::alone(Vec::new(), Input::Begin(prompts), config, context, cancel)
+    AgentStream::standalone(Vec::new(), Input::Begin(prompts), config, context, cancel)
 }
 
 /// Starts a run that continues from a history.
@@ -60,7 +60,7 @@ pub fn agent_loop_continue(
             let text = "cannot continue when the last message is an assistant message";
             Err(AgentError::new(ErrorKind::Misuse, text))
         }
-        Some(_) => Ok(AgentStream::alone(messages, Input::Continue, config, context, cancel)),
+        Some(_) => Ok(AgentStream::standalone(messages, Input::Continue, config, context, cancel)),
     }
 }
 
@@ -84,21 +84,21 @@ pub struct AgentStream {
     /// The API key of this turn.
     key: KeyOfTurn,
     /// Events from before the checkpoint that have not been emitted yet.
-    untold: Vec<AgentEvent>,
+    unemitted: Vec<AgentEvent>,
     /// A reply of an effect, held back until abort and mail have been processed and, for the end of an
     /// answer, until the listeners have received everything before it.
     held: Option<(EffectId, Polled)>,
     /// The model call that sent the last piece of its answer and may have more ready.
-    flowing: Option<EffectId>,
+    streaming: Option<EffectId>,
     /// The model call that sent the last piece of its answer and is waiting for more.
     paused: Option<EffectId>,
     /// Whether the caller announces calls that start together all at once.
     takes_offers: bool,
     /// Whether a tool has reported progress since progress was last read.
-    shown: Rc<Cell<bool>>,
+    has_progress: Rc<Cell<bool>>,
     /// Whether the tools of this round have been polled.
-    round_over: bool,
-    abort_heard: bool,
+    is_round_over: bool,
+    is_abort_handled: bool,
     /// The latest reading of the clock.
     now: u64,
     result: Option<AgentLoopResult>,
@@ -108,7 +108,7 @@ pub struct AgentStream {
 type KeyOfTurn = Rc<RefCell<Option<(u32, usize, Option<Rc<str>>)>>>;
 
 impl AgentStream {
-    fn alone(
+    fn standalone(
         messages: Vec<AgentMessage>,
         begin: Input,
         config: AgentLoopConfig,
@@ -146,14 +146,14 @@ impl AgentStream {
             cancels: 0,
             tasks: Tasks::default(),
             key: KeyOfTurn::default(),
-            untold: Vec::new(),
+            unemitted: Vec::new(),
             held: None,
-            flowing: None,
+            streaming: None,
             paused: None,
             takes_offers: false,
-            shown: Rc::default(),
-            round_over: true,
-            abort_heard: false,
+            has_progress: Rc::default(),
+            is_round_over: true,
+            is_abort_handled: false,
             now: 0,
             result: None,
         };
@@ -185,11 +185,11 @@ impl AgentStream {
     pub(crate) fn resumed(
         line: Line,
         state: LoopState,
-        untold: Vec<AgentEvent>,
+        unemitted: Vec<AgentEvent>,
         context: AgentRunContext,
     ) -> Self {
         let mut stream = AgentStream::new(line, state, Input::Resume, context);
-        stream.untold = untold;
+        stream.unemitted = unemitted;
         stream
     }
 
@@ -198,24 +198,24 @@ impl AgentStream {
     /// an answer, a batch or a delay.
     #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
-        let end_told = self.result.is_some();
+        let is_end_emitted = self.result.is_some();
         let mut own = String::new();
         let mut object = ObjectWriter::new(&mut own);
-        self.write_checkpoint(end_told, &mut object);
+        self.write_checkpoint(is_end_emitted, &mut object);
         object.end();
         CheckpointEnvelopeV1::of_state(&self.context.run_id, self.state.messages(), &own)
     }
 
-    /// Writes the state of the run: the members that a checkpoint keeps. `end_told` means that the end of
+    /// Writes the state of the run: the members that a checkpoint keeps. `is_end_emitted` means that the end of
     /// the run has been emitted, so that the run is only history.
-    pub(crate) fn write_checkpoint(&mut self, end_told: bool, out: &mut ObjectWriter<'_>) {
-        self.hear_finished();
+    pub(crate) fn write_checkpoint(&mut self, is_end_emitted: bool, out: &mut ObjectWriter<'_>) {
+        self.handle_finished();
         let session = self.state.session();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.line.used.get());
         let mut mail = ListWriter::new(out.key("mail"));
         self.line.inbox.write_mail(&mut mail);
-        if !self.abort_heard
+        if !self.is_abort_handled
             && let Some(reason) = self.line.cancel.reason()
         {
             AgentCommand::Cancel(reason).write_json(mail.item());
@@ -224,26 +224,26 @@ impl AgentStream {
         match &self.begin {
             Some(Input::Begin(prompts)) => drop(out.field("prompts", prompts)),
             Some(Input::Continue) => out.key("prompts").push_str("null"),
-            _ if end_told => {}
+            _ if is_end_emitted => {}
             _ => {
-                self.look_at_the_clock();
+                self.update_now();
                 let (unannounced, waiting) = unsaid(&self.outputs);
                 self.state.write_checkpoint(self.now, &unannounced, out.key("run"));
-                let mut untold = ListWriter::new(out.key("untold"));
-                self.untold.iter().for_each(|event| event.write_json(untold.item()));
-                waiting.iter().for_each(|event| event.write_json(untold.item()));
-                untold.end();
+                let mut unemitted = ListWriter::new(out.key("untold"));
+                self.unemitted.iter().for_each(|event| event.write_json(unemitted.item()));
+                waiting.iter().for_each(|event| event.write_json(unemitted.item()));
+                unemitted.end();
             }
         }
     }
 
     /// Takes the replies of finished tools, and any held-back reply that only waits for the mail that came
     /// with it to be emitted. What a tool has done and a person has said must not be lost.
-    fn hear_finished(&mut self) {
+    fn handle_finished(&mut self) {
         if self.begin.is_none() && !self.state.is_ended() {
-            self.hear_tools();
+            self.handle_tools();
             self.tasks.begin_round();
-            self.hear_tools();
+            self.handle_tools();
             if let Some((id, polled)) = self.held.take_if(|held| matches!(held.1, Polled::Last(_))) {
                 self.take_polled(id, polled);
             }
@@ -265,18 +265,18 @@ impl AgentStream {
         })
     }
 
-    /// Polls the stream for listeners that receive events in batches. With `told`, the caller confirms that
+    /// Polls the stream for listeners that receive events in batches. With `is_delivered`, the caller confirms that
     /// everything it received before has reached its listeners. Without it, the run stops at the next
     /// [`Next::Barrier`]: no effect starts and no answer ends before the listeners could respond.
-    pub fn poll_output(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<Next> {
+    pub fn poll_output(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<Next> {
         if let Some(begin) = self.begin.take() {
             self.begin(begin);
         }
-        self.flowing = self.flowing.or(self.paused.take());
+        self.streaming = self.streaming.or(self.paused.take());
         loop {
             match self.outputs.pop_front() {
                 Some(Output::Event(event)) => {
-                    self.tell(&event);
+                    self.emit(&event);
                     return Poll::Ready(Next::Event(event));
                 }
                 Some(Output::Receipt(id, receipt)) => (self.line.receipts)(id, receipt),
@@ -284,20 +284,20 @@ impl AgentStream {
                     self.cancels = self.cancels.saturating_sub(1);
                     self.drop_effect(id);
                 }
-                Some(start) if self.takes_offers && !self.has_news() && self.is_offer(&start) => {
+                Some(start) if self.takes_offers && !self.has_unhandled() && self.is_offer(&start) => {
                     self.outputs.push_front(start);
                     return Poll::Ready(Next::Offer);
                 }
-                Some(start @ Output::Start { .. }) if !told => {
+                Some(start @ Output::Start { .. }) if !is_delivered => {
                     self.outputs.push_front(start);
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => {
                     // These hooks observe what is already in the history, so they are called regardless of
                     // what has arrived since; then nobody waits for them.
-                    if !tells_the_past(&effect) {
-                        self.hear_tools();
-                        self.hear();
+                    if !is_after_hook(&effect) {
+                        self.handle_tools();
+                        self.handle_commands();
                         if self.is_cancelled(id) {
                             continue;
                         }
@@ -310,13 +310,13 @@ impl AgentStream {
                     self.start(id, effect);
                 }
                 None if self.state.is_ended() => return Poll::Ready(Next::End),
-                None if self.flowing.is_some() => {
-                    if let Some(event) = self.flow() {
+                None if self.streaming.is_some() => {
+                    if let Some(event) = self.poll_streaming() {
                         (self.line.listener)(&event);
                         return Poll::Ready(Next::Event(event));
                     }
                 }
-                None => match self.poll_tasks(cx, told) {
+                None => match self.poll_tasks(cx, is_delivered) {
                     Poll::Ready(true) => {}
                     Poll::Ready(false) => return Poll::Ready(Next::Barrier),
                     Poll::Pending => return Poll::Pending,
@@ -334,10 +334,10 @@ impl AgentStream {
 
     /// Returns the announcements of the calls that start now, one after the other.
     #[cfg(target_os = "unknown")]
-    pub(crate) fn each_offered(&self, tell: &mut dyn FnMut(&AgentEvent)) {
+    pub(crate) fn each_offered(&self, announce: &mut dyn FnMut(&AgentEvent)) {
         for output in &self.outputs {
             match output {
-                Output::Start { announce: Some(event), .. } if self.is_offer(output) => tell(event),
+                Output::Start { announce: Some(event), .. } if self.is_offer(output) => announce(event),
                 _ => return,
             }
         }
@@ -366,8 +366,8 @@ impl AgentStream {
     }
 
     /// Whether anything has arrived that must be processed before another call starts.
-    fn has_news(&self) -> bool {
-        self.has_mail() || !self.tasks.is_round_heard()
+    fn has_unhandled(&self) -> bool {
+        self.has_commands() || !self.tasks.is_round_drained()
     }
 
     /// Applies what was posted before the run, including an abort, before the run begins. A run that
@@ -376,7 +376,7 @@ impl AgentStream {
     fn begin(&mut self, begin: Input) {
         if matches!(begin, Input::Resume) {
             self.step(begin);
-            return tell_first(std::mem::take(&mut self.untold), &mut self.outputs);
+            return tell_first(std::mem::take(&mut self.unemitted), &mut self.outputs);
         }
         let mut stop = None;
         while let Some(command) = self.line.inbox.take() {
@@ -393,25 +393,25 @@ impl AgentStream {
 
     /// The fast path for most events: the answer continues, and nothing has happened that would take
     /// precedence.
-    fn flow(&mut self) -> Option<AgentEvent> {
-        while let Some(id) = self.flowing.take() {
-            if self.held.is_some() || !self.round_over || self.has_mail() {
+    fn poll_streaming(&mut self) -> Option<AgentEvent> {
+        while let Some(id) = self.streaming.take() {
+            if self.held.is_some() || !self.is_round_over || self.has_commands() {
                 return None;
             }
-            let Some(reply) = self.tasks.poll_on(id) else {
+            let Some(reply) = self.tasks.poll_if_alone(id) else {
                 self.paused = Some(id);
                 return None;
             };
-            if self.has_mail() {
+            if self.has_commands() {
                 // The polled code may itself have aborted or steered, and that takes precedence over its
                 // reply.
                 self.held = Some((id, Polled::More(reply)));
                 return None;
             }
-            self.look_at_the_clock();
-            match self.state.flow(self.now, id, reply) {
+            self.update_now();
+            match self.state.apply_stream_event(self.now, id, reply) {
                 Ok(event) => {
-                    self.flowing = Some(id);
+                    self.streaming = Some(id);
                     if event.is_some() {
                         return event;
                     }
@@ -423,32 +423,32 @@ impl AgentStream {
     }
 
     /// Whether an abort or mail is waiting to be processed.
-    fn has_mail(&self) -> bool {
-        !self.line.inbox.is_empty() || (!self.abort_heard && self.line.cancel.is_cancelled())
+    fn has_commands(&self) -> bool {
+        !self.line.inbox.is_empty() || (!self.is_abort_handled && self.line.cancel.is_cancelled())
     }
 
     /// Processes one thing: a tool's reply first, then abort and mail, then the rest. Returns `Ready(true)`
     /// if there was one, and `Ready(false)` if the listeners must be told first.
     #[inline(never)]
-    fn poll_tasks(&mut self, cx: &mut Context<'_>, told: bool) -> Poll<bool> {
+    fn poll_tasks(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<bool> {
         self.tasks.wake_by(cx.waker());
         self.line.inbox.wake_by(cx.waker());
-        if self.round_over {
-            self.round_over = false;
+        if self.is_round_over {
+            self.is_round_over = false;
             self.tasks.begin_round();
         }
         if let Some((id, polled)) = self.tasks.poll_round() {
             self.take_polled(id, polled);
             return Poll::Ready(true);
         }
-        self.round_over = true;
-        if self.hear() {
+        self.is_round_over = true;
+        if self.handle_commands() {
             return Poll::Ready(true);
         }
         if self.held.is_none() {
             self.held = self.tasks.poll_others();
             // The polled code may itself have aborted or steered, and that takes precedence over its reply.
-            if self.held.is_some() && self.hear() {
+            if self.held.is_some() && self.handle_commands() {
                 return Poll::Ready(true);
             }
         }
@@ -465,7 +465,7 @@ impl AgentStream {
                 }
                 Poll::Pending
             }
-            Some((id, Polled::More(reply))) if !told && ends_answer(&reply) => {
+            Some((id, Polled::More(reply))) if !is_delivered && ends_answer(&reply) => {
                 self.held = Some((id, Polled::More(reply)));
                 Poll::Ready(false)
             }
@@ -477,7 +477,7 @@ impl AgentStream {
     }
 
     /// Takes the replies of the tools of this round.
-    fn hear_tools(&mut self) {
+    fn handle_tools(&mut self) {
         while let Some((id, polled)) = self.tasks.poll_round() {
             self.take_polled(id, polled);
         }
@@ -486,11 +486,11 @@ impl AgentStream {
     fn take_polled(&mut self, id: EffectId, polled: Polled) {
         match polled {
             Polled::More(reply) => {
-                self.flowing = matches!(reply, Reply::Stream(_)).then_some(id);
+                self.streaming = matches!(reply, Reply::Stream(_)).then_some(id);
                 self.step(Input::Reply(id, reply));
             }
             Polled::Last(reply) => {
-                self.hear_progress();
+                self.handle_progress();
                 self.tasks.remove(id);
                 self.step(Input::Reply(id, reply));
             }
@@ -499,8 +499,8 @@ impl AgentStream {
 
     /// Takes the progress that tools have reported, before anything that may end them, so that no reported
     /// progress is lost.
-    fn hear_progress(&mut self) {
-        if !self.shown.replace(false) {
+    fn handle_progress(&mut self) {
+        if !self.has_progress.replace(false) {
             return;
         }
         while let Some((id, polled)) = self.tasks.take_progress() {
@@ -509,36 +509,36 @@ impl AgentStream {
     }
 
     /// Processes abort and mail. Returns whether there was any.
-    fn hear(&mut self) -> bool {
-        let mut heard = false;
-        if !self.abort_heard && self.line.cancel.is_cancelled() {
-            self.abort_heard = true;
-            heard = true;
-            self.hear_progress();
+    fn handle_commands(&mut self) -> bool {
+        let mut has_handled = false;
+        if !self.is_abort_handled && self.line.cancel.is_cancelled() {
+            self.is_abort_handled = true;
+            has_handled = true;
+            self.handle_progress();
             let reason = self.line.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
             self.step(Input::Abort(reason));
         }
-        self.hear_mail() || heard
+        self.handle_inbox() || has_handled
     }
 
-    fn hear_mail(&mut self) -> bool {
-        let mut heard = false;
+    fn handle_inbox(&mut self) -> bool {
+        let mut has_handled = false;
         // Commands that arrive after the end are for the next run.
         while !self.state.is_ended()
             && let Some(command) = self.line.inbox.take()
         {
-            heard = true;
-            self.hear_progress();
+            has_handled = true;
+            self.handle_progress();
             self.step(match command {
                 AgentCommand::Steer(letter) => Input::Steer(self.line.inbox.with_steering_after(letter)),
                 command => Input::Command(command),
             });
         }
-        heard
+        has_handled
     }
 
     fn step(&mut self, input: Input) {
-        self.look_at_the_clock();
+        self.update_now();
         // Usually the list is empty; then the machine writes directly into it, and nothing has to be moved.
         let is_behind = !self.outputs.is_empty();
         let mut out = if is_behind { Vec::new() } else { Vec::from(std::mem::take(&mut self.outputs)) };
@@ -553,7 +553,7 @@ impl AgentStream {
     }
 
     /// Reads the clock. If the clock fails, time stands still.
-    fn look_at_the_clock(&mut self) {
+    fn update_now(&mut self) {
         self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
     }
 
@@ -582,7 +582,7 @@ impl AgentStream {
 
     /// Emits an event to the listeners. When they receive the end, the run is over: they may begin another
     /// one.
-    fn tell(&mut self, event: &AgentEvent) {
+    fn emit(&mut self, event: &AgentEvent) {
         self.note_end(event);
         (self.line.listener)(event);
         if let AgentEvent::AgentEnd { .. } = event {
@@ -668,7 +668,7 @@ impl Drop for AgentStream {
         }
         while let Some(output) = self.outputs.pop_front() {
             match output {
-                Output::Event(event) => self.tell(&event),
+                Output::Event(event) => self.emit(&event),
                 Output::Receipt(id, receipt) => (self.line.receipts)(id, receipt),
                 Output::Start { .. } | Output::Cancel(_) => {}
             }

@@ -69,7 +69,7 @@ impl Call {
     }
 
     /// Returns the event as the loop sees it.
-    pub(crate) fn told(&self, event: AssistantMessageEvent) -> AssistantMessageEvent {
+    pub(crate) fn loop_event(&self, event: AssistantMessageEvent) -> AssistantMessageEvent {
         without_key(priced(event, self.price), self.key.as_deref())
     }
 }

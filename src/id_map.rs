@@ -69,13 +69,13 @@ impl PartialEq for Index {
 }
 
 impl Index {
-    /// Returns the index of an id; `is_its` says whether the entry at an index has this id.
-    pub(crate) fn find(&self, id: &str, is_its: impl Fn(usize) -> bool) -> Option<usize> {
+    /// Returns the index of an id; `is_match` says whether the entry at an index has this id.
+    pub(crate) fn find(&self, id: &str, is_match: impl Fn(usize) -> bool) -> Option<usize> {
         let hash = hash(id);
         let mut from = hash;
         loop {
             let place = self.next(hash, &mut from)?;
-            if is_its(place) {
+            if is_match(place) {
                 return Some(place);
             }
         }

@@ -18,7 +18,7 @@ pub use read::Reader;
 pub(crate) use serde::serde_as_json;
 pub use value::{FromJson, Map, Number, RawJson, Value};
 pub use write::{ObjectWriter, ToJson, write_list, write_str, write_u64};
-pub(crate) use write::{fill, hex, listed, truth};
+pub(crate) use write::{bool_text, fill, hex, without_comma};
 
 /// The maximum nesting depth of arrays and objects.
 const MAX_DEPTH: u32 = 128;
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_template_gets_its_values_in_order() {
         let mut out = String::new();
-        fill("{\"a\":\"$\",\"b\":[#]}", &["x\"$#", listed(",1,2"), "more"], &mut out);
+        fill("{\"a\":\"$\",\"b\":[#]}", &["x\"$#", without_comma(",1,2"), "more"], &mut out);
         assert_eq!(out, "{\"a\":\"x\\\"$#\",\"b\":[1,2]}");
     }
 

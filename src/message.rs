@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::error::ErrorInfo;
-use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, serde_as_json, truth};
+use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, bool_text, serde_as_json};
 use crate::list::read_all;
 use crate::price::{Cost, read_cost, write_cost};
 
@@ -723,7 +723,7 @@ impl ToJson for ToolResultMessage {
         let template = r#""role":"tool_result","callId":"$","toolName":"$""#;
         object.fill(template, &[&self.call_id, &self.tool_name]);
         object.field("content", &self.content).optional("details", &self.details);
-        object.fill(r#""isError":#"#, &[truth(self.is_error)]);
+        object.fill(r#""isError":#"#, &[bool_text(self.is_error)]);
         if let Some(cause) = self.cause {
             object.field("cause", cause.as_str());
         }

@@ -27,8 +27,8 @@ impl Price {
     /// Reads `{ input, output, cacheRead?, cacheWrite? }`: prices per million tokens. Without a price of
     /// their own, tokens read from or written to a cache cost as much as input. `None` if this is not a
     /// valid price.
-    pub fn read(told: &Value) -> Option<Price> {
-        let price = |key: &str| scaled(told.get(key)?, PRICE_PLACES);
+    pub fn read(json: &Value) -> Option<Price> {
+        let price = |key: &str| scaled(json.get(key)?, PRICE_PLACES);
         let input = price("input")?;
         Some(Price {
             input,
@@ -51,8 +51,8 @@ impl Price {
 }
 
 /// Reads an amount.
-pub(crate) fn read_cost(told: &Value) -> Option<Cost> {
-    scaled(told, PLACES)
+pub(crate) fn read_cost(json: &Value) -> Option<Cost> {
+    scaled(json, PLACES)
 }
 
 /// Writes an amount as a number.
@@ -71,8 +71,8 @@ pub(crate) fn write_cost(cost: Cost, out: &mut String) {
 }
 
 /// Reads a non-negative number, shifted by this many decimal places and truncated.
-fn scaled(told: &Value, places: i32) -> Option<u64> {
-    let Value::Number(number) = told else { return None };
+fn scaled(json: &Value, places: i32) -> Option<u64> {
+    let Value::Number(number) = json else { return None };
     let (mantissa, exponent) = number.as_str().split_once(['e', 'E']).unwrap_or((number.as_str(), "0"));
     let mut places = exponent.parse::<i32>().ok()?.saturating_add(places);
     let (whole, fraction) = split_once(mantissa, ".").unwrap_or((mantissa, ""));

@@ -80,7 +80,7 @@ impl Default for RetryConfig {
 
 impl RetryStrategy for RetryConfig {
     fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
-        if attempt >= self.max_attempts || !self.is_worth_it(error) {
+        if attempt >= self.max_attempts || !self.is_retryable(error) {
             return RetryVerdict::Stop;
         }
         // Jitter would only make the server's own delay too short, or longer than necessary.
@@ -110,7 +110,7 @@ impl RetryConfig {
         to_whole(grown).min(self.max_backoff_ms)
     }
 
-    fn is_worth_it(&self, error: &ErrorInfo) -> bool {
+    fn is_retryable(&self, error: &ErrorInfo) -> bool {
         match error.code {
             // Handled elsewhere: by overflow recovery, or by ending the run.
             ErrorKind::ContextOverflow | ErrorKind::Aborted => false,

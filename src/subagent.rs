@@ -55,9 +55,9 @@ impl AgentTool for SubAgent {
 async fn run(mut stream: AgentStream, updates: Updates) -> ToolOutcome {
     let run_id = stream.context().run_id.clone();
     while let Some(event) = stream.next().await {
-        updates.event(told(&run_id, &event));
+        updates.event(with_run_id(&run_id, &event));
         // The parent emits each event before the next one is produced, so that none pile up.
-        step_aside().await;
+        yield_now().await;
     }
     let Some(result) = stream.result() else {
         return ToolOutcome::Failed("the sub-agent ended in silence".to_owned());
@@ -65,8 +65,8 @@ async fn run(mut stream: AgentStream, updates: Updates) -> ToolOutcome {
     match (result.stop_reason, &result.error) {
         (RunStopReason::Aborted, _) => ToolOutcome::Completed(AgentToolResult::error("Sub-agent cancelled.")),
         (RunStopReason::Error, error) => {
-            let words = error.as_ref().map_or("", |error| error.info().message.as_str());
-            ToolOutcome::Completed(AgentToolResult::error(["Sub-agent error: ", words].concat()))
+            let message = error.as_ref().map_or("", |error| error.info().message.as_str());
+            ToolOutcome::Completed(AgentToolResult::error(["Sub-agent error: ", message].concat()))
         }
         (reason, _) if result.text.is_empty() && reason != RunStopReason::Completed => {
             let text = ["Sub-agent stopped without an answer: ", reason.as_str()].concat();
@@ -76,7 +76,7 @@ async fn run(mut stream: AgentStream, updates: Updates) -> ToolOutcome {
     }
 }
 
-fn told(run_id: &str, event: &AgentEvent) -> RawJson {
+fn with_run_id(run_id: &str, event: &AgentEvent) -> RawJson {
     let mut text = String::new();
     let mut object = ObjectWriter::new(&mut text);
     event.write_members(&mut object);
@@ -86,10 +86,10 @@ fn told(run_id: &str, event: &AgentEvent) -> RawJson {
 }
 
 /// Yields to the executor once.
-fn step_aside() -> impl Future<Output = ()> {
-    let mut stepped = false;
+fn yield_now() -> impl Future<Output = ()> {
+    let mut has_yielded = false;
     std::future::poll_fn(move |cx| {
-        if std::mem::replace(&mut stepped, true) {
+        if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();

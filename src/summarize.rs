@@ -42,11 +42,11 @@ const SMALLEST_PART: usize = 8_000;
 pub struct Summarizer {
     /// What stays, and how much one call is given.
     pub rules: SummaryRules,
-    parts: Rc<Parts>,
+    dependencies: Rc<Dependencies>,
 }
 
 /// What it takes from the configuration.
-struct Parts {
+struct Dependencies {
     model: Model,
     keys: Option<Rc<dyn KeySource>>,
     options: Rc<StreamOptions>,
@@ -77,7 +77,7 @@ impl Summarizer {
         options.tool_choice = None;
         options.parallel_tool_calls = None;
         options.stop.clear();
-        let parts = Parts {
+        let dependencies = Dependencies {
             model,
             keys: config.ports.keys.clone(),
             options: Rc::new(options),
@@ -86,7 +86,7 @@ impl Summarizer {
             timer: config.ports.timer.clone(),
             timeouts: config.rules.timeouts,
         };
-        Some(Summarizer { rules, parts: Rc::new(parts) })
+        Some(Summarizer { rules, dependencies: Rc::new(dependencies) })
     }
 }
 
@@ -101,12 +101,12 @@ impl CompactionEngine for Summarizer {
                 "there is nothing to summarise: the newest messages alone are too long".to_owned(),
             )));
         };
-        let key = match &self.parts.keys {
-            Some(keys) => keys.key(&self.parts.model.provider),
+        let key = match &self.dependencies.keys {
+            Some(keys) => keys.key(&self.dependencies.model.provider),
             None => Box::pin(ready(Ok(None))),
         };
         Box::pin(Work {
-            by: self.clone(),
+            summarizer: self.clone(),
             context: context.clone(),
             call,
             split,
@@ -123,7 +123,7 @@ impl CompactionEngine for Summarizer {
 
 /// A compaction in progress: the parts of the conversation, one after the other.
 struct Work {
-    by: Summarizer,
+    summarizer: Summarizer,
     context: AgentRunContext,
     call: CompactionCall,
     split: Split,
@@ -144,9 +144,9 @@ enum Stage {
     Key(LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>),
     Answer {
         events: LocalBoxStream<'static, E>,
-        alarm: Option<LocalBoxFuture<'static, ()>>,
-        said: String,
-        told: Usage,
+        timeout: Option<LocalBoxFuture<'static, ()>>,
+        received: String,
+        reported: Usage,
         /// The number of entries in the current call.
         taken: usize,
     },
@@ -163,25 +163,25 @@ impl Future for Work {
         loop {
             match &mut work.stage {
                 Stage::Key(key) => work.key = ready!(key.as_mut().poll(cx))?,
-                Stage::BackOff(alarm) => ready!(alarm.as_mut().poll(cx)),
-                Stage::Answer { events, alarm, said, told, taken } => {
-                    let event = match (events.as_mut().poll_next(cx), &mut *alarm) {
+                Stage::BackOff(sleep) => ready!(sleep.as_mut().poll(cx)),
+                Stage::Answer { events, timeout, received, reported, taken } => {
+                    let event = match (events.as_mut().poll_next(cx), &mut *timeout) {
                         (Poll::Ready(event), _) => event,
                         (Poll::Pending, None) => return Poll::Pending,
-                        (Poll::Pending, Some(rings)) => {
-                            ready!(rings.as_mut().poll(cx));
+                        (Poll::Pending, Some(sleep)) => {
+                            ready!(sleep.as_mut().poll(cx));
                             Some(E::Error(network("the model was silent for too long")))
                         }
                     };
-                    let heard = hear(event, said, told);
-                    if heard.is_some() {
+                    let outcome = receive(event, received, reported);
+                    if outcome.is_some() {
                         // Counts even if the answer failed, because it was paid for.
-                        work.usage.add(&told.totalled());
+                        work.usage.add(&reported.totalled());
                     }
-                    match heard {
+                    match outcome {
                         None => {
-                            let limit = work.by.parts.timeouts.chunk;
-                            *alarm = limit.map(|ms| work.by.parts.timer.sleep(ms));
+                            let limit = work.summarizer.dependencies.timeouts.chunk;
+                            *timeout = limit.map(|ms| work.summarizer.dependencies.timer.sleep(ms));
                             continue;
                         }
                         Some(Ok(text)) => {
@@ -190,8 +190,8 @@ impl Future for Work {
                             work.attempt = 1;
                         }
                         Some(Err(error)) => {
-                            if let Some(alarm) = work.fail(error)? {
-                                work.stage = Stage::BackOff(alarm);
+                            if let Some(sleep) = work.fail(error)? {
+                                work.stage = Stage::BackOff(sleep);
                                 continue;
                             }
                         }
@@ -199,7 +199,7 @@ impl Future for Work {
                 }
             }
             if work.done == work.split.entries.len() {
-                return Poll::Ready(Ok(work.put_together()));
+                return Poll::Ready(Ok(work.finish()));
             }
             work.stage = work.ask();
         }
@@ -210,16 +210,16 @@ impl Work {
     /// Summarizes the next part: the part and the notes so far become the new notes.
     #[inline(never)]
     fn ask(&self) -> Stage {
-        let parts = &self.by.parts;
+        let dependencies = &self.summarizer.dependencies;
         let rest = self.split.entries.get(self.done..).unwrap_or_default();
-        let taken = part_of(rest, self.part_bytes);
+        let taken = fitting_count(rest, self.part_bytes);
         let request = self.request(rest.get(..taken).unwrap_or_default());
-        let limit = parts.timeouts.first_chunk.or(parts.timeouts.chunk);
+        let limit = dependencies.timeouts.first_chunk.or(dependencies.timeouts.chunk);
         Stage::Answer {
-            events: parts.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
-            alarm: limit.map(|ms| parts.timer.sleep(ms)),
-            said: String::new(),
-            told: Usage::default(),
+            events: dependencies.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
+            timeout: limit.map(|ms| dependencies.timer.sleep(ms)),
+            received: String::new(),
+            reported: Usage::default(),
             taken,
         }
     }
@@ -227,16 +227,16 @@ impl Work {
     /// Handles an error: waits, starts over with smaller parts, or gives up.
     #[inline(never)]
     fn fail(&mut self, error: ErrorInfo) -> Result<Option<LocalBoxFuture<'static, ()>>, String> {
-        let parts = &self.by.parts;
+        let dependencies = &self.summarizer.dependencies;
         if is_overflow(&error) && self.part_bytes / 2 >= SMALLEST_PART {
             self.part_bytes /= 2;
             self.attempt = 1;
             return Ok(None);
         }
-        match parts.retry.delay(&error, self.attempt, (parts.random)()) {
+        match dependencies.retry.delay(&error, self.attempt, (dependencies.random)()) {
             RetryVerdict::Wait(ms) if !is_overflow(&error) => {
                 self.attempt += 1;
-                Ok(Some(parts.timer.sleep(ms)))
+                Ok(Some(dependencies.timer.sleep(ms)))
             }
             _ => Err(error.message),
         }
@@ -244,7 +244,7 @@ impl Work {
 
     /// Returns what replaces the conversation.
     #[inline(never)]
-    fn put_together(&mut self) -> Compaction {
+    fn finish(&mut self) -> Compaction {
         let split = &mut self.split;
         let summary = UserMessage::from_text([SUMMARY_HEAD, &self.summary].concat());
         let dropped = self.call.messages.len().saturating_sub(split.kept.len());
@@ -265,7 +265,7 @@ impl Work {
     #[inline(never)]
     fn request(&self, part: &[String]) -> ModelRequest {
         let before = if self.summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
-        let told = [
+        let text = [
             "# The conversation",
             before,
             &self.summary,
@@ -273,13 +273,13 @@ impl Work {
             &part.join("\n\n"),
             "\n\n# Now write the notes.",
         ];
-        let message = Rc::new(UserMessage::from_text(told.concat()));
+        let message = Rc::new(UserMessage::from_text(text.concat()));
         ModelRequest {
-            model: self.by.parts.model.id.clone(),
+            model: self.summarizer.dependencies.model.id.clone(),
             system_prompt: TASK.into(),
             messages: Rc::new(vec![LlmMessage::User(message)]),
             tools: Rc::new([]),
-            options: self.by.parts.options.clone(),
+            options: self.summarizer.dependencies.options.clone(),
             api_key: self.key.clone(),
             output: None,
             session_id: None,
@@ -289,20 +289,24 @@ impl Work {
 
 /// Reads an event of the answer; returns the end of the answer if this was it.
 #[inline(never)]
-fn hear(event: Option<E>, said: &mut String, told: &mut Usage) -> Option<Result<String, ErrorInfo>> {
+fn receive(
+    event: Option<E>,
+    received: &mut String,
+    reported: &mut Usage,
+) -> Option<Result<String, ErrorInfo>> {
     match event {
-        Some(E::Start) => said.clear(),
-        Some(E::TextDelta { delta, .. }) if said.len() < LONGEST_SUMMARY => said.push_str(&delta),
+        Some(E::Start) => received.clear(),
+        Some(E::TextDelta { delta, .. }) if received.len() < LONGEST_SUMMARY => received.push_str(&delta),
         Some(E::Done { usage, stop_reason }) => {
-            *told = usage.unwrap_or(*told);
+            *reported = usage.unwrap_or(*reported);
             // A refusal must not replace the conversation.
             let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
-            return Some(match said.trim() {
+            return Some(match received.trim() {
                 text if is_whole && !text.is_empty() => Ok(text.to_owned()),
                 _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
             });
         }
-        Some(E::Usage(usage)) => *told = usage,
+        Some(E::Usage(usage)) => *reported = usage,
         Some(E::Error(error)) => return Some(Err(error)),
         None => return Some(Err(network("the answer ended before it was complete"))),
         Some(_) => {}
@@ -323,7 +327,7 @@ fn is_overflow(error: &ErrorInfo) -> bool {
 }
 
 /// Returns how many entries fit into one call; at least one.
-fn part_of(entries: &[String], bytes: usize) -> usize {
+fn fitting_count(entries: &[String], bytes: usize) -> usize {
     let mut left = bytes;
     let fit = entries.iter().take_while(|entry| {
         let fits = entry.len() <= left;

@@ -90,7 +90,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 
 /// Parses a text that consists only of decimal digits.
 #[inline(never)]
-pub(crate) fn whole(text: &str) -> Option<u64> {
+pub(crate) fn parse_u64(text: &str) -> Option<u64> {
     let mut number = if text.is_empty() { None } else { Some(0_u64) };
     for byte in text.bytes() {
         let digit = u64::from(byte.wrapping_sub(b'0'));
@@ -131,8 +131,8 @@ impl<'a> Iterator for Parts<'a> {
     #[inline(never)]
     fn next(&mut self) -> Option<&'a str> {
         let rest = self.rest.take()?;
-        let Some((part, behind)) = split_once(rest, self.mark) else { return Some(rest) };
-        self.rest = Some(behind);
+        let Some((part, after)) = split_once(rest, self.mark) else { return Some(rest) };
+        self.rest = Some(after);
         Some(part)
     }
 }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(rsplit_once("a/b/ä", b'/'), Some(("a/b", "ä")));
         assert_eq!(rsplit_once("a", b'/'), None);
         assert_eq!(split_while("12ä", |byte| byte.is_ascii_digit()), ("12", "ä"));
-        let numbers = ["0", "18446744073709551615", "", "1a", "-1", "18446744073709551616"].map(whole);
+        let numbers = ["0", "18446744073709551615", "", "1a", "-1", "18446744073709551616"].map(parse_u64);
         assert_eq!(numbers, [Some(0), Some(u64::MAX), None, None, None, None]);
         assert_eq!(replace("key: k, k", "k", "[k]"), "[k]ey: [k], [k]");
         assert_eq!(split("a||b|", "|").collect::<Vec<_>>(), ["a", "", "b", ""]);

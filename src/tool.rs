@@ -146,7 +146,7 @@ struct UpdateQueue {
     waker: std::cell::RefCell<Option<std::task::Waker>>,
     closed: std::cell::Cell<bool>,
     /// Shared by the calls of a run: something was shown.
-    shown: Rc<std::cell::Cell<bool>>,
+    has_progress: Rc<std::cell::Cell<bool>>,
 }
 
 enum Update {
@@ -158,9 +158,9 @@ enum Update {
 const UPDATES_WAITING: usize = 128;
 
 impl Updates {
-    /// `shown` is set whenever something was shown.
-    pub(crate) fn noted_in(shown: Rc<std::cell::Cell<bool>>) -> Self {
-        Updates(Rc::new(UpdateQueue { shown, ..UpdateQueue::default() }))
+    /// `has_progress` is set whenever something was shown.
+    pub(crate) fn with_flag(has_progress: Rc<std::cell::Cell<bool>>) -> Self {
+        Updates(Rc::new(UpdateQueue { has_progress, ..UpdateQueue::default() }))
     }
 
     /// Reports a text.
@@ -193,7 +193,7 @@ impl Updates {
             join_oldest(&mut waiting);
         }
         drop(waiting);
-        self.0.shown.set(true);
+        self.0.has_progress.set(true);
         if let Some(waker) = self.0.waker.take() {
             waker.wake();
         }

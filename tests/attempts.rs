@@ -36,14 +36,14 @@ fn with_error(error: ErrorInfo) -> Answer {
 }
 
 /// The beginning of an answer.
-fn half(said: &str) -> Answer {
-    let mut answer = text(said);
+fn half(delta: &str) -> Answer {
+    let mut answer = text(delta);
     answer.truncate(3);
     answer
 }
 
-fn stopping(said: &str, stop_reason: MessageStopReason) -> Answer {
-    let mut answer = text(said);
+fn stopping(delta: &str, stop_reason: MessageStopReason) -> Answer {
+    let mut answer = text(delta);
     answer.truncate(4);
     answer.push(E::Done { stop_reason, usage: None });
     answer
@@ -448,7 +448,7 @@ fn what_was_said_before_an_overflow_stays_where_no_room_is_made() {
         assert_eq!(stage.history(), ["user: go", "assistant: hal (error)"]);
         assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (0, 11));
         let messages = stage.agent.messages();
-        assert!(matches!(&messages[1], AgentMessage::Assistant(said) if said.usage.total == 11));
+        assert!(matches!(&messages[1], AgentMessage::Assistant(answer) if answer.usage.total == 11));
     }
     let mut stage = stage(vec![refused_in_the_middle()], Vec::new(), |config| {
         config.rules.transformers.push(Rc::new(|_: &[AgentMessage], overflow: bool| {
@@ -476,15 +476,15 @@ fn what_was_said_before_an_overflow_is_taken_back_where_room_is_made() {
         assert_eq!(stage.history().last().unwrap(), "assistant: whole");
         assert_eq!((stage.count("message_reset"), stage.agent.usage().total), (1, 11));
         // The void message is reset before the compaction is reported.
-        let told = stage.names();
-        let place = |name: &str| told.iter().position(|event| *event == name);
-        assert!(place("message_reset") < place("context_compacted").or(Some(told.len())));
+        let names = stage.names();
+        let place = |name: &str| names.iter().position(|event| *event == name);
+        assert!(place("message_reset") < place("context_compacted").or(Some(names.len())));
     }
 }
 
 #[test]
 fn whatever_was_tried_again_is_asked_of_the_next_model_too() {
-    let odd = || with_error(ErrorInfo::new(ErrorKind::Unknown, "odd"));
+    let unknown_error = || with_error(ErrorInfo::new(ErrorKind::Unknown, "odd"));
     let strategies: [Rc<dyn turnwheel::retry::RetryStrategy>; 2] = [
         Rc::new(RetryConfig { retry_unknown: true, max_attempts: 2, ..RetryConfig::default() }),
         Rc::new(EveryError),
@@ -492,7 +492,7 @@ fn whatever_was_tried_again_is_asked_of_the_next_model_too() {
     for retry in strategies {
         let mut stage = stage(Vec::new(), Vec::new(), |config| {
             config.rules.retry = retry;
-            let first = native_model("m", vec![odd(), odd()]);
+            let first = native_model("m", vec![unknown_error(), unknown_error()]);
             config.set_models(vec![first, native_model("spare", vec![text("here")])]);
         });
         stage.prompt("go").finish().check();
@@ -585,13 +585,13 @@ fn who_stops_the_run_while_it_asks_for_a_key_pays_for_no_model_call() {
 
 #[test]
 fn an_error_that_nobody_classified_is_judged_by_its_words() {
-    for (words, retries) in
+    for (message, retries) in
         [("HTTP 429", 2), ("you hit the Rate Limit", 2), ("order 14290 failed", 0), ("no", 0)]
     {
-        let unknown = || with_error(ErrorInfo::new(ErrorKind::Unknown, words));
+        let unknown = || with_error(ErrorInfo::new(ErrorKind::Unknown, message));
         let mut stage = stage(vec![unknown(), unknown(), unknown()], Vec::new(), patient);
         stage.prompt("go").finish().check();
-        assert_eq!(stage.count("retry_attempt"), retries, "{words}");
+        assert_eq!(stage.count("retry_attempt"), retries, "{message}");
     }
 }
 
@@ -802,8 +802,8 @@ fn every_error_end_is_announced_and_told_to_the_error_hook() {
         ("crash", |config| config.set_models(vec![model("m", |_, _| crash())])),
     ];
     for (end, change) in broken {
-        let told = Notes::default();
-        let notes = told.clone();
+        let errors = Notes::default();
+        let notes = errors.clone();
         let mut stage = stage(Vec::new(), Vec::new(), |config| {
             change(config);
             config.set_hooks(vec![Rc::new(Port(move |call| {
@@ -815,7 +815,7 @@ fn every_error_end_is_announced_and_told_to_the_error_hook() {
         });
         stage.prompt("go").finish().check();
         assert_eq!(stage.lines().last().unwrap(), &format!("run ends error: {end}"));
-        assert_eq!(*told.borrow(), [end]);
+        assert_eq!(*errors.borrow(), [end]);
     }
 }
 
@@ -937,8 +937,8 @@ mod structured_output {
 
     #[test]
     fn a_text_that_is_the_json_is_taken_too_fenced_or_not() {
-        for said in ["{\"name\":\"Ada\"}", "```json\n{\"name\":\"Ada\"}\n```"] {
-            let mut stage = asked(vec![text(said)]);
+        for answer in ["{\"name\":\"Ada\"}", "```json\n{\"name\":\"Ada\"}\n```"] {
+            let mut stage = asked(vec![text(answer)]);
             stage.prompt("who?").finish().check();
             assert_eq!(result(&stage).0.as_deref(), Some("{\"name\":\"Ada\"}"));
         }
@@ -1028,8 +1028,8 @@ mod structured_output {
 
     #[test]
     fn the_newest_answer_that_fits_is_the_one() {
-        for (said, last) in [("{\"name\":\"Bob\"}", "Bob"), ("You are welcome.", "Ada")] {
-            let mut stage = asked(vec![text("{\"name\":\"Ada\"}"), text(said)]);
+        for (second, last) in [("{\"name\":\"Bob\"}", "Bob"), ("You are welcome.", "Ada")] {
+            let mut stage = asked(vec![text("{\"name\":\"Ada\"}"), text(second)]);
             drop(stage.agent.follow_up("and now?".into()));
             stage.prompt("who?").finish().check();
             assert_eq!(result(&stage).0, Some(format!("{{\"name\":\"{last}\"}}")));

@@ -337,10 +337,10 @@ fn who_is_restored_with_an_approver_waits_for_no_command() {
     before.settle();
     let checkpoint = before.stream.as_mut().unwrap().checkpoint();
     let asked = Rc::new(RefCell::new(Vec::new()));
-    let heard = asked.clone();
+    let log = asked.clone();
     let mut config = config(&before.clock, answers(Vec::new()), vec![asking("asks")]);
     config.set_approver(Rc::new(Port(move |request: ApprovalRequest| {
-        heard.borrow_mut().push(request.call_id);
+        log.borrow_mut().push(request.call_id);
         ready(Ok(ToolDecision::Accept))
     })));
     before.stream = None;
@@ -443,7 +443,7 @@ fn what_nobody_has_heard_yet_is_in_the_checkpoint() {
         }),
         ("abort", |agent| agent.abort("enough")),
     ];
-    let goes_on = |stage: &mut Stage| {
+    let run_to_end = |stage: &mut Stage| {
         stage.settle();
         for id in ["a", "b"] {
             stage.agent.resolve_tool(id, ToolDecision::Accept);
@@ -459,10 +459,10 @@ fn what_nobody_has_heard_yet_is_in_the_checkpoint() {
         stage.settle();
         act(&stage.agent);
         let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
-        let stayed = goes_on(&mut stage);
+        let uninterrupted = run_to_end(&mut stage);
         let config = config(&stage.clock, answers(Vec::new()), tools());
         stage.agent = Agent::restore(config, &checkpoint).unwrap();
-        assert_eq!(goes_on(stage.resume()), stayed, "{name}");
+        assert_eq!(run_to_end(stage.resume()), uninterrupted, "{name}");
     }
 }
 
@@ -1001,14 +1001,14 @@ fn changes_of_the_state_are_told_once_a_turn_right_before_its_end() {
     config.rules.session_state.insert("n", 5_u64.into());
     let mut stage = Stage::new(clock, config);
     stage.prompt("go").finish().check();
-    let told: Vec<String> = stage.lines().into_iter().filter(|line| line.starts_with("state")).collect();
-    assert_eq!(told, ["state {\"n\":8,\"old\":null}", "state {\"n\":9}"]);
+    let changes: Vec<String> = stage.lines().into_iter().filter(|line| line.starts_with("state")).collect();
+    assert_eq!(changes, ["state {\"n\":8,\"old\":null}", "state {\"n\":9}"]);
 }
 
 #[test]
 fn after_hooks_are_told_in_the_order_of_the_calls_and_a_group_waits_for_them() {
-    let told = Rc::new(RefCell::new(Vec::new()));
-    let notes = told.clone();
+    let reported = Rc::new(RefCell::new(Vec::new()));
+    let notes = reported.clone();
     let given = [("a", "timed", "{\"ms\":20}"), ("b", "timed", "{\"ms\":10}"), ("c", "ghost", "{}")];
     let mut stage = timed_stage(&given, |config| {
         let stages = HookStages { after_tool_execution: true, ..HookStages::default() };
@@ -1021,7 +1021,7 @@ fn after_hooks_are_told_in_the_order_of_the_calls_and_a_group_waits_for_them() {
     });
     stage.prompt("go").finish().check();
     // No tool ran for the third call.
-    assert_eq!(*told.borrow(), ["a: 20 ms", "b: 10 ms"]);
+    assert_eq!(*reported.borrow(), ["a: 20 ms", "b: 10 ms"]);
 }
 
 #[test]
@@ -1164,8 +1164,8 @@ fn one_after_the_other_a_call_that_is_refused_is_done_too() {
     drop(stage.agent.steer("hurry".into()));
     stage.finish().check();
     let cut = "tool call cancelled: user requested steering interrupt";
-    let told = ["a!: tool call `t` was rejected", &format!("b!: {cut}"), &format!("c!: {cut}")];
-    assert_eq!(stage.history()[2..5], told);
+    let results = ["a!: tool call `t` was rejected", &format!("b!: {cut}"), &format!("c!: {cut}")];
+    assert_eq!(stage.history()[2..5], results);
     assert_eq!(stage.count("tool_execution_start"), 0);
 }
 
@@ -1223,8 +1223,8 @@ fn what_policies_injected_about_a_call_goes_with_it_when_a_later_one_skips_it() 
         }));
     });
     stage.prompt("go").finish().check();
-    let told = ["a: t is done", "b!: no", "c: t is done", "user: about a", "user: about c"];
-    assert_eq!(stage.history()[2..7], told);
+    let results = ["a: t is done", "b!: no", "c: t is done", "user: about a", "user: about c"];
+    assert_eq!(stage.history()[2..7], results);
 }
 
 #[test]
@@ -1240,9 +1240,9 @@ fn a_stop_before_the_calls_drops_what_policies_injected_and_gives_every_call_its
     stage.prompt("go").finish().check();
     assert_eq!(stage.count("tool_execution_start"), 0);
     assert_eq!(stage.lines().last().unwrap(), "run ends policy_stop");
-    let told = stage.history();
-    assert_eq!(told.len(), 5, "{told:?}");
-    assert!(told[2..].iter().all(|result| result.contains("enough")), "{told:?}");
+    let history = stage.history();
+    assert_eq!(history.len(), 5, "{history:?}");
+    assert!(history[2..].iter().all(|result| result.contains("enough")), "{history:?}");
 }
 
 #[test]

@@ -131,15 +131,15 @@ fn live(
             agent.resolve_tool(call.call_id, ToolDecision::Accept);
         }
     }
-    let mut heard = 0;
+    let mut count = 0;
     while let Some(event) = world.clock.run(run.next()).unwrap() {
-        heard += 1;
+        count += 1;
         if let (AgentEvent::ToolApprovalRequested { call_id, .. }, false) = (&event, world.approver) {
             agent.resolve_tool(call_id.clone(), ToolDecision::Accept);
         }
         let is_end = matches!(event, AgentEvent::AgentEnd { .. });
         trace.push(event);
-        if heard == until && !is_end {
+        if count == until && !is_end {
             return (Some(run.checkpoint().to_json().into_bytes()), agent.messages());
         }
     }
@@ -157,7 +157,7 @@ fn world(seed: u64, life: u64) -> World {
 }
 
 /// The history as text, without what may differ.
-fn told(history: &[AgentMessage], interrupted: &BTreeSet<String>) -> Vec<String> {
+fn comparable(history: &[AgentMessage], interrupted: &BTreeSet<String>) -> Vec<String> {
     let brief = |message: &AgentMessage| match message {
         AgentMessage::ToolResult(result) if interrupted.contains(&result.call_id) => result.call_id.clone(),
         other => brief(other),
@@ -199,7 +199,7 @@ fn over_a_thousand_schedules_the_run_comes_to_the_same_end() {
             }
             slept += 1;
         }
-        assert_eq!(told(&history, &interrupted), told(&whole, &interrupted), "seed {seed}");
+        assert_eq!(comparable(&history, &interrupted), comparable(&whole, &interrupted), "seed {seed}");
         let mut grammar = Grammar::default();
         trace.iter().for_each(|event| grammar.take(event));
         assert_eq!(grammar.finish(&history), Vec::<String>::new(), "seed {seed}");

@@ -294,9 +294,11 @@ fn a_message_of_another_engine_means_what_it_meant_there() {
         r#"{"type":"tool_result","tool_call_id":"t2","content":["x", 2]}]},"#,
         r#"{"role":"assistant","content":"done"},{"role":"tool","content":"of no call"}]"#
     ));
-    let [system, _, asked, one, two, done, odd] = messages.as_slice() else { panic!("{messages:?}") };
+    let [system, _, asked, one, two, done, unconvertible] = messages.as_slice() else {
+        panic!("{messages:?}")
+    };
     assert!(matches!(system, AgentMessage::Custom(custom) if custom.kind == FOREIGN_KIND));
-    assert!(matches!(odd, AgentMessage::Custom(_)));
+    assert!(matches!(unconvertible, AgentMessage::Custom(_)));
     let AgentMessage::Assistant(asked) = asked else { panic!() };
     assert_eq!(asked.stop_reason, MessageStopReason::ToolUse);
     assert_eq!(
@@ -362,12 +364,13 @@ fn damaged_messages_are_refused_or_read_but_never_break_anything() {
 fn the_package_writes_the_same() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoints/messages.json");
     // Left out: numbers that JavaScript cannot represent, and layouts, which it does not know.
-    let odd = ["12345678901234567890123", "18446744073709551615", "\"layout\"", "\"a\":1,\"a\":2"];
+    let unconvertible = ["12345678901234567890123", "18446744073709551615", "\"layout\"", "\"a\":1,\"a\":2"];
     let cases = (0..600).filter_map(|seed| {
         let message = message(&Dice::new(seed));
         let case =
             ["{\"message\":", &message.to_json(), ",\"written\":", &to_stakai(&[message])[0].to_json(), "}"];
-        Some(case.concat()).filter(|case| !odd.iter().any(|odd| case.contains(odd)))
+        Some(case.concat())
+            .filter(|case| !unconvertible.iter().any(|unconvertible| case.contains(unconvertible)))
     });
     let written = ["[\n", &cases.collect::<Vec<_>>().join(",\n"), "\n]\n"].concat();
     if std::env::var("TURNWHEEL_BLESS").is_ok() {

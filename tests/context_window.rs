@@ -25,7 +25,7 @@ fn long(n: usize) -> AgentMessage {
 }
 
 /// An answer whose prompt had this many tokens.
-fn told(mut answer: Answer, input: u64) -> Answer {
+fn reporting(mut answer: Answer, input: u64) -> Answer {
     if let Some(E::Done { usage, .. }) = answer.last_mut() {
         *usage = Some(Usage { input, ..Usage::default() }.totalled());
     }
@@ -89,11 +89,13 @@ fn room_is_made_before_a_request_that_the_model_could_not_take() {
 fn what_the_provider_counted_goes_before_an_estimate() {
     let call = |id: &str| calls(&[(id, "t", "{}")]);
     // The first answer reports 990 tokens, the second none, the third 20.
-    let answers = vec![told(call("a"), 990), call("b"), told(call("c"), 20), told(text("done"), 30)];
+    let answers =
+        vec![reporting(call("a"), 990), call("b"), reporting(call("c"), 20), reporting(text("done"), 30)];
     let played = play(1_000, vec!["x".repeat(100).as_str().into()], answers, |_| {});
     assert_eq!((played.compactions, played.requests.borrow().len()), (0, 4), "990 and an estimate of 4");
 
-    let answers = vec![told(call("a"), 999), call("b"), told(call("c"), 20), told(text("done"), 30)];
+    let answers =
+        vec![reporting(call("a"), 999), call("b"), reporting(call("c"), 20), reporting(text("done"), 30)];
     let played = play(1_000, vec!["old".into()], answers, |_| {});
     // The answer that reported 999 is kept, but that count is out of date.
     assert_eq!((played.compactions, played.requests.borrow().len()), (1, 4));
@@ -135,11 +137,11 @@ fn a_compaction_that_fails_or_is_not_there_leaves_the_last_word_to_the_model() {
 #[test]
 fn transformers_are_told_once_a_turn_and_a_shorter_view_is_enough() {
     let signals: Rc<RefCell<Vec<bool>>> = Rc::default();
-    let heard = signals.clone();
+    let log = signals.clone();
     let answers = vec![calls(&[("a", "t", "{}")])];
     let played = play(100, vec![long(0)], answers, |config| {
         config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
-            heard.borrow_mut().push(overflow);
+            log.borrow_mut().push(overflow);
             let newest = messages[messages.len() - 1..].to_vec();
             Ok(if overflow { Transform::View(newest) } else { Transform::Unchanged })
         }));
@@ -149,10 +151,10 @@ fn transformers_are_told_once_a_turn_and_a_shorter_view_is_enough() {
 
     // A transformer that returns a view anyway gets no signal.
     let signals: Rc<RefCell<Vec<bool>>> = Rc::default();
-    let heard = signals.clone();
+    let log = signals.clone();
     let played = play(100, vec![long(0)], Vec::new(), |config| {
         config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
-            heard.borrow_mut().push(overflow);
+            log.borrow_mut().push(overflow);
             Ok(Transform::View(messages.to_vec()))
         }));
     });
@@ -161,7 +163,7 @@ fn transformers_are_told_once_a_turn_and_a_shorter_view_is_enough() {
 
 #[test]
 fn no_room_is_made_for_a_call_that_will_not_be() {
-    let answers = vec![told(calls(&[("a", "t", "{}")]), 500)];
+    let answers = vec![reporting(calls(&[("a", "t", "{}")]), 500)];
     let played = play(100, Vec::new(), answers, |config| config.rules.max_turns = Some(1));
     assert_eq!(played.compactions, 0);
     assert_eq!(played.stage.lines().last().unwrap(), "run ends max_turns");

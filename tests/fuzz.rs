@@ -39,7 +39,7 @@ fn play(target: &Target, input: &[u8], seed: u64) -> Result<u64, String> {
 }
 
 /// Runs a target until told to stop. Returns the number of rounds, or the input that failed, and how.
-fn fuzz(target: &Target, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<u64, (Vec<u8>, u64, String)> {
+fn fuzz(target: &Target, seed: u64, is_running: impl Fn(u64) -> bool) -> Result<u64, (Vec<u8>, u64, String)> {
     let mut inputs = target.inputs();
     let mut shapes = HashSet::new();
     for input in &inputs {
@@ -47,7 +47,7 @@ fn fuzz(target: &Target, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<u64
     }
     let mut dice = Dice(seed);
     let mut round = 0;
-    while goes_on(round) {
+    while is_running(round) {
         round += 1;
         let input = mutated(&inputs, &mut dice);
         let seed = dice.next();
@@ -114,10 +114,10 @@ fn a_share_of_it_every_day() {
 #[test]
 #[ignore = "takes as long as it is told to"]
 fn on_demand() {
-    let told = |name: &str| std::env::var(name).unwrap_or_default();
-    let seconds = told("FUZZ_SECONDS").parse().unwrap_or(600);
-    let seed = told("FUZZ_SEED").parse().unwrap_or(1);
-    let targets = told("FUZZ_TARGETS");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let seconds = variable("FUZZ_SECONDS").parse().unwrap_or(600);
+    let seed = variable("FUZZ_SEED").parse().unwrap_or(1);
+    let targets = variable("FUZZ_TARGETS");
     let names: Vec<&str> = targets.split_whitespace().collect();
     let unknown = names.iter().find(|name| TARGETS.iter().all(|target| target.name != **name));
     assert_eq!(unknown, None, "the targets are {:?}", TARGETS.map(|target| target.name));

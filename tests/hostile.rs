@@ -13,7 +13,7 @@ fn runs() -> usize {
 
 fn check(seed: u64, at: Option<(usize, Act)>) -> Played {
     let played = play(seed, at);
-    let (call, events) = (at.and_then(|(at, _)| played.touched.get(at)), played.events.join(" "));
+    let (call, events) = (at.and_then(|(at, _)| played.host_calls.get(at)), played.events.join(" "));
     assert!(
         played.faults.is_empty(),
         "seed {seed}, {at:?} in {call:?}:\n{}\n{events}",
@@ -26,7 +26,7 @@ fn check(seed: u64, at: Option<(usize, Act)>) -> Played {
 fn everywhere(act: Act) {
     let (mut left, mut disturbed) = (runs(), BTreeMap::new());
     for seed in 0.. {
-        let calls = check(seed, None).touched;
+        let calls = check(seed, None).host_calls;
         for (at, call) in calls.iter().enumerate() {
             check(seed, Some((at, act)));
             *disturbed.entry(*call).or_insert(0) += 1;

@@ -20,7 +20,7 @@ use turnwheel::provider::{HttpRequest, WireOptions, wire};
 type Body = LocalBoxStream<'static, Result<Vec<u8>, String>>;
 type Answer = Result<HttpResponse, String>;
 
-const SAID: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":null}]}
+const ANSWER_STREAM: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":null}]}
 
 data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
 
@@ -64,8 +64,8 @@ fn pieces<const N: usize>(pieces: [Result<&str, &str>; N]) -> Body {
     stream::iter(pieces).boxed_local()
 }
 
-fn said() -> Answer {
-    response(200, &[], pieces([Ok(SAID)]))
+fn ok_answer() -> Answer {
+    response(200, &[], pieces([Ok(ANSWER_STREAM)]))
 }
 
 fn model(clock: &Clock, transport: Rc<dyn Transport>) -> HttpModel {
@@ -90,7 +90,7 @@ fn run<const N: usize>(
 #[test]
 fn a_request_says_the_key_and_the_conversation_and_its_answer_is_priced() {
     let price = Price::read(&Value::parse(r#"{"input":1,"output":3}"#).unwrap()).unwrap();
-    let (script, stage) = run([said()], |model| model.with_key("sk-of-a-file\n").with_price(price));
+    let (script, stage) = run([ok_answer()], |model| model.with_key("sk-of-a-file\n").with_price(price));
 
     let result = stage.result();
     assert_eq!((result.text.as_str(), result.stop_reason), ("Hello.", RunStopReason::Completed));
@@ -112,7 +112,7 @@ fn the_key_of_a_source_goes_before_the_models_own() {
         }
     }
     let clock = Clock::default();
-    let script = Rc::new(Script { asked: RefCell::default(), answers: RefCell::new(vec![said()]) });
+    let script = Rc::new(Script { asked: RefCell::default(), answers: RefCell::new(vec![ok_answer()]) });
     let mut config =
         config(&clock, model(&clock, script.clone()).with_key("sk-own").model("gpt-5-mini"), Vec::new());
     config.ports.keys = Some(Rc::new(Vault));
@@ -127,7 +127,7 @@ fn an_error_answer_is_read_with_its_headers_and_tried_again_when_they_say() {
         &[("Retry-After", "7")],
         pieces([Ok(r#"{"error":{"message":"slow "#), Ok(r#"down"}}"#)]),
     );
-    let (script, stage) = run([refused, said()], |model| model);
+    let (script, stage) = run([refused, ok_answer()], |model| model);
     assert_eq!((stage.result().text.as_str(), script.asked.borrow().len()), ("Hello.", 2));
     assert!((7_000..9_000).contains(&stage.clock.elapsed()), "{}", stage.clock.elapsed());
 }
@@ -165,7 +165,7 @@ fn an_answer_that_is_cut_or_never_came_is_the_network_and_asked_for_again() {
         pieces([Ok("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n"), Err("reset")]),
     );
     for first in [cut, Err("no such host".to_owned())] {
-        let (script, stage) = run([first, said()], |model| model);
+        let (script, stage) = run([first, ok_answer()], |model| model);
         assert_eq!((stage.result().text.as_str(), script.asked.borrow().len()), ("Hello.", 2));
     }
     // No retry helps: the error of the last attempt is reported.
@@ -197,7 +197,7 @@ fn held(first: &'static str, dropped: &Rc<Cell<bool>>) -> Answer {
 #[test]
 fn what_follows_the_end_of_an_answer_is_not_waited_for() {
     let dropped = Rc::new(Cell::new(false));
-    let (_, stage) = run([held(SAID, &dropped)], |model| model);
+    let (_, stage) = run([held(ANSWER_STREAM, &dropped)], |model| model);
     assert_eq!(stage.result().text, "Hello.");
     assert!(dropped.get(), "nobody reads it any more");
 }
@@ -229,7 +229,7 @@ fn a_comment_is_a_sign_of_life() {
             Ok(b": still there\n\n".to_vec())
         }
     });
-    let body = comments.chain(pieces([Ok(SAID)])).boxed_local();
+    let body = comments.chain(pieces([Ok(ANSWER_STREAM)])).boxed_local();
     let script =
         Rc::new(Script { asked: RefCell::default(), answers: RefCell::new(vec![response(200, &[], body)]) });
     let mut config = config(&clock, model(&clock, script.clone()).model("gpt-5-mini"), Vec::new());

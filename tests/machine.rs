@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use rig::sim::{Disturbance, Played, play};
 
-fn runs(usual: u64) -> u64 {
-    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(usual)
+fn runs(default: u64) -> u64 {
+    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(default)
 }
 
 fn check(seed: u64, disturbance: Disturbance) -> Played {

@@ -130,16 +130,19 @@ fn deltas_in_forms_that_few_have() {
         let body: String = documents.iter().map(|document| format!("data: {document}\n\n")).collect();
         play(&wire(""), &(body + DONE)).0
     };
-    let said = ["start", "0 text", "0 + a", "0 end", "done stop"];
+    let expected = ["start", "0 text", "0 + a", "0 end", "done stop"];
     // Invalid choices and parts, a second choice, MiniMax's status for success, an
     // `error` that is not an error.
-    assert_eq!(whole(&[r#"{"choices":[null,{"delta":{"content":"a"}},{"delta":{"content":"no"}}]}"#]), said);
-    assert_eq!(whole(&[r#"{"choices":[{"delta":{"content":["a",null]}}],"error":{}}"#]), said);
+    assert_eq!(
+        whole(&[r#"{"choices":[null,{"delta":{"content":"a"}},{"delta":{"content":"no"}}]}"#]),
+        expected
+    );
+    assert_eq!(whole(&[r#"{"choices":[{"delta":{"content":["a",null]}}],"error":{}}"#]), expected);
     let good = r#"{"choices":[{"delta":{"content":"a"}}],"object":"x","base_resp":{"status_code":0,"status_msg":"ok"}}"#;
-    assert_eq!(whole(&[good]), said);
-    assert_eq!(whole(&[r#"{"response":"a"}"#]), said);
+    assert_eq!(whole(&[good]), expected);
+    assert_eq!(whole(&[r#"{"response":"a"}"#]), expected);
     // A message next to an answer does not mean that it failed.
-    assert_eq!(whole(&[r#"{"message":"m","choices":[{"delta":{"content":"a"}}]}"#]), said);
+    assert_eq!(whole(&[r#"{"message":"m","choices":[{"delta":{"content":"a"}}]}"#]), expected);
     assert_eq!(
         whole(&[r#"{"detail":"m","usage":{"prompt_tokens":1}}"#]),
         ["start", "usage 1 0", "done stop"]
@@ -166,7 +169,7 @@ fn deltas_in_forms_that_few_have() {
 
 #[test]
 fn pieces_of_calls_find_the_call_that_they_belong_to() {
-    let told = |lists: &[&str]| {
+    let call_events = |lists: &[&str]| {
         let mut events = calls(lists, "stop");
         assert_eq!((events.remove(0), events.pop().unwrap()), ("start".into(), "done tool_use".into()));
         events
@@ -175,33 +178,39 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
     let one = ["0 call f(a)", "0 + {", "0 + }", "0 end"];
     // Another id without a name starts no call; the same name again is no other call, another name is.
     assert_eq!(
-        told(&[&f.replace("{\"fu", "{\"id\":\"a\",\"fu"), r#"{"id":"b","function":{"arguments":"}"}}"#]),
+        call_events(&[
+            &f.replace("{\"fu", "{\"id\":\"a\",\"fu"),
+            r#"{"id":"b","function":{"arguments":"}"}}"#
+        ]),
         one
     );
-    let again = told(&[f, &f.replace("\"{\"", "\"}\"")]);
+    let again = call_events(&[f, &f.replace("\"{\"", "\"}\"")]);
     assert_eq!(again, ["0 call f()", "0 + {", "0 + }", "0 end"]);
-    assert_eq!(told(&[f, r#"{"function":{"name":"g"}}"#])[2..], ["1 call g()", "0 end", "1 end"]);
+    assert_eq!(call_events(&[f, r#"{"function":{"name":"g"}}"#])[2..], ["1 call g()", "0 end", "1 end"]);
     // The arguments may come first, then the id, then the name; or there may be no name at all.
     let late = [
         r#"{"index":0,"function":{"arguments":"{"}}"#,
         r#"{"index":0,"id":"a"}"#,
         r#"{"index":0,"function":{"name":"f","arguments":"}"}}"#,
     ];
-    assert_eq!(told(&late), one);
-    assert_eq!(told(&late[..2]), ["0 call (a)", "0 + {", "0 end"]);
+    assert_eq!(call_events(&late), one);
+    assert_eq!(call_events(&late[..2]), ["0 call (a)", "0 + {", "0 end"]);
     // A late id, and a name without arguments after complete ones, belong to the same call.
     let whole = r#"{"index":0,"function":{"name":"f","arguments":"{}"}}"#;
     let same = ["0 call f()", "0 + {}", "0 end"];
     assert_eq!(
-        told(&[r#"{"index":0,"function":{"name":"f"}}"#, &whole.replace("{\"in", "{\"id\":\"a\",\"in")]),
+        call_events(&[
+            r#"{"index":0,"function":{"name":"f"}}"#,
+            &whole.replace("{\"in", "{\"id\":\"a\",\"in")
+        ]),
         same
     );
-    assert_eq!(told(&[whole, r#"{"index":0,"function":{"name":"f"}}"#]), same);
+    assert_eq!(call_events(&[whole, r#"{"index":0,"function":{"name":"f"}}"#]), same);
     // `null` instead of arguments adds nothing; inside of arguments it is kept.
     let piece = |text: &str| whole.replace("{}", text);
-    assert_eq!(told(&[&piece("null")]), ["0 call f()", "0 end"]);
+    assert_eq!(call_events(&[&piece("null")]), ["0 call f()", "0 end"]);
     let more = |text: &str| format!(r#"{{"index":0,"function":{{"arguments":"{text}"}}}}"#);
-    let events = told(&[&piece("[1,"), &more("null"), &more("]")]);
+    let events = call_events(&[&piece("[1,"), &more("null"), &more("]")]);
     assert_eq!(events, ["0 call f()", "0 + [1,", "0 + null", "0 + ]", "0 end"]);
     // Only OpenRouter gets the details back.
     let details = r#""delta":{"reasoning_details":[{"type":"reasoning.text","text":"a"}]}"#;
@@ -252,8 +261,8 @@ fn thinking_without_an_entry_and_entries_that_say_nothing_keep_their_places() {
         text("", "f"),
     ];
     let events = play_details(&[&format!("\"reasoning_details\":[{}]", list.join(","))]);
-    let told: Vec<&str> = events.iter().filter(|event| event.contains('+')).map(String::as_str).collect();
-    assert_eq!(told, ["0 + a", "0 + b", "1 + c", "2 + d", "3 + e", "3 + f"]);
+    let deltas: Vec<&str> = events.iter().filter(|event| event.contains('+')).map(String::as_str).collect();
+    assert_eq!(deltas, ["0 + a", "0 + b", "1 + c", "2 + d", "3 + e", "3 + f"]);
     // What comes with the signature is added to what came with the text.
     let events = play_details(&[
         r#""reasoning_details":[{"type":"reasoning.text","text":"a","index":0,"format":"f"}]"#,
@@ -461,7 +470,7 @@ fn a_refusal_is_a_block_of_its_own() {
 
 #[test]
 fn the_word_of_the_server_is_translated() {
-    let words = [
+    let finish_reasons = [
         ("stop", "done stop"),
         ("eos", "done stop"),
         ("length", "done length"),
@@ -483,7 +492,7 @@ fn the_word_of_the_server_is_translated() {
         ),
         ("error", "error server: the provider ended the answer with `error`"),
     ];
-    for (word, wanted) in words {
+    for (word, wanted) in finish_reasons {
         let events = choices(&[&format!("\"delta\":{{\"content\":\"a\"}},\"finish_reason\":\"{word}\"")]);
         assert_eq!(events.last().unwrap(), wanted);
     }

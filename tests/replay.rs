@@ -185,7 +185,8 @@ fn anthropic_gets_its_thinking_back_unchanged_and_a_result_for_each_call() {
             assert!(answer.content.is_empty() || is_refused, "{name}");
             continue;
         };
-        let (said, heard) = (list(&messages[at], "content"), list(&messages[at + 1], "content"));
+        let (answer_blocks, result_blocks) =
+            (list(&messages[at], "content"), list(&messages[at + 1], "content"));
         let signed =
             |block: &&ContentBlock| matches!(block, ContentBlock::Thinking(t) if t.signature.is_some());
         let wanted: Vec<Value> = answer
@@ -201,17 +202,22 @@ fn anthropic_gets_its_thinking_back_unchanged_and_a_result_for_each_call() {
                 _ => Value::Null,
             })
             .collect();
-        let got = of_type(said, &["thinking", "redacted_thinking"]);
+        let got = of_type(answer_blocks, &["thinking", "redacted_thinking"]);
         assert_eq!(got, wanted.iter().collect::<Vec<_>>(), "{name}");
         let raw = answer.content.iter().filter(|block| matches!(block, ContentBlock::Raw(_))).count();
-        let ours = of_type(said, &["thinking", "redacted_thinking", "text", "tool_use"]).len();
-        assert_eq!(said.len() - ours, raw, "{name}");
+        let converted = of_type(answer_blocks, &["thinking", "redacted_thinking", "text", "tool_use"]).len();
+        assert_eq!(answer_blocks.len() - converted, raw, "{name}");
         assert!(
-            of_type(said, &["text"]).iter().all(|text| !text["text"].as_str().unwrap().trim().is_empty())
+            of_type(answer_blocks, &["text"]).iter().all(|text| !text["text"]
+                .as_str()
+                .unwrap()
+                .trim()
+                .is_empty())
         );
-        let calls: Vec<_> = of_type(said, &["tool_use"]).iter().map(|call| call["id"].clone()).collect();
+        let calls: Vec<_> =
+            of_type(answer_blocks, &["tool_use"]).iter().map(|call| call["id"].clone()).collect();
         let results: Vec<_> =
-            heard[..calls.len()].iter().map(|result| result["tool_use_id"].clone()).collect();
+            result_blocks[..calls.len()].iter().map(|result| result["tool_use_id"].clone()).collect();
         assert_eq!(calls, results, "{name}");
     }
 }

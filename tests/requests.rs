@@ -111,7 +111,7 @@ gemini {"reasoning":"level"} | m | {"reasoning":"off"} | {"generationConfig":{"t
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (wire, least) in WIRES {
+    for (wire, minimum) in WIRES {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/requests").join(wire);
         let before = cases.len();
         for entry in fs::read_dir(dir).unwrap() {
@@ -120,7 +120,7 @@ fn cases() -> Vec<Case> {
             let file = Value::parse(&fs::read_to_string(path).unwrap()).unwrap();
             cases.push(Case { wire, name, file });
         }
-        assert!(cases.len() - before >= least, "{wire}");
+        assert!(cases.len() - before >= minimum, "{wire}");
     }
     cases.sort_by(|a, b| a.name.cmp(&b.name));
     cases
@@ -173,8 +173,8 @@ fn every_request_is_written_as_its_server_wants_it() {
             assert_eq!(Some(got.url.as_str()), url.as_str(), "{}", case.name);
         }
         if let Some(headers) = case.file.get("headers") {
-            let told = got.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-            assert_eq!(&Value::Object(told.collect()), headers, "{}", case.name);
+            let encoded = got.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+            assert_eq!(&Value::Object(encoded.collect()), headers, "{}", case.name);
             assert_eq!(headers.as_object().unwrap().len(), got.headers.len(), "{}", case.name);
         }
         let wanted = case.file.get("body").unwrap();
@@ -299,8 +299,8 @@ fn a_model_is_told_only_what_it_knows() {
             name: row.into(),
             file: Value::parse(&file).unwrap(),
         };
-        let told = body(&case.wire().encode(&case.request()));
-        let usual = [
+        let encoded = body(&case.wire().encode(&case.request()));
+        let common_fields = [
             "model",
             "stream",
             "stream_options",
@@ -311,10 +311,10 @@ fn a_model_is_told_only_what_it_knows() {
             "store",
             "include",
         ];
-        let told = told.as_object().unwrap().iter().filter(|(key, _)| !usual.contains(key));
-        let told = Value::Object(told.map(|(key, value)| (key.to_owned(), value.clone())).collect());
+        let encoded = encoded.as_object().unwrap().iter().filter(|(key, _)| !common_fields.contains(key));
+        let encoded = Value::Object(encoded.map(|(key, value)| (key.to_owned(), value.clone())).collect());
         let wanted = Value::parse(wanted).unwrap();
-        assert_eq!(told.to_json(), ordered_as(&told, &wanted).to_json(), "{row}");
+        assert_eq!(encoded.to_json(), ordered_as(&encoded, &wanted).to_json(), "{row}");
     }
 }
 

@@ -575,16 +575,16 @@ mod lessons {
         });
         let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![chatty], |_| {});
         stage.prompt("go").finish().check();
-        let mut told = Vec::new();
+        let mut updates = Vec::new();
         for event in &stage.events {
             if let AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } = event {
                 assert_eq!((call_id.as_str(), tool_name.as_str()), ("a", "t"));
-                told.push(update.to_value().as_str().unwrap().to_owned());
+                updates.push(update.to_value().as_str().unwrap().to_owned());
             }
         }
         // Bounded: the excess coalesces, and nothing is lost.
-        assert_eq!(told.len(), 128);
-        assert_eq!(told.concat(), (0..1_000).map(|n| format!("{n} ")).collect::<String>());
+        assert_eq!(updates.len(), 128);
+        assert_eq!(updates.concat(), (0..1_000).map(|n| format!("{n} ")).collect::<String>());
     }
 
     #[test]
@@ -786,8 +786,8 @@ mod lessons {
                 ready(Vec::new())
             })));
         });
-        let told = notes.clone();
-        stage.agent.subscribe(move |event| note(&told, event.name()));
+        let log = notes.clone();
+        stage.agent.subscribe(move |event| note(&log, event.name()));
         stage.prompt("go").finish().check();
         let after = notes.borrow().iter().position(|line| line == "turn_end").unwrap();
         assert_eq!(notes.borrow()[after..], ["turn_end", "steering", "follow-up", "agent_end"]);

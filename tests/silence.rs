@@ -196,12 +196,12 @@ fn a_time_limit_ends_the_run_wherever_it_waits() {
 fn a_run_that_is_dropped_leaves_a_whole_history_and_tells_its_end() {
     for (place, _) in PLACES {
         let mut stage = stuck(place, |_| {});
-        let heard = Rc::new(RefCell::new(Vec::new()));
-        let listener = heard.clone();
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let listener = events.clone();
         stage.agent.subscribe(move |event| listener.borrow_mut().push(event.clone()));
         stage.stream = None;
         assert!(!stage.agent.is_running(), "{place}");
-        assert!(matches!(heard.borrow().last(), Some(AgentEvent::AgentEnd { .. })), "{place}: {heard:?}");
+        assert!(matches!(events.borrow().last(), Some(AgentEvent::AgentEnd { .. })), "{place}: {events:?}");
         let faults = rig::grammar::faults_of_history(&stage.agent.messages());
         assert!(faults.is_empty(), "{place}: {faults:?}");
         assert_eq!(stage.clock.alarms(), 0, "{place}: a timer is left");
@@ -214,13 +214,13 @@ fn a_run_from_a_checkpoint_that_is_dropped_before_it_went_on_leaves_a_whole_hist
         let mut stage = stuck(place, |_| {});
         let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
         let agent = Agent::restore(setup(place, &stage.clock), &checkpoint).unwrap();
-        let heard = Rc::new(RefCell::new(Vec::new()));
-        let listener = heard.clone();
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let listener = events.clone();
         agent.subscribe(move |event| listener.borrow_mut().push(event.name()));
         drop(agent.continue_run(agent.resumable().unwrap(), CancelToken::new()).unwrap());
         assert!(!agent.is_running() && agent.pending_approvals().is_empty(), "{place}");
-        assert_eq!(heard.borrow().first(), Some(&"run_resumed"), "{place}");
-        assert_eq!(heard.borrow().last(), Some(&"agent_end"), "{place}");
+        assert_eq!(events.borrow().first(), Some(&"run_resumed"), "{place}");
+        assert_eq!(events.borrow().last(), Some(&"agent_end"), "{place}");
         let faults = rig::grammar::faults_of_history(&agent.messages());
         assert!(faults.is_empty(), "{place}: {faults:?}");
     }
@@ -291,19 +291,19 @@ fn immediate_steering_does_not_wait_for_a_tool() {
 #[test]
 fn what_was_cancelled_is_told_so_and_dropped() {
     let clock = Clock::default();
-    let told = Rc::new(RefCell::new(Vec::new()));
-    let (of_tool, of_model) = (told.clone(), told.clone());
+    let cancelled = Rc::new(RefCell::new(Vec::new()));
+    let (of_tool, of_model) = (cancelled.clone(), cancelled.clone());
     let waits = tool(spec("waits"), move |context| {
-        let told = of_tool.clone();
-        context.cancel.on_cancel(move || told.borrow_mut().push("tool"));
+        let cancelled = of_tool.clone();
+        context.cancel.on_cancel(move || cancelled.borrow_mut().push("tool"));
         pending()
     });
     let answer = RefCell::new(Some(calls(&[("a", "waits", "{}")])));
     let model = model("m", move |_, cancel| match answer.borrow_mut().take() {
         Some(answer) => stream::iter(answer).boxed_local(),
         None => {
-            let told = of_model.clone();
-            cancel.on_cancel(move || told.borrow_mut().push("model"));
+            let cancelled = of_model.clone();
+            cancel.on_cancel(move || cancelled.borrow_mut().push("model"));
             stream::pending().boxed_local()
         }
     });
@@ -313,8 +313,8 @@ fn what_was_cancelled_is_told_so_and_dropped() {
     stage.prompt("go").settle();
     drop(stage.agent.steer(AgentMessage::user("this way")));
     stage.settle();
-    assert_eq!(*told.borrow(), ["tool"]);
+    assert_eq!(*cancelled.borrow(), ["tool"]);
     stage.cancel.cancel("enough");
     stage.settle().check();
-    assert_eq!(*told.borrow(), ["tool", "model"]);
+    assert_eq!(*cancelled.borrow(), ["tool", "model"]);
 }

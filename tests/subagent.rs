@@ -50,7 +50,7 @@ fn config(script: fn(&ModelRequest) -> Vec<E>) -> AgentLoopConfig {
     AgentLoopConfig::new(model, Rc::new(NoTime))
 }
 
-fn says(text: &str) -> Vec<E> {
+fn answers_with(text: &str) -> Vec<E> {
     vec![
         E::TextStart { index: 0 },
         E::TextDelta { index: 0, delta: text.into() },
@@ -62,7 +62,7 @@ fn says(text: &str) -> Vec<E> {
 /// Asks the helper first; then repeats its answer.
 fn parent(request: &ModelRequest) -> Vec<E> {
     if let Some(LlmMessage::ToolResult(result)) = request.messages.last() {
-        return says(&result.text());
+        return answers_with(&result.text());
     }
     vec![
         E::ToolCallStart { index: 0, call_id: "c".into(), tool_name: "helper".into() },
@@ -92,7 +92,7 @@ fn play(child: impl Fn() -> AgentLoopConfig + 'static) -> (Vec<AgentEvent>, Agen
 
 #[test]
 fn the_events_of_a_sub_agent_reach_the_parent_inside_its_call() {
-    let (events, result) = play(|| config(|_| says("three")));
+    let (events, result) = play(|| config(|_| answers_with("three")));
     assert_eq!(result.text, "three");
     let names: Vec<String> = events
         .iter()

@@ -16,17 +16,17 @@ use turnwheel::event::{AgentEvent, RunStopReason};
 use turnwheel::message::AgentMessage;
 use turnwheel::tool::{AgentToolResult, ApprovalNeed, ToolOutcome};
 
-type Heard = Rc<RefCell<Vec<String>>>;
+type EventLog = Rc<RefCell<Vec<String>>>;
 
 /// Records every event under a name.
-fn listener(heard: &Heard, name: &str) -> impl Fn(&AgentEvent) + 'static {
-    let (heard, name) = (heard.clone(), name.to_owned());
-    move |event| heard.borrow_mut().push(format!("{name} {}", event.name()))
+fn listener(log: &EventLog, name: &str) -> impl Fn(&AgentEvent) + 'static {
+    let (log, name) = (log.clone(), name.to_owned());
+    move |event| log.borrow_mut().push(format!("{name} {}", event.name()))
 }
 
-fn heard_by(heard: &Heard, name: &str) -> Vec<String> {
+fn events_of(log: &EventLog, name: &str) -> Vec<String> {
     let mine = format!("{name} ");
-    heard.borrow().iter().filter_map(|line| line.strip_prefix(&mine)).map(str::to_owned).collect()
+    log.borrow().iter().filter_map(|line| line.strip_prefix(&mine)).map(str::to_owned).collect()
 }
 
 const PLAIN: [&str; 7] =
@@ -60,51 +60,51 @@ fn once(agent: &Agent, at: &'static str, act: impl Fn(&Agent) + 'static) {
 
 #[test]
 fn they_hear_every_event_in_the_order_of_their_subscription() {
-    let (mut stage, heard) = (plain(), Heard::default());
-    stage.agent.subscribe(listener(&heard, "first"));
-    stage.agent.subscribe(listener(&heard, "second"));
+    let (mut stage, log) = (plain(), EventLog::default());
+    stage.agent.subscribe(listener(&log, "first"));
+    stage.agent.subscribe(listener(&log, "second"));
     stage.prompt("hi").finish().check();
     let both: Vec<String> =
         PLAIN.iter().flat_map(|event| [format!("first {event}"), format!("second {event}")]).collect();
-    assert_eq!(*heard.borrow(), both);
+    assert_eq!(*log.borrow(), both);
 }
 
 #[test]
 fn one_that_is_added_in_mid_run_hears_from_then_on() {
-    let (mut stage, heard) = (plain(), Heard::default());
-    let late = heard.clone();
+    let (mut stage, log) = (plain(), EventLog::default());
+    let late = log.clone();
     once(&stage.agent, "message_update", move |agent| {
         agent.subscribe(listener(&late, "late"));
     });
     stage.prompt("hi").finish().check();
-    assert_eq!(heard_by(&heard, "late"), ["message_end", "turn_end", "agent_end"]);
+    assert_eq!(events_of(&log, "late"), ["message_end", "turn_end", "agent_end"]);
 }
 
 #[test]
 fn one_that_is_removed_in_a_dispatch_hears_that_dispatch_to_its_end() {
-    let (mut stage, heard) = (plain(), Heard::default());
+    let (mut stage, log) = (plain(), EventLog::default());
     let id = Rc::new(Cell::new(None));
     let removed = id.clone();
     once(&stage.agent, "turn_start", move |agent| agent.unsubscribe(removed.get().unwrap()));
-    id.set(Some(stage.agent.subscribe(listener(&heard, "gone"))));
+    id.set(Some(stage.agent.subscribe(listener(&log, "gone"))));
     stage.prompt("hi").finish().check();
-    assert_eq!(heard_by(&heard, "gone"), ["agent_start", "turn_start"]);
+    assert_eq!(events_of(&log, "gone"), ["agent_start", "turn_start"]);
 }
 
 #[test]
 fn one_that_panics_is_removed_and_the_others_go_on() {
-    let (mut stage, heard) = (plain(), Heard::default());
-    let of_bad = heard.clone();
+    let (mut stage, log) = (plain(), EventLog::default());
+    let of_bad = log.clone();
     stage.agent.subscribe(move |event| {
         listener(&of_bad, "bad")(event);
         if event.name() == "message_start" {
             std::panic::resume_unwind(Box::new("crash"));
         }
     });
-    stage.agent.subscribe(listener(&heard, "good"));
+    stage.agent.subscribe(listener(&log, "good"));
     stage.prompt("hi").finish().check();
-    assert_eq!(heard_by(&heard, "bad"), ["agent_start", "turn_start", "message_start"]);
-    assert_eq!(heard_by(&heard, "good"), PLAIN);
+    assert_eq!(events_of(&log, "bad"), ["agent_start", "turn_start", "message_start"]);
+    assert_eq!(events_of(&log, "good"), PLAIN);
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn what_is_posted_at_the_end_of_a_run_waits_for_the_next() {
     assert_eq!(receipt.borrow_mut().as_mut().unwrap().try_recv().unwrap(), None);
     stage.prompt("again").finish().check();
     assert_eq!(stage.history()[4..], ["user: later", "assistant: done"]);
-    let told = receipt.borrow_mut().as_mut().unwrap().try_recv().unwrap();
-    assert_eq!(told, Some(Delivery::Delivered { turn_index: 1 }));
+    let delivery = receipt.borrow_mut().as_mut().unwrap().try_recv().unwrap();
+    assert_eq!(delivery, Some(Delivery::Delivered { turn_index: 1 }));
 }
 
 #[test]
@@ -365,8 +365,8 @@ fn usage_is_summed_over_runs_and_starts_anew_after_a_reset() {
     let clock = Clock::default();
     let mut answer = text("hi");
     let usage = turnwheel::message::Usage { input: 3, output: 2, ..Default::default() };
-    if let Some(turnwheel::stream::AssistantMessageEvent::Done { usage: told, .. }) = answer.last_mut() {
-        *told = Some(usage);
+    if let Some(turnwheel::stream::AssistantMessageEvent::Done { usage: slot, .. }) = answer.last_mut() {
+        *slot = Some(usage);
     }
     let config = config(&clock, answers(vec![answer.clone(), answer]), Vec::new());
     let mut stage = Stage::new(clock, config);

@@ -91,9 +91,9 @@ fn what_a_summary_cost_counts_however_it_is_told_and_what_a_failed_one_cost_too(
     // The first answer reports its usage along the way and is cut off; the second
     // reports it only along the way.
     let cut = vec![E::Start, E::Usage(used(10)), E::Usage(used(20))];
-    let mut told = text("they talked");
-    told.insert(1, E::Usage(used(300)));
-    let (mut stage, requests) = stage_of(history(), vec![too_long(), cut, told, text("done")], |_| {});
+    let mut metered = text("they talked");
+    metered.insert(1, E::Usage(used(300)));
+    let (mut stage, requests) = stage_of(history(), vec![too_long(), cut, metered, text("done")], |_| {});
     stage.prompt("go on").finish().check();
     assert_eq!(requests.borrow().len(), 4);
     assert_eq!((stage.result().usage.input, stage.result().usage.output), (320, 2));
@@ -120,9 +120,9 @@ fn the_calls_of_a_long_turn_are_summarised_and_the_request_stays() {
     let mut stage = Stage::new(clock, config);
     stage.prompt("find it").finish().check();
     let last = requests.borrow().last().unwrap().clone();
-    let told: Vec<String> = last.messages.iter().map(|m| brief(&m.clone().into())).collect();
-    assert_eq!(told[..2], ["user: find it".to_owned(), format!("user: {SUMMARY_HEAD}looked twice")]);
-    assert_eq!(told.len(), 5, "{told:?}");
+    let sent: Vec<String> = last.messages.iter().map(|m| brief(&m.clone().into())).collect();
+    assert_eq!(sent[..2], ["user: find it".to_owned(), format!("user: {SUMMARY_HEAD}looked twice")]);
+    assert_eq!(sent.len(), 5, "{sent:?}");
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn a_slow_model_is_waited_for_from_piece_to_piece() {
     let mut stage = Stage::over(clock, config, history());
     stage.prompt("go").finish().check();
     assert_eq!(requests.borrow().len(), 3);
-    let told = last_text(&requests.borrow()[1]);
-    assert!(told.starts_with("user: # The conversation\n\nUser: message 0: "), "{told}");
-    assert!(told.ends_with("\n\n# Now write the notes."));
+    let prompt = last_text(&requests.borrow()[1]);
+    assert!(prompt.starts_with("user: # The conversation\n\nUser: message 0: "), "{prompt}");
+    assert!(prompt.ends_with("\n\n# Now write the notes."));
     assert_eq!(stage.end().0.last().unwrap(), "assistant: done");
 }
 

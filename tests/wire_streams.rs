@@ -83,8 +83,8 @@ fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
     // A following block proves that this one is complete, even if its own start was left out;
     // so does this one's end.
     let behind = delta(1, r#"{"type":"text_delta","text":"x"}"#);
-    let told = ["start", "0 call f(t0)", r#"0 + {"a":1}"#];
-    let wanted = [&told[..], &["0 end", "1 text", "1 + x", "1 end", "done length"]].concat();
+    let expected = ["start", "0 call f(t0)", r#"0 + {"a":1}"#];
+    let wanted = [&expected[..], &["0 end", "1 text", "1 + x", "1 end", "done length"]].concat();
     assert_eq!(messages(&[&tool(0), &whole(0), &behind, &reason("max_tokens"), STOP]), wanted);
     let half = delta(1, r#"{"type":"input_json_delta","partial_json":"{"}"#);
     let events = messages(&[&tool(0), &tool(1), &whole(0), &half, close, &half, &reason("max_tokens"), STOP]);
@@ -220,7 +220,7 @@ fn frames_that_are_no_json_are_errors_where_they_should_be_some() {
 
 #[test]
 fn the_words_of_gemini_are_translated() {
-    let words = [
+    let finish_reasons = [
         ("STOP", "done tool_use"),
         ("OTHER", "done tool_use"),
         ("MAX_TOKENS", "done length"),
@@ -241,11 +241,11 @@ fn the_words_of_gemini_are_translated() {
     let call =
         |call: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{call}}}]}}}}]}}"#);
     let (whole, half) = (call(r#"{"id":"i","name":"f"}"#), call(r#"{"name":"g","willContinue":true}"#));
-    for (word, wanted) in words {
+    for (word, wanted) in finish_reasons {
         let end = format!(r#"{{"candidates":[{{"finishReason":"{word}"}}]}}"#);
         let events = gemini(&[&whole, &half, &end]);
-        let told = ["start", "0 call f(i)", "0 + {}", r#"0 end {"id":"i"}"#, "1 call g()"];
-        assert_eq!(events[..5], told);
+        let expected = ["start", "0 call f(i)", "0 + {}", r#"0 end {"id":"i"}"#, "1 call g()"];
+        assert_eq!(events[..5], expected);
         assert_eq!(events.contains(&"1 end".to_owned()), wanted == "done tool_use", "{word}");
         assert_eq!(events.last().unwrap(), wanted);
     }
@@ -273,10 +273,10 @@ fn the_words_of_gemini_are_translated() {
     assert_eq!(used(r#"{"trafficType":"x"}"#), ["start", "done stop"]);
     // Nothing is said if the prompt was refused, also by a response that is no stream.
     let refused = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
-    let said = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
+    let with_message = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
     let error = "error content_filtered: the provider refused the prompt: ";
-    for (document, words) in [(refused, "SAFETY"), (&said, "m")] {
-        let wanted = [error, words].concat();
+    for (document, reason) in [(refused, "SAFETY"), (&with_message, "m")] {
+        let wanted = [error, reason].concat();
         assert_eq!(gemini(&[document]), ["start", &wanted]);
         assert_eq!(play(&Gemini::new(WireOptions::default()).unwrap(), document).0, ["start", &wanted]);
     }
@@ -309,7 +309,7 @@ fn parts_of_gemini_in_forms_that_few_have() {
 
 #[test]
 fn the_words_of_anthropic_are_translated() {
-    let words = [
+    let finish_reasons = [
         ("end_turn", "done stop"),
         ("stop_sequence", "done stop"),
         ("max_tokens", "done length"),
@@ -320,7 +320,7 @@ fn the_words_of_anthropic_are_translated() {
         ("something_new", "done stop"),
         ("error", "error server: the provider ended the answer with `error`"),
     ];
-    for (word, wanted) in words {
+    for (word, wanted) in finish_reasons {
         // Also without `message_stop`.
         for documents in [vec![reason(word), STOP.to_owned()], vec![reason(word)]] {
             let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
@@ -338,12 +338,12 @@ fn calls_that_are_told_at_the_same_time_get_their_own_arguments() {
         )
     };
     let stop = |index: u32| format!(r#"{{"type":"content_block_stop","index":{index}}}"#);
-    let told = [&tool(0), &tool(1), &piece(0, "{\"a\""), &piece(1, "{\"b\""), &piece(0, ":1}"), &stop(0)];
+    let pieces = [&tool(0), &tool(1), &piece(0, "{\"a\""), &piece(1, "{\"b\""), &piece(0, ":1}"), &stop(0)];
     let rest = [&piece(1, ":2}"), &stop(1), &block(2, r#"{"type":"text","text":"x"}"#), &stop(2)];
     let play = |word: &str, cut: usize| {
         let end = reason(word);
         let mut all: Vec<&str> =
-            told.iter().chain(&rest[..rest.len() - cut]).map(|text| text.as_str()).collect();
+            pieces.iter().chain(&rest[..rest.len() - cut]).map(|text| text.as_str()).collect();
         all.extend([end.as_str(), STOP]);
         messages(&all)
     };
@@ -407,8 +407,8 @@ fn empty_parts_of_a_summary_are_told_as_nothing_and_sent_back() {
         let done = format!(
             r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"reasoning","id":"r","encrypted_content":"e","summary":[{parts}]}}}}"#
         );
-        let told = (0..3).filter(|at| !summary[*at].is_empty()).map(|at| piece(at, summary[at]));
-        let documents: Vec<String> = told.chain([done]).collect();
+        let pieces = (0..3).filter(|at| !summary[*at].is_empty()).map(|at| piece(at, summary[at]));
+        let documents: Vec<String> = pieces.chain([done]).collect();
         let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
         let lengths = summary.map(|text| text.len().to_string()).join(",");
         let end = format!(r#"0 end {{"id":"r","encrypted_content":"e","parts":[{lengths}]}}"#);
@@ -446,11 +446,11 @@ fn items_without_an_end_are_whole_if_the_answer_is_and_holds_them() {
             ),
         ])
     };
-    let told = ["start", "0 call f(c)", r#"0 + {"a""#];
+    let expected = ["start", "0 call f(c)", r#"0 + {"a""#];
     let whole = play("completed");
-    assert_eq!(whole[..3], told);
+    assert_eq!(whole[..3], expected);
     assert_eq!(whole[3..], ["1 text", "1 + ab", "1 end", "0 + :1}", "0 end", "done tool_use"]);
-    assert_eq!(play("incomplete"), [&told[..], &["done length"]].concat());
+    assert_eq!(play("incomplete"), [&expected[..], &["done length"]].concat());
 }
 
 #[test]
@@ -614,7 +614,7 @@ const COMPLETED: &str = r#"{"type":"response.completed","response":{"usage":{"in
 
 #[test]
 fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
-    let usual = |documents: &[&str]| {
+    let events_of = |documents: &[&str]| {
         let mut events = items(documents, COMPLETED);
         assert!(events.pop().unwrap().starts_with("done "));
         events.retain(|event| event != "usage 2 0");
@@ -622,16 +622,16 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
     };
     let message =
         |phase: &str, part: &str| format!(r#"{{"type":"message","phase":"{phase}","content":[{part}]}}"#);
-    let (said, refused) = (r#"{"type":"output_text","text":"ab"}"#, r#"{"type":"refusal","refusal":"No"}"#);
+    let (spoken, refused) = (r#"{"type":"output_text","text":"ab"}"#, r#"{"type":"refusal","refusal":"No"}"#);
     let end = r#"0 end {"phase":"p"}"#;
-    assert_eq!(usual(&[&format!(". 0 {}", message("p", said))]), ["0 text", "0 + ab", end]);
+    assert_eq!(events_of(&[&format!(". 0 {}", message("p", spoken))]), ["0 text", "0 + ab", end]);
     assert_eq!(
-        usual(&["0 output_text a", &format!(". 0 {}", message("p", said))]),
+        events_of(&["0 output_text a", &format!(". 0 {}", message("p", spoken))]),
         ["0 text", "0 + a", "0 + b", end]
     );
     let whole = format!(". 0 {}", message("p", refused));
-    assert_eq!(usual(&[&whole]), ["0 text", "0 + No", end]);
-    assert_eq!(usual(&["0 refusal N", &whole]), ["0 text", "0 + N", "0 + o", end]);
+    assert_eq!(events_of(&[&whole]), ["0 text", "0 + No", end]);
+    assert_eq!(events_of(&["0 refusal N", &whole]), ["0 text", "0 + N", "0 + o", end]);
     assert_eq!(items(&["0 refusal No"], COMPLETED).pop().unwrap(), "done refusal");
     // Two items that were announced and did not end are two.
     let two = [
@@ -640,21 +640,21 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
         &format!("+ 1 {}", message("q", "")),
         "1 output_text b",
     ];
-    assert_eq!(usual(&two), ["0 text", "0 + a", end, "1 text", "1 + b", r#"1 end {"phase":"q"}"#]);
+    assert_eq!(events_of(&two), ["0 text", "0 + a", end, "1 text", "1 + b", r#"1 end {"phase":"q"}"#]);
     assert_eq!(
-        usual(&["0 reasoning_text a", "1 reasoning b", "2 output_text c"]),
+        events_of(&["0 reasoning_text a", "1 reasoning b", "2 output_text c"]),
         ["0 thinking", "0 + a", "0 end", "1 thinking", "1 + b", "1 end", "2 text", "2 + c", "2 end"]
     );
     // Thinking: as a summary, in full, or the rest of it.
     let reasoning =
         |lists: &str| format!(r#". 0 {{"type":"reasoning","id":"r","status":"completed",{lists}}}"#);
     let summary = reasoning(r#""summary":[{"text":"ab"}]"#);
-    assert_eq!(usual(&[&summary]), ["0 thinking", "0 + ab", r#"0 end {"id":"r"}"#]);
-    assert_eq!(usual(&["0 reasoning_summary_text a", &summary])[..3], ["0 thinking", "0 + a", "0 + b"]);
+    assert_eq!(events_of(&[&summary]), ["0 thinking", "0 + ab", r#"0 end {"id":"r"}"#]);
+    assert_eq!(events_of(&["0 reasoning_summary_text a", &summary])[..3], ["0 thinking", "0 + a", "0 + b"]);
     let full = reasoning(r#""summary":[],"content":[{"text":"ab"}]"#);
-    assert_eq!(usual(&[&full]), ["0 thinking", "0 + ab", r#"0 end {"id":"r","source":"content"}"#]);
+    assert_eq!(events_of(&[&full]), ["0 thinking", "0 + ab", r#"0 end {"id":"r","source":"content"}"#]);
     assert_eq!(
-        usual(&["0 output_text x", &reasoning("\"summary\":[]")])[2..],
+        events_of(&["0 output_text x", &reasoning("\"summary\":[]")])[2..],
         ["0 end", "1 thinking", r#"1 end {"id":"r"}"#]
     );
     // Calls whose input is text.
@@ -662,16 +662,19 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
         format!(r#". 0 {{"type":"custom_tool_call","call_id":"c","name":"f","input":"{input}"}}"#)
     };
     let added = r#"+ 0 {"type":"custom_tool_call","call_id":"c","name":"f"}"#;
-    let told = |documents: &[&str]| -> String {
-        usual(documents).iter().filter_map(|event| event.strip_prefix("0 + ")).collect()
+    let input_of = |documents: &[&str]| -> String {
+        events_of(documents).iter().filter_map(|event| event.strip_prefix("0 + ")).collect()
     };
-    assert_eq!(told(&[&custom("a b")]), r#"{"input":"a b"}"#);
-    assert_eq!(told(&[&custom("")]), r#"{"input":""}"#);
-    assert_eq!(told(&[added, "0 custom_tool_call_input \"a", &custom("\\\"a b")]), r#"{"input":"\"a b"}"#);
+    assert_eq!(input_of(&[&custom("a b")]), r#"{"input":"a b"}"#);
+    assert_eq!(input_of(&[&custom("")]), r#"{"input":""}"#);
+    assert_eq!(
+        input_of(&[added, "0 custom_tool_call_input \"a", &custom("\\\"a b")]),
+        r#"{"input":"\"a b"}"#
+    );
     // Some servers give a call a single id, and its arguments as an object.
     let call = r#". 0 {"type":"function_call","call_id":"","id":"fc","name":"f","arguments":{"a":1}}"#;
-    assert_eq!(usual(&[call]), ["0 call f(fc)", r#"0 + {"a":1}"#, r#"0 end {"item_id":"fc"}"#]);
-    assert_eq!(usual(&[&call.replace(",\"id\":\"fc\"", "")])[0], "0 call f()");
+    assert_eq!(events_of(&[call]), ["0 call f(fc)", r#"0 + {"a":1}"#, r#"0 end {"item_id":"fc"}"#]);
+    assert_eq!(events_of(&[&call.replace(",\"id\":\"fc\"", "")])[0], "0 call f()");
 }
 
 #[test]
@@ -973,8 +976,8 @@ fn an_answer_that_breaks_a_limit_is_an_error() {
             .map_or(calls.replacen("{\"functionCall\":{\"name\":\"f\"}},", "", 1), |(some, _)| {
                 some.to_owned()
             });
-        let most = if arguments.contains("\"args\"") { 14 } else { 20 };
-        for documents in [fewer, arguments.replace(&long, &"1".repeat(most))] {
+        let length = if arguments.contains("\"args\"") { 14 } else { 20 };
+        for documents in [fewer, arguments.replace(&long, &"1".repeat(length))] {
             let events = frames(wire.as_ref(), &documents.split('|').collect::<Vec<_>>());
             assert!(events.last().unwrap().starts_with("error network"), "{events:?}");
         }
@@ -1017,16 +1020,16 @@ fn frames_that_are_not_read_mean_what_they_would_if_they_were() {
 
 #[test]
 fn what_looks_like_the_frame_before_but_is_not_is_read() {
-    let text = |words: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{words}"}}}}]}}"#);
+    let text = |text: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#);
     let chat = OpenAiChat::new(WireOptions::default()).unwrap();
     // The halves of a surrogate pair in two frames, a text that looks like the end of
     // its frame, an empty text.
     let documents = ["a", "b", r"\ud83d", r"\ude00", "c", r#"\"}}]}"#, "", "d\\n"].map(text);
     let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
-    let said = frames(&chat, &documents);
+    let events = frames(&chat, &documents);
     let apart: Vec<&str> = documents.iter().flat_map(|document| [*document, "{\"id\":\"x\"}"]).collect();
-    assert_eq!(said, frames(&chat, &apart));
-    assert!(said.iter().any(|event| event.contains('😀')), "{said:?}");
+    assert_eq!(events, frames(&chat, &apart));
+    assert!(events.iter().any(|event| event.contains('😀')), "{events:?}");
     // Arguments count against the limit, parsed or not.
     let limits = Limits { arguments: 100, ..Limits::default() };
     let chat = OpenAiChat::new(WireOptions { limits, ..WireOptions::default() }).unwrap();
@@ -1068,11 +1071,11 @@ fn events_that_differ_in_text_number_and_padding_are_told_like_others() {
     let mut documents = vec![begin];
     documents.extend(deltas.iter().map(String::as_str));
     documents.push(end);
-    let said = frames(&wire, &documents);
+    let events = frames(&wire, &documents);
     let apart: Vec<&str> = documents.iter().flat_map(|document| [*document, "{\"type\":\"ping\"}"]).collect();
-    assert_eq!(said, frames(&wire, &apart));
+    assert_eq!(events, frames(&wire, &apart));
     // At the end of the item it is known what was reported, so only the rest is added.
-    let pieces: Vec<&str> = said.iter().filter_map(|event| event.strip_prefix("0 + ")).collect();
+    let pieces: Vec<&str> = events.iter().filter_map(|event| event.strip_prefix("0 + ")).collect();
     assert_eq!(pieces, ["a", "b", "\n", "c", "d", "e", "f", "g", "!"]);
     // An invalid number, or one that is cut off, ends the answer as it would otherwise.
     for broken in [delta("1x", "h", "\"\""), delta("15", "h", "\"")] {
@@ -1086,6 +1089,6 @@ fn nothing_follows_arguments_that_broke_a_limit_at_the_end_of_their_block() {
     let limits = Limits { arguments: 5, ..Limits::default() };
     let messages = Anthropic::new(WireOptions { limits, ..WireOptions::default() }).unwrap();
     let begin = block(0, r#"{"type":"tool_use","id":"a","name":"f","input":{"st":"n"}}"#);
-    let said = frames(&messages, &[&begin, &reason("tool_use"), STOP]);
-    assert!(said.last().unwrap().contains("longer than 5 bytes"), "{said:?}");
+    let events = frames(&messages, &[&begin, &reason("tool_use"), STOP]);
+    assert!(events.last().unwrap().contains("longer than 5 bytes"), "{events:?}");
 }

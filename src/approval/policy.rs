@@ -208,12 +208,12 @@ impl ApprovalOptions {
         command: Option<&str>,
         requires_approval: bool,
     ) -> ToolApprovalAction {
-        let asked_for = requires_approval || self.mode == ApprovalMode::Enabled;
-        let least = if asked_for { ToolApprovalAction::Ask } else { ToolApprovalAction::Approve };
+        let is_requested = requires_approval || self.mode == ApprovalMode::Enabled;
+        let minimum = if is_requested { ToolApprovalAction::Ask } else { ToolApprovalAction::Approve };
         let action = match self.policy.as_ref().map(|policy| policy.verdict(tool_name, command)) {
             Some(Verdict::Ruled(action)) => action,
-            Some(Verdict::Default(action)) => action.max(least),
-            None => least,
+            Some(Verdict::Default(action)) => action.max(minimum),
+            None => minimum,
         };
         match action {
             ToolApprovalAction::Ask if self.mode == ApprovalMode::Bypassed => ToolApprovalAction::Approve,

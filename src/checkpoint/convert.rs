@@ -66,7 +66,7 @@ fn written(message: &AgentMessage) -> Value {
             blocks.into_iter().enumerate().filter_map(|(at, block)| part_of(at, block, &mut kept)).collect();
         if let AgentMessage::Assistant(message) = message {
             mark_layouts(message, &mut kept);
-            if own.get("stopReason").and_then(Value::as_str) == Some(supposed_stop(&parts)) {
+            if own.get("stopReason").and_then(Value::as_str) == Some(default_stop_reason(&parts)) {
                 own.remove("stopReason");
             }
         }
@@ -86,7 +86,7 @@ fn written(message: &AgentMessage) -> Value {
     };
     let mut whole = object([("role", Value::from(role)), ("content", content)]);
     merge(&mut whole, foreign.get("message"));
-    let own: Map = own.into_iter().filter(|(key, value)| !is_supposed(key, value)).collect();
+    let own: Map = own.into_iter().filter(|(key, value)| !is_default(key, value)).collect();
     if !own.is_empty() {
         let mut options = match whole.remove("provider_options") {
             Some(Value::Object(options)) => options,
@@ -120,17 +120,17 @@ fn foreign_original(custom: &Rc<CustomMessage>) -> Option<Value> {
 }
 
 /// Whether a reader assumes this value if the key is absent.
-fn is_supposed(key: &str, value: &Value) -> bool {
+fn is_default(key: &str, value: &Value) -> bool {
     match key {
         "timestamp" | "input" | "output" | "cacheRead" | "cacheWrite" | "total" => value.as_u64() == Some(0),
         "provider" | "model" => value.as_str() == Some(""),
         "isError" => value.as_bool() == Some(false),
-        "usage" => value.as_object().is_some_and(|usage| usage.iter().all(|(key, n)| is_supposed(key, n))),
+        "usage" => value.as_object().is_some_and(|usage| usage.iter().all(|(key, n)| is_default(key, n))),
         _ => false,
     }
 }
 
-fn supposed_stop(parts: &[Value]) -> &'static str {
+fn default_stop_reason(parts: &[Value]) -> &'static str {
     if parts.iter().any(|part| kind_of(part) == Some("tool_call")) { "tool_use" } else { "stop" }
 }
 
@@ -147,9 +147,9 @@ fn part_of(at: usize, block: Value, kept: &mut Vec<Value>) -> Option<Value> {
     let part = match place {
         Some((kind, names)) => {
             let mut part = object([("type", Value::from(*kind))]);
-            for (ours, theirs) in *names {
-                if let Some(value) = rest.remove(ours) {
-                    part.insert(*theirs, value);
+            for (own_key, foreign_key) in *names {
+                if let Some(value) = rest.remove(own_key) {
+                    part.insert(*foreign_key, value);
                 }
             }
             Some(part)
@@ -240,11 +240,11 @@ fn spaced(compact: &str) -> String {
 
 /// Adds back to the parts what another engine had in them.
 fn overlay(parts: &mut [Value], foreign: &Value) {
-    let said = foreign.get("parts").and_then(Value::as_array).unwrap_or_default();
-    for (part, said) in parts.iter_mut().zip(said) {
+    let foreign_parts = foreign.get("parts").and_then(Value::as_array).unwrap_or_default();
+    for (part, foreign_part) in parts.iter_mut().zip(foreign_parts) {
         match part {
-            Value::Object(part) if said.get("type").is_none() => merge(part, Some(said)),
-            part => *part = said.clone(),
+            Value::Object(part) if foreign_part.get("type").is_none() => merge(part, Some(foreign_part)),
+            part => *part = foreign_part.clone(),
         }
     }
 }
@@ -320,7 +320,7 @@ impl Draft {
 
     fn answer(&mut self, parts: Vec<Value>, tools: &mut Tools) -> Result<AssistantMessage, String> {
         if self.own.get("stopReason").is_none() {
-            self.own.insert("stopReason", Value::from(supposed_stop(&parts)));
+            self.own.insert("stopReason", Value::from(default_stop_reason(&parts)));
         }
         let kept = self.own.get("blocks").cloned().unwrap_or_default();
         let (fields, foreign) = self.filled(parts, false);
@@ -358,21 +358,21 @@ impl Draft {
         let form = matches!(parts.as_slice(), [part] if is_plain_text(part) && texts != self.is_text);
         let form = form.then_some(("text", Value::Bool(self.is_text)));
         let mut fields = std::mem::take(&mut self.own);
-        let (mut blocks, said): (Vec<Value>, Vec<Value>) = parts.into_iter().map(block_of).unzip();
+        let (mut blocks, leftovers): (Vec<Value>, Vec<Value>) = parts.into_iter().map(block_of).unzip();
         if let Some(Value::Array(kept)) = fields.remove("blocks") {
             kept.into_iter().for_each(|kept| put_back(kept, &mut blocks));
         }
         fields.insert("content", Value::Array(blocks));
-        (fields, self.foreign(said, form))
+        (fields, self.foreign(leftovers, form))
     }
 
-    fn foreign(&mut self, said: Vec<Value>, form: Option<(&str, Value)>) -> Option<RawJson> {
+    fn foreign(&mut self, leftovers: Vec<Value>, form: Option<(&str, Value)>) -> Option<RawJson> {
         let mut foreign = Map::new();
         if !self.others.is_empty() {
             foreign.insert("message", std::mem::take(&mut self.others).into());
         }
-        if said.iter().any(|said| said.as_object().is_some_and(|said| !said.is_empty())) {
-            foreign.insert("parts", Value::Array(said));
+        if leftovers.iter().any(|part| part.as_object().is_some_and(|members| !members.is_empty())) {
+            foreign.insert("parts", Value::Array(leftovers));
         }
         if let Some((key, value)) = form {
             foreign.insert(key, value);
@@ -388,15 +388,16 @@ fn block_of(part: Value) -> (Value, Value) {
     let kind = kind.as_str().unwrap_or_default();
     if let Some((_, names)) = NAMES.iter().find(|(k, _)| *k == kind) {
         let mut block = object([("type", Value::from(kind))]);
-        for (ours, theirs) in *names {
-            if let Some(value) = rest.remove(theirs) {
-                block.insert(*ours, value);
+        for (own_key, foreign_key) in *names {
+            if let Some(value) = rest.remove(foreign_key) {
+                block.insert(*own_key, value);
             }
         }
-        if let Some(odd) = block.get("arguments").filter(|value| value.as_object().is_none()).cloned() {
-            let object = odd.as_str().and_then(|text| Value::parse(text).ok());
+        if let Some(non_object) = block.get("arguments").filter(|value| value.as_object().is_none()).cloned()
+        {
+            let object = non_object.as_str().and_then(|text| Value::parse(text).ok());
             block.insert("arguments", object.filter(|v| v.as_object().is_some()).unwrap_or_default());
-            rest.insert("arguments", odd);
+            rest.insert("arguments", non_object);
         }
         return (block.into(), rest.into());
     }

@@ -271,8 +271,8 @@ fn check_part(part: &Value) -> Result<(), String> {
         Some(other) => return Err(["unknown part `", other, "`"].concat()),
         None => return Err("a part has no `type`".to_owned()),
     };
-    let lacking = texts.iter().find(|key| part.text_at(key).is_none());
-    match lacking.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
+    let missing = texts.iter().find(|key| part.text_at(key).is_none());
+    match missing.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
         Some(key) => Err(["a part has no `", key, "`"].concat()),
         None => Ok(()),
     }
@@ -346,15 +346,15 @@ mod tests {
 
     #[test]
     fn run_ids_are_uuids_in_all_their_forms_and_nothing_else() {
-        let usual = "11111111-2222-4333-8444-5555555555af";
+        let canonical = "11111111-2222-4333-8444-5555555555af";
         for form in [
-            usual,
+            canonical,
             "11111111-2222-4333-8444-5555555555AF",
             "1111111122224333844455555555 55af".replace(' ', "").as_str(),
             "{11111111-2222-4333-8444-5555555555af}",
             "urn:uuid:11111111-2222-4333-8444-5555555555af",
         ] {
-            assert_eq!(uuid(form).as_deref(), Some(usual), "{form}");
+            assert_eq!(uuid(form).as_deref(), Some(canonical), "{form}");
         }
         for form in
             ["", "run-1", "11111111-2222-4333-8444-5555555555ag", "11111111-2222-4333-84445555555555af"]

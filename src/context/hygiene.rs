@@ -64,21 +64,21 @@ fn is_clean(messages: &[LlmMessage], same_role: SameRole) -> bool {
         None => false,
     };
     let alternates = same_role == SameRole::Keep || !messages.iter().any(repeats);
-    alternates && Clean::default().has(messages)
+    alternates && CleanPrefix::default().covers(messages)
 }
 
 /// How far a growing list is known to be right, so that each message is checked only once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Clean {
+pub(crate) struct CleanPrefix {
     /// The number of messages that are right, with none of their calls open.
     messages: usize,
     /// The ids of their calls.
     ids: IdMap<String, u64>,
 }
 
-impl Clean {
+impl CleanPrefix {
     /// Whether all messages are right. Adjacent messages of the same role are not checked for.
-    pub(crate) fn has(&mut self, messages: &[LlmMessage]) -> bool {
+    pub(crate) fn covers(&mut self, messages: &[LlmMessage]) -> bool {
         let (mut ids, mut open) = (Vec::new(), Vec::new());
         for (at, message) in messages.iter().enumerate().skip(self.messages) {
             let content = match message {
@@ -91,7 +91,8 @@ impl Clean {
                 LlmMessage::User(message) => &message.content,
                 LlmMessage::Assistant(message) => &message.content,
             };
-            if !open.is_empty() || has_failed(message) || says_nothing(content) || !self.take(&mut ids) {
+            if !open.is_empty() || has_failed(message) || is_empty_content(content) || !self.add_ids(&mut ids)
+            {
                 return false;
             }
             self.messages = at;
@@ -101,7 +102,7 @@ impl Clean {
             }
             open.extend(ids.iter().rev().copied());
         }
-        if !open.is_empty() || !self.take(&mut ids) {
+        if !open.is_empty() || !self.add_ids(&mut ids) {
             return false;
         }
         self.messages = messages.len();
@@ -109,7 +110,7 @@ impl Clean {
     }
 
     /// Adds the ids of an answer whose calls all have results. Returns whether all ids are new.
-    fn take(&mut self, ids: &mut Vec<&str>) -> bool {
+    fn add_ids(&mut self, ids: &mut Vec<&str>) -> bool {
         ids.drain(..).all(|id| self.ids.insert(id.to_owned(), 0).is_none())
     }
 }
@@ -126,11 +127,11 @@ fn next_call<'a>(blocks: &mut &'a [ContentBlock]) -> Option<&'a str> {
 }
 
 /// Whether a message is left out of every request, with no effect on other messages.
-pub(crate) fn is_void(message: &LlmMessage) -> bool {
+pub(crate) fn is_empty_message(message: &LlmMessage) -> bool {
     match message {
-        LlmMessage::User(message) => says_nothing(&message.content),
+        LlmMessage::User(message) => is_empty_content(&message.content),
         LlmMessage::Assistant(answer) => {
-            says_nothing(&answer.content)
+            is_empty_content(&answer.content)
                 || (has_failed(message) && next_call(&mut answer.content.as_slice()).is_none())
         }
         LlmMessage::ToolResult(_) => false,
@@ -146,7 +147,7 @@ fn same_sender(one: &LlmMessage, other: &LlmMessage) -> bool {
 }
 
 /// Thinking alone does not count as content: no provider accepts a message that ends with it.
-fn says_nothing(content: &[ContentBlock]) -> bool {
+fn is_empty_content(content: &[ContentBlock]) -> bool {
     content.iter().all(|block| match block {
         ContentBlock::Text(block) => block.text.is_empty(),
         ContentBlock::Thinking(_) => true,
@@ -217,8 +218,8 @@ impl Reducible for AgentMessage {
 
     fn is_empty(&self) -> bool {
         match self {
-            AgentMessage::User(message) => says_nothing(&message.content),
-            AgentMessage::Assistant(message) => says_nothing(&message.content),
+            AgentMessage::User(message) => is_empty_content(&message.content),
+            AgentMessage::Assistant(message) => is_empty_content(&message.content),
             AgentMessage::ToolResult(_) | AgentMessage::Custom(_) => false,
         }
     }
@@ -265,7 +266,7 @@ impl Reducible for AgentMessage {
     fn shorten(&mut self) {
         let AgentMessage::Assistant(message) = self else { return };
         let is_call = |block: &ContentBlock| matches!(block, ContentBlock::ToolCall(_));
-        if message.content.iter().all(is_call) || says_nothing(&message.content) {
+        if message.content.iter().all(is_call) || is_empty_content(&message.content) {
             return;
         }
         let content = &mut Rc::make_mut(message).content;

@@ -23,7 +23,7 @@ pub use budget::{
     BOUNDARY_KEY, BudgetTrim, PartSize, TokenBudget, TrimMemory, boundary_in, set_boundary, tool_tokens,
     trim_to_budget, weight_of_parts, weight_of_text, with_margin,
 };
-pub(crate) use hygiene::{Clean, is_void, shown};
+pub(crate) use hygiene::{CleanPrefix, is_empty_message, shown};
 pub use hygiene::{KeepLast, SameRole, hygiene};
 pub use passes::{
     DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
@@ -52,15 +52,15 @@ pub fn estimate_tokens(message: &AgentMessage) -> u64 {
 /// Returns the tokens of a history: what the provider reported for the newest answer, plus an estimate for
 /// what came after it.
 pub fn context_tokens(messages: &[AgentMessage], count: &dyn Fn(&AgentMessage) -> u64) -> u64 {
-    let told = messages.iter().enumerate().rev().find_map(|(at, message)| match message {
-        AgentMessage::Assistant(answer) => told_tokens(answer).map(|tokens| (at + 1, tokens)),
+    let reported = messages.iter().enumerate().rev().find_map(|(at, message)| match message {
+        AgentMessage::Assistant(answer) => reported_tokens(answer).map(|tokens| (at + 1, tokens)),
         _ => None,
     });
-    let (from, tokens) = told.unwrap_or((0, 0));
+    let (from, tokens) = reported.unwrap_or((0, 0));
     messages.iter().skip(from).map(count).fold(tokens, u64::saturating_add)
 }
 
-pub(crate) fn told_tokens(answer: &AssistantMessage) -> Option<u64> {
+pub(crate) fn reported_tokens(answer: &AssistantMessage) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write, .. } = answer.usage;
     let prompt = input.saturating_add(cache_read).saturating_add(cache_write);
     // Without prompt tokens, only the answer was counted, which says nothing about the whole history.

@@ -84,17 +84,17 @@ pub fn reduce<M: Reducible>(messages: &mut Vec<M>, keep_last: usize) {
 /// Keeps only the last of several results for a call.
 pub fn dedup_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut last = IdMap::default();
-    let mut doomed = Vec::new();
+    let mut removed = Vec::new();
     let results = results(messages);
     for place in &results {
         last.insert(place.id, place.at);
     }
     for place in &results {
         if last.get(place.id) != Some(&place.at) {
-            doomed.push(place.at);
+            removed.push(place.at);
         }
     }
-    remove_parts(messages, &doomed);
+    remove_parts(messages, &removed);
 }
 
 /// Merges adjacent messages of the same role. Other fields are those of the first message.
@@ -115,9 +115,9 @@ pub fn merge_same_role<M: Reducible>(messages: &mut Vec<M>) {
 
 /// Keeps only the newest results.
 pub fn keep_last_results<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
-    let mut doomed: Vec<Place> = results(messages).iter().map(|place| place.at).collect();
-    doomed.truncate(doomed.len().saturating_sub(keep));
-    remove_parts(messages, &doomed);
+    let mut removed: Vec<Place> = results(messages).iter().map(|place| place.at).collect();
+    removed.truncate(removed.len().saturating_sub(keep));
+    remove_parts(messages, &removed);
 }
 
 /// Keeps only the newest answers whole.
@@ -130,7 +130,7 @@ pub fn shorten_old_answers<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
 
 /// Removes calls that the directly following messages do not answer.
 pub fn strip_dangling_calls<M: Reducible>(messages: &mut Vec<M>, rule: DanglingCalls) {
-    let mut doomed = Vec::new();
+    let mut removed = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let mut calls: Vec<(usize, &str)> = Vec::new();
         for part in 0..message.parts() {
@@ -148,26 +148,26 @@ pub fn strip_dangling_calls<M: Reducible>(messages: &mut Vec<M>, rule: DanglingC
         match rule {
             DanglingCalls::StripAll => {
                 if !calls.iter().all(|(_, id)| answers.contains(id)) {
-                    doomed.extend(calls.iter().map(|(part, _)| (at, *part)));
+                    removed.extend(calls.iter().map(|(part, _)| (at, *part)));
                 }
             }
             DanglingCalls::StripUnanswered => {
                 let mut first = IdMap::default();
                 for (part, id) in &calls {
                     if !answers.contains(id) || first.insert(*id, (at, *part)).is_some() {
-                        doomed.push((at, *part));
+                        removed.push((at, *part));
                     }
                 }
             }
         }
     }
-    remove_parts(messages, &doomed);
+    remove_parts(messages, &removed);
 }
 
 /// Removes results whose call does not come before them.
 pub fn remove_orphaned_results<M: Reducible>(messages: &mut Vec<M>) {
     let mut calls = IdMap::default();
-    let mut doomed = Vec::new();
+    let mut removed = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         for part in 0..message.parts() {
             if let Link::Call(id) = message.link(part) {
@@ -176,11 +176,11 @@ pub fn remove_orphaned_results<M: Reducible>(messages: &mut Vec<M>) {
         }
         for part in 0..message.parts() {
             if matches!(message.link(part), Link::Result(id) if !calls.contains(id)) {
-                doomed.push((at, part));
+                removed.push((at, part));
             }
         }
     }
-    remove_parts(messages, &doomed);
+    remove_parts(messages, &removed);
 }
 
 /// The index of a message, and of a part in it.
@@ -222,13 +222,13 @@ fn results_after<M: Reducible>(messages: &[M], at: usize) -> Vec<ResultAt<'_>> {
 }
 
 /// Removes parts, given in order, and every message that is empty then or was before.
-fn remove_parts<M: Reducible>(messages: &mut Vec<M>, doomed: &[Place]) {
-    let mut doomed = doomed.iter().peekable();
+fn remove_parts<M: Reducible>(messages: &mut Vec<M>, removed: &[Place]) {
+    let mut removed = removed.iter().peekable();
     let mut parts = Vec::new();
     let mut at = 0;
     messages.retain_mut(|message| {
         parts.clear();
-        while let Some((_, part)) = doomed.next_if(|(place, _)| *place == at) {
+        while let Some((_, part)) = removed.next_if(|(place, _)| *place == at) {
             parts.push(*part);
         }
         at += 1;

@@ -45,7 +45,7 @@ impl SummaryRules {
         let budget = self.keep_tokens.min(sum / 4);
         let from = tail_start(messages, &weights, budget);
         let (old, kept) = messages.split_at_checked(from)?;
-        let most = usize::try_from(budget.saturating_mul(4)).unwrap_or(usize::MAX).max(self.result_bytes);
+        let limit = usize::try_from(budget.saturating_mul(4)).unwrap_or(usize::MAX).max(self.result_bytes);
         let is_user = |message: &&AgentMessage| matches!(message, AgentMessage::User(_));
         let request = old.iter().rev().find(is_user).filter(|_| !kept.iter().any(|m| is_user(&m)));
         let mut entries = Vec::with_capacity(old.len());
@@ -53,22 +53,25 @@ impl SummaryRules {
         if entries.is_empty() {
             return None;
         }
-        let room = self.part_bytes.saturating_mul(usize::try_from(self.max_calls).unwrap_or(usize::MAX));
-        let each = (room / entries.len()).max(200).min(self.part_bytes);
-        entries.iter_mut().for_each(|entry| cut(entry, each.max(self.result_bytes).min(self.part_bytes)));
-        if entries.iter().map(String::len).fold(0, usize::saturating_add) > room {
-            entries.iter_mut().for_each(|entry| cut(entry, each));
+        let total_bytes =
+            self.part_bytes.saturating_mul(usize::try_from(self.max_calls).unwrap_or(usize::MAX));
+        let entry_bytes = (total_bytes / entries.len()).max(200).min(self.part_bytes);
+        entries
+            .iter_mut()
+            .for_each(|entry| cut(entry, entry_bytes.max(self.result_bytes).min(self.part_bytes)));
+        if entries.iter().map(String::len).fold(0, usize::saturating_add) > total_bytes {
+            entries.iter_mut().for_each(|entry| cut(entry, entry_bytes));
         }
         Some(Split {
             entries,
             request: request.cloned(),
-            kept: kept.iter().map(|message| bounded(message, most)).collect(),
+            kept: kept.iter().map(|message| bounded(message, limit)).collect(),
             tokens: sum,
         })
     }
 
     fn entry(&self, message: &AgentMessage) -> Option<String> {
-        let (who, content) = match message {
+        let (speaker, content) = match message {
             AgentMessage::User(message) => ("User: ", &message.content),
             AgentMessage::Assistant(message) => ("Assistant: ", &message.content),
             AgentMessage::ToolResult(result) => {
@@ -78,30 +81,30 @@ impl SummaryRules {
             }
             AgentMessage::Custom(_) => return None,
         };
-        let mut said = String::new();
+        let mut text = String::new();
         for block in content {
             match block {
-                ContentBlock::Text(block) => said.push_str(&block.text),
+                ContentBlock::Text(block) => text.push_str(&block.text),
                 ContentBlock::ToolCall(call) => {
                     let mut arguments = call.arguments.as_str().to_owned();
                     cut(&mut arguments, self.result_bytes);
-                    said.push_str(&["\n[calls ", &call.tool_name, " ", &arguments, "]"].concat());
+                    text.push_str(&["\n[calls ", &call.tool_name, " ", &arguments, "]"].concat());
                 }
-                ContentBlock::Image(_) => said.push_str("[a picture]"),
-                ContentBlock::File(_) => said.push_str("[a file]"),
+                ContentBlock::Image(_) => text.push_str("[a picture]"),
+                ContentBlock::File(_) => text.push_str("[a file]"),
                 ContentBlock::Thinking(_) | ContentBlock::Raw(_) => {}
             }
         }
-        (!said.trim().is_empty()).then(|| [who, said.trim()].concat())
+        (!text.trim().is_empty()).then(|| [speaker, text.trim()].concat())
     }
 }
 
 /// Cuts a text at a character boundary, and adds a note.
-fn cut(text: &mut String, most: usize) {
-    if text.len() <= most {
+fn cut(text: &mut String, limit: usize) {
+    if text.len() <= limit {
         return;
     }
-    let mut end = most;
+    let mut end = limit;
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -110,13 +113,13 @@ fn cut(text: &mut String, most: usize) {
 }
 
 /// Cuts a result that alone would fill what may stay: the model can ask for it again.
-fn bounded(message: &AgentMessage, most: usize) -> AgentMessage {
+fn bounded(message: &AgentMessage, limit: usize) -> AgentMessage {
     let AgentMessage::ToolResult(result) = message else { return message.clone() };
-    if text_of(&result.content).len() <= most {
+    if text_of(&result.content).len() <= limit {
         return message.clone();
     }
     let mut result: ToolResultMessage = result.as_ref().clone();
-    let mut left = most;
+    let mut left = limit;
     for block in &mut result.content {
         if let ContentBlock::Text(block) = block {
             cut(&mut block.text, left);

@@ -60,7 +60,7 @@ fn custom() -> AgentMessage {
 
 /// `u:text`, `a:text+id`, `r:id=text`, one word per message.
 fn shape(messages: &[AgentMessage]) -> Vec<String> {
-    let words = |content: &[ContentBlock]| {
+    let content_shape = |content: &[ContentBlock]| {
         let word = |block: &ContentBlock| match block {
             ContentBlock::ToolCall(call) => format!("+{}", call.call_id),
             ContentBlock::Text(text) => text.text.clone(),
@@ -69,9 +69,11 @@ fn shape(messages: &[AgentMessage]) -> Vec<String> {
         content.iter().map(word).collect::<String>()
     };
     let shape = |message: &AgentMessage| match message {
-        AgentMessage::User(message) => format!("u:{}", words(&message.content)),
-        AgentMessage::Assistant(message) => format!("a:{}", words(&message.content)),
-        AgentMessage::ToolResult(result) => format!("r:{}={}", result.call_id, words(&result.content)),
+        AgentMessage::User(message) => format!("u:{}", content_shape(&message.content)),
+        AgentMessage::Assistant(message) => format!("a:{}", content_shape(&message.content)),
+        AgentMessage::ToolResult(result) => {
+            format!("r:{}={}", result.call_id, content_shape(&result.content))
+        }
         AgentMessage::Custom(_) => "custom".to_owned(),
     };
     messages.iter().map(shape).collect()
@@ -257,9 +259,9 @@ fn trimming_keeps_its_boundary_and_its_messages_from_request_to_request() {
 #[test]
 fn a_history_is_counted_by_what_the_provider_told_and_an_estimate_of_the_rest() {
     let AgentMessage::Assistant(message) = answer("x", &[]) else { panic!("an answer was expected") };
-    let mut told = (*message).clone();
-    told.usage = Usage { input: 900, cache_read: 80, output: 20, ..Usage::default() };
-    let history = [user("long ago"), told.into(), user("12345678"), custom()];
+    let mut reported = (*message).clone();
+    reported.usage = Usage { input: 900, cache_read: 80, output: 20, ..Usage::default() };
+    let history = [user("long ago"), reported.into(), user("12345678"), custom()];
     assert_eq!(context_tokens(&history, &estimate_tokens), 1_000 + 2 + 100);
     assert_eq!(context_tokens(&history[2..], &estimate_tokens), 102);
 }
@@ -308,10 +310,15 @@ fn a_list_that_grows_is_judged_as_one_that_is_whole() {
     ];
     for history in histories {
         let messages: Vec<LlmMessage> = history.iter().filter_map(AgentMessage::as_llm).collect();
-        let mut growing = Clean::default();
+        let mut growing = CleanPrefix::default();
         for length in 0..=messages.len() {
             let known = &messages[..length];
-            assert_eq!(growing.has(known), Clean::default().has(known), "{:?}", shape(&history[..length]));
+            assert_eq!(
+                growing.covers(known),
+                CleanPrefix::default().covers(known),
+                "{:?}",
+                shape(&history[..length])
+            );
         }
     }
 }
@@ -330,7 +337,7 @@ fn the_short_way_to_a_request_gives_what_the_long_one_does() {
     let mut untouched = 0;
     for _ in 0..5_000 {
         let mut history = Vec::new();
-        let mut clean = Clean::default();
+        let mut clean = CleanPrefix::default();
         for _ in 0..roll(7) {
             let mut id = || ids[roll(3) as usize];
             let (one, other) = (id(), id());
@@ -349,7 +356,7 @@ fn the_short_way_to_a_request_gives_what_the_long_one_does() {
             for same_role in [SameRole::Keep, SameRole::Merge] {
                 let wanted = hygiene(long.clone(), same_role);
                 assert_eq!(hygiene(short.clone(), same_role), wanted, "{:?}", shape(&history));
-                if same_role == SameRole::Keep && clean.has(&short) {
+                if same_role == SameRole::Keep && clean.covers(&short) {
                     assert_eq!(short, wanted, "{:?}", shape(&history));
                     untouched += 1;
                 }

@@ -11,7 +11,7 @@ use crate::error::AgentError;
 use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{RawJson, ToJson};
 use crate::list::ListWriter;
-use crate::machine::{AgentCommand, History, Letter, Receipt, is_something};
+use crate::machine::{AgentCommand, History, Letter, Receipt, has_content};
 use crate::message::{AgentMessage, ToolCallBlock, Usage};
 
 /// The inbox of a run, which accepts commands from anywhere. Clones share the same inbox.
@@ -92,7 +92,7 @@ impl Inbox {
     pub(crate) fn has_messages(&self) -> bool {
         let mail = self.0.mail.borrow();
         mail.iter().any(|command| match command {
-            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => is_something(&letter.message),
+            AgentCommand::Steer(letter) | AgentCommand::FollowUp(letter) => has_content(&letter.message),
             _ => false,
         })
     }

@@ -33,11 +33,11 @@ impl AgentStream {
         }
         let config = self.config.clone();
         let ports = &config.ports;
-        if let Some(reply) = unasked(ports, &effect) {
+        if let Some(reply) = default_reply(ports, &effect) {
             return self.step(Input::Reply(id, reply));
         }
         let cancel = CancelToken::new();
-        let beside = matches!(effect, Effect::Poll(_));
+        let is_poll = matches!(effect, Effect::Poll(_));
         let work = match effect {
             Effect::Prepare { overflow } => {
                 let Some(transformer) = ports.transformer.clone() else { return };
@@ -76,8 +76,8 @@ impl AgentStream {
             }
             Effect::Hook(call) => {
                 let run = self.line.cancel.clone();
-                let told = tell_hooks(config.clone(), self.context.clone(), run, call);
-                Work::once(Ok(told), |told| Reply::Hook(told.map_err(hook_error)))
+                let calls = call_hooks(config.clone(), self.context.clone(), run, call);
+                Work::once(Ok(calls), |result| Reply::Hook(result.map_err(hook_error)))
             }
             Effect::Execute { tool, call_id, arguments } => {
                 self.execute(&config, tool, call_id, arguments, cancel.clone())
@@ -87,7 +87,7 @@ impl AgentStream {
             }
         };
         self.tasks.insert(id, work, cancel);
-        if beside {
+        if is_poll {
             // A reply that is ready immediately takes effect before anything else starts.
             let polled = self.tasks.poll(id);
             if let Some(Polled::Last(Reply::Polled(messages))) = &polled
@@ -95,7 +95,7 @@ impl AgentStream {
             {
                 // The polled code may itself have aborted or steered, and that takes precedence over an
                 // empty reply.
-                self.hear();
+                self.handle_commands();
             }
             polled.into_iter().for_each(|polled| self.take_polled(id, polled));
         }
@@ -109,12 +109,12 @@ impl AgentStream {
         arguments: RawJson,
         cancel: CancelToken,
     ) -> Work {
-        let updates = Updates::noted_in(self.shown.clone());
+        let updates = Updates::with_flag(self.has_progress.clone());
         let tool_name =
             config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
-            let gone = ToolOutcome::Failed("the tool is not there any more".to_owned());
-            return Work::tool(Box::pin(async { gone }), updates);
+            let missing = ToolOutcome::Failed("the tool is not there any more".to_owned());
+            return Work::tool(Box::pin(async { missing }), updates);
         };
         let context = ToolContext {
             call_id,
@@ -164,7 +164,7 @@ impl AgentStream {
         {
             return call(request, key);
         }
-        let (kept, run) = (self.key.clone(), self.line.cancel.clone());
+        let (key_of_turn, run) = (self.key.clone(), self.line.cancel.clone());
         request.api_key = None;
         let asked = async move {
             let key = match guard(|| Ok(keys.key_of(place, &provider))) {
@@ -177,7 +177,7 @@ impl AgentStream {
             }
             match key {
                 Ok(key) => {
-                    *kept.borrow_mut() = Some((turn_index, place, key.clone()));
+                    *key_of_turn.borrow_mut() = Some((turn_index, place, key.clone()));
                     call(request, key)
                 }
                 Err(text) => {
@@ -186,34 +186,34 @@ impl AgentStream {
                 }
             }
         };
-        Box::pin(Keyed::Asked(Box::pin(asked)))
+        Box::pin(KeyedStream::Opening(Box::pin(asked)))
     }
 }
 
 /// A model call: the key first, then its events.
-enum Keyed {
-    Asked(LocalBoxFuture<'static, LocalBoxStream<'static, AssistantMessageEvent>>),
+enum KeyedStream {
+    Opening(LocalBoxFuture<'static, LocalBoxStream<'static, AssistantMessageEvent>>),
     Open(LocalBoxStream<'static, AssistantMessageEvent>),
 }
 
-impl Stream for Keyed {
+impl Stream for KeyedStream {
     type Item = AssistantMessageEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
-        if let Keyed::Asked(asked) = &mut *self {
+        if let KeyedStream::Opening(asked) = &mut *self {
             match asked.as_mut().poll(cx) {
-                Poll::Ready(stream) => *self = Keyed::Open(stream),
+                Poll::Ready(stream) => *self = KeyedStream::Open(stream),
                 Poll::Pending => return Poll::Pending,
             }
         }
         match &mut *self {
-            Keyed::Open(stream) => stream.as_mut().poll_next(cx),
-            Keyed::Asked(_) => Poll::Pending,
+            KeyedStream::Open(stream) => stream.as_mut().poll_next(cx),
+            KeyedStream::Opening(_) => Poll::Pending,
         }
     }
 }
 
-async fn tell_hooks_in_order(
+async fn call_hooks_in_order(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
     run: CancelToken,
@@ -224,11 +224,11 @@ async fn tell_hooks_in_order(
         if !hook.stages().has(&call) {
             continue;
         }
-        if run.is_cancelled() && !is_past(&call) {
+        if run.is_cancelled() && !is_after(&call) {
             // The previous hook has stopped the run, so no further hook is called.
             return std::future::pending().await;
         }
-        let told = match guard(|| Ok(hook.call(&context, call.clone()))) {
+        let answer = match guard(|| Ok(hook.call(&context, call.clone()))) {
             Ok(mut future) => {
                 std::future::poll_fn(move |cx| match guard(|| Ok(future.as_mut().poll(cx))) {
                     Ok(poll) => poll,
@@ -239,29 +239,29 @@ async fn tell_hooks_in_order(
             Err(text) => Err(text),
         };
         if !is_error {
-            told?;
+            answer?;
         }
     }
     Ok(())
 }
 
-fn tell_hooks(
+fn call_hooks(
     config: Rc<AgentLoopConfig>,
     context: AgentRunContext,
     run: CancelToken,
     call: HookCall,
 ) -> LocalBoxFuture<'static, Result<(), String>> {
-    let mut told: LocalBoxFuture<'static, _> = Box::pin(tell_hooks_in_order(config, context, run, call));
+    let mut calls: LocalBoxFuture<'static, _> = Box::pin(call_hooks_in_order(config, context, run, call));
     // Polled once right here, so that the hooks are called in the right order, even if the run is stopped
     // before they finish.
-    match told.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    match calls.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
-        Poll::Pending => told,
+        Poll::Pending => calls,
     }
 }
 
 /// Returns the reply to an effect for which the host has provided no port.
-fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
+fn default_reply(ports: &Ports, effect: &Effect) -> Option<Reply> {
     match effect {
         Effect::Prepare { .. } if ports.transformer.is_none() => {
             Some(Reply::Prepared(Ok(Transform::default())))
@@ -274,11 +274,11 @@ fn unasked(ports: &Ports, effect: &Effect) -> Option<Reply> {
     }
 }
 
-pub(super) fn tells_the_past(effect: &Effect) -> bool {
-    matches!(effect, Effect::Hook(call) if is_past(call))
+pub(super) fn is_after_hook(effect: &Effect) -> bool {
+    matches!(effect, Effect::Hook(call) if is_after(call))
 }
 
-fn is_past(call: &HookCall) -> bool {
+fn is_after(call: &HookCall) -> bool {
     matches!(call, HookCall::AfterInference { .. } | HookCall::AfterToolExecution { .. })
 }
 

@@ -76,7 +76,7 @@ pub(super) struct Tasks {
     woken: Arc<Woken>,
     round: u64,
     /// Tools of this round that may have something to report.
-    left: VecDeque<EffectId>,
+    remaining: VecDeque<EffectId>,
 }
 
 struct Task {
@@ -149,7 +149,7 @@ impl Tasks {
             if let Work::Tool(tool) = &work {
                 tool.updates.close();
             }
-            cancel.let_go("not wanted any more");
+            cancel.cancel_if_observed("not wanted any more");
             // What the host's code does when it is dropped must not end the run.
             let _ = guard(|| {
                 drop(work);
@@ -171,18 +171,18 @@ impl Tasks {
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
         while let Some(id) = self.woken.with(Queues::next_tool) {
-            let mut at = self.left.len();
-            self.left.push_back(id);
+            let mut at = self.remaining.len();
+            self.remaining.push_back(id);
             // They mostly arrive in order.
-            while at > 0 && self.left.get(at - 1).is_some_and(|other| *other > id) {
-                self.left.swap(at - 1, at);
+            while at > 0 && self.remaining.get(at - 1).is_some_and(|other| *other > id) {
+                self.remaining.swap(at - 1, at);
                 at -= 1;
             }
         }
-        if self.left.is_empty() {
+        if self.remaining.is_empty() {
             return;
         }
-        for id in &self.left {
+        for id in &self.remaining {
             if let Some(task) = self.tasks.get_mut(id)
                 && let Work::Tool(tool) = &mut task.work
             {
@@ -201,13 +201,13 @@ impl Tasks {
 
     /// Polls the tools of this round until one has something to report.
     pub(super) fn poll_round(&mut self) -> Option<(EffectId, Polled)> {
-        while !self.left.is_empty()
-            && let Some(id) = self.left.front().copied()
+        while !self.remaining.is_empty()
+            && let Some(id) = self.remaining.front().copied()
         {
             if let Some(polled) = self.poll(id) {
                 return Some((id, polled));
             }
-            self.left.pop_front();
+            self.remaining.pop_front();
         }
         None
     }
@@ -230,7 +230,7 @@ impl Tasks {
     }
 
     /// Polls the model call that has just sent a piece of its answer, if it alone has more to send.
-    pub(super) fn poll_on(&mut self, id: EffectId) -> Option<Reply> {
+    pub(super) fn poll_if_alone(&mut self, id: EffectId) -> Option<Reply> {
         let is_alone = self.woken.with(|queues| {
             queues.tools.is_empty() && queues.others.len() == 1 && queues.others.front() == Some(&id)
         });
@@ -258,8 +258,8 @@ impl Tasks {
     }
 
     /// Whether every tool of this round has been heard.
-    pub(super) fn is_round_heard(&self) -> bool {
-        self.left.is_empty()
+    pub(super) fn is_round_drained(&self) -> bool {
+        self.remaining.is_empty()
     }
 
     /// Polls an effect, whether it was woken or not.

@@ -95,14 +95,14 @@ impl StreamFn for HttpModel {
         let call = Call::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
         let answer = self.transport.send(http);
-        let events = answered(answer, self.wire.clone(), self.timer.clone());
-        stream::once(events).flatten().map(move |event| call.told(event)).boxed_local()
+        let events = response_events(answer, self.wire.clone(), self.timer.clone());
+        stream::once(events).flatten().map(move |event| call.loop_event(event)).boxed_local()
     }
 }
 
 type Events = LocalBoxStream<'static, AssistantMessageEvent>;
 
-async fn answered(
+async fn response_events(
     answer: LocalBoxFuture<'static, Result<HttpResponse, String>>,
     wire: Rc<RefCell<Box<dyn Wire>>>,
     timer: Rc<dyn Timer>,
@@ -117,7 +117,7 @@ async fn answered(
                 let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
                 found.map(|(_, value)| value.clone())
             };
-            let body = whole(body).await;
+            let body = collect_body(body).await;
             let now = timer.now();
             wire.borrow().error(status, &header, &body, now)
         }
@@ -127,7 +127,7 @@ async fn answered(
 }
 
 /// Returns the body of an error response, as far as it arrived. If it breaks off, the status says enough.
-async fn whole(mut body: LocalBoxStream<'static, Result<Vec<u8>, String>>) -> Vec<u8> {
+async fn collect_body(mut body: LocalBoxStream<'static, Result<Vec<u8>, String>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < ERROR_BYTES
         && let Some(Ok(piece)) = body.next().await
@@ -146,7 +146,7 @@ fn decoded(
         let (mut body, mut decoder) = state?;
         let mut events = Vec::new();
         let piece = body.next().await;
-        let is_over = !matches!(piece, Some(Ok(_)));
+        let is_end = !matches!(piece, Some(Ok(_)));
         match piece {
             Some(Ok(bytes)) => {
                 decoder.feed(&bytes, &mut events);
@@ -161,7 +161,7 @@ fn decoded(
             }
             None => decoder.finish(&mut events),
         }
-        let rest = (!is_over && !decoder.is_done()).then_some((body, decoder));
+        let rest = (!is_end && !decoder.is_done()).then_some((body, decoder));
         Some((stream::iter(events), rest))
     });
     read.flatten()

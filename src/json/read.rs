@@ -11,7 +11,7 @@ pub struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: u32,
-    deepest: u32,
+    max_depth: u32,
     /// Whether a lone surrogate was found and replaced.
     pub mended: bool,
 }
@@ -19,12 +19,12 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Creates a reader at the start of the text.
     pub fn new(text: &'a str) -> Self {
-        Reader { text, at: 0, depth: 0, deepest: MAX_DEPTH, mended: false }
+        Reader { text, at: 0, depth: 0, max_depth: MAX_DEPTH, mended: false }
     }
 
     /// Like `new`, for JSON that contains values which may themselves be nested to the full depth.
     pub(super) fn of_container(text: &'a str) -> Self {
-        Reader { deepest: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
+        Reader { max_depth: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
     }
 
     /// Returns the first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`), or `None`
@@ -32,15 +32,15 @@ impl<'a> Reader<'a> {
     #[allow(clippy::inline_always, reason = "what is left of it is a comparison")]
     #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
-        match self.look() {
+        match self.peek_byte_outlined() {
             0 => None,
             byte => Some(byte),
         }
     }
 
     #[inline(never)]
-    fn look(&mut self) -> u8 {
-        self.ahead()
+    fn peek_byte_outlined(&mut self) -> u8 {
+        self.peek_byte()
     }
 
     /// Like `peek`, but returns 0 at the end: no value begins with it, and a plain number is returned in a
@@ -49,15 +49,15 @@ impl<'a> Reader<'a> {
     // whitespace.
     #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
     #[inline(always)]
-    fn ahead(&mut self) -> u8 {
+    fn peek_byte(&mut self) -> u8 {
         match self.byte() {
-            ..=b' ' => self.peek_behind_blanks(),
+            ..=b' ' => self.peek_after_blanks(),
             byte => byte,
         }
     }
 
     #[cold]
-    fn peek_behind_blanks(&mut self) -> u8 {
+    fn peek_after_blanks(&mut self) -> u8 {
         while let b' ' | b'\t' | b'\n' | b'\r' = self.byte() {
             self.at += 1;
         }
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If anything else is left.
     pub fn end(&mut self) -> Result<(), JsonError> {
-        self.peek_behind_blanks();
+        self.peek_after_blanks();
         if self.at < self.text.len() { Err(self.error("more text after the JSON value")) } else { Ok(()) }
     }
 
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// As for [`Reader::object`].
-    pub(crate) fn object_behind(
+    pub(crate) fn object_after(
         &mut self,
         known: usize,
         member: impl FnMut(&mut Self, &str) -> Result<(), JsonError>,
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         if is_first {
             self.open(b'{', "an object was expected")?;
         }
-        let mut mark = self.ahead();
+        let mut mark = self.peek_byte();
         if mark == b'}' {
             return self.close().map(|()| None);
         }
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
                 return Err(self.error("a comma or `}` was expected"));
             }
             self.at += 1;
-            mark = self.ahead();
+            mark = self.peek_byte();
         }
         if mark != b'"' {
             return Err(self.error("a key in quotes was expected"));
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             *spare = self.string()?;
             spare
         };
-        if self.ahead() != b':' {
+        if self.peek_byte() != b':' {
             return Err(self.error("a colon was expected"));
         }
         self.at += 1;
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         if is_first {
             self.open(b'[', "a list was expected")?;
         }
-        match self.ahead() {
+        match self.peek_byte() {
             b']' => return self.close().map(|()| false),
             b',' if !is_first => self.at += 1,
             _ if is_first => {}
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If there is no string, or if it does not end.
     pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if self.ahead() != b'"' {
+        if self.peek_byte() != b'"' {
             return Err(self.error("a string was expected"));
         }
         self.at += 1;
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
-        if self.ahead() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
+        if self.peek_byte() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Reads a non-negative whole number. Anything else is skipped and gives `None`.
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn skip(&mut self) -> Result<&'a str, JsonError> {
-        self.ahead();
+        self.peek_byte();
         let start = self.at;
         self.pass_over()?;
         Ok(self.since(start))
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn pass_over(&mut self) -> Result<(), JsonError> {
-        match self.ahead() {
+        match self.peek_byte() {
             b'{' => self.object(|reader, _| reader.pass_over()),
             b'[' => self.array(|reader, _| reader.pass_over()),
             b'"' => self.skip_string(),
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn value(&mut self) -> Result<Value, JsonError> {
-        match self.ahead() {
+        match self.peek_byte() {
             b'{' => {
                 let mut map = Map::new();
                 self.object(|reader, key| {
@@ -321,13 +321,13 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(never)]
-    fn open(&mut self, bracket: u8, otherwise: &'static str) -> Result<(), JsonError> {
-        if self.ahead() != bracket {
-            return Err(self.error(otherwise));
+    fn open(&mut self, bracket: u8, message: &'static str) -> Result<(), JsonError> {
+        if self.peek_byte() != bracket {
+            return Err(self.error(message));
         }
         self.at += 1;
         self.depth += 1;
-        if self.depth > self.deepest {
+        if self.depth > self.max_depth {
             return Err(self.error("nested too deep"));
         }
         Ok(())
@@ -426,8 +426,8 @@ impl<'a> Reader<'a> {
 
     /// Reads a word whose last four letters come after `known` letters that were already recognized.
     fn word(&mut self, known: usize, word: &[u8; 4]) -> Result<(), JsonError> {
-        let letters = self.text.as_bytes().get(self.at + known..).unwrap_or_default();
-        if letters.first_chunk() != Some(word) {
+        let bytes = self.text.as_bytes().get(self.at + known..).unwrap_or_default();
+        if bytes.first_chunk() != Some(word) {
             return Err(self.error("a JSON value was expected"));
         }
         self.at += known + word.len();

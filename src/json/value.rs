@@ -8,7 +8,7 @@ use crate::text;
 
 use super::JsonError;
 use super::read::Reader;
-use super::write::{ObjectWriter, ToJson, listed, truth, write_list, write_str};
+use super::write::{ObjectWriter, ToJson, bool_text, without_comma, write_list, write_str};
 /// A JSON value. Numbers keep their text, and objects keep their order; of equal keys the last one wins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Value {
@@ -45,9 +45,9 @@ impl Number {
 
 /// Parses a non-negative whole number (`12`, `12.0`).
 pub(super) fn whole_number(text: &str) -> Option<u64> {
-    text::whole(text).or_else(|| {
+    text::parse_u64(text).or_else(|| {
         let (whole, fraction) = text::split_once(text, ".")?;
-        text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
+        text::parse_u64(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
     })
 }
 
@@ -195,7 +195,7 @@ impl Value {
     pub(crate) fn number_at(&self, key: &str) -> Option<u64> {
         let Value::Number(Number(text)) = self.get(key)? else { return None };
         let (whole, fraction) = parts(text);
-        text::whole(whole).filter(|_| fraction.bytes().all(|byte| byte.is_ascii_digit()))
+        text::parse_u64(whole).filter(|_| fraction.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
     /// Returns the boolean at a key of an object.
@@ -283,7 +283,7 @@ impl ToJson for Value {
     fn write_json(&self, out: &mut String) {
         match self {
             Value::Null => out.push_str("null"),
-            Value::Bool(flag) => out.push_str(truth(*flag)),
+            Value::Bool(flag) => out.push_str(bool_text(*flag)),
             Value::Number(number) => out.push_str(number.as_str()),
             Value::String(text) => write_str(text, out),
             Value::Array(items) => write_list(items, out),
@@ -353,7 +353,11 @@ impl RawJson {
     /// none.
     #[inline(never)]
     pub(crate) fn object_of(members: &str) -> Option<RawJson> {
-        if members.is_empty() { None } else { Some(RawJson(["{", listed(members), "}"].concat().into())) }
+        if members.is_empty() {
+            None
+        } else {
+            Some(RawJson(["{", without_comma(members), "}"].concat().into()))
+        }
     }
 
     /// `{}`

@@ -37,7 +37,7 @@ impl ToJson for String {
 
 impl ToJson for bool {
     fn write_json(&self, out: &mut String) {
-        out.push_str(truth(*self));
+        out.push_str(bool_text(*self));
     }
 }
 
@@ -168,12 +168,12 @@ pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
 }
 
 /// Items of a list, each written with a comma before it.
-pub(crate) fn listed(items: &str) -> &str {
+pub(crate) fn without_comma(items: &str) -> &str {
     items.strip_prefix(",").unwrap_or(items)
 }
 
 /// `true` or `false`
-pub(crate) fn truth(flag: bool) -> &'static str {
+pub(crate) fn bool_text(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
 }
 

@@ -22,7 +22,7 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
-        let mut ruled = Vec::with_capacity(calls.len());
+        let mut actions = Vec::with_capacity(calls.len());
         let mut asked = Vec::new();
         for call in &calls {
             let need = self.requires_approval(call);
@@ -31,16 +31,16 @@ impl Step<'_> {
             if action == ToolApprovalAction::Ask {
                 asked.push((call.call_id.clone(), need));
             }
-            ruled.push(action);
+            actions.push(action);
         }
-        for refusal in self.s.table.open_ruled(calls, &ruled) {
+        for refusal in self.state.table.open_with_actions(calls, &actions) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
         for (call_id, need) in &asked {
             let Some(place) = batch.place_of(call_id) else { continue };
             if batch.is_open(place) {
-                self.ask_about(batch, place, *need);
+                self.request_approval(batch, place, *need);
             }
         }
     }
@@ -53,16 +53,16 @@ impl Step<'_> {
         }
     }
 
-    fn ask_about(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
+    fn request_approval(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         call.asked = true;
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        let is_pending = self.s.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
+        let is_pending = self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
         let arguments = call.arguments.clone();
         self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
         if !is_pending {
             // Decided before the question: the decision was parked.
-            self.tell_decision(batch, place, DecisionSource::Command);
+            self.apply_decision(batch, place, DecisionSource::Command);
         } else if self.rules.has_approver {
             self.ask_approver(batch, place, requires_approval);
         }
@@ -82,7 +82,7 @@ impl Step<'_> {
 
     /// Applies a decision in the table: the listeners are told, and the policies evaluate changed
     /// arguments. With the batch gate, a rejection takes effect without waiting for other decisions.
-    pub(super) fn tell_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
+    pub(super) fn apply_decision(&mut self, batch: &mut Batch, place: usize, by: DecisionSource) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         if let CallStatus::Asked(effect) = call.status {
             batch.effects.remove(&effect);
@@ -95,7 +95,7 @@ impl Step<'_> {
         let approved = !matches!(decision, ToolDecision::Reject { .. });
         self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by });
         match decision {
-            ToolDecision::AcceptWith(arguments) => self.judge_again(batch, place, arguments),
+            ToolDecision::AcceptWith(arguments) => self.clear_again(batch, place, arguments),
             ToolDecision::Accept => {}
             refusal if self.gate() == ApprovalGate::Batch => self.carry_out(batch, place, refusal, false),
             _ => {}
@@ -103,13 +103,13 @@ impl Step<'_> {
     }
 
     pub(super) fn decision(&self, call_id: &str) -> Option<ToolDecision> {
-        match &self.s.table.entry(call_id)?.state {
+        match &self.state.table.entry(call_id)?.state {
             ApprovalState::Ready { decision, .. } => Some(decision.clone()),
             _ => None,
         }
     }
 
-    pub(super) fn judge_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+    pub(super) fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
         if let Some(call) = batch.calls.get_mut(place) {
             call.arguments = arguments;
         }
@@ -137,10 +137,10 @@ impl Step<'_> {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
             // Two decisions about the same call.
             None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
-            None => self.s.table.decide_all(decisions, DecisionSource::Command),
+            None => self.state.table.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
-            Ok(resolved) => self.tell_decisions(resolved),
+            Ok(resolved) => self.apply_decisions(resolved),
             Err(refusal) => {
                 let call_id = refusal.call_id().map(str::to_owned).or(first);
                 self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
@@ -152,19 +152,20 @@ impl Step<'_> {
     fn has_result(&self, id: &str) -> bool {
         // The calls of the current batch are in the table; an id that no call ever had has no result. These
         // are the only cases to consider.
-        if self.s.table.entry(id).is_some() || !self.s.history.call_ids.is_taken(id) {
+        if self.state.table.entry(id).is_some() || !self.state.history.call_ids.is_taken(id) {
             return false;
         }
-        if let Phase::Dispatching(batch) = &self.s.phase
+        if let Phase::Dispatching(batch) = &self.state.phase
             && batch.places.contains(id)
         {
             return true;
         }
-        let is_its = |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
-        self.s.new_messages.iter().rev().any(is_its)
+        let is_result =
+            |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
+        self.state.new_messages.iter().rev().any(is_result)
     }
 
-    pub(super) fn tell_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
+    pub(super) fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
         let mut batch = self.take_batch();
         for (call_id, resolution) in &resolved {
             if *resolution == Resolution::Repeated {
@@ -174,7 +175,7 @@ impl Step<'_> {
                 && let Some(place) = batch.place_of(call_id)
                 && batch.is_open(place)
             {
-                self.tell_decision(batch, place, DecisionSource::Command);
+                self.apply_decision(batch, place, DecisionSource::Command);
             }
         }
         if let Some(batch) = batch {

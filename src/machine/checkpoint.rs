@@ -112,8 +112,8 @@ impl LoopState {
     /// Names the field that cannot be read.
     #[inline(never)]
     pub fn read_checkpoint(history: Vec<AgentMessage>, session: SessionState, run: &Value) -> Read<Self> {
-        let flaw = Flaw::default();
-        let run = Part { value: run, flaw: &flaw };
+        let first_error = FirstError::default();
+        let run = Part { value: run, first_error: &first_error };
         let context =
             AgentRunContext { run_id: run.word("runId").into(), session_id: run.word("sessionId").into() };
         let mut state = LoopState::new(context, history, session);
@@ -123,8 +123,8 @@ impl LoopState {
         state.pauses = run.int("pauses");
         state.usage = run.read("usage");
         state.restored = Some(run.long("elapsedMs"));
-        state.model = run.maybe("model").and_then(Value::as_str).map(Rc::from);
-        state.output = run.maybe("output").map(ToJson::to_raw);
+        state.model = run.get("model").and_then(Value::as_str).map(Rc::from);
+        state.output = run.get("output").map(ToJson::to_raw);
         state.output_tries = run.int("outputTries");
         let cache = run.part("cache");
         state.cache = CacheState {
@@ -150,12 +150,12 @@ impl LoopState {
             let is_open = |call: &Call| open.any(|entry| entry.call.call_id == call.block.call_id);
             let waits = |call: &&Call| matches!(call.status, CallStatus::Waiting | CallStatus::Asked(_));
             if !batch.calls.iter().filter(waits).all(is_open) {
-                run.wrong("table", "must hold the calls that wait");
+                run.report("table", "must hold the calls that wait");
             }
         }
-        match flaw.0.into_inner() {
+        match first_error.0.into_inner() {
             None => Ok(state),
-            Some(flaw) => Err(flaw),
+            Some(first_error) => Err(first_error),
         }
     }
 }
@@ -171,10 +171,10 @@ fn read_phase(
         "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
         "compacting" => Phase::Compacting { effect },
         "asking" => Phase::Asking(Box::new(Ask {
-            request: no_request(),
+            request: empty_request(),
             model: phase.size("model"),
             attempt: phase.int("attempt"),
-            tried: None,
+            last_error: None,
             step: read_step(history, phase),
         })),
         "dispatching" => {
@@ -208,15 +208,15 @@ fn read_phase(
 /// Returns what remains in a list that a driver has not finished processing: the effects not announced, and
 /// the events not emitted. The end of a run is left out, because it is emitted again.
 pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<&'a AgentEvent>) {
-    let (mut unannounced, mut untold) = (Vec::new(), Vec::new());
+    let (mut unannounced, mut unemitted) = (Vec::new(), Vec::new());
     for output in outputs {
         match output {
             Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
-            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => untold.push(event),
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => unemitted.push(event),
             _ => {}
         }
     }
-    (unannounced, untold)
+    (unannounced, unemitted)
 }
 
 fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
@@ -288,7 +288,7 @@ impl Answer {
     fn read(history: &History, answer: &Part<'_>) -> Option<Answer> {
         let place = answer.size("place");
         let Some(AgentMessage::Assistant(message)) = history.messages().get(place) else {
-            answer.wrong("place", "must be that of an answer");
+            answer.report("place", "must be that of an answer");
             return None;
         };
         let faults = answer.map("faults");
@@ -335,8 +335,8 @@ impl Batch {
         groups.end();
         out.field("committed", &long(self.committed));
         // The hook that was being called is called again.
-        let told = self.told.saturating_sub(usize::from(self.after_hook.is_some()));
-        out.field("told", &long(told)).field("polled", &polled);
+        let hooks_called = self.hooks_called.saturating_sub(usize::from(self.after_hook.is_some()));
+        out.field("told", &long(hooks_called)).field("polled", &polled);
         out.field("injected", &self.injected).field("isAnswer", &self.is_answer);
         if !self.state.is_empty() {
             out.field("state", &self.state);
@@ -347,41 +347,41 @@ impl Batch {
     }
 
     #[inline(never)]
-    fn read(history: &History, told: &Part<'_>) -> Option<Batch> {
-        let answer = Answer::read(history, told)?;
-        let calls = told.list("calls");
+    fn read(history: &History, part: &Part<'_>) -> Option<Batch> {
+        let answer = Answer::read(history, part)?;
+        let calls = part.list("calls");
         let results = history.messages().get(answer.place..).unwrap_or_default();
         let mut batch = super::dispatch::new_batch(answer);
         let count = batch.calls.len();
         if calls.len() != count {
-            told.wrong("calls", "must be those of the answer");
+            part.report("calls", "must be those of the answer");
         }
         for (call, value) in batch.calls.iter_mut().zip(calls) {
-            call.read(&Part { value, flaw: told.flaw }, results);
+            call.read(&Part { value, first_error: part.first_error }, results);
         }
-        batch.ready = told.places(told.need("ready"), count).into();
-        batch.cleared = told.places(told.need("cleared"), count);
-        for group in told.list("groups") {
-            batch.groups.push_back(told.places(group, count));
+        batch.ready = part.places(part.required("ready"), count).into();
+        batch.cleared = part.places(part.required("cleared"), count);
+        for group in part.list("groups") {
+            batch.groups.push_back(part.places(group, count));
         }
         let queued = |place| {
             let mut places = batch.ready.iter().chain(&batch.cleared).chain(batch.groups.iter().flatten());
             places.any(|at| *at == place)
         };
         if !batch.calls.iter().enumerate().all(|(at, call)| !call.status.is_ready() || queued(at)) {
-            told.wrong("ready", "must name the calls that are to run");
+            part.report("ready", "must name the calls that are to run");
         }
-        batch.committed = told.size("committed");
-        batch.told = told.size("told");
+        batch.committed = part.size("committed");
+        batch.hooks_called = part.size("told");
         let done = batch.calls.iter().take_while(|call| call.result.is_some()).count();
-        if batch.committed > done || batch.told > batch.committed {
-            told.wrong("committed", "must not be more than there is");
+        if batch.committed > done || batch.hooks_called > batch.committed {
+            part.report("committed", "must not be more than there is");
         }
-        batch.poll = told.flag("polled").then_some(0);
-        batch.injected = told.read("injected");
-        batch.state = told.maybe("state").and_then(Value::as_object).cloned().unwrap_or_default();
-        batch.is_answer = told.flag("isAnswer");
-        batch.ending = Ending::read(&told.part("ending"));
+        batch.poll = part.flag("polled").then_some(0);
+        batch.injected = part.read("injected");
+        batch.state = part.get("state").and_then(Value::as_object).cloned().unwrap_or_default();
+        batch.is_answer = part.flag("isAnswer");
+        batch.ending = Ending::read(&part.part("ending"));
         Some(batch)
     }
 }
@@ -407,23 +407,23 @@ impl Call {
     }
 
     #[inline(never)]
-    fn read(&mut self, told: &Part<'_>, results: &[AgentMessage]) {
+    fn read(&mut self, part: &Part<'_>, results: &[AgentMessage]) {
         let id = self.block.call_id.as_str();
-        if told.word("callId") != id {
-            told.wrong("callId", "must be that of the call in the answer");
+        if part.word("callId") != id {
+            part.report("callId", "must be that of the call in the answer");
         }
-        if let Some(arguments) = told.maybe("arguments") {
+        if let Some(arguments) = part.get("arguments") {
             self.arguments = arguments.to_raw();
         }
-        self.asked = told.flag("asked");
-        self.executed = told.flag("executed");
-        self.status = match told.word("status") {
+        self.asked = part.flag("asked");
+        self.executed = part.flag("executed");
+        self.status = match part.word("status") {
             "waiting" => CallStatus::Waiting,
             "asked" => CallStatus::Asked(0),
             "ready" => CallStatus::Ready,
             "running" => CallStatus::Running(0, None),
             "done" => CallStatus::Done,
-            other => return told.unknown("status", other),
+            other => return part.unknown("status", other),
         };
         if !self.status.is_done() {
             return;
@@ -434,9 +434,9 @@ impl Call {
                 _ => None,
             })
         };
-        self.result = told.optional("result").map(Rc::new).or_else(stored);
+        self.result = part.optional("result").map(Rc::new).or_else(stored);
         if self.result.is_none() {
-            told.wrong("result", "is missing");
+            part.report("result", "is missing");
         }
     }
 }
@@ -456,19 +456,19 @@ impl Ending {
     }
 
     #[inline(never)]
-    fn read(told: &Part<'_>) -> Ending {
-        let reason = told.maybe("reason").and_then(Value::as_str);
-        match told.word("kind") {
+    fn read(part: &Part<'_>) -> Ending {
+        let reason = part.get("reason").and_then(Value::as_str);
+        match part.word("kind") {
             "normal" => Ending::Normal,
             "interrupted" => Ending::Interrupted,
             "policy_stop" => Ending::PolicyStop,
             "transfer" => Ending::Transfer(Transfer {
-                to: told.word("to").to_owned(),
+                to: part.word("to").to_owned(),
                 reason: reason.map(str::to_owned),
             }),
             "aborted" => Ending::Stopped(ErrorInfo::new(ErrorKind::Aborted, reason.unwrap_or_default())),
             kind => {
-                told.unknown("kind", kind);
+                part.unknown("kind", kind);
                 Ending::Normal
             }
         }
@@ -519,9 +519,9 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         message_open: turn.flag("messageOpen"),
         recoveries: turn.int("recoveries"),
         dynamic_prompt: turn.optional("dynamicPrompt"),
-        view: turn.maybe("view").map(|_| turn.messages("view", history)),
+        view: turn.get("view").map(|_| turn.messages("view", history)),
         overflow_signal: turn.flag("overflowSignal"),
-        fresh_from: turn.maybe("freshFrom").map(|_| turn.size("freshFrom")),
+        fresh_from: turn.get("freshFrom").map(|_| turn.size("freshFrom")),
         asked: turn.size("asked"),
         sought_room: turn.flag("soughtRoom"),
         overflow: turn.optional("overflow"),
@@ -545,7 +545,7 @@ fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) 
     list.end();
 }
 
-fn no_request() -> ModelRequest {
+fn empty_request() -> ModelRequest {
     ModelRequest {
         model: "".into(),
         system_prompt: "".into(),
@@ -564,47 +564,47 @@ fn long(n: usize) -> u64 {
 
 /// The first thing that cannot be read.
 #[derive(Default)]
-struct Flaw(RefCell<Option<String>>);
+struct FirstError(RefCell<Option<String>>);
 
 /// A piece of the written state. If it cannot be read, that is recorded, and a placeholder takes its place.
 struct Part<'a> {
     value: &'a Value,
-    flaw: &'a Flaw,
+    first_error: &'a FirstError,
 }
 
 impl<'a> Part<'a> {
     #[inline(never)]
-    fn wrong(&self, key: &str, why: &str) {
-        let mut flaw = self.flaw.0.borrow_mut();
-        if flaw.is_none() {
-            *flaw = Some(["`", key, "` ", why].concat());
+    fn report(&self, key: &str, problem: &str) {
+        let mut first_error = self.first_error.0.borrow_mut();
+        if first_error.is_none() {
+            *first_error = Some(["`", key, "` ", problem].concat());
         }
     }
 
     fn unknown(&self, key: &str, word: &str) {
-        self.wrong(key, &["is the unknown word `", word, "`"].concat());
+        self.report(key, &["is the unknown word `", word, "`"].concat());
     }
 
-    fn maybe(&self, key: &str) -> Option<&'a Value> {
+    fn get(&self, key: &str) -> Option<&'a Value> {
         self.value.get(key)
     }
 
     #[inline(never)]
-    fn need(&self, key: &str) -> &'a Value {
+    fn required(&self, key: &str) -> &'a Value {
         self.value.get(key).unwrap_or_else(|| {
-            self.wrong(key, "is missing");
+            self.report(key, "is missing");
             &Value::Null
         })
     }
 
     fn part(&self, key: &str) -> Part<'a> {
-        Part { value: self.need(key), flaw: self.flaw }
+        Part { value: self.required(key), first_error: self.first_error }
     }
 
     #[inline(never)]
     fn long(&self, key: &str) -> u64 {
-        self.need(key).as_u64().unwrap_or_else(|| {
-            self.wrong(key, "must be a whole number");
+        self.required(key).as_u64().unwrap_or_else(|| {
+            self.report(key, "must be a whole number");
             0
         })
     }
@@ -614,7 +614,7 @@ impl<'a> Part<'a> {
     fn int(&self, key: &str) -> u32 {
         let number = self.long(key);
         u32::try_from(number).ok().filter(|n| *n < 1 << 31).unwrap_or_else(|| {
-            self.wrong(key, "is too large");
+            self.report(key, "is too large");
             0
         })
     }
@@ -624,58 +624,58 @@ impl<'a> Part<'a> {
     }
 
     fn flag(&self, key: &str) -> bool {
-        self.maybe(key).and_then(Value::as_bool).unwrap_or(false)
+        self.get(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
     #[inline(never)]
     fn word(&self, key: &str) -> &'a str {
-        self.need(key).as_str().unwrap_or_else(|| {
-            self.wrong(key, "must be a text");
+        self.required(key).as_str().unwrap_or_else(|| {
+            self.report(key, "must be a text");
             ""
         })
     }
 
     #[inline(never)]
     fn list(&self, key: &str) -> &'a [Value] {
-        self.need(key).as_array().unwrap_or_else(|| {
-            self.wrong(key, "must be a list");
+        self.required(key).as_array().unwrap_or_else(|| {
+            self.report(key, "must be a list");
             &[]
         })
     }
 
     fn map(&self, key: &str) -> Map {
-        self.need(key).as_object().cloned().unwrap_or_else(|| {
-            self.wrong(key, "must be an object");
+        self.required(key).as_object().cloned().unwrap_or_else(|| {
+            self.report(key, "must be an object");
             Map::new()
         })
     }
 
     fn read<T: FromJson + Default>(&self, key: &str) -> T {
-        self.judged(key, T::from_json(self.need(key))).unwrap_or_default()
+        self.ok_or_report(key, T::from_json(self.required(key))).unwrap_or_default()
     }
 
     fn letters(&self, key: &str) -> Vec<Letter> {
-        self.judged(key, read_all(self.need(key), Letter::from_json)).unwrap_or_default()
+        self.ok_or_report(key, read_all(self.required(key), Letter::from_json)).unwrap_or_default()
     }
 
     fn optional<T: FromJson>(&self, key: &str) -> Option<T> {
-        self.judged(key, T::from_json(self.maybe(key)?))
+        self.ok_or_report(key, T::from_json(self.get(key)?))
     }
 
-    fn judged<T>(&self, key: &str, read: Read<T>) -> Option<T> {
-        read.map_err(|why| self.wrong(key, &["cannot be read: ", &why].concat())).ok()
+    fn ok_or_report<T>(&self, key: &str, read: Read<T>) -> Option<T> {
+        read.map_err(|why| self.report(key, &["cannot be read: ", &why].concat())).ok()
     }
 
     /// Reads messages; a number is an index into the history.
     fn messages(&self, key: &str, history: &History) -> Vec<AgentMessage> {
         let mut messages = Vec::new();
-        for told in self.list(key) {
-            messages.extend(match told.as_u64() {
-                None => self.judged(key, AgentMessage::from_json(told)),
+        for item in self.list(key) {
+            messages.extend(match item.as_u64() {
+                None => self.ok_or_report(key, AgentMessage::from_json(item)),
                 Some(place) => {
                     let known = usize::try_from(place).ok().and_then(|place| history.messages().get(place));
                     if known.is_none() {
-                        self.wrong(key, "has a place that is not in the history");
+                        self.report(key, "has a place that is not in the history");
                     }
                     known.cloned()
                 }
@@ -685,15 +685,15 @@ impl<'a> Part<'a> {
     }
 
     /// Reads indexes of calls, all below `count`.
-    fn places(&self, told: &Value, count: usize) -> Vec<usize> {
+    fn places(&self, list: &Value, count: usize) -> Vec<usize> {
         let mut places = Vec::new();
-        let read = read_each(told, &mut |place| {
+        let read = read_each(list, &mut |place| {
             let place = place.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < count);
             places.push(place.ok_or_else(String::new)?);
             Ok(())
         });
         if read.is_err() {
-            self.wrong("ready", "must be places of calls");
+            self.report("ready", "must be places of calls");
         }
         places
     }
@@ -738,8 +738,8 @@ impl FromJson for AgentCommand {
             },
             "resolve_all" => {
                 let mut all = Vec::new();
-                if let Value::Object(told) = get("decisions") {
-                    for (id, decision) in told.iter() {
+                if let Value::Object(decisions) = get("decisions") {
+                    for (id, decision) in decisions.iter() {
                         all.push((id.to_owned(), read_decision(decision)?));
                     }
                 }

@@ -72,7 +72,7 @@ impl Step<'_> {
         if self.rules.pre_dispatch.is_empty() {
             return Ok(());
         }
-        let state = self.s.session.snapshot();
+        let state = self.state.session.snapshot();
         batch.state = state.clone();
         let mut skipped = Vec::new();
         for place in 0..batch.calls.len() {
@@ -120,16 +120,16 @@ impl Step<'_> {
     /// A policy stopped the batch: every call without a result gets one that says so.
     pub(super) fn stop_batch(&mut self, batch: &mut Batch, reason: &str) {
         batch.ending = Ending::PolicyStop;
-        self.give_up(batch, ToolResultCause::PolicyStop, reason);
+        self.settle_all(batch, ToolResultCause::PolicyStop, reason);
     }
 
     /// Takes the batch out of the state, if there is one. The caller must put it back or call `advance`
     /// with it.
     pub(super) fn take_batch(&mut self) -> Option<Box<Batch>> {
-        match std::mem::take(&mut self.s.phase) {
+        match std::mem::take(&mut self.state.phase) {
             Phase::Dispatching(batch) => Some(batch),
             phase => {
-                self.s.phase = phase;
+                self.state.phase = phase;
                 None
             }
         }
@@ -143,14 +143,14 @@ impl Step<'_> {
             self.steer_if_any(&mut batch);
         }
         self.launch(&mut batch);
-        if batch.running == 0 && self.s.table.is_waiting_for_user() {
+        if batch.running == 0 && self.state.table.is_waiting_for_user() {
             // Steering that arrived before the question does not wait for a person either.
             self.steer_if_any(&mut batch);
         }
         if self.is_over(&batch) {
             self.end_batch(*batch);
         } else {
-            self.s.phase = Phase::Dispatching(batch);
+            self.state.phase = Phase::Dispatching(batch);
         }
     }
 
@@ -166,9 +166,9 @@ impl Step<'_> {
     fn clear_decided(&mut self, batch: &mut Batch) {
         // No decision can arrive during this loop. If all calls are decided, the gate need not examine all
         // of them for each one.
-        let gate = if self.s.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
+        let gate = if self.state.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
         while self.may_hand_out(batch)
-            && let Some((call, decision, by)) = self.s.table.hand_out(gate)
+            && let Some((call, decision, by)) = self.state.table.hand_out(gate)
         {
             let Some(place) = batch.place_of(&call.call_id) else { continue };
             self.carry_out(batch, place, decision, by == DecisionSource::Rule);
@@ -190,7 +190,7 @@ impl Step<'_> {
             && batch.cleared.is_empty()
             && batch.groups.is_empty()
             && batch.ready.is_empty()
-            && batch.hooks_are_told()
+            && batch.has_called_hooks()
             && !self.is_polled(batch);
         !self.is_in_order() || is_idle
     }
@@ -271,7 +271,8 @@ impl Step<'_> {
     /// Forms groups from the calls that may run.
     #[inline(never)]
     fn plan(&mut self, batch: &mut Batch) {
-        if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.s.table.is_complete()) {
+        if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.state.table.is_complete())
+        {
             return;
         }
         let cleared = std::mem::take(&mut batch.cleared);
@@ -286,7 +287,8 @@ impl Step<'_> {
                 for call in cleared.iter().filter_map(|place| batch.calls.get(*place)) {
                     blocks.push(with_arguments(&call.block, &call.arguments));
                 }
-                let groups = guard(|| partition(&blocks)).and_then(|groups| checked(&groups, &cleared));
+                let groups =
+                    guard(|| partition(&blocks)).and_then(|groups| checked_partition(&groups, &cleared));
                 match groups {
                     Ok(groups) => groups.into_iter().for_each(|group| batch.groups.push_back(group)),
                     Err(why) => {
@@ -322,13 +324,13 @@ impl Step<'_> {
             return;
         }
         loop {
-            let room = self.rules.max_concurrent_tools.is_none_or(|most| batch.running < most.max(1));
-            match batch.ready.front().copied().filter(|_| room) {
+            let has_room = self.rules.max_concurrent_tools.is_none_or(|limit| batch.running < limit.max(1));
+            match batch.ready.front().copied().filter(|_| has_room) {
                 Some(place) => {
                     batch.ready.pop_front();
                     self.launch_call(batch, place);
                 }
-                None if batch.ready.is_empty() && batch.running == 0 && batch.hooks_are_told() => {
+                None if batch.ready.is_empty() && batch.running == 0 && batch.has_called_hooks() => {
                     let Some(group) = batch.groups.pop_front() else { return };
                     batch.ready = group.into();
                 }
@@ -389,13 +391,13 @@ impl Step<'_> {
         if batch.after_hook == Some(id) {
             batch.after_hook = None;
             if let Reply::Hook(Err(error)) = reply {
-                return self.break_off(batch, error);
+                return self.interrupt_batch(batch, error);
             }
-            self.tell_hooks(&mut batch);
+            self.call_after_hooks(&mut batch);
         } else if let Some(place) = batch.effects.get(&id).copied() {
             match self.reply_to_call(&mut batch, place, id, reply) {
                 Ok(()) => {}
-                Err(error) => return self.break_off(batch, *error),
+                Err(error) => return self.interrupt_batch(batch, *error),
             }
         }
         self.advance(batch);
@@ -420,8 +422,8 @@ impl Step<'_> {
                     reason: Some(["the approver failed: ", &text].concat()),
                 });
                 let call_id = call.block.call_id.clone();
-                if self.s.table.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
-                    self.tell_decision(batch, place, DecisionSource::Callback);
+                if self.state.table.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
+                    self.apply_decision(batch, place, DecisionSource::Callback);
                 }
             }
             Reply::Hook(result) if matches!(status, CallStatus::BeforeHook(effect) if effect == id) => {
@@ -462,7 +464,7 @@ impl Step<'_> {
             ToolOutcome::Cancelled => {
                 batch.ending =
                     Ending::Stopped(ErrorInfo::new(ErrorKind::Aborted, "a tool cancelled the run"));
-                self.give_up(batch, ToolResultCause::Aborted, "");
+                self.settle_all(batch, ToolResultCause::Aborted, "");
             }
             ToolOutcome::Failed(text) => {
                 let call = batch.calls.get(place);
@@ -484,7 +486,7 @@ impl Step<'_> {
         let Some(transfer) = result.transfer.take() else {
             let limit = batch.calls.get(place).and_then(|call| self.rules.tools.get(call.tool));
             if let Some(limit) = limit.and_then(|spec| spec.max_result_bytes) {
-                bound(&mut result, limit);
+                truncate_texts(&mut result, limit);
             }
             return self.resolve(batch, place, result, None);
         };
@@ -497,7 +499,7 @@ impl Step<'_> {
         }
         self.resolve(batch, place, result, None);
         batch.ending = Ending::Transfer(transfer);
-        self.give_up(batch, ToolResultCause::Transfer, "");
+        self.settle_all(batch, ToolResultCause::Transfer, "");
     }
 
     fn may_transfer(&self, transfer: &Transfer) -> Result<(), String> {
@@ -505,8 +507,8 @@ impl Step<'_> {
         if chain.contains(&transfer.to) || *transfer.to == *self.rules.agent_name {
             return Err(["transfer refused: `", &transfer.to, "` already had this conversation"].concat());
         }
-        let with_this_one = chain.len() + usize::from(!self.rules.agent_name.is_empty());
-        if with_this_one >= self.rules.max_transfer_depth {
+        let depth = chain.len() + usize::from(!self.rules.agent_name.is_empty());
+        if depth >= self.rules.max_transfer_depth {
             return Err("transfer refused: the chain of agents is too long".to_owned());
         }
         Ok(())
@@ -522,25 +524,25 @@ impl Step<'_> {
         if self.is_polled(batch) {
             return self.steer_if_any(batch);
         }
-        let queue = if self.s.steering.is_empty() { Queue::Steering } else { Queue::Posted };
+        let queue = if self.state.steering.is_empty() { Queue::Steering } else { Queue::Posted };
         let poll = self.start(Effect::Poll(queue));
-        self.s.polls.insert(poll, queue);
+        self.state.polls.insert(poll, queue);
         batch.poll = Some(poll);
     }
 
     fn is_polled(&self, batch: &Batch) -> bool {
-        batch.poll.is_some_and(|poll| self.s.polls.contains_key(&poll))
+        batch.poll.is_some_and(|poll| self.state.polls.contains_key(&poll))
     }
 
     /// A batch waits for its poll to know how it ends, but not once that is known.
     fn is_over(&self, batch: &Batch) -> bool {
-        let knows_how = !matches!(batch.ending, Ending::Normal) || !self.is_polled(batch);
-        let done = batch.committed == batch.calls.len();
-        done && batch.running == 0 && batch.hooks_are_told() && knows_how
+        let is_ending_known = !matches!(batch.ending, Ending::Normal) || !self.is_polled(batch);
+        let has_all_results = batch.committed == batch.calls.len();
+        has_all_results && batch.running == 0 && batch.has_called_hooks() && is_ending_known
     }
 
     fn steer_if_any(&mut self, batch: &mut Batch) {
-        if matches!(batch.ending, Ending::Normal) && !self.s.steering.is_empty() {
+        if matches!(batch.ending, Ending::Normal) && !self.state.steering.is_empty() {
             self.steer(batch);
         }
     }
@@ -556,15 +558,15 @@ impl Step<'_> {
     fn steer(&mut self, batch: &mut Batch) {
         batch.ending = Ending::Interrupted;
         let finish = self.rules.steering.in_flight == InFlight::Finish;
-        self.give_up_unless(batch, ToolResultCause::Steering, "", |status| {
+        self.settle_all_unless(batch, ToolResultCause::Steering, "", |status| {
             finish && matches!(status, CallStatus::Running(..) | CallStatus::BeforeHook(_))
         });
     }
 }
 
 impl Batch {
-    pub(super) fn hooks_are_told(&self) -> bool {
-        self.after_hook.is_none() && self.told == self.committed
+    pub(super) fn has_called_hooks(&self) -> bool {
+        self.after_hook.is_none() && self.hooks_called == self.committed
     }
 
     /// Returns the calls as their tools receive them.
@@ -622,7 +624,7 @@ pub(super) fn new_batch(answer: Answer) -> Batch {
         ready: VecDeque::new(),
         running: 0,
         committed: 0,
-        told: 0,
+        hooks_called: 0,
         after_hook: None,
         injected: Vec::new(),
         state: Map::new(),
@@ -632,7 +634,7 @@ pub(super) fn new_batch(answer: Answer) -> Batch {
 }
 
 /// Converts indices into the cleared calls to places, and refuses anything that is not a partition.
-fn checked(groups: &[Vec<usize>], cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
+fn checked_partition(groups: &[Vec<usize>], cleared: &[usize]) -> Result<Vec<Vec<usize>>, String> {
     let wrong = |index: usize, why: &str| Err(["index ", &text::number(index), why].concat());
     let mut left: Vec<Option<usize>> = cleared.iter().copied().map(Some).collect();
     let mut placed = Vec::with_capacity(groups.len());
@@ -667,7 +669,7 @@ fn known_tools(tools: &[ToolSpec]) -> String {
 }
 
 /// Cuts the texts of a result at a character boundary, and adds a note.
-fn bound(result: &mut AgentToolResult, limit: u64) {
+fn truncate_texts(result: &mut AgentToolResult, limit: u64) {
     let mut left = usize::try_from(limit).unwrap_or(usize::MAX);
     for block in &mut result.content {
         let ContentBlock::Text(block) = block else { continue };

@@ -35,14 +35,14 @@ impl Step<'_> {
     /// intervals.
     fn hint_cache(&mut self) {
         let Some(hints) = &self.rules.cache else { return };
-        let (tokens, messages) = match &self.s.turn.view {
+        let (tokens, messages) = match &self.state.turn.view {
             Some(view) => (view.iter().map(estimate_tokens).sum(), view.len()),
-            None => (self.s.history.tokens().0, self.s.history.messages().len()),
+            None => (self.state.history.tokens().0, self.state.history.messages().len()),
         };
         if tokens < hints.min_tokens {
             return;
         }
-        let cache = &mut self.s.cache;
+        let cache = &mut self.state.cache;
         let expired = self.now.saturating_sub(cache.written) > hints.ttl_ms;
         let write = cache.turns == 0 || cache.turns >= hints.intervals || expired;
         if write {
@@ -59,11 +59,17 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn ask_again(&mut self) {
         let Some(request) = self.new_request() else { return };
-        if !self.s.turn.message_open {
+        if !self.state.turn.message_open {
             self.announce(&request);
         }
-        self.s.turn.asked = 0;
-        self.attempt(Box::new(Ask { request, model: 0, attempt: 1, tried: None, step: AskStep::default() }));
+        self.state.turn.asked = 0;
+        self.attempt(Box::new(Ask {
+            request,
+            model: 0,
+            attempt: 1,
+            last_error: None,
+            step: AskStep::default(),
+        }));
     }
 
     /// Returns the request to the first model, or `None` if there can be none and the turn was ended.
@@ -88,14 +94,14 @@ impl Step<'_> {
         // The chain of models may be shorter now.
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);
-        self.s.turn.asked = model;
-        let mut ask = Box::new(Ask { request, model, attempt, tried: None, step: AskStep::default() });
+        self.state.turn.asked = model;
+        let mut ask = Box::new(Ask { request, model, attempt, last_error: None, step: AskStep::default() });
         match until {
             None => self.attempt(ask),
             Some(until) => {
                 let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
                 ask.step = AskStep::BackingOff(left, until);
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -103,7 +109,7 @@ impl Step<'_> {
     /// Continues hooks from a checkpoint: they are called again for the answer.
     pub(super) fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
         let call = HookCall::AfterInference {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             model: answer.message.model.as_str().into(),
             message: answer.message.clone(),
         };
@@ -112,11 +118,11 @@ impl Step<'_> {
         }
         let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
         let request = self.request(Rc::default());
-        self.s.phase = Phase::Asking(Box::new(Ask { request, model, attempt, tried: None, step }));
+        self.state.phase = Phase::Asking(Box::new(Ask { request, model, attempt, last_error: None, step }));
     }
 
     fn announce(&mut self, request: &ModelRequest) {
-        let before = self.s.model.replace(request.model.clone());
+        let before = self.state.model.replace(request.model.clone());
         if let Some(before) = before.filter(|before| *before != request.model) {
             let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
             self.emit(AgentEvent::ModelSwitched { from, to });
@@ -128,8 +134,8 @@ impl Step<'_> {
                 model: request.model.clone(),
             });
         }
-        self.s.turn.message_open = true;
-        self.s.turns += 1;
+        self.state.turn.message_open = true;
+        self.state.turns += 1;
         self.emit(AgentEvent::MessageStart);
     }
 
@@ -140,7 +146,7 @@ impl Step<'_> {
             Box::new(ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt"))
         })?;
         if !text.is_empty() {
-            self.s.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
+            self.state.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
         }
         Ok(())
     }
@@ -163,18 +169,18 @@ impl Step<'_> {
     /// Returns the turn's view of the history as the model receives it: converted, cleaned, the dynamic
     /// prompt in front.
     fn request_messages(&mut self) -> Result<Rc<Vec<LlmMessage>>, String> {
-        let mut messages = match self.s.turn.view.take() {
+        let mut messages = match self.state.turn.view.take() {
             None => {
                 self.convert_history()?;
-                self.s.history.all_shown()
+                self.state.history.all_shown()
             }
             Some(view) => {
                 let converted = self.convert_view(&view);
-                self.s.turn.view = Some(view);
+                self.state.turn.view = Some(view);
                 Rc::new(hygiene(converted?, SameRole::Keep))
             }
         };
-        if let Some(prompt) = self.s.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
+        if let Some(prompt) = self.state.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
             Rc::make_mut(&mut messages).insert(0, prompt);
         }
         Ok(messages)
@@ -183,9 +189,9 @@ impl Step<'_> {
     /// Converts the messages added since the last time. Each message is converted once, and the result is
     /// kept.
     fn convert_history(&mut self) -> Result<(), String> {
-        while let Some(message) = self.s.history.unconverted() {
+        while let Some(message) = self.state.history.unconverted() {
             let shown = self.convert(&message)?;
-            self.s.history.keep_conversion(shown);
+            self.state.history.keep_conversion(shown);
         }
         Ok(())
     }
@@ -198,10 +204,10 @@ impl Step<'_> {
         let mut converted = Vec::with_capacity(view.len());
         let mut from = 0;
         for message in view {
-            match self.s.history.place_of(message, from) {
+            match self.state.history.place_of(message, from) {
                 Some(place) => {
                     from = place + 1;
-                    converted.extend(self.s.history.shown(place));
+                    converted.extend(self.state.history.shown(place));
                 }
                 None => converted.extend(self.convert(message)?),
             }
@@ -219,7 +225,7 @@ impl Step<'_> {
     /// One attempt: the hooks, then the call.
     fn attempt(&mut self, mut ask: Box<Ask>) {
         let call = HookCall::BeforeInference {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             attempt: ask.attempt,
             model: ask.request.model.clone(),
             messages: ask.request.messages.clone(),
@@ -228,27 +234,27 @@ impl Step<'_> {
             return self.infer(ask);
         }
         ask.step = AskStep::BeforeHook(self.start(Effect::Hook(call)));
-        self.s.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Asking(ask);
     }
 
     fn infer(&mut self, mut ask: Box<Ask>) {
         let effect = self.start(Effect::Infer {
             model: ask.model,
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             request: ask.request.clone(),
         });
         let limits = &self.rules.timeouts;
         // A model that has begun early must not be allowed a silence as long as one that has not begun.
-        let watch = limits.first_chunk.into_iter().chain(limits.chunk).min();
-        let watchdog = watch.map(|ms| self.start(Effect::Sleep { ms }));
+        let watchdog_ms = limits.first_chunk.into_iter().chain(limits.chunk).min();
+        let watchdog = watchdog_ms.map(|ms| self.start(Effect::Sleep { ms }));
         ask.step = AskStep::Streaming(Streaming {
             effect,
             assembler: Assembler::default(),
             watchdog,
-            last_life: self.now,
-            alive: false,
+            last_activity: self.now,
+            has_received: false,
         });
-        self.s.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Asking(ask);
     }
 
     pub(super) fn reply_to_ask(&mut self, mut ask: Box<Ask>, id: EffectId, reply: Reply) {
@@ -266,7 +272,7 @@ impl Step<'_> {
             (AskStep::Streaming(streaming), reply) => self.reply_to_stream(ask, streaming, id, reply),
             (step, _) => {
                 ask.step = step;
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -274,7 +280,7 @@ impl Step<'_> {
     /// Handles a piece of the streaming answer, which changes nothing but the answer. Returns any other
     /// event.
     pub(super) fn stream_in_place(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
-        match self.s.flow(self.now, id, reply) {
+        match self.state.apply_stream_event(self.now, id, reply) {
             Ok(event) => {
                 self.out.extend(event.map(Output::Event));
                 None
@@ -286,15 +292,15 @@ impl Step<'_> {
     #[inline(never)]
     fn reply_to_stream(&mut self, mut ask: Box<Ask>, mut streaming: Streaming, id: EffectId, reply: Reply) {
         if streaming.watchdog == Some(id) {
-            return self.watch(ask, streaming);
+            return self.check_watchdog(ask, streaming);
         }
         if streaming.effect != id {
             ask.step = AskStep::Streaming(streaming);
-            self.s.phase = Phase::Asking(ask);
+            self.state.phase = Phase::Asking(ask);
             return;
         }
-        streaming.last_life = self.now;
-        streaming.alive = true;
+        streaming.last_activity = self.now;
+        streaming.has_received = true;
         match reply {
             Reply::Stream(AssistantMessageEvent::Done { stop_reason, usage }) => {
                 if let Some(usage) = usage {
@@ -309,21 +315,21 @@ impl Step<'_> {
             }
             other => {
                 if matches!(other, Reply::Stream(AssistantMessageEvent::Start)) {
-                    self.forget(&streaming.assembler, "the provider began the answer anew");
+                    self.reset_message(&streaming.assembler, "the provider began the answer anew");
                     streaming.assembler.clear();
                 }
                 ask.step = AskStep::Streaming(streaming);
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
 
     /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
     /// late, and because frequent signs of life must not each cost a timer.
-    fn watch(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
+    fn check_watchdog(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
         let limits = &self.rules.timeouts;
-        let limit = if streaming.alive { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
-        let silent = self.now.saturating_sub(streaming.last_life);
+        let limit = if streaming.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
+        let silent = self.now.saturating_sub(streaming.last_activity);
         streaming.watchdog = None;
         match limit {
             Some(limit) if silent >= limit => {
@@ -333,7 +339,7 @@ impl Step<'_> {
             limit => {
                 streaming.watchdog = limit.map(|limit| self.start(Effect::Sleep { ms: limit - silent }));
                 ask.step = AskStep::Streaming(streaming);
-                self.s.phase = Phase::Asking(ask);
+                self.state.phase = Phase::Asking(ask);
             }
         }
     }
@@ -356,14 +362,14 @@ impl Step<'_> {
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
         let shown = Rc::new(self.message(ask.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
-        self.s.usage.add(&usage);
-        self.s.turn.message_open = false;
+        self.state.usage.add(&usage);
+        self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: shown });
-        let place = self.s.history.messages().len();
+        let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
         let answer = Answer { message: stored, place, faults, own_arguments };
         let call = HookCall::AfterInference {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             model: ask.request.model.clone(),
             message: answer.message.clone(),
         };
@@ -371,7 +377,7 @@ impl Step<'_> {
             return self.answered(answer);
         }
         ask.step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
-        self.s.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Asking(ask);
     }
 
     fn cut_by_provider(&mut self, streaming: Streaming, stop_reason: MessageStopReason, error: ErrorInfo) {
@@ -418,7 +424,7 @@ impl Step<'_> {
     #[inline(never)]
     fn answered(&mut self, answer: Answer) {
         if answer.message.tool_calls().next().is_some() {
-            self.s.pauses = 0;
+            self.state.pauses = 0;
             self.begin_batch(answer);
         } else {
             self.finish_text_turn(&answer.message, answer.place);
@@ -434,7 +440,7 @@ impl Step<'_> {
         classify(&mut error);
         let verdict = match error.code {
             ErrorKind::Aborted => return self.cut_stream(streaming, MessageStopReason::Aborted, error),
-            ErrorKind::ContextOverflow if self.s.turn.recoveries < self.rules.max_recoveries_per_turn => {
+            ErrorKind::ContextOverflow if self.state.turn.recoveries < self.rules.max_recoveries_per_turn => {
                 return self.recover(streaming, error);
             }
             ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
@@ -445,16 +451,16 @@ impl Step<'_> {
             }
         };
         if let RetryVerdict::Wait(delay_ms) = verdict {
-            self.take_back(streaming, &error.message);
+            self.discard_answer(streaming, &error.message);
             let reason = error.message.clone();
-            ask.tried = Some(error.code);
+            ask.last_error = Some(error.code);
             self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
             ask.attempt += 1;
             ask.step = AskStep::BackingOff(
                 self.start(Effect::Sleep { ms: delay_ms }),
                 self.now.saturating_add(delay_ms),
             );
-            self.s.phase = Phase::Asking(ask);
+            self.state.phase = Phase::Asking(ask);
             return;
         }
         if let RetryVerdict::StopNaming(asked) = verdict {
@@ -465,7 +471,7 @@ impl Step<'_> {
             .rules
             .models
             .get(ask.model + 1)
-            .filter(|_| error.retryable || ask.tried == Some(error.code))
+            .filter(|_| error.retryable || ask.last_error == Some(error.code))
         {
             Some(_) => self.fall_back(ask, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
@@ -473,42 +479,42 @@ impl Step<'_> {
     }
 
     fn fall_back(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: &ErrorInfo) {
-        self.take_back(streaming, &error.message);
+        self.discard_answer(streaming, &error.message);
         let Some(next) = self.rules.models.get(ask.model + 1) else { return };
         let own = self.rules.models.first().map_or("", |model| &model.id);
         let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
         ask.model += 1;
         self.fit_request(&mut ask.request, ask.model);
         ask.attempt = 1;
-        ask.tried = None;
-        self.s.turn.asked = ask.model;
+        ask.last_error = None;
+        self.state.turn.asked = ask.model;
         self.emit(AgentEvent::ModelFallback { from, to });
         self.attempt(ask);
     }
 
     /// What was shown of the attempt does not count.
-    fn take_back(&mut self, streaming: Streaming, reason: &str) {
-        self.s.usage.add(&streaming.assembler.usage.totalled());
-        self.forget(&streaming.assembler, reason);
+    fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
+        self.state.usage.add(&streaming.assembler.usage.totalled());
+        self.reset_message(&streaming.assembler, reason);
     }
 
     /// What was shown does not count.
-    pub(super) fn forget(&mut self, shown: &Assembler, reason: &str) {
+    pub(super) fn reset_message(&mut self, shown: &Assembler, reason: &str) {
         if shown.is_empty() {
             return;
         }
         for call_id in shown.call_ids() {
-            self.s.history.call_ids.release(call_id);
+            self.state.history.call_ids.release(call_id);
         }
         self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
     }
 
     /// The model refuses the conversation as too long: the transformers are told, in the same turn.
     fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
-        self.s.turn.shown = streaming.assembler;
-        self.s.turn.recoveries += 1;
-        self.s.turn.overflow = Some(error);
-        self.s.turn.view = None;
+        self.state.turn.shown = streaming.assembler;
+        self.state.turn.recoveries += 1;
+        self.state.turn.overflow = Some(error);
+        self.state.turn.view = None;
         self.prepare(true);
     }
 }
@@ -520,7 +526,12 @@ impl LoopState {
         clippy::result_large_err,
         reason = "what comes back is handed on at once; a box would cost one per answer"
     )]
-    pub(crate) fn flow(&mut self, now: u64, id: EffectId, reply: Reply) -> Result<Option<AgentEvent>, Reply> {
+    pub(crate) fn apply_stream_event(
+        &mut self,
+        now: u64,
+        id: EffectId,
+        reply: Reply,
+    ) -> Result<Option<AgentEvent>, Reply> {
         use AssistantMessageEvent as E;
         let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };
         let AskStep::Streaming(streaming) = &mut ask.step else { return Err(reply) };
@@ -528,8 +539,8 @@ impl LoopState {
             Reply::Stream(mut event)
                 if streaming.effect == id && !matches!(event, E::Start | E::Done { .. } | E::Error(_)) =>
             {
-                streaming.last_life = now;
-                streaming.alive = true;
+                streaming.last_activity = now;
+                streaming.has_received = true;
                 // The id of a call is made unique in the whole history when the call starts, so that every
                 // event shows the same id.
                 let original = match &mut event {
@@ -562,14 +573,15 @@ fn classify(error: &mut ErrorInfo) {
     if error.code != ErrorKind::Unknown || error.retryable || error.provider.is_some() {
         return;
     }
-    let words = error.message.to_ascii_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&words, phrase));
-    error.code = if is_context_overflow(&words) {
+    let message = error.message.to_ascii_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&message, phrase));
+    error.code = if is_context_overflow(&message) {
         ErrorKind::ContextOverflow
-    } else if says(&["rate limit", "rate_limit", "throttl", "too many requests"]) || has_number(&words, "429")
+    } else if has(&["rate limit", "rate_limit", "throttl", "too many requests"])
+        || has_number(&message, "429")
     {
         ErrorKind::Throttled
-    } else if says(&["content filter", "content_filter"]) {
+    } else if has(&["content filter", "content_filter"]) {
         ErrorKind::ContentFiltered
     } else {
         return;

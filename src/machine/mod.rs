@@ -59,7 +59,7 @@ pub use output::OUTPUT_TOOL;
 pub use resume::tell_first;
 pub(crate) use state::History;
 pub use state::{Letter, LoopState};
-pub(crate) use turn::is_something;
+pub(crate) use turn::has_content;
 
 /// Identifies an effect. Never reused within a run.
 pub type EffectId = u64;
@@ -224,14 +224,14 @@ impl LoopState {
     /// Takes one input and appends what follows from it. `now` is in milliseconds since 1970. Input that
     /// does not fit the state changes nothing.
     pub fn step(&mut self, rules: &Rules, now: u64, input: Input, out: &mut Vec<Output>) {
-        Step { s: self, rules, now, out }.take(input);
+        Step { state: self, rules, now, out }.handle(input);
     }
 }
 
 /// A step in progress: the state, and what the step may use. Its methods are spread over the files of this
 /// module, in the order in which they run in a turn.
 pub(crate) struct Step<'a> {
-    pub(crate) s: &'a mut LoopState,
+    pub(crate) state: &'a mut LoopState,
     pub(crate) rules: &'a Rules,
     /// Milliseconds since 1970.
     pub(crate) now: u64,
@@ -248,7 +248,7 @@ impl Step<'_> {
     }
 
     pub(crate) fn start_announced(&mut self, effect: Effect, announce: Option<AgentEvent>) -> EffectId {
-        let id = self.s.new_effect();
+        let id = self.state.new_effect();
         self.out.push(Output::Start { id, effect, announce });
         id
     }

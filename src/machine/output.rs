@@ -52,7 +52,7 @@ impl Step<'_> {
 
     /// Returns the tools plus the one for the answer: the same list as long as nothing changes.
     fn offer(&mut self, schema: &RawJson) -> Rc<[ToolSchema]> {
-        if let Some(offered) = &self.s.offered
+        if let Some(offered) = &self.state.offered
             && Rc::ptr_eq(&offered.tools, &self.rules.schemas)
             && offered.schema == *schema
         {
@@ -63,7 +63,7 @@ impl Step<'_> {
         let mut all = self.rules.schemas.to_vec();
         all.push(tool);
         let offered = Offered { tools: self.rules.schemas.clone(), schema: schema.clone(), all: all.into() };
-        self.s.offered.insert(offered).all.clone()
+        self.state.offered.insert(offered).all.clone()
     }
 
     /// Answers calls of the answer tool right here: no policy, approver or other tool is involved.
@@ -79,11 +79,11 @@ impl Step<'_> {
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
             let arguments = call.arguments.clone();
-            match self.judge_output(&schema, unwrap(&schema, &arguments)) {
+            match self.check_output(&schema, unwrap(&schema, &arguments)) {
                 Ok(output) => {
                     self.emit(AgentEvent::ToolExecutionStart { call_id, tool_name, arguments });
                     self.resolve(batch, place, AgentToolResult::text(output.as_str()), None);
-                    self.s.output = Some(output);
+                    self.state.output = Some(output);
                 }
                 Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             }
@@ -91,16 +91,16 @@ impl Step<'_> {
     }
 
     /// Judges an answer without calls.
-    pub(super) fn judge_text(&self, message: &AssistantMessage) -> Answered {
+    pub(super) fn check_text(&self, message: &AssistantMessage) -> Answered {
         use MessageStopReason as S;
         let speaks = matches!(message.stop_reason, S::Stop | S::Length | S::ToolUse);
         match &self.rules.output {
             Some(schema) if speaks => {
                 let parsed = RawJson::parse(without_fence(&message.text()));
                 let judged = parsed.map_err(|error| ["it is no JSON: ", &error.text()].concat());
-                match judged.and_then(|value| self.judge_output(schema, value.to_value())) {
+                match judged.and_then(|value| self.check_output(schema, value.to_value())) {
                     Ok(output) => Answered::Fits(output),
-                    Err(_) if self.s.output.is_some() => Answered::AsItIs,
+                    Err(_) if self.state.output.is_some() => Answered::AsItIs,
                     Err(text) => Answered::Misses(text),
                 }
             }
@@ -109,7 +109,7 @@ impl Step<'_> {
     }
 
     /// The host's validator sees the answer as the arguments of the answer tool.
-    fn judge_output(&self, schema: &RawJson, value: Value) -> Result<RawJson, String> {
+    fn check_output(&self, schema: &RawJson, value: Value) -> Result<RawJson, String> {
         let value = value.to_raw();
         let Some(check) = &self.rules.validator else { return Ok(value) };
         let spec = ToolSpec::new(OUTPUT_TOOL, TOOL_TEXT, schema.clone());
@@ -123,10 +123,10 @@ impl Step<'_> {
     }
 
     /// Handles an invalid answer. Returns what the model is told, or the error that ends the run.
-    pub(super) fn missed_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
-        self.s.output_tries += 1;
-        if self.s.output_tries > self.rules.output_retries {
-            let tries = text::number(self.s.output_tries);
+    pub(super) fn reject_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
+        self.state.output_tries += 1;
+        if self.state.output_tries > self.rules.output_retries {
+            let tries = text::number(self.state.output_tries);
             let text = ["the model gave no answer that fits the output schema in ", &tries, " tries: ", why];
             return Err(Box::new(ErrorInfo::new(ErrorKind::Unknown, text.concat()).in_phase("output")));
         }

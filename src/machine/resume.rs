@@ -13,8 +13,8 @@ use super::{Effect, Output, Queue, Step};
 
 /// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
 /// which is `run_resumed`. That event then describes the turn in which they begin.
-pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
-    let first = untold.iter().find_map(|event| match event {
+pub fn tell_first(unemitted: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
+    let first = unemitted.iter().find_map(|event| match event {
         AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
         _ => None,
     });
@@ -22,11 +22,11 @@ pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
     if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) = &mut resumed {
         *turn_index = first.unwrap_or(*turn_index);
         // Its pieces are still to be emitted.
-        if untold.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
+        if unemitted.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
             *partial_message = None;
         }
     }
-    for event in untold.into_iter().rev() {
+    for event in unemitted.into_iter().rev() {
         outputs.push_front(Output::Event(event));
     }
     if let Some(resumed) = resumed {
@@ -37,18 +37,18 @@ pub fn tell_first(untold: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
 impl Step<'_> {
     #[inline(never)]
     pub(super) fn resume_run(&mut self) {
-        let Some(elapsed) = self.s.restored.take() else { return };
-        self.s.began = self.now.saturating_sub(elapsed);
+        let Some(elapsed) = self.state.restored.take() else { return };
+        self.state.began = self.now.saturating_sub(elapsed);
         let event = self.run_resumed();
         self.emit(event);
         if let Some(limit) = self.rules.timeouts.total {
-            self.s.total_timer = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
+            self.state.total_timer = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
         }
-        match std::mem::take(&mut self.s.phase) {
+        match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}
             // Its end was not emitted yet.
             Phase::Ended => {
-                if let Some((reason, error)) = self.s.end.take() {
+                if let Some((reason, error)) = self.state.end.take() {
                     self.close(reason, error);
                 }
             }
@@ -62,20 +62,20 @@ impl Step<'_> {
     }
 
     fn run_resumed(&self) -> AgentEvent {
-        let running = match &self.s.phase {
+        let running = match &self.state.phase {
             Phase::Dispatching(batch) => batch.blocks(&|call| matches!(call.status, CallStatus::Running(..))),
             _ => Vec::new(),
         };
         AgentEvent::RunResumed {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             partial_message: self.partial_message(),
-            pending_approvals: self.s.pending_approvals(),
+            pending_approvals: self.state.pending_approvals(),
             running_tools: running,
         }
     }
 
     fn partial_message(&self) -> Option<Rc<AssistantMessage>> {
-        let Phase::Asking(ask) = &self.s.phase else { return None };
+        let Phase::Asking(ask) = &self.state.phase else { return None };
         let AskStep::Cut(cut) = &ask.step else { return None };
         self.rules.models.get(ask.model).filter(|_| !cut.content.is_empty())?;
         Some(Rc::new(self.message(ask.model, cut.content.clone(), &cut.usage, MessageStopReason::Aborted)))
@@ -87,7 +87,7 @@ impl Step<'_> {
             AskStep::AfterHook(_, answer) => return self.resume_after_hook(ask.model, ask.attempt, answer),
             AskStep::BackingOff(_, until) => return self.resume_ask(ask.model, ask.attempt, Some(until)),
             AskStep::Cut(cut) => {
-                self.s.usage.add(&cut.usage.totalled());
+                self.state.usage.add(&cut.usage.totalled());
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
                     self.emit(AgentEvent::MessageReset { reason });
@@ -109,10 +109,10 @@ impl Step<'_> {
         cleared.retain(|place| is_ready(calls, place));
         if batch.poll.take().is_some() {
             let poll = self.start(Effect::Poll(Queue::Steering));
-            self.s.polls.insert(poll, Queue::Steering);
+            self.state.polls.insert(poll, Queue::Steering);
             batch.poll = Some(poll);
         }
-        self.tell_hooks(&mut batch);
+        self.call_after_hooks(&mut batch);
         self.advance(batch);
     }
 
@@ -128,7 +128,7 @@ impl Step<'_> {
             // Whoever decided before, there is an approver now.
             CallStatus::Asked(_) | CallStatus::Waiting
                 if self.rules.has_approver
-                    && self.s.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
+                    && self.state.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
             {
                 let need = self.requires_approval(&block);
                 self.ask_approver(batch, place, need);

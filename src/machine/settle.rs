@@ -21,31 +21,31 @@ use super::{Effect, EffectId, Queue, Step, texts};
 
 impl Step<'_> {
     /// Gives every call without a result one that says why. Running tools are cancelled.
-    pub(super) fn give_up(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
-        self.give_up_unless(batch, cause, detail, |_| false);
+    pub(super) fn settle_all(&mut self, batch: &mut Batch, cause: ToolResultCause, detail: &str) {
+        self.settle_all_unless(batch, cause, detail, |_| false);
     }
 
-    pub(super) fn give_up_unless(
+    pub(super) fn settle_all_unless(
         &mut self,
         batch: &mut Batch,
         cause: ToolResultCause,
         detail: &str,
-        spared: impl Fn(CallStatus) -> bool,
+        is_spared: impl Fn(CallStatus) -> bool,
     ) {
         batch.cleared.clear();
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get(place) else { continue };
-            if call.status.is_done() || spared(call.status) {
+            if call.status.is_done() || is_spared(call.status) {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && self.s.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
+            if call.asked && self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
             self.settle(batch, place, cause, detail);
         }
-        self.s.table.close();
+        self.state.table.close();
     }
 
     /// Gives a call a result written by the engine.
@@ -58,7 +58,7 @@ impl Step<'_> {
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
         let own = self.rules.result_texts.as_ref();
         let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
-        own.unwrap_or_else(|| texts::stock(cause, call, detail))
+        own.unwrap_or_else(|| texts::default_text(cause, call, detail))
     }
 
     /// Settles a call: its effects are dropped, its result is added to the history in the order of the
@@ -101,7 +101,7 @@ impl Step<'_> {
         }
         self.commit(batch);
         self.emit(AgentEvent::ToolExecutionEnd { result });
-        self.tell_hooks(batch);
+        self.call_after_hooks(batch);
     }
 
     pub(super) fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
@@ -117,10 +117,10 @@ impl Step<'_> {
     }
 
     /// Calls the hooks for the results in the history, one after the other.
-    pub(super) fn tell_hooks(&mut self, batch: &mut Batch) {
-        while batch.after_hook.is_none() && batch.told < batch.committed {
-            let call = batch.calls.get(batch.told);
-            batch.told += 1;
+    pub(super) fn call_after_hooks(&mut self, batch: &mut Batch) {
+        while batch.after_hook.is_none() && batch.hooks_called < batch.committed {
+            let call = batch.calls.get(batch.hooks_called);
+            batch.hooks_called += 1;
             let Some(call) = call.filter(|c| c.executed && self.rules.hooks.after_tool_execution) else {
                 continue;
             };
@@ -132,10 +132,10 @@ impl Step<'_> {
 
     #[inline(never)]
     pub(super) fn end_batch(&mut self, mut batch: Batch) {
-        self.s.table.close();
-        if batch.is_answer && self.s.output.is_none() && matches!(batch.ending, Ending::Normal) {
+        self.state.table.close();
+        if batch.is_answer && self.state.output.is_none() && matches!(batch.ending, Ending::Normal) {
             // Its result tells the model what is wrong with it.
-            if let Err(error) = self.missed_output("see the tool's result") {
+            if let Err(error) = self.reject_output("see the tool's result") {
                 batch.ending = Ending::Stopped(*error);
             }
         }
@@ -167,7 +167,7 @@ impl Step<'_> {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
                 // The answer was requested as a call, so it may end the run just as a text would.
-                let is_answer = batch.is_answer && self.s.output.is_some();
+                let is_answer = batch.is_answer && self.state.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
                 // A host that has steered may have posted more.
                 let queue =
@@ -188,9 +188,9 @@ impl Step<'_> {
     }
 
     /// The run was aborted or exceeded its time limit, or a hook or a fatal tool failed.
-    pub(super) fn break_off(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
+    pub(super) fn interrupt_batch(&mut self, mut batch: Box<Batch>, error: ErrorInfo) {
         batch.ending = Ending::Stopped(error);
-        self.give_up(&mut batch, ToolResultCause::Aborted, "");
+        self.settle_all(&mut batch, ToolResultCause::Aborted, "");
         let hook = batch.after_hook.take();
         self.cancel_some(hook);
         self.end_batch(*batch);
@@ -198,7 +198,7 @@ impl Step<'_> {
 
     /// The run ends while hooks are called for an answer, so the calls of the answer never start.
     pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
-        self.break_off(Box::new(new_batch(answer)), error);
+        self.interrupt_batch(Box::new(new_batch(answer)), error);
     }
 
     /// The complete calls of a message that was cut off get results too.

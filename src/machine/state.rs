@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::approval::ApprovalStateMachine;
 use crate::call_ids::CallIds;
-use crate::context::{Clean, SameRole, estimate_tokens, hygiene, is_void, told_tokens};
+use crate::context::{CleanPrefix, SameRole, estimate_tokens, hygiene, is_empty_message, reported_tokens};
 use crate::error::{ErrorInfo, ErrorKind};
 use crate::event::RunStopReason;
 use crate::id_map::IdMap;
@@ -159,7 +159,7 @@ pub(crate) struct Ask {
     /// The attempt with this model, counted from 1.
     pub(crate) attempt: u32,
     /// The last error of this model that was worth another attempt.
-    pub(crate) tried: Option<ErrorKind>,
+    pub(crate) last_error: Option<ErrorKind>,
     pub(crate) step: AskStep,
 }
 
@@ -200,8 +200,8 @@ pub(crate) struct Streaming {
     pub(crate) effect: EffectId,
     pub(crate) assembler: Assembler,
     pub(crate) watchdog: Option<EffectId>,
-    pub(crate) last_life: u64,
-    pub(crate) alive: bool,
+    pub(crate) last_activity: u64,
+    pub(crate) has_received: bool,
 }
 
 /// An answer that is in the history.
@@ -236,7 +236,7 @@ pub(crate) struct Batch {
     /// The number of results in the history.
     pub(crate) committed: usize,
     /// The number of results for which the hooks have been called.
-    pub(crate) told: usize,
+    pub(crate) hooks_called: usize,
     pub(crate) after_hook: Option<EffectId>,
     /// Messages injected by policies, to be added after the results.
     pub(crate) injected: Vec<AgentMessage>,
@@ -330,7 +330,7 @@ pub(crate) struct History {
     /// What the model is shown of the first messages. Requests share it, and it grows in place.
     listed: usize,
     list: Rc<Vec<LlmMessage>>,
-    clean: Clean,
+    clean: CleanPrefix,
     weight: Weight,
     /// Every call id that was ever used.
     pub(crate) call_ids: CallIds,
@@ -346,7 +346,7 @@ struct Weight {
     /// Their estimated tokens.
     estimated: u64,
     /// The tokens that the provider reported for the newest answer, and the estimate up to it.
-    told: (u64, u64),
+    reported: (u64, u64),
     /// Reports about this many first messages also counted other messages, which are gone.
     stale: usize,
 }
@@ -355,7 +355,7 @@ struct Weight {
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Conversion {
     #[default]
-    Unasked,
+    Unconverted,
     Hidden,
     Shown(LlmMessage),
 }
@@ -373,7 +373,7 @@ impl History {
     /// replaced them, the ids of those that are gone become free again, so that they do not accumulate for
     /// ever.
     #[inline(never)]
-    pub(crate) fn again(known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Self {
+    pub(crate) fn reuse(known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Self {
         match known {
             Some(known) if known.conversions.len() == messages.len() => {
                 let History { conversions, weight, .. } = *known;
@@ -394,7 +394,7 @@ impl History {
         // A prompt may contain calls of another conversation.
         self.call_ids.learn(std::slice::from_ref(&message));
         self.messages.push(message);
-        self.conversions.push(Conversion::Unasked);
+        self.conversions.push(Conversion::Unconverted);
     }
 
     pub(crate) fn amend(&mut self, place: usize, message: AgentMessage) {
@@ -411,14 +411,14 @@ impl History {
             self.epoch += 1;
         }
         if let Some(conversion) = self.conversions.get_mut(place) {
-            *conversion = Conversion::Unasked;
+            *conversion = Conversion::Unconverted;
         }
     }
 
     /// Replaces the messages. Those that remain keep their conversion, and ids remain in use.
     pub(crate) fn replace(&mut self, messages: Vec<AgentMessage>) {
         let mut from = 0;
-        let mut conversions = vec![Conversion::Unasked; messages.len()];
+        let mut conversions = vec![Conversion::Unconverted; messages.len()];
         for (message, conversion) in messages.iter().zip(&mut conversions) {
             let Some(place) = self.place_of(message, from) else { continue };
             from = place + 1;
@@ -445,13 +445,13 @@ impl History {
             weight.messages += 1;
             if let AgentMessage::Assistant(answer) = message
                 && weight.messages > weight.stale
-                && let Some(told) = told_tokens(answer)
+                && let Some(reported) = reported_tokens(answer)
             {
-                weight.told = (told, weight.estimated);
+                weight.reported = (reported, weight.estimated);
             }
         }
-        let (told, estimated) = weight.told;
-        (weight.estimated, told.saturating_add(weight.estimated - estimated))
+        let (reported, estimated) = weight.reported;
+        (weight.estimated, reported.saturating_add(weight.estimated - estimated))
     }
 
     /// Returns where the same message object is, searching from `from`.
@@ -463,7 +463,7 @@ impl History {
     /// Returns the first message that has not been converted yet.
     pub(crate) fn unconverted(&mut self) -> Option<AgentMessage> {
         let left = self.conversions.get(self.converted..)?;
-        self.converted += left.iter().position(|known| matches!(known, Conversion::Unasked))?;
+        self.converted += left.iter().position(|known| matches!(known, Conversion::Unconverted))?;
         self.messages.get(self.converted).cloned()
     }
 
@@ -487,15 +487,18 @@ impl History {
         loop {
             if from == 0 {
                 self.list = Rc::default();
-                self.clean = Clean::default();
+                self.clean = CleanPrefix::default();
             }
             let fresh = self.conversions.get(from..).unwrap_or_default();
             // A message that failed long ago must not make every later turn examine all messages.
-            let fresh =
-                fresh.iter().filter_map(Conversion::shown).filter(|message| !is_void(message)).cloned();
+            let fresh = fresh
+                .iter()
+                .filter_map(Conversion::shown)
+                .filter(|message| !is_empty_message(message))
+                .cloned();
             Rc::make_mut(&mut self.list).extend(fresh);
             self.listed = self.conversions.len();
-            if self.clean.has(&self.list) {
+            if self.clean.covers(&self.list) {
                 return self.list.clone();
             }
             if from == 0 {
@@ -504,8 +507,8 @@ impl History {
             from = 0;
         }
         self.list = Rc::new(hygiene(self.list.to_vec(), SameRole::Keep));
-        self.clean = Clean::default();
-        if !self.clean.has(&self.list) {
+        self.clean = CleanPrefix::default();
+        if !self.clean.covers(&self.list) {
             self.listed = 0;
         }
         self.list.clone()
@@ -516,7 +519,7 @@ impl Conversion {
     fn shown(&self) -> Option<&LlmMessage> {
         match self {
             Conversion::Shown(message) => Some(message),
-            Conversion::Unasked | Conversion::Hidden => None,
+            Conversion::Unconverted | Conversion::Hidden => None,
         }
     }
 }
@@ -524,11 +527,11 @@ impl Conversion {
 impl LoopState {
     /// Creates a run that has not begun, with a history.
     pub fn new(context: AgentRunContext, history: Vec<AgentMessage>, session: SessionState) -> Self {
-        LoopState::over(context, History::of(history), session)
+        LoopState::with_history(context, History::of(history), session)
     }
 
     #[inline(never)]
-    pub(crate) fn over(context: AgentRunContext, history: History, session: SessionState) -> Self {
+    pub(crate) fn with_history(context: AgentRunContext, history: History, session: SessionState) -> Self {
         LoopState {
             context,
             phase: Phase::Idle,
@@ -570,7 +573,7 @@ impl LoopState {
     }
 
     /// Gives the run different ids.
-    pub(crate) fn rename(&mut self, context: AgentRunContext) {
+    pub(crate) fn set_context(&mut self, context: AgentRunContext) {
         self.context = context;
     }
 
@@ -696,9 +699,9 @@ mod tests {
         let mut list = Rc::default();
         for turn in 0..20 {
             let stop_reason = if turn == 3 { "error" } else { "stop" };
-            let said = if turn == 5 { "" } else { "so it is" };
+            let text = if turn == 5 { "" } else { "so it is" };
             history.push(AgentMessage::user("on"));
-            history.push(answer(said, &[], stop_reason));
+            history.push(answer(text, &[], stop_reason));
             let before = Rc::as_ptr(&list);
             drop(std::mem::take(&mut list));
             while let Some(message) = history.unconverted() {
@@ -715,11 +718,11 @@ mod tests {
         AgentMessage::from_json(&Value::parse(json).unwrap()).unwrap()
     }
 
-    fn answer(said: &str, calls: &[&str], stop_reason: &str) -> AgentMessage {
+    fn answer(text: &str, calls: &[&str], stop_reason: &str) -> AgentMessage {
         let call = |id| format!(r#",{{"type":"tool_call","callId":"{id}","toolName":"t","arguments":{{}}}}"#);
         let calls: String = calls.iter().map(call).collect();
         message(&format!(
-            r#"{{"role":"assistant","content":[{{"type":"text","text":"{said}"}}{calls}],"stopReason":"{stop_reason}"}}"#
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}{calls}],"stopReason":"{stop_reason}"}}"#
         ))
     }
 
@@ -743,18 +746,18 @@ mod tests {
         }
         let list = Rc::as_ptr(&history.all_shown());
         let messages = history.messages().to_vec();
-        let mut next = History::again(Some(Box::new(history)), messages);
+        let mut next = History::reuse(Some(Box::new(history)), messages);
         assert!(next.unconverted().is_none() && next.call_ids.is_taken("a"));
         assert_eq!((next.epoch, Rc::as_ptr(&next.all_shown())), (0, list));
         // Their replacements know nothing about them.
         let kept = next.messages()[..1].to_vec();
         next.replace(kept.clone());
         assert!(next.unconverted().is_none() && next.call_ids.is_taken("a"));
-        let mut last = History::again(Some(Box::new(next)), kept.clone());
+        let mut last = History::reuse(Some(Box::new(next)), kept.clone());
         assert!(last.unconverted().is_none() && !last.call_ids.is_taken("a"));
         assert_eq!(last.all_shown().len(), 1);
-        assert!(History::again(Some(Box::new(last)), Vec::new()).messages().is_empty());
-        assert!(History::again(None, kept).unconverted().is_some());
+        assert!(History::reuse(Some(Box::new(last)), Vec::new()).messages().is_empty());
+        assert!(History::reuse(None, kept).unconverted().is_some());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::message::{ToolCallBlock, ToolResultCause};
 
-pub(super) fn stock(cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
+pub(super) fn default_text(cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
     use ToolResultCause as C;
     // The text before the tool's name and the text after it; without the latter the tool is not named.
     let (before, after) = match cause {

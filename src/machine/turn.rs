@@ -33,50 +33,50 @@ pub(super) struct Decided {
 }
 
 impl Step<'_> {
-    pub(super) fn take(&mut self, input: Input) {
+    pub(super) fn handle(&mut self, input: Input) {
         match input {
             Input::Begin(prompts) => self.begin(prompts),
             Input::Continue => self.continue_run(),
             Input::Resume => self.resume_run(),
             Input::Reply(id, reply) => self.reply(id, reply),
             Input::Command(command) => self.command(command),
-            Input::Steer(letters) => self.steer_by(letters),
+            Input::Steer(letters) => self.receive_steering(letters),
             Input::Abort(reason) => self.abort(&reason),
         }
     }
 
     #[inline(never)]
     fn begin(&mut self, prompts: Vec<AgentMessage>) {
-        if !matches!(self.s.phase, Phase::Idle) {
+        if !matches!(self.state.phase, Phase::Idle) {
             return;
         }
         let now = self.now;
-        self.s.pending.clear();
+        self.state.pending.clear();
         for message in prompts {
-            self.s.pending.push(Letter { message: message.stamped(now), receipt: 0 });
+            self.state.pending.push(Letter { message: message.stamped(now), receipt: 0 });
         }
         self.open_run();
     }
 
     fn continue_run(&mut self) {
-        if !matches!(self.s.phase, Phase::Idle) {
+        if !matches!(self.state.phase, Phase::Idle) {
             return;
         }
         // After an assistant message there is nothing to answer except what is in the queues, so both are
         // drained.
-        if let Some(AgentMessage::Assistant(_)) = self.s.history.messages().last() {
-            let mut waiting = std::mem::take(&mut self.s.steering);
-            waiting.append(&mut self.s.follow_up);
-            self.s.pending = waiting;
+        if let Some(AgentMessage::Assistant(_)) = self.state.history.messages().last() {
+            let mut waiting = std::mem::take(&mut self.state.steering);
+            waiting.append(&mut self.state.follow_up);
+            self.state.pending = waiting;
         }
         self.open_run();
     }
 
     fn open_run(&mut self) {
         self.emit(AgentEvent::AgentStart);
-        self.s.began = self.now;
+        self.state.began = self.now;
         if let Some(ms) = self.rules.timeouts.total {
-            self.s.total_timer = Some(self.start(Effect::Sleep { ms }));
+            self.state.total_timer = Some(self.start(Effect::Sleep { ms }));
         }
         if self.rules.steering.before_first_call {
             self.poll(Queue::Steering, AfterPoll::Turn);
@@ -91,16 +91,16 @@ impl Step<'_> {
     }
 
     fn open_turn(&mut self) {
-        self.s.turn = Turn { open: true, fresh_from: Some(self.s.seen), ..Turn::default() };
-        self.emit(AgentEvent::TurnStart { turn_index: self.s.turn_index });
+        self.state.turn = Turn { open: true, fresh_from: Some(self.state.seen), ..Turn::default() };
+        self.emit(AgentEvent::TurnStart { turn_index: self.state.turn_index });
         self.append_pending();
     }
 
     /// Moves the messages waiting for this turn into the history.
     pub(super) fn append_pending(&mut self) {
-        for letter in std::mem::take(&mut self.s.pending) {
-            let turn_index = self.s.turn_index;
-            self.s.pauses = 0;
+        for letter in std::mem::take(&mut self.state.pending) {
+            let turn_index = self.state.turn_index;
+            self.state.pauses = 0;
             self.append_in_view(letter.message);
             if letter.receipt > 0 {
                 self.out.push(Output::Receipt(letter.receipt, Receipt::Delivered { turn_index }));
@@ -111,14 +111,14 @@ impl Step<'_> {
     /// Messages that arrived while room was made are part of the repeated call.
     pub(super) fn append_arrived(&mut self) {
         let mut arrived = self.take_steering();
-        self.s.pending.append(&mut arrived);
+        self.state.pending.append(&mut arrived);
         self.append_pending();
     }
 
     /// Appends a message that is also in this turn's request, whatever view of the history that shows.
     fn append_in_view(&mut self, message: AgentMessage) {
         let message = message.stamped(self.now);
-        if let Some(view) = &mut self.s.turn.view {
+        if let Some(view) = &mut self.state.turn.view {
             view.push(message.clone());
         }
         self.append(message);
@@ -126,21 +126,21 @@ impl Step<'_> {
 
     pub(super) fn append(&mut self, message: AgentMessage) {
         let message = message.stamped(self.now);
-        self.s.new_messages.push(message.clone());
-        self.s.history.push(message);
+        self.state.new_messages.push(message.clone());
+        self.state.history.push(message);
     }
 
     /// Always an effect, even without a transformer, so that anything listeners do in response to
     /// `turn_start` is known before the rules read the history.
     pub(super) fn prepare(&mut self, overflow: bool) {
         let effect = self.start(Effect::Prepare { overflow });
-        self.s.phase = Phase::Preparing { effect, overflow };
+        self.state.phase = Phase::Preparing { effect, overflow };
     }
 
     #[inline(never)]
     fn prepared(&mut self, result: Result<Transform, String>, overflow: bool) {
-        self.s.turn.overflow_signal = overflow;
-        self.s.turn.view = None;
+        self.state.turn.overflow_signal = overflow;
+        self.state.turn.view = None;
         let transformed = result.and_then(|transform| self.transform(transform, overflow));
         // The policies of this turn still see the signal; the next transform does not, unless it is set
         // again.
@@ -151,9 +151,9 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, error.in_phase("transform_context"));
             }
             Ok(reported) if overflow => self.recovered(reported),
-            Ok(_) if self.s.turn.message_open => self.ask_again(),
+            Ok(_) if self.state.turn.message_open => self.ask_again(),
             Ok(_) if self.is_too_long() => {
-                self.s.turn.sought_room = true;
+                self.state.turn.sought_room = true;
                 self.prepare(true);
             }
             Ok(_) => self.pre_turn(),
@@ -166,11 +166,11 @@ impl Step<'_> {
         let Some(window) = self.rules.models.first().and_then(|model| model.context_window) else {
             return false;
         };
-        if self.s.turn.sought_room || self.s.turn.view.is_some() || self.is_out_of_turns() {
+        if self.state.turn.sought_room || self.state.turn.view.is_some() || self.is_out_of_turns() {
             return false;
         }
         let answer = self.rules.stream_options.max_tokens.unwrap_or_default().min(window / 2);
-        self.s.history.tokens().1.saturating_add(answer) > window
+        self.state.history.tokens().1.saturating_add(answer) > window
     }
 
     /// Applies the asynchronous transformer's result, then the synchronous transformers in order. Returns
@@ -178,7 +178,7 @@ impl Step<'_> {
     fn transform(&mut self, first: Transform, overflow: bool) -> Result<bool, String> {
         let mut reported = self.apply(first, overflow);
         for transformer in &self.rules.transformers {
-            let context = self.s.turn.view.as_deref().unwrap_or(self.s.history.messages());
+            let context = self.state.turn.view.as_deref().unwrap_or(self.state.history.messages());
             let answer = guard(|| transformer.transform(context, overflow))?;
             reported |= self.apply(answer, overflow);
         }
@@ -189,17 +189,17 @@ impl Step<'_> {
         match transform {
             Transform::Unchanged => false,
             Transform::View(view) => {
-                self.s.turn.view = Some(view);
+                self.state.turn.view = Some(view);
                 false
             }
             Transform::Replace { messages, report } => {
-                self.s.turn.view = None;
-                self.s.history.replace(messages);
+                self.state.turn.view = None;
+                self.state.history.replace(messages);
                 let reported = report.is_some();
                 if let Some(mut report) = report {
                     report.overflow = overflow;
-                    let refusal = if overflow { self.s.turn.overflow.take() } else { None };
-                    self.forget_shown(refusal.as_ref().map_or("", |refusal| &refusal.message));
+                    let refusal = if overflow { self.state.turn.overflow.take() } else { None };
+                    self.discard_shown(refusal.as_ref().map_or("", |refusal| &refusal.message));
                     self.emit(AgentEvent::ContextCompacted { report });
                 }
                 reported
@@ -210,10 +210,10 @@ impl Step<'_> {
     /// Handles the end of the transformers during an overflow. If none of them shortened anything, the
     /// compaction engine is called.
     fn recovered(&mut self, reported: bool) {
-        self.s.turn.overflow_signal = false;
-        if !self.s.turn.message_open {
+        self.state.turn.overflow_signal = false;
+        if !self.state.turn.message_open {
             // The model has not refused anything yet, so a shorter view is sufficient.
-            if reported || self.s.turn.view.is_some() { self.pre_turn() } else { self.compact() }
+            if reported || self.state.turn.view.is_some() { self.pre_turn() } else { self.compact() }
         } else if reported {
             self.append_arrived();
             self.ask_again();
@@ -223,24 +223,24 @@ impl Step<'_> {
     }
 
     /// There is room, so the model is called again; what it said before it refused does not count.
-    fn forget_shown(&mut self, reason: &str) {
-        let shown = std::mem::take(&mut self.s.turn.shown);
-        self.s.usage.add(&shown.usage.totalled());
-        self.forget(&shown, reason);
+    fn discard_shown(&mut self, reason: &str) {
+        let shown = std::mem::take(&mut self.state.turn.shown);
+        self.state.usage.add(&shown.usage.totalled());
+        self.reset_message(&shown, reason);
     }
 
     pub(super) fn compact(&mut self) {
         let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());
         let effect = self.start(Effect::Compact { model });
-        self.s.phase = Phase::Compacting { effect };
+        self.state.phase = Phase::Compacting { effect };
     }
 
     #[inline(never)]
     fn compacted(&mut self, result: Option<Result<Compaction, String>>) {
-        let overflow = self.s.turn.overflow.take();
+        let overflow = self.state.turn.overflow.take();
         let overflow =
             overflow.unwrap_or_else(|| ErrorInfo::new(ErrorKind::ContextOverflow, "the context is too long"));
-        let is_refused = self.s.turn.message_open;
+        let is_refused = self.state.turn.message_open;
         match result {
             // That was an estimate; the model has the last word.
             None | Some(Err(_)) if !is_refused => self.pre_turn(),
@@ -251,8 +251,8 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
             Some(Ok(Compaction { messages, report, usage })) => {
-                self.s.usage.add(&usage);
-                self.forget_shown(&overflow.message);
+                self.state.usage.add(&usage);
+                self.discard_shown(&overflow.message);
                 self.apply(Transform::Replace { messages, report }, true);
                 if is_refused {
                     self.append_arrived();
@@ -264,7 +264,7 @@ impl Step<'_> {
     }
 
     fn is_out_of_turns(&self) -> bool {
-        self.rules.max_turns.is_some_and(|max| self.s.turns >= max)
+        self.rules.max_turns.is_some_and(|max| self.state.turns >= max)
     }
 
     #[inline(never)]
@@ -274,8 +274,8 @@ impl Step<'_> {
         }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
-        self.s.turn.overflow_signal = false;
-        self.s.turn.fresh_from = None;
+        self.state.turn.overflow_signal = false;
+        self.state.turn.fresh_from = None;
         if decided.stop {
             return self.stop_before_call(RunStopReason::PolicyStop);
         }
@@ -286,9 +286,9 @@ impl Step<'_> {
     }
 
     fn stop_before_call(&mut self, reason: RunStopReason) {
-        self.s.turn.open = false;
+        self.state.turn.open = false;
         self.emit(AgentEvent::TurnEnd {
-            turn_index: self.s.turn_index,
+            turn_index: self.state.turn_index,
             message: None,
             tool_results: Vec::new(),
             reason: TurnEndReason::Complete,
@@ -303,7 +303,7 @@ impl Step<'_> {
         if policies == 0 {
             return decided;
         }
-        let state = self.s.session.snapshot();
+        let state = self.state.session.snapshot();
         let context = self.policy_context(&state);
         for _ in 0..policies {
             match guard(|| next(&context).unwrap_or(Ok(Verdict::Continue))) {
@@ -317,40 +317,40 @@ impl Step<'_> {
 
     fn policy_context<'c>(&'c self, state: &'c crate::json::Map) -> PolicyContext<'c> {
         // After the call it is the history that counts.
-        let view = self.s.turn.view.as_deref().filter(|_| self.s.turn.fresh_from.is_some());
-        let view = view.unwrap_or(self.s.history.messages());
+        let view = self.state.turn.view.as_deref().filter(|_| self.state.turn.fresh_from.is_some());
+        let view = view.unwrap_or(self.state.history.messages());
         PolicyContext {
-            run_id: &self.s.context.run_id,
-            turn_index: self.s.turn_index,
-            usage: &self.s.usage,
+            run_id: &self.state.context.run_id,
+            turn_index: self.state.turn_index,
+            usage: &self.state.usage,
             message_count: view.len(),
             new_messages: self.fresh_messages(),
-            overflow_signal: self.s.turn.overflow_signal,
+            overflow_signal: self.state.turn.overflow_signal,
             state,
         }
     }
 
     /// Returns the messages appended since the last turn.
     fn fresh_messages(&self) -> &[AgentMessage] {
-        let from = self.s.turn.fresh_from.unwrap_or(self.s.new_messages.len());
-        self.s.new_messages.get(from..).unwrap_or_default()
+        let from = self.state.turn.fresh_from.unwrap_or(self.state.new_messages.len());
+        self.state.new_messages.get(from..).unwrap_or_default()
     }
 
     /// The answer has no calls.
     #[inline(never)]
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
-        let missed = match self.judge_text(message) {
+        let rejected = match self.check_text(message) {
             Answered::AsItIs => None,
             Answered::Fits(output) => {
-                self.s.output = Some(output);
+                self.state.output = Some(output);
                 None
             }
-            Answered::Misses(why) => Some(self.missed_output(&why)),
+            Answered::Misses(why) => Some(self.reject_output(&why)),
         };
-        let paused = message.stop_reason == MessageStopReason::Pause && self.s.pauses < MAX_PAUSES;
-        self.s.pauses = if paused { self.s.pauses + 1 } else { 0 };
+        let paused = message.stop_reason == MessageStopReason::Pause && self.state.pauses < MAX_PAUSES;
+        self.state.pauses = if paused { self.state.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
-        if let Some(Err(error)) = missed {
+        if let Some(Err(error)) = rejected {
             self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
             return self.end_run(RunStopReason::Error, Some(*error));
         }
@@ -358,7 +358,7 @@ impl Step<'_> {
         if decided.stop {
             return self.end_run(RunStopReason::PolicyStop, None);
         }
-        if let Some(Ok(message)) = missed {
+        if let Some(Ok(message)) = rejected {
             self.inject(vec![message]);
         }
         self.inject(decided.injected);
@@ -374,14 +374,14 @@ impl Step<'_> {
         results: &[Rc<ToolResultMessage>],
     ) -> (Decided, Rc<AssistantMessage>) {
         let mut message = message.clone();
-        self.s.turn.fresh_from = None;
+        self.state.turn.fresh_from = None;
         let mut policies = self.rules.post_turn.iter();
         let mut decided = self.decide(policies.len(), &mut |context| {
             Some(policies.next()?.evaluate(&PostTurn {
                 context: *context,
                 message: &message,
                 tool_results: results,
-                messages: self.s.history.messages(),
+                messages: self.state.history.messages(),
             }))
         });
         let mut injected = Vec::new();
@@ -402,9 +402,9 @@ impl Step<'_> {
 
     /// Replaces the answer in the history.
     pub(super) fn amend(&mut self, place: usize, message: &Rc<AssistantMessage>) {
-        let old = self.s.history.messages().get(place).cloned();
-        self.s.history.amend(place, AgentMessage::Assistant(message.clone()));
-        let slot = old.and_then(|old| self.s.new_messages.iter_mut().rev().find(|m| m.is_same(&old)));
+        let old = self.state.history.messages().get(place).cloned();
+        self.state.history.amend(place, AgentMessage::Assistant(message.clone()));
+        let slot = old.and_then(|old| self.state.new_messages.iter_mut().rev().find(|m| m.is_same(&old)));
         if let Some(slot) = slot {
             *slot = AgentMessage::Assistant(message.clone());
         }
@@ -417,15 +417,15 @@ impl Step<'_> {
         reason: TurnEndReason,
     ) {
         self.flush_state();
-        self.s.turn.open = false;
-        self.s.seen = self.s.new_messages.len();
-        let turn_index = self.s.turn_index;
-        self.s.turn_index += 1;
+        self.state.turn.open = false;
+        self.state.seen = self.state.new_messages.len();
+        let turn_index = self.state.turn_index;
+        self.state.turn_index += 1;
         self.emit(AgentEvent::TurnEnd { turn_index, message, tool_results, reason });
     }
 
     fn flush_state(&mut self) {
-        let changes = self.s.session.take_changes();
+        let changes = self.state.session.take_changes();
         if !changes.is_empty() {
             self.emit(AgentEvent::StateChanged { changes: Value::Object(changes).to_raw() });
         }
@@ -433,7 +433,7 @@ impl Step<'_> {
 
     pub(super) fn inject(&mut self, messages: Vec<AgentMessage>) {
         for message in messages {
-            self.s.pending.push(Letter { message, receipt: 0 });
+            self.state.pending.push(Letter { message, receipt: 0 });
         }
     }
 
@@ -441,7 +441,7 @@ impl Step<'_> {
     /// is known before the run ends.
     pub(super) fn poll(&mut self, queue: Queue, then: AfterPoll) {
         let effect = self.start(Effect::Poll(queue));
-        self.s.phase = Phase::Polling { effect, queue, then };
+        self.state.phase = Phase::Polling { effect, queue, then };
     }
 
     /// The poll was answered, or messages that arrived in the meantime make its answer unnecessary.
@@ -450,10 +450,10 @@ impl Step<'_> {
     fn polled(&mut self, queue: Queue, then: AfterPoll) {
         let mut taken = self.take_steering();
         if taken.is_empty() && queue == Queue::FollowUp {
-            taken = take(&mut self.s.follow_up, self.rules.follow_up);
+            taken = take(&mut self.state.follow_up, self.rules.follow_up);
         }
-        self.s.pending.append(&mut taken);
-        if then == AfterPoll::Turn || !self.s.pending.is_empty() {
+        self.state.pending.append(&mut taken);
+        if then == AfterPoll::Turn || !self.state.pending.is_empty() {
             return self.begin_turn();
         }
         if queue == Queue::FollowUp {
@@ -472,32 +472,32 @@ impl Step<'_> {
     }
 
     pub(super) fn take_steering(&mut self) -> Vec<Letter> {
-        take(&mut self.s.steering, self.rules.steering.delivery)
+        take(&mut self.state.steering, self.rules.steering.delivery)
     }
 
     pub(super) fn end_run(&mut self, reason: RunStopReason, error: Option<ErrorInfo>) {
         match &error {
             Some(info) if reason == RunStopReason::Error && self.rules.hooks.on_error => {
                 let effect = self.start(Effect::Hook(HookCall::OnError { error: info.clone() }));
-                self.s.phase = Phase::Closing { effect, reason, error };
+                self.state.phase = Phase::Closing { effect, reason, error };
             }
             _ => self.close(reason, error),
         }
     }
 
     pub(super) fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
-        let timer = self.s.total_timer.take();
+        let timer = self.state.total_timer.take();
         self.cancel_some(timer);
-        for (poll, _) in std::mem::take(&mut self.s.polls).iter() {
+        for (poll, _) in std::mem::take(&mut self.state.polls).iter() {
             self.cancel(*poll);
         }
-        self.s.phase = Phase::Ended;
-        self.s.end = Some((stop_reason, error.clone()));
+        self.state.phase = Phase::Ended;
+        self.state.end = Some((stop_reason, error.clone()));
         let event = AgentEvent::AgentEnd {
-            messages: self.s.new_messages.clone(),
+            messages: self.state.new_messages.clone(),
             stop_reason,
-            usage: self.s.usage,
-            turns: self.s.turns,
+            usage: self.state.usage,
+            turns: self.state.turns,
             error,
         };
         self.emit(event);
@@ -510,16 +510,18 @@ impl Step<'_> {
     /// Ends the run in any phase. The error says whether it was aborted or exceeded its time limit.
     #[inline(never)]
     fn interrupt_run(&mut self, error: ErrorInfo) {
-        match std::mem::take(&mut self.s.phase) {
+        match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}
-            Phase::Ended => self.s.phase = Phase::Ended,
+            Phase::Ended => self.state.phase = Phase::Ended,
             Phase::Preparing { effect, .. } | Phase::Compacting { effect } => {
                 self.cancel(effect);
                 self.stop_message(error);
             }
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
-            Phase::Dispatching(batch) => self.break_off(batch, error),
-            Phase::Polling { effect, then, .. } if then == AfterPoll::Turn || !self.s.pending.is_empty() => {
+            Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
+            Phase::Polling { effect, then, .. }
+                if then == AfterPoll::Turn || !self.state.pending.is_empty() =>
+            {
                 // The turn that was due is emitted in full, so that a listener sees where the run was
                 // stopped.
                 self.cancel(effect);
@@ -563,7 +565,7 @@ impl Step<'_> {
 
     /// Ends the turn with an answer that never came.
     pub(super) fn cut_message(&mut self, stop_reason: MessageStopReason, error: ErrorInfo) {
-        let shown = std::mem::take(&mut self.s.turn.shown);
+        let shown = std::mem::take(&mut self.state.turn.shown);
         let usage = shown.usage;
         self.cut_message_with(shown.partial(), usage, stop_reason, error);
     }
@@ -576,16 +578,16 @@ impl Step<'_> {
         stop_reason: MessageStopReason,
         error: ErrorInfo,
     ) {
-        if !self.s.turn.message_open {
+        if !self.state.turn.message_open {
             self.emit(AgentEvent::MessageStart);
         }
-        let mut message = self.message(self.s.turn.asked, content, &usage, stop_reason);
+        let mut message = self.message(self.state.turn.asked, content, &usage, stop_reason);
         message.error = Some(error.clone());
         let message = Rc::new(message);
-        self.s.usage.add(&message.usage);
-        self.s.turn.message_open = false;
+        self.state.usage.add(&message.usage);
+        self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: message.clone() });
-        let place = self.s.history.messages().len();
+        let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(message.clone()));
         let results = self.answer_cut_calls(&message);
         let (_, message) = self.post_turn(&message, place, &results);
@@ -598,18 +600,18 @@ impl Step<'_> {
 
     fn reply(&mut self, id: EffectId, reply: Reply) {
         let Some(reply) = self.stream_in_place(id, reply) else { return };
-        let reply = match (reply, self.s.polls.remove(&id)) {
-            (Reply::Polled(messages), Some(queue)) => return self.polled_beside(queue, messages),
+        let reply = match (reply, self.state.polls.remove(&id)) {
+            (Reply::Polled(messages), Some(queue)) => return self.polled_alongside(queue, messages),
             (reply, _) => reply,
         };
-        if self.s.total_timer == Some(id) {
-            self.s.total_timer = None;
+        if self.state.total_timer == Some(id) {
+            self.state.total_timer = None;
             let text = "the run took longer than its time limit";
             return self.interrupt_run(ErrorInfo::new(ErrorKind::Timeout, text));
         }
-        match (&self.s.phase, reply) {
+        match (&self.state.phase, reply) {
             (Phase::Asking(_), reply) => {
-                if let Phase::Asking(ask) = std::mem::take(&mut self.s.phase) {
+                if let Phase::Asking(ask) = std::mem::take(&mut self.state.phase) {
                     self.reply_to_ask(ask, id, reply);
                 }
             }
@@ -629,7 +631,7 @@ impl Step<'_> {
                 self.polled(queue, then);
             }
             (&Phase::Closing { effect, .. }, Reply::Hook(_)) if effect == id => {
-                if let Phase::Closing { reason, error, .. } = std::mem::take(&mut self.s.phase) {
+                if let Phase::Closing { reason, error, .. } = std::mem::take(&mut self.state.phase) {
                     self.close(reason, error);
                 }
             }
@@ -638,23 +640,23 @@ impl Step<'_> {
     }
 
     /// Handles the answer of a poll that nothing waits for: its messages are mail like any other.
-    fn polled_beside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
-        let came = self.receive(queue, messages);
-        if let Phase::Dispatching(_) = self.s.phase {
+    fn polled_alongside(&mut self, queue: Queue, messages: Vec<AgentMessage>) {
+        let has_received = self.receive(queue, messages);
+        if let Phase::Dispatching(_) = self.state.phase {
             self.steer_batch();
-        } else if came {
-            self.hurry_poll(queue);
+        } else if has_received {
+            self.finish_poll_early(queue);
         }
     }
 
     /// Returns whether there was any.
     fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) -> bool {
         let queue = match queue {
-            Queue::FollowUp => &mut self.s.follow_up,
-            _ => &mut self.s.steering,
+            Queue::FollowUp => &mut self.state.follow_up,
+            _ => &mut self.state.steering,
         };
         let before = queue.len();
-        for message in messages.into_iter().filter(is_something) {
+        for message in messages.into_iter().filter(has_content) {
             queue.push(Letter { message, receipt: 0 });
         }
         queue.len() > before
@@ -663,11 +665,11 @@ impl Step<'_> {
     #[inline(never)]
     fn command(&mut self, command: AgentCommand) {
         match command {
-            AgentCommand::Steer(letter) => self.steer_by(vec![letter]),
-            AgentCommand::FollowUp(letter) if !is_something(&letter.message) => self.not_delivered(&letter),
+            AgentCommand::Steer(letter) => self.receive_steering(vec![letter]),
+            AgentCommand::FollowUp(letter) if !has_content(&letter.message) => self.clear_letter(&letter),
             AgentCommand::FollowUp(letter) => {
-                self.s.follow_up.push(letter);
-                self.hurry_poll(Queue::FollowUp);
+                self.state.follow_up.push(letter);
+                self.finish_poll_early(Queue::FollowUp);
             }
             AgentCommand::ResolveTool { call_id, decision } => {
                 self.resolve_by_command(vec![(call_id, decision)])
@@ -675,52 +677,52 @@ impl Step<'_> {
             AgentCommand::ResolveTools(decisions) => self.resolve_by_command(decisions),
             AgentCommand::SwitchModel => {}
             AgentCommand::ClearQueues => {
-                let mut cleared = std::mem::take(&mut self.s.steering);
-                cleared.append(&mut self.s.follow_up);
-                cleared.iter().for_each(|letter| self.not_delivered(letter));
+                let mut cleared = std::mem::take(&mut self.state.steering);
+                cleared.append(&mut self.state.follow_up);
+                cleared.iter().for_each(|letter| self.clear_letter(letter));
             }
             AgentCommand::Cancel(reason) => self.abort(&reason),
         }
     }
 
-    fn steer_by(&mut self, letters: Vec<Letter>) {
-        let before = self.s.steering.len();
+    fn receive_steering(&mut self, letters: Vec<Letter>) {
+        let before = self.state.steering.len();
         for letter in letters {
-            if is_something(&letter.message) {
-                self.s.steering.push(letter);
+            if has_content(&letter.message) {
+                self.state.steering.push(letter);
             } else {
-                self.not_delivered(&letter);
+                self.clear_letter(&letter);
             }
         }
-        if self.s.steering.len() > before {
-            self.steered();
+        if self.state.steering.len() > before {
+            self.handle_steering();
         }
     }
 
-    fn not_delivered(&mut self, letter: &Letter) {
+    fn clear_letter(&mut self, letter: &Letter) {
         if letter.receipt > 0 {
             self.out.push(Output::Receipt(letter.receipt, Receipt::Cleared));
         }
     }
 
     /// Steering takes effect at once if no tool is running that could finish first.
-    fn steered(&mut self) {
-        match &self.s.phase {
+    fn handle_steering(&mut self) {
+        match &self.state.phase {
             Phase::Dispatching(batch) => {
                 if batch.running == 0 || self.rules.steering.when == SteeringTime::Immediate {
                     self.steer_batch();
                 }
             }
-            _ => self.hurry_poll(Queue::Steering),
+            _ => self.finish_poll_early(Queue::Steering),
         }
     }
 
     /// What a poll was waiting for has arrived in another way, so nothing waits for its answer any more.
-    fn hurry_poll(&mut self, mail: Queue) {
-        if let Phase::Polling { effect, queue, then } = self.s.phase
-            && (mail == Queue::Steering || queue == mail)
+    fn finish_poll_early(&mut self, arrived: Queue) {
+        if let Phase::Polling { effect, queue, then } = self.state.phase
+            && (arrived == Queue::Steering || queue == arrived)
         {
-            self.s.polls.insert(effect, queue);
+            self.state.polls.insert(effect, queue);
             self.polled(queue, then);
         }
     }
@@ -753,7 +755,7 @@ fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {
 }
 
 /// Empty texts do not count as messages.
-pub(crate) fn is_something(message: &AgentMessage) -> bool {
+pub(crate) fn has_content(message: &AgentMessage) -> bool {
     let AgentMessage::User(user) = message else { return true };
     let UserMessage { content, .. } = user.as_ref();
     content.iter().any(|block| !matches!(block, ContentBlock::Text(text) if text.text.trim().is_empty()))

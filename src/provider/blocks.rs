@@ -93,9 +93,9 @@ pub(super) struct Blocks {
     pub(super) refusals: Vec<u32>,
     /// The place of a piece of text that is all that its frame says: the same frame with another text may be taken for
     /// that text alone. Only where the decoder remembers nothing else of it, or hears of it (`Frames::repeated`).
-    pub(super) plain: Option<Place>,
+    pub(super) piece_place: Option<Place>,
     /// Beside it: what differs from frame to frame and says nothing.
-    pub(super) noise: [Place; 2],
+    pub(super) ignored_places: [Place; 2],
 }
 
 /// Where in memory something is written, and how long it is.
@@ -146,7 +146,7 @@ impl Blocks {
             return index;
         }
         self.close(out);
-        let index = self.number();
+        let index = self.next_index();
         if kind == Kind::Refusal {
             self.refusals.push(index);
         }
@@ -175,7 +175,7 @@ impl Blocks {
     /// An opaque thinking block. Gives its number.
     pub(super) fn redacted(&mut self, data: String, out: &mut Vec<Event>) -> u32 {
         self.close(out);
-        let index = self.number();
+        let index = self.next_index();
         out.push(Event::ThinkingStart { index });
         out.push(Event::ThinkingEnd { index, signature: Some(data), redacted: true });
         index
@@ -184,14 +184,14 @@ impl Blocks {
     /// A block that only its provider understands.
     pub(super) fn raw(&mut self, data: RawJson, out: &mut Vec<Event>) {
         self.close(out);
-        let index = self.number();
+        let index = self.next_index();
         out.push(Event::Raw { index, data });
     }
 
     /// Begins a call. Gives its number.
     pub(super) fn call(&mut self, call_id: &str, tool_name: &str, out: &mut Vec<Event>) -> u32 {
         self.close(out);
-        let index = self.number();
+        let index = self.next_index();
         let (call_id, tool_name) = (call_id.to_owned(), tool_name.to_owned());
         out.push(Event::ToolCallStart { index, call_id, tool_name });
         index
@@ -230,7 +230,7 @@ impl Blocks {
         }
     }
 
-    fn number(&mut self) -> u32 {
+    fn next_index(&mut self) -> u32 {
         let index = self.next;
         self.next += 1;
         index

@@ -170,7 +170,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
     };
     let is_local = matches!(host, "localhost" | "0.0.0.0" | "[::1]" | "host.docker.internal")
         || ["127.", "192.168.", "10."].iter().any(|start| host.starts_with(start));
-    let at_home = match port {
+    let local_server = match port {
         "11434" => "ollama",
         "8080" => "llama.cpp",
         "1234" => "lmstudio",
@@ -182,12 +182,12 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         match split(path, "/").nth(4).unwrap_or_default() {
             "grok" => "xai",
             "azure-openai" => "azure",
-            behind => split(SERVERS, " ").find(|name| *name == behind).unwrap_or_default(),
+            segment => split(SERVERS, " ").find(|name| *name == segment).unwrap_or_default(),
         }
     } else if is("cloudflare.com") && contains(path, "/ai/") {
         "workers-ai"
     } else if is_local {
-        at_home
+        local_server
     } else {
         let mut known = split(HOSTS, " ").filter_map(|entry| split_once(entry, "="));
         known.find(|(domain, _)| is(domain)).map_or("", |(_, name)| name)
@@ -269,7 +269,7 @@ impl Compat {
         for (name, value) in switches.iter().filter(|(name, _)| *name != "server") {
             if !split(has, " ").any(|known| known == name) {
                 return Err(
-                    ["unknown `compat` switch `", name, "` of this wire; it has", &listed(has)].concat()
+                    ["unknown `compat` switch `", name, "` of this wire; it has", &quoted_list(has)].concat()
                 );
             }
             self.set(name, value)?;
@@ -304,9 +304,9 @@ impl Compat {
             }
             "reasoning" => {
                 use ReasoningStyle as R;
-                let words = "none reasoning_effort openrouter deepseek thinking enable_thinking \
+                let allowed = "none reasoning_effort openrouter deepseek thinking enable_thinking \
                     chat_template_kwargs mistral adaptive budget level";
-                self.reasoning = match word(name, value, words)?.0 {
+                self.reasoning = match word(name, value, allowed)?.0 {
                     0 => R::None,
                     1 => R::Effort,
                     2 => R::OpenRouter,
@@ -329,8 +329,8 @@ impl Compat {
                 };
             }
             "replayReasoning" => {
-                let words = "none reasoning_content reasoning reasoning_details thinking";
-                self.replay = match word(name, value, words)?.0 {
+                let allowed = "none reasoning_content reasoning reasoning_details thinking";
+                self.replay = match word(name, value, allowed)?.0 {
                     0 => Replay::None,
                     1 => Replay::ReasoningContent,
                     2 => Replay::Reasoning,
@@ -350,14 +350,14 @@ fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
 }
 
 /// The place of a value among some words, and the word.
-fn word(name: &str, value: &Value, words: &'static str) -> Result<(usize, &'static str), String> {
-    let found = split(words, " ").enumerate().find(|(_, word)| value.as_str() == Some(*word));
-    found.ok_or_else(|| ["`compat.", name, "` must be one of", &listed(words)].concat())
+fn word(name: &str, value: &Value, allowed: &'static str) -> Result<(usize, &'static str), String> {
+    let found = split(allowed, " ").enumerate().find(|(_, word)| value.as_str() == Some(*word));
+    found.ok_or_else(|| ["`compat.", name, "` must be one of", &quoted_list(allowed)].concat())
 }
 
-fn listed(words: &str) -> String {
+fn quoted_list(allowed: &str) -> String {
     let mut list = String::new();
-    for word in split(words, " ") {
+    for word in split(allowed, " ") {
         list.push_str(" `");
         list.push_str(word);
         list.push_str("`");

@@ -27,51 +27,51 @@ pub struct Answer<'a> {
 impl Answer<'_> {
     /// What the answer means.
     pub fn error(&self) -> ErrorInfo {
-        let words = Words::of_body(self.body, self.status);
-        let mut info = words.error(Some(self.status));
+        let details = ErrorDetails::of_body(self.body, self.status);
+        let mut info = details.error(Some(self.status));
         if let Some(provider) = &mut info.provider {
             provider.status = Some(self.status);
         }
         match (self.header)("x-should-retry").as_deref().map(str::trim) {
             Some("false") => info.retryable = false,
             // The server knows better than its status, but not better than its own words.
-            Some("true") if !words.is_final() => info.retryable = true,
+            Some("true") if !details.is_final() => info.retryable = true,
             _ => {}
         }
         if info.retryable {
-            info.retry_after_ms = self.delay(&words);
+            info.retry_after_ms = self.delay(&details);
         }
         info
     }
 
-    fn delay(&self, words: &Words) -> Option<u64> {
+    fn delay(&self, details: &ErrorDetails) -> Option<u64> {
         let asked = delay_from_headers(self.header, self.now).map(|delay| delay.delay_ms);
-        asked.or_else(|| words.delay()).or_else(|| delay_from_rate_limits(self.header, self.now))
+        asked.or_else(|| details.delay()).or_else(|| delay_from_rate_limits(self.header, self.now))
     }
 }
 
 /// What an error document inside a 200 answer means.
 pub fn in_stream(document: &Value) -> ErrorInfo {
-    Words::of_document(document).in_stream()
+    ErrorDetails::of_document(document).in_stream()
 }
 
 /// What a document beside the events means; `None` where it is no error.
 pub(super) fn error_in(text: &str) -> Option<ErrorInfo> {
     let document = Value::parse(text).ok()?;
-    Some(Words::of_value(&document)?.in_stream())
+    Some(ErrorDetails::of_value(&document)?.in_stream())
 }
 
 /// What an error text inside a 200 answer means.
 pub fn in_stream_text(text: &str) -> ErrorInfo {
     match Value::parse(text) {
         Ok(document) => in_stream(&document),
-        Err(_) => Words::of_text(text).error(None),
+        Err(_) => ErrorDetails::of_text(text).error(None),
     }
 }
 
 /// Whether a document is an error in one of the forms that providers use, and no sign of life.
 pub fn is_error(document: &Value) -> bool {
-    Words::of_value(document).is_some()
+    ErrorDetails::of_value(document).is_some()
 }
 
 /// The body ended before the provider said that the answer is whole. `rest` is what stood beside the events.
@@ -80,7 +80,7 @@ pub fn ended_early(rest: &str) -> ErrorInfo {
         String::from("the stream ended early: the connection was cut before the answer was whole");
     if !rest.is_empty() {
         message.push_str("; beside the events stood: ");
-        message.push_str(&Words::of_text(&first_characters(rest, 300)).message);
+        message.push_str(&ErrorDetails::of_text(&first_characters(rest, 300)).message);
     }
     ErrorInfo::new(ErrorKind::Network, message)
 }
@@ -91,8 +91,8 @@ pub fn no_stream(body: &str) -> ErrorInfo {
     if text::find_any(body, "{[") == Some(0) && Value::parse(body).is_err() {
         return ended_early(body);
     }
-    let words = Words::of_text(&first_characters(body, 300)).message;
-    let message = ["the answer is no stream of events but: ", &words, ADDRESS];
+    let text = ErrorDetails::of_text(&first_characters(body, 300)).message;
+    let message = ["the answer is no stream of events but: ", &text, ADDRESS];
     ErrorInfo::new(ErrorKind::InvalidRequest, message.concat())
 }
 
@@ -100,7 +100,7 @@ const ADDRESS: &str = "; is the address that of the API?";
 
 /// The provider's words, whatever the form of the document they stood in.
 #[derive(Default)]
-struct Words {
+struct ErrorDetails {
     message: String,
     kind: Option<String>,
     code: Option<String>,
@@ -111,74 +111,76 @@ struct Words {
     retry_delay: Option<String>,
 }
 
-impl Words {
-    fn of_body(body: &[u8], status: u16) -> Words {
+impl ErrorDetails {
+    fn of_body(body: &[u8], status: u16) -> ErrorDetails {
         let text = text::lossy(body);
         let text = text.trim();
         if text.is_empty() {
             let message = ["the provider answered ", &text::number(status), " without a body"].concat();
             // Cerebras says nothing else when the conversation does not fit.
             let tags = if status == 400 { vec!["request_too_large".to_owned()] } else { Vec::new() };
-            return Words { message, tags, ..Words::default() };
+            return ErrorDetails { message, tags, ..ErrorDetails::default() };
         }
         let document = Value::parse(text);
         let is_text = document.is_err();
-        let mut words = document.map_or_else(|_| Words::of_text(text), |value| Words::of_document(&value));
+        let mut details =
+            document.map_or_else(|_| ErrorDetails::of_text(text), |value| ErrorDetails::of_document(&value));
         // So says a server of an address that it does not know; of a model it says more.
-        if status == 404 && (is_text || words.message.eq_ignore_ascii_case("not found")) {
-            words.message.put(ADDRESS);
+        if status == 404 && (is_text || details.message.eq_ignore_ascii_case("not found")) {
+            details.message.put(ADDRESS);
         }
-        words
+        details
     }
 
-    fn plain(message: String) -> Words {
-        Words { message: first_characters(&message, MAX_MESSAGE), ..Words::default() }
+    fn plain(message: String) -> ErrorDetails {
+        ErrorDetails { message: first_characters(&message, MAX_MESSAGE), ..ErrorDetails::default() }
     }
 
     /// A page of HTML by its title, anything else by its beginning.
-    fn of_text(text: &str) -> Words {
+    fn of_text(text: &str) -> ErrorDetails {
         let title =
             text::split_once(text, "<title>").and_then(|(_, rest)| text::split_once(rest, "</title>"));
         let title = title.map_or("", |(title, _)| title.trim());
-        Words::plain(if title.is_empty() { text } else { title }.to_owned())
+        ErrorDetails::plain(if title.is_empty() { text } else { title }.to_owned())
     }
 
     /// The words of a document that must be an error.
-    fn of_document(value: &Value) -> Words {
-        Words::of_value(value).unwrap_or_else(|| {
-            let mut words = Words::plain(value.to_json());
-            words.take_names(value);
-            words
+    fn of_document(value: &Value) -> ErrorDetails {
+        ErrorDetails::of_value(value).unwrap_or_else(|| {
+            let mut details = ErrorDetails::plain(value.to_json());
+            details.read_fields(value);
+            details
         })
     }
 
     /// The words of a document; `None` if it is no error.
-    fn of_value(value: &Value) -> Option<Words> {
+    fn of_value(value: &Value) -> Option<ErrorDetails> {
         if let Some(items) = value.as_array() {
-            return items.iter().find_map(Words::of_value);
+            return items.iter().find_map(ErrorDetails::of_value);
         }
         let outer = value.as_object()?;
         let inner = match outer.get("error") {
             Some(error @ Value::Object(_)) => error,
             Some(Value::String(text)) if !text.is_empty() => {
-                let mut words = Words { message: text.clone(), ..Words::default() };
-                words.take_names(value);
-                return Some(words.bounded());
+                let mut details = ErrorDetails { message: text.clone(), ..ErrorDetails::default() };
+                details.read_fields(value);
+                return Some(details.bounded());
             }
             _ => value.list_at("errors").first().unwrap_or(value),
         };
         let is_inner = !std::ptr::eq(inner, value);
         // An error object without a message is still an error: its own text is all there is to show.
         let own_text = || if is_inner { Some(inner.to_json()) } else { None };
-        let mut words = Words { message: message_of(inner).or_else(own_text)?, ..Words::default() };
-        words.take_names(inner);
+        let mut details =
+            ErrorDetails { message: message_of(inner).or_else(own_text)?, ..ErrorDetails::default() };
+        details.read_fields(inner);
         if is_inner {
-            words.take_outer_names(value);
+            details.read_outer_fields(value);
         }
         if let Some(raw) = inner.path(&["metadata", "raw"]).and_then(Value::as_str) {
-            words.message = [&words.message, " | ", raw].concat();
+            details.message = [&details.message, " | ", raw].concat();
         }
-        Some(words.bounded())
+        Some(details.bounded())
     }
 
     /// What they mean inside a 200 answer.
@@ -188,13 +190,13 @@ impl Words {
         info
     }
 
-    fn bounded(mut self) -> Words {
+    fn bounded(mut self) -> ErrorDetails {
         self.message = first_characters(&self.message, MAX_MESSAGE);
         self
     }
 
     /// Type, code and status of the object that holds the message.
-    fn take_names(&mut self, object: &Value) {
+    fn read_fields(&mut self, object: &Value) {
         let word = |key: &str| word_at(object, key);
         let reason = detail_at(object, "reason");
         let inner_code = object.path(&["innererror", "code"]).and_then(word_of);
@@ -220,7 +222,7 @@ impl Words {
     }
 
     /// Names that stand beside the error object instead of in it.
-    fn take_outer_names(&mut self, outer: &Value) {
+    fn read_outer_fields(&mut self, outer: &Value) {
         let word = |key: &str| word_at(outer, key);
         self.tag(word("error_code"));
         self.code = self.code.take().or_else(|| word("code").map(str::to_owned));
@@ -240,15 +242,15 @@ impl Words {
         let text = self.message.to_ascii_lowercase();
         let kind = if self.is_overflow(status, &text) {
             ErrorKind::ContextOverflow
-        } else if self.is_spent(status, &text) || never_passes(&text) {
+        } else if self.is_spent(status, &text) || exceeds_minute_limit(&text) {
             return (ErrorKind::Throttled, false);
-        } else if self.is_any(FILTER_TAGS) || has_any(&text, FILTER_TEXTS) {
+        } else if self.has_tag(FILTER_TAGS) || has_any(&text, FILTER_TEXTS) {
             ErrorKind::ContentFiltered
         } else if matches!(status, Some(401 | 403)) || self.is_auth(status, &text) {
             ErrorKind::Auth
         } else if matches!(status, Some(503 | 529)) || self.is_overloaded(status, &text) {
             ErrorKind::Overloaded
-        } else if status == Some(429) || self.is_any(THROTTLE_TAGS) || self.is_throttled(status, &text) {
+        } else if status == Some(429) || self.has_tag(THROTTLE_TAGS) || self.is_throttled(status, &text) {
             ErrorKind::Throttled
         } else {
             self.kind_of_status(status)
@@ -256,7 +258,7 @@ impl Words {
         (kind, kind.is_transient())
     }
 
-    fn is_any(&self, known: &str) -> bool {
+    fn has_tag(&self, known: &str) -> bool {
         split(known, "|").any(|known| self.tags.iter().any(|tag| tag == known))
     }
 
@@ -266,9 +268,9 @@ impl Words {
             return false;
         }
         let is_size = matches!(status, Some(400 | 413));
-        self.is_any(OVERFLOW_TAGS)
+        self.has_tag(OVERFLOW_TAGS)
             // Ids may not be long either.
-            || (self.is_any("string_above_max_length") && number_after(text, "maximum length") > Some(999))
+            || (self.has_tag("string_above_max_length") && number_after(text, "maximum length") > Some(999))
             || status == Some(413)
             || has_any(text, OVERFLOWS)
             || has_any(text, OVERFLOW_TEXTS)
@@ -280,23 +282,23 @@ impl Words {
 
     fn is_spent(&self, status: Option<u16>, text: &str) -> bool {
         // Gemini says "quota" for what comes back within a minute, and then tells how long.
-        let is_told_to_wait = self.delay().is_some();
+        let has_delay = self.delay().is_some();
         status == Some(402)
-            || self.is_any(SPENT_TAGS)
+            || self.has_tag(SPENT_TAGS)
             || has_any(text, SPENT_TEXTS)
-            || (!is_told_to_wait && contains(text, "exceeded your current quota"))
+            || (!has_delay && contains(text, "exceeded your current quota"))
             // A model that those who do not pay may not ask.
             || (status == Some(429) && contains(text, "limit: 0,"))
     }
 
     fn is_auth(&self, status: Option<u16>, text: &str) -> bool {
         let is_possible = status.is_none_or(|status| (400..500).contains(&status) && status != 429);
-        self.is_any(AUTH_TAGS) || (is_possible && has_any(text, AUTH_TEXTS))
+        self.has_tag(AUTH_TAGS) || (is_possible && has_any(text, AUTH_TEXTS))
     }
 
     fn is_overloaded(&self, status: Option<u16>, text: &str) -> bool {
         let is_possible = status.is_none_or(|status| status == 429 || status >= 500);
-        self.is_any(OVERLOAD_TAGS) || (is_possible && has_any(text, OVERLOAD_TEXTS))
+        self.has_tag(OVERLOAD_TAGS) || (is_possible && has_any(text, OVERLOAD_TEXTS))
     }
 
     fn is_throttled(&self, status: Option<u16>, text: &str) -> bool {
@@ -310,10 +312,10 @@ impl Words {
             Some(409 | 500..) => ErrorKind::Server,
             Some(400..500) => ErrorKind::InvalidRequest,
             // Of OpenAI's codes a dozen say what is wrong with a picture.
-            _ if self.is_any(REQUEST_TAGS) || self.tags.iter().any(|tag| contains(tag, "image")) => {
+            _ if self.has_tag(REQUEST_TAGS) || self.tags.iter().any(|tag| contains(tag, "image")) => {
                 ErrorKind::InvalidRequest
             }
-            _ if self.is_any(NETWORK_TAGS) => ErrorKind::Network,
+            _ if self.has_tag(NETWORK_TAGS) => ErrorKind::Network,
             // Inside a stream, where the request was good enough to be answered.
             None => ErrorKind::Server,
             Some(_) => ErrorKind::Unknown,
@@ -398,8 +400,8 @@ fn message_of(object: &Value) -> Option<String> {
         inner @ Value::Object(_) => message_of(inner),
         _ => None,
     };
-    let told = ["message", "Message", "detail", "base_resp", "status_msg"].into_iter().find_map(text);
-    told.or_else(|| joined_details(object))
+    let message = ["message", "Message", "detail", "base_resp", "status_msg"].into_iter().find_map(text);
+    message.or_else(|| joined_details(object))
 }
 
 /// `detail: [{loc, msg}]`, as FastAPI has it.
@@ -450,11 +452,11 @@ fn detail_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 }
 
 fn http_status(word: &str) -> Option<u16> {
-    u16::try_from(text::whole(word)?).ok().filter(|status| (400..600).contains(status))
+    u16::try_from(text::parse_u64(word)?).ok().filter(|status| (400..600).contains(status))
 }
 
-fn first_characters(text: &str, most: usize) -> String {
-    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+fn first_characters(text: &str, limit: usize) -> String {
+    let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default().to_owned()
 }
 
@@ -464,7 +466,7 @@ fn exceeds_a_number(text: &str) -> bool {
 }
 
 /// A request that is larger than all that a minute allows: waiting does not help.
-fn never_passes(text: &str) -> bool {
+fn exceeds_minute_limit(text: &str) -> bool {
     if !contains(text, "per min") {
         return false;
     }
@@ -482,7 +484,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
         let number = rest.trim_ascii_start();
         let number = number.strip_prefix(":").unwrap_or(number).trim_ascii_start();
         let (digits, _) = text::split_while(number, |byte| byte.is_ascii_digit() || byte == b',');
-        if let Some(number) = text::whole(&text::replace(digits, ",", "")) {
+        if let Some(number) = text::parse_u64(&text::replace(digits, ",", "")) {
             return Some(number);
         }
     }
@@ -556,9 +558,9 @@ mod tests {
 
     #[test]
     fn an_id_that_is_too_long_is_no_overflow() {
-        let text = |most: &str| {
+        let text = |limit: &str| {
             let message =
-                ["string too long. Expected a string with maximum length ", most, ", but got"].concat();
+                ["string too long. Expected a string with maximum length ", limit, ", but got"].concat();
             openai(&message).replace("null", "\"string_above_max_length\"")
         };
         assert_eq!(answer(400, &text("40")).code, K::InvalidRequest);
@@ -659,11 +661,11 @@ mod tests {
     #[test]
     fn an_address_that_nobody_knows_is_asked_about() {
         let hint = "; is the address that of the API?";
-        for (body, said) in
+        for (body, expected) in
             [("404 page not found", "404 page not found"), (r#"{"detail":"Not Found"}"#, "Not Found")]
         {
-            assert_eq!(answer(404, body).message, [said, hint].concat());
-            assert_eq!(answer(400, body).message, said);
+            assert_eq!(answer(404, body).message, [expected, hint].concat());
+            assert_eq!(answer(400, body).message, expected);
         }
         let model = r#"{"error":{"message":"model \"m\" not found"}}"#;
         assert_eq!(answer(404, model).message, "model \"m\" not found");
@@ -810,12 +812,12 @@ mod tests {
 
     #[test]
     fn a_hint_inside_a_stream_counts_where_asking_again_is_of_use() {
-        let told = |kind: &str| {
+        let delay_of = |kind: &str| {
             let message = r#"{"error":{"message":"Please try again in 2s","type":"KIND"}}"#;
             in_stream_text(&message.replace("KIND", kind)).retry_after_ms
         };
-        assert_eq!(told("rate_limit_error"), Some(2_000));
-        assert_eq!(told("insufficient_quota"), None);
+        assert_eq!(delay_of("rate_limit_error"), Some(2_000));
+        assert_eq!(delay_of("insufficient_quota"), None);
     }
 
     #[test]
@@ -824,9 +826,9 @@ mod tests {
         assert!(early.message.ends_with("whole; beside the events stood: Bad gateway"), "{}", early.message);
         assert!(ended_early("").message.ends_with("whole"));
         assert_eq!(no_stream("{\"a\":").code, K::Network);
-        for words in ["{}", "Welcome {", "Welcome"] {
-            let info = no_stream(words);
-            assert_eq!((info.code, info.message.contains(words)), (K::InvalidRequest, true), "{words}");
+        for body in ["{}", "Welcome {", "Welcome"] {
+            let info = no_stream(body);
+            assert_eq!((info.code, info.message.contains(body)), (K::InvalidRequest, true), "{body}");
         }
     }
 

@@ -52,7 +52,7 @@ impl Carried {
     }
 
     /// Whether the following messages are encoded the same after both states. Both were written starting at `from`.
-    fn goes_on_as(&self, other: &Carried, from: usize) -> bool {
+    fn continues_like(&self, other: &Carried, from: usize) -> bool {
         let shape =
             |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
         let [before, own] = self.marks;
@@ -71,8 +71,8 @@ impl Carried {
     #[inline(never)]
     pub(super) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
         let blocks = &self.answer.as_ref()?.content;
-        let (before, behind) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
-        let found = behind.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
+        let (before, after) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
+        let found = after.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
             ContentBlock::ToolCall(call) if call.call_id == call_id => Some((steps, call)),
             _ => None,
         });
@@ -134,7 +134,7 @@ impl History {
             return false;
         }
         let (kept, left) = self.entries.split_at_mut(at);
-        let (Some((old, behind)), Some(message)) = (left.split_first_mut(), messages.get(at)) else {
+        let (Some((old, after)), Some(message)) = (left.split_first_mut(), messages.get(at)) else {
             return false;
         };
         let (from, mut carried) =
@@ -142,12 +142,12 @@ impl History {
         let rest = self.text.split_off(old.end);
         self.text.truncate(from);
         append(message, &mut carried, &mut self.text);
-        let fits = carried.goes_on_as(&old.carried, from);
+        let fits = carried.continues_like(&old.carried, from);
         if fits {
             let (was, is) = (old.end, self.text.len());
             self.text.put(&rest);
             let moved = |place: usize| place.wrapping_sub(was).wrapping_add(is);
-            for entry in behind {
+            for entry in after {
                 entry.end = moved(entry.end);
                 for mark in entry.carried.marks.iter_mut().flatten().filter(|mark| **mark >= from) {
                     // That of the message itself is where the new one has it.
@@ -172,7 +172,7 @@ impl History {
 
     /// A buffer with room for the body of a request.
     #[inline(never)]
-    pub(super) fn room(&self, system_prompt: &str) -> String {
+    pub(super) fn body_buffer(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)
     }
 }

@@ -77,32 +77,32 @@ pub(super) trait Frames {
 pub(super) struct SseDecoder {
     sse: SseParser,
     answer: Box<dyn Frames>,
-    stencil: Stencil,
+    template: FrameTemplate,
 }
 
 impl SseDecoder {
     #[inline(never)]
     pub(super) fn new(mut answer: Box<dyn Frames>, limits: Limits) -> Box<Self> {
         answer.progress_mut().limits = limits;
-        Box::new(SseDecoder { sse: SseParser::new(limits.line), answer, stencil: Stencil::default() })
+        Box::new(SseDecoder { sse: SseParser::new(limits.line), answer, template: FrameTemplate::default() })
     }
 }
 
 impl Decoder for SseDecoder {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
-        let SseDecoder { sse, answer, stencil } = self;
+        let SseDecoder { sse, answer, template } = self;
         let begun = out.len();
         let each = |frame: Frame<'_>| {
             let frame = Frame { data: frame.data.trim_ascii(), ..frame };
-            match stencil.text_of(&frame) {
-                Some(text) => stencil.repeat(text, &mut **answer, out),
+            match template.text_of(&frame) {
+                Some(text) => template.repeat(text, &mut **answer, out),
                 None if frame.data.is_empty() => {}
                 None => {
                     let known = out.len();
                     #[cfg(not(target_os = "unknown"))]
                     answer.progress_mut().see(&frame);
                     answer.frame(frame, out);
-                    stencil.learn(&frame, answer.progress_mut(), out.get(known..).unwrap_or_default());
+                    template.learn(&frame, answer.progress_mut(), out.get(known..).unwrap_or_default());
                 }
             }
         };
@@ -110,7 +110,7 @@ impl Decoder for SseDecoder {
             answer.progress_mut().too_long(error, out);
         }
         if answer.progress().is_ended {
-            end_with_the_end(begun, out);
+            truncate_after_end(begun, out);
         }
     }
 
@@ -120,7 +120,7 @@ impl Decoder for SseDecoder {
         if !self.is_done() {
             let begun = out.len();
             self.answer.end(&self.sse.stray(), out);
-            end_with_the_end(begun, out);
+            truncate_after_end(begun, out);
         }
     }
 
@@ -136,7 +136,7 @@ impl Decoder for SseDecoder {
 }
 
 /// Removes events behind the end: a frame may exceed a limit after only some of its events.
-fn end_with_the_end(begun: usize, out: &mut Vec<Event>) {
+fn truncate_after_end(begun: usize, out: &mut Vec<Event>) {
     let new = out.get(begun..).unwrap_or_default();
     if let Some(at) = new.iter().position(|event| matches!(event, Event::Done { .. } | Event::Error(_))) {
         out.truncate(begun + at + 1);
@@ -146,7 +146,7 @@ fn end_with_the_end(begun: usize, out: &mut Vec<Event>) {
 /// The last frame without its piece of text, if that piece was all it said. Most frames of an answer differ from the
 /// previous one only in their text and in members that carry no information: these are compared instead of parsed.
 #[derive(Default)]
-struct Stencil {
+struct FrameTemplate {
     /// The last frame without its holes.
     fixed: String,
     /// The positions of the holes, in order, and whether each one held the text; empty if there is no frame to compare
@@ -158,7 +158,7 @@ struct Stencil {
     kind: Option<Kind>,
 }
 
-impl Stencil {
+impl FrameTemplate {
     /// The text of a frame that otherwise equals the last one.
     fn text_of<'a>(&self, frame: &Frame<'a>) -> Option<Cow<'a, str>> {
         if self.holes.is_empty() || self.event != frame.event {
@@ -166,7 +166,7 @@ impl Stencil {
         }
         let (mut text, mut rest, mut fixed, mut begun) = (Cow::Borrowed(""), frame.data, &*self.fixed, 0);
         for (end, is_text) in &self.holes {
-            let (known, behind) = fixed.split_at_checked(end - begun)?;
+            let (known, after) = fixed.split_at_checked(end - begun)?;
             let (head, value) = rest.split_at_checked(known.len())?;
             if !is_same(head, known) {
                 return None;
@@ -185,7 +185,7 @@ impl Stencil {
                 reader.pass_over().ok()?;
             }
             rest = value.get(reader.position()..)?;
-            (fixed, begun) = (behind, *end);
+            (fixed, begun) = (after, *end);
         }
         if !text.is_empty() && is_same(rest, fixed) { Some(text) } else { None }
     }
@@ -197,7 +197,7 @@ impl Stencil {
         let length = text.len();
         push_delta(self.index, self.kind, text.into_owned(), out);
         if self.kind.is_none() {
-            answer.progress_mut().weigh(length, out);
+            answer.progress_mut().count_bytes(length, out);
         }
         answer.repeated(length);
     }
@@ -205,7 +205,7 @@ impl Stencil {
     /// Keeps a frame that produced one piece of text and nothing else.
     fn learn(&mut self, frame: &Frame<'_>, progress: &mut Progress, out: &[Event]) {
         self.holes.clear();
-        let (Some(place), [event]) = (progress.blocks.plain.take(), out) else { return };
+        let (Some(place), [event]) = (progress.blocks.piece_place.take(), out) else { return };
         let (index, kind) = match event {
             Event::TextDelta { index, .. } => (*index, Some(Kind::Text)),
             Event::ThinkingDelta { index, .. } => (*index, Some(Kind::Thinking)),
@@ -213,7 +213,7 @@ impl Stencil {
             _ => return,
         };
         self.fixed.clear();
-        let [one, other] = progress.blocks.noise;
+        let [one, other] = progress.blocks.ignored_places;
         let (base, mut at) = (frame.data.as_ptr().addr(), 0);
         let is_ahead = |place: &&(usize, usize), at| place.1 > 0 && place.0 >= base + at;
         while let Some(hole) = [place, one, other].iter().filter(|place| is_ahead(place, at)).min() {
@@ -267,7 +267,7 @@ impl Progress {
     }
 
     /// Reports the usage so far, if it has changed.
-    pub(super) fn tell_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
+    pub(super) fn emit_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
         if !self.is_ended && self.usage != Some(usage) {
             self.usage = Some(usage);
             out.push(Event::Usage(usage));
@@ -275,23 +275,23 @@ impl Progress {
     }
 
     /// Counts one more call, or block that is kept whole. `false` if there are too many, or the answer has ended.
-    pub(super) fn count(&mut self, out: &mut Vec<Event>) -> bool {
+    pub(super) fn count_call(&mut self, out: &mut Vec<Event>) -> bool {
         self.calls += 1;
         if self.calls > self.limits.calls {
             let limit = text::number(self.limits.calls);
             let message = ["the answer holds more than ", &limit, " tool calls"].concat();
-            self.fail(refusal(message), out);
+            self.fail(limit_error(message), out);
         }
         !self.is_ended
     }
 
     /// Counts bytes of arguments, and of blocks that are kept whole.
-    pub(super) fn weigh(&mut self, bytes: usize, out: &mut Vec<Event>) {
+    pub(super) fn count_bytes(&mut self, bytes: usize, out: &mut Vec<Event>) {
         self.argument_bytes = self.argument_bytes.saturating_add(bytes);
         if self.argument_bytes > self.limits.arguments {
             let limit = text::number(self.limits.arguments);
             let message = ["the arguments of the tool calls are longer than ", &limit, " bytes"].concat();
-            self.fail(refusal(message), out);
+            self.fail(limit_error(message), out);
         }
     }
 
@@ -299,7 +299,7 @@ impl Progress {
     pub(super) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) {
         if !self.is_ended {
             let bytes = self.blocks.arguments(index, piece, out);
-            self.weigh(bytes, out);
+            self.count_bytes(bytes, out);
         }
     }
 
@@ -346,12 +346,12 @@ impl Progress {
 
     fn too_long(&mut self, TooLong(limit): TooLong, out: &mut Vec<Event>) {
         let message = ["a line of the stream is longer than ", &text::number(limit), " bytes"].concat();
-        self.fail(refusal(message), out);
+        self.fail(limit_error(message), out);
     }
 }
 
 /// A limit was exceeded: a retry would exceed it again.
-fn refusal(message: String) -> ErrorInfo {
+fn limit_error(message: String) -> ErrorInfo {
     ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }
 }
 
@@ -361,5 +361,5 @@ pub(super) fn is_compared(mut decoder: Box<SseDecoder>, documents: &[&str]) -> b
     for document in documents {
         decoder.feed(["data: ", document, "\n\n"].concat().as_bytes(), &mut Vec::new());
     }
-    !decoder.stencil.holes.is_empty()
+    !decoder.template.holes.is_empty()
 }

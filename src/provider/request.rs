@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::json::{Map, ObjectWriter, RawJson, ToJson, Value, fill, listed, truth};
+use crate::json::{Map, ObjectWriter, RawJson, ToJson, Value, bool_text, fill, without_comma};
 use crate::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
-use crate::text::{Put, contains, number, rsplit_once, split, split_once, whole, without_end};
+use crate::text::{Put, contains, number, parse_u64, rsplit_once, split, split_once, without_end};
 
 use super::compat::Strict;
 
@@ -109,14 +109,14 @@ impl<'a> Body<'a> {
     /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools (that the
     /// provider runs), it is appended.
     #[inline(never)]
-    pub(super) fn tools(&mut self, ours: &str, mark: &str) {
-        let ours = ours.strip_suffix("}]").unwrap_or(ours);
+    pub(super) fn tools(&mut self, tools: &str, mark: &str) {
+        let tools = tools.strip_suffix("}]").unwrap_or(tools);
         let own = self.own.iter().find(|(key, _)| key == "tools");
         let Some(more) = own.and_then(|(_, tools)| tools.as_str().strip_prefix("[")) else {
-            return self.fill("tools", "##}]", &[ours, mark]);
+            return self.fill("tools", "##}]", &[tools, mark]);
         };
-        let joint = if more.trim_start().starts_with("]") { "" } else { "," };
-        fill("##}##", &[ours, mark, joint, more], self.object.key("tools"));
+        let separator = if more.trim_start().starts_with("]") { "" } else { "," };
+        fill("##}##", &[tools, mark, separator, more], self.object.key("tools"));
         self.has_tools = true;
     }
 
@@ -169,27 +169,27 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
         );
     }
     let mut text = String::with_capacity(list.len() + form.list.len());
-    fill(form.list, &[listed(&list)], &mut text);
+    fill(form.list, &[without_comma(&list)], &mut text);
     text
 }
 
 /// A schema with the members that providers require: Anthropic requires `type`, OpenAI `properties` too.
 fn complete(schema: &RawJson) -> RawJson {
-    let mut told = schema.to_value();
-    if let Value::Object(members) = &mut told {
-        for (key, usual) in [("type", Value::from("object")), ("properties", Value::Object(Map::new()))] {
+    let mut value = schema.to_value();
+    if let Value::Object(members) = &mut value {
+        for (key, default) in [("type", Value::from("object")), ("properties", Value::Object(Map::new()))] {
             if members.get(key).is_none() {
-                members.insert(key, usual);
+                members.insert(key, default);
             }
         }
     }
-    told.to_raw()
+    value.to_raw()
 }
 
 /// The tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for one tool; a model
 /// that `is_free` cannot be forced.
 #[inline(never)]
-pub(super) fn openai_choice(
+pub(super) fn write_openai_choice(
     options: &StreamOptions,
     named: &str,
     is_free: bool,
@@ -204,13 +204,13 @@ pub(super) fn openai_choice(
         Some(_) => body.text("tool_choice", "auto"),
     }
     if let Some(parallel) = options.parallel_tool_calls.filter(|_| has_parallel) {
-        body.raw("parallel_tool_calls", truth(parallel));
+        body.raw("parallel_tool_calls", bool_text(parallel));
     }
 }
 
 /// The cache key: the id of the session, shortened if necessary.
 #[inline(never)]
-pub(super) fn cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
+pub(super) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
     if let Some(session) = &request.session_id
         && has_key
         && request.options.cache != Some(false)
@@ -232,12 +232,15 @@ pub(super) fn effort(reasoning: &Reasoning) -> &str {
 
 /// An id that a server takes, made of ours alone, so that call and result always agree: ours where it fits, else what
 /// fits of it and a digest. What is usual may say nothing of characters beyond ASCII but one thing of them all.
-pub(super) fn fitting_id(call_id: &str, longest: usize, is_usual: fn(char) -> bool) -> Cow<'_, str> {
-    if !call_id.is_empty() && call_id.len() <= longest && call_id.bytes().all(|byte| is_usual(byte.into())) {
+pub(super) fn fitting_id(call_id: &str, max_length: usize, is_allowed: fn(char) -> bool) -> Cow<'_, str> {
+    if !call_id.is_empty()
+        && call_id.len() <= max_length
+        && call_id.bytes().all(|byte| is_allowed(byte.into()))
+    {
         return Cow::Borrowed(call_id);
     }
     let mut id = String::new();
-    call_id.chars().take(25).for_each(|c| id.put_char(if is_usual(c) { c } else { '_' }));
+    call_id.chars().take(25).for_each(|c| id.put_char(if is_allowed(c) { c } else { '_' }));
     id.put("_");
     id.put(&digest(call_id, 11));
     Cow::Owned(id)
@@ -294,10 +297,10 @@ pub(super) fn always_thinks(model: &str, options: &StreamOptions) -> bool {
 /// The word for an effort that a model of OpenAI knows: only the first of the fifth generation know `minimal`, and only
 /// later ones can do without. Codex knows neither, nor does the sixth generation, but for some.
 pub(super) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
-    let can_rest = ["gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"].iter().any(|name| contains(model, name));
-    let is_sixth = gpt_version(model) >= Some((6, 0));
+    let can_disable = ["gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"].iter().any(|name| contains(model, name));
+    let is_gpt_6 = gpt_version(model) >= Some((6, 0));
     match word {
-        "off" | "none" | "minimal" if contains(model, "codex") || (is_sixth && !can_rest) => "low",
+        "off" | "none" | "minimal" if contains(model, "codex") || (is_gpt_6 && !can_disable) => "low",
         "off" | "none" | "minimal" if gpt_version(model) == Some((5, 0)) => "minimal",
         "off" | "none" if !model_name(model).starts_with("o") => "none",
         "off" | "none" | "minimal" => "low",
@@ -314,12 +317,12 @@ pub(super) fn gpt_version(model: &str) -> Option<(u32, u32)> {
 pub(super) fn version(name: &str) -> Option<(u32, u32)> {
     let word = split(name, "-").next()?;
     let (major, minor) = split_once(word, ".").unwrap_or((word, "0"));
-    Some((small(major)?, small(minor).unwrap_or(0)))
+    Some((parse_u32(major)?, parse_u32(minor).unwrap_or(0)))
 }
 
 /// A number in a version.
-pub(super) fn small(digits: &str) -> Option<u32> {
-    u32::try_from(whole(digits)?).ok()
+pub(super) fn parse_u32(digits: &str) -> Option<u32> {
+    u32::try_from(parse_u64(digits)?).ok()
 }
 
 /// The name of a model without the path before it.
@@ -329,7 +332,7 @@ fn model_name(model: &str) -> &str {
 
 /// The sampling parameters.
 #[inline(never)]
-pub(super) fn sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
+pub(super) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
     for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
         if let Some(number) = number {
             body.raw(key, number.as_str());
@@ -339,21 +342,21 @@ pub(super) fn sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>
 
 /// The stop sequences.
 #[inline(never)]
-pub(super) fn stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
+pub(super) fn write_stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
     if !options.stop.is_empty() {
         body.raw(key, &options.stop.to_json());
     }
 }
 
 /// The limit on the length of the answer.
-pub(super) fn most(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
+pub(super) fn write_max_tokens(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
     if let Some(tokens) = tokens {
         body.raw(key, &number(tokens));
     }
 }
 
 /// The text and the pictures of a tool's result, for wires that have no mark for errors.
-pub(super) fn told_result(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
+pub(super) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
     if let ([ContentBlock::Text(block)], false) = (message.content.as_slice(), message.is_error) {
         return (Cow::Borrowed(&block.text), Vec::new());
     }

@@ -167,7 +167,7 @@ impl SseParser {
                 return Ok(None);
             }
             Line::Blank => {
-                self.hand_on(in_place, each);
+                self.emit_frame(in_place, each);
                 return Ok(None);
             }
             Line::Event(name) => self.event = lossy(name),
@@ -193,7 +193,7 @@ impl SseParser {
         Ok(())
     }
 
-    fn hand_on(&mut self, in_place: Option<&[u8]>, each: &mut impl FnMut(Frame<'_>)) {
+    fn emit_frame(&mut self, in_place: Option<&[u8]>, each: &mut impl FnMut(Frame<'_>)) {
         let kept = self.data.take();
         if let Some(bytes) = in_place.or(kept.as_deref()) {
             match std::str::from_utf8(bytes) {

@@ -5,7 +5,7 @@
 //! [`delay_from_rate_limits`]. Use them only on errors: some servers also send `retry-after` with
 //! successful answers.
 
-use crate::text::{find_any, replace, split, split_once, split_while, whole};
+use crate::text::{find_any, parse_u64, replace, split, split_once, split_while};
 
 /// Where a delay was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,11 @@ pub fn delay_from_headers(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) 
 /// `header` works as in [`delay_from_headers`].
 pub fn delay_from_rate_limits(header: &dyn Fn(&str) -> Option<String>, now_ms: u64) -> Option<u64> {
     let reset_of = |limit: &str| {
-        let told = |word: &str| header(&replace(limit, "#", word));
-        if told("remaining")?.trim() != "0" {
+        let limit_header = |word: &str| header(&replace(limit, "#", word));
+        if limit_header("remaining")?.trim() != "0" {
             return None;
         }
-        let reset = told("reset")?;
+        let reset = limit_header("reset")?;
         if limit.starts_with("x-") {
             duration(reset.trim())
         } else {
@@ -162,7 +162,7 @@ fn seconds_or_date(value: &str, now_ms: u64) -> Option<u64> {
 
 /// Parses a whole number, optionally with a plus sign.
 fn unsigned(value: &str) -> Option<u64> {
-    whole(value.strip_prefix("+").unwrap_or(value))
+    parse_u64(value.strip_prefix("+").unwrap_or(value))
 }
 
 /// Returns the time from now until `at_ms`; 0 if it has passed.
@@ -189,7 +189,7 @@ fn leading_duration(text: &str) -> Option<(u64, &str)> {
 fn leading_unit(text: &str) -> Option<(u64, &str)> {
     let (number, rest) = split_while(text, |byte| byte.is_ascii_digit() || byte == b'.');
     let (unit, after) = split_while(rest.trim_start(), |byte| byte.is_ascii_alphabetic());
-    let at = split(UNITS, "|").position(|words| position(words, unit).is_some())?;
+    let at = split(UNITS, "|").position(|names| position(names, unit).is_some())?;
     let (delay, rest) = decimal_times(number, *UNITS_IN_MS.get(at)?)?;
     if rest.is_empty() { Some((delay, after)) } else { None }
 }
@@ -197,7 +197,7 @@ fn leading_unit(text: &str) -> Option<(u64, &str)> {
 /// Returns a decimal number such as `1.5` times a whole number, rounded up, and the rest of the text.
 fn decimal_times(text: &str, factor: u64) -> Option<(u64, &str)> {
     let (number, mut rest) = split_while(text, |byte| byte.is_ascii_digit());
-    let mut total = whole(number)?.saturating_mul(factor);
+    let mut total = parse_u64(number)?.saturating_mul(factor);
     if let Some(fraction) = rest.strip_prefix(".") {
         let (digits, after) = split_while(fraction, |byte| byte.is_ascii_digit());
         let (mut share, mut scale, mut lost) = (0_u64, 1_u64, false);
@@ -262,11 +262,11 @@ fn full_year(text: &str) -> Option<i64> {
     })
 }
 
-fn digits(text: &str, least: usize, most: usize) -> Option<i64> {
-    if !(least..=most).contains(&text.len()) {
+fn digits(text: &str, min: usize, max: usize) -> Option<i64> {
+    if !(min..=max).contains(&text.len()) {
         return None;
     }
-    i64::try_from(whole(text)?).ok()
+    i64::try_from(parse_u64(text)?).ok()
 }
 
 fn position(names: &str, name: &str) -> Option<i64> {

@@ -1,4 +1,4 @@
-//! The desk of a run: effects are left here for JavaScript, and their answers come in here. Each effect
+//! The bridge of a run: effects are left here for JavaScript, and their answers come in here. Each effect
 //! has a slot, and a future waits at that slot.
 
 use std::cell::{Cell, RefCell};
@@ -25,19 +25,19 @@ use super::outbox::Outbox;
 /// Identifies a slot. Never reused within a run.
 pub(super) type SlotId = u32;
 
-/// The desk of one run; see the module.
-pub(super) struct Desk {
+/// The bridge of one run to JavaScript; see the module.
+pub(super) struct Bridge {
     slots: RefCell<Table<SlotId, Slot>>,
     next: Cell<SlotId>,
     /// What JavaScript must be told, in order.
-    leaving: RefCell<Vec<Leaving>>,
+    outgoing: RefCell<Vec<Outgoing>>,
     /// The session state, shared with the run.
     session: SessionState,
     /// The history as JavaScript knows it.
     pub(super) mirror: RefCell<Vec<AgentMessage>>,
 }
 
-enum Leaving {
+enum Outgoing {
     Effect(SlotId, Effect),
     Cancel(SlotId),
 }
@@ -77,96 +77,103 @@ struct Http {
 }
 
 thread_local! {
-    /// The desk of the run that is being polled.
-    static CURRENT: RefCell<Option<Rc<Desk>>> = const { RefCell::new(None) };
+    /// The bridge of the run that is being polled.
+    static CURRENT: RefCell<Option<Rc<Bridge>>> = const { RefCell::new(None) };
     static SCRATCH: RefCell<Vec<AssistantMessageEvent>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` while ports leave their effects at this desk.
-pub(super) fn with<T>(desk: &Rc<Desk>, work: impl FnOnce() -> T) -> T {
-    let before = CURRENT.with(|current| current.replace(Some(desk.clone())));
+/// Runs `work` while ports leave their effects at this bridge.
+pub(super) fn with<T>(bridge: &Rc<Bridge>, work: impl FnOnce() -> T) -> T {
+    let before = CURRENT.with(|current| current.replace(Some(bridge.clone())));
     let result = work();
     CURRENT.with(|current| current.replace(before));
     result
 }
 
-/// Returns the desk of the run that is being polled.
-pub(super) fn current() -> Option<Rc<Desk>> {
+/// Returns the bridge of the run that is being polled.
+pub(super) fn current() -> Option<Rc<Bridge>> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
 /// Leaves an effect and waits for its answer.
 pub(super) fn ask(effect: Effect, updates: Option<Updates>) -> Answer {
-    let desk = current();
-    let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Once { answer: None, updates }, effect));
-    Answer { desk, slot: slot.unwrap_or(0), done: false }
+    let bridge = current();
+    let slot =
+        bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Once { answer: None, updates }, effect));
+    Answer { bridge, slot: slot.unwrap_or(0), done: false }
 }
 
 /// Leaves an effect that is answered with a stream of events.
-pub(super) fn ask_stream(effect: String, call: Call) -> Told {
+pub(super) fn ask_stream(effect: String, call: Call) -> EventStream {
     events(Effect::Json(effect), Incoming::default(), call)
 }
 
 /// Leaves an HTTP request. The wire decodes the bytes of the response.
-pub(super) fn ask_http(effect: String, wire: Rc<RefCell<Box<dyn Wire>>>, body: Vec<u8>, call: Call) -> Told {
+pub(super) fn ask_http(
+    effect: String,
+    wire: Rc<RefCell<Box<dyn Wire>>>,
+    body: Vec<u8>,
+    call: Call,
+) -> EventStream {
     let decoder = wire.borrow().decoder();
     let http = Some(Http { wire, decoder, body: Some(body) });
     events(Effect::Http(effect), Incoming { http, ..Incoming::default() }, call)
 }
 
 /// What the loop sees of an answer.
-type Told = LocalBoxStream<'static, AssistantMessageEvent>;
+type EventStream = LocalBoxStream<'static, AssistantMessageEvent>;
 
-fn events(effect: Effect, incoming: Incoming, call: Call) -> Told {
-    let desk = current();
-    let slot = desk.as_ref().map(|desk| desk.leave(SlotKind::Stream(incoming), effect));
-    Events { desk, slot: slot.unwrap_or(0), done: false }.map(move |event| call.told(event)).boxed_local()
+fn events(effect: Effect, incoming: Incoming, call: Call) -> EventStream {
+    let bridge = current();
+    let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
+    Events { bridge, slot: slot.unwrap_or(0), done: false }
+        .map(move |event| call.loop_event(event))
+        .boxed_local()
 }
 
-impl Desk {
+impl Bridge {
     pub(super) fn new(history: Vec<AgentMessage>, session: SessionState) -> Self {
-        Desk {
+        Bridge {
             session,
             slots: RefCell::default(),
             next: Cell::new(1),
-            leaving: RefCell::default(),
+            outgoing: RefCell::default(),
             mirror: RefCell::new(history),
         }
     }
 
-    fn leave(&self, kind: SlotKind, effect: Effect) -> SlotId {
+    fn add_slot(&self, kind: SlotKind, effect: Effect) -> SlotId {
         let slot = self.next.get();
         self.next.set(slot + 1);
         self.slots.borrow_mut().insert(slot, Slot { kind, waker: None });
-        self.leaving.borrow_mut().push(Leaving::Effect(slot, effect));
+        self.outgoing.borrow_mut().push(Outgoing::Effect(slot, effect));
         slot
     }
 
     /// Moves what was left into the batch. An effect that was dropped before it got here is left out.
     pub(super) fn flush(&self, outbox: &mut Outbox) {
-        let mut leaving = self.leaving.borrow_mut();
-        if leaving.is_empty() {
+        let mut outgoing = self.outgoing.borrow_mut();
+        if outgoing.is_empty() {
             return;
         }
-        for leaves in leaving.iter() {
-            match leaves {
-                Leaving::Effect(slot, effect) => outbox.effect(*slot, effect),
-                Leaving::Cancel(slot) => outbox.cancel(*slot),
+        for item in outgoing.iter() {
+            match item {
+                Outgoing::Effect(slot, effect) => outbox.effect(*slot, effect),
+                Outgoing::Cancel(slot) => outbox.cancel(*slot),
             }
         }
-        leaving.clear();
+        outgoing.clear();
     }
 
     fn drop_slot(&self, slot: SlotId) {
         if self.slots.borrow_mut().remove(&slot).is_none() {
             return;
         }
-        let mut leaving = self.leaving.borrow_mut();
-        let unheard =
-            leaving.iter().position(|leaves| matches!(leaves, Leaving::Effect(id, _) if *id == slot));
-        match unheard {
-            Some(at) => drop(leaving.remove(at)),
-            None => leaving.push(Leaving::Cancel(slot)),
+        let mut outgoing = self.outgoing.borrow_mut();
+        let unsent = outgoing.iter().position(|item| matches!(item, Outgoing::Effect(id, _) if *id == slot));
+        match unsent {
+            Some(at) => drop(outgoing.remove(at)),
+            None => outgoing.push(Outgoing::Cancel(slot)),
         }
     }
 
@@ -309,7 +316,7 @@ impl Desk {
 
 /// The future answer of an effect.
 pub(super) struct Answer {
-    desk: Option<Rc<Desk>>,
+    bridge: Option<Rc<Bridge>>,
     slot: SlotId,
     done: bool,
 }
@@ -318,10 +325,10 @@ impl Future for Answer {
     type Output = Result<Value, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(desk) = self.desk.clone() else {
+        let Some(bridge) = self.bridge.clone() else {
             return Poll::Ready(Err("nobody is there to answer".to_owned()));
         };
-        let mut slots = desk.slots.borrow_mut();
+        let mut slots = bridge.slots.borrow_mut();
         let Some(slot) = slots.get_mut(&self.slot) else { return Poll::Pending };
         let SlotKind::Once { answer, .. } = &mut slot.kind else { return Poll::Pending };
         match answer.take() {
@@ -341,15 +348,15 @@ impl Future for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        if let (false, Some(desk)) = (self.done, &self.desk) {
-            desk.drop_slot(self.slot);
+        if let (false, Some(bridge)) = (self.done, &self.bridge) {
+            bridge.drop_slot(self.slot);
         }
     }
 }
 
 /// The events of a model call.
 struct Events {
-    desk: Option<Rc<Desk>>,
+    bridge: Option<Rc<Bridge>>,
     slot: SlotId,
     done: bool,
 }
@@ -358,8 +365,8 @@ impl Stream for Events {
     type Item = AssistantMessageEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
-        let Some(desk) = &self.desk else { return Poll::Ready(None) };
-        let mut slots = desk.slots.borrow_mut();
+        let Some(bridge) = &self.bridge else { return Poll::Ready(None) };
+        let mut slots = bridge.slots.borrow_mut();
         let Some(slot) = slots.get_mut(&self.slot) else { return Poll::Ready(None) };
         let SlotKind::Stream(incoming) = &mut slot.kind else { return Poll::Ready(None) };
         if let Some(event) = incoming.events.pop_front() {
@@ -380,8 +387,8 @@ impl Stream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        if let (false, Some(desk)) = (self.done, &self.desk) {
-            desk.drop_slot(self.slot);
+        if let (false, Some(bridge)) = (self.done, &self.bridge) {
+            bridge.drop_slot(self.slot);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::price::Price;
 use crate::provider::Wire;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
-use super::desk;
+use super::desk as bridge;
 
 /// See the module. The key leaves this file and `crate::http` only in a header.
 pub(super) struct HttpModel {
@@ -43,6 +43,6 @@ impl StreamFn for HttpModel {
         }
         headers.end();
         object.end();
-        desk::ask_http(effect, self.wire.clone(), http.body, call)
+        bridge::ask_http(effect, self.wire.clone(), http.body, call)
     }
 }

@@ -34,7 +34,7 @@ use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::table::Table;
 
-use desk::{Desk, SlotId};
+use desk::{self as bridge, Bridge, SlotId};
 use outbox::{Outbox, Sent};
 use rules::{Cached, Host};
 use settings::Models;
@@ -65,7 +65,7 @@ struct RunEntry {
     stream: RefCell<AgentStream>,
     /// The run's own published state: the agent may be reset while the run is ending.
     published: Rc<RefCell<Published>>,
-    desk: Rc<Desk>,
+    bridge: Rc<Bridge>,
     cancel: CancelToken,
     sent: RefCell<Sent>,
     waker: Waker,
@@ -179,7 +179,7 @@ pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
 /// Drops an agent, with its run if it has one: nobody is left to hear how the run ends.
 #[wasm_bindgen]
 pub fn agent_drop(handle: u32) {
-    let gone = INSTANCE.with(|instance| {
+    let removed = INSTANCE.with(|instance| {
         let mut instance = instance.borrow_mut();
         let agent = instance.agents.remove(&handle)?;
         let mut ended = Vec::new();
@@ -192,7 +192,7 @@ pub fn agent_drop(handle: u32) {
         }
         Some((agent, ended))
     });
-    drop(gone);
+    drop(removed);
 }
 
 /// Starts a run. If `prompts` is empty, it continues from the history.
@@ -217,7 +217,7 @@ pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f
     let run = RunEntry {
         published: entry.agent.published(),
         agent: entry,
-        desk: Rc::new(Desk::new(history, stream.state().session().clone())),
+        bridge: Rc::new(Bridge::new(history, stream.state().session().clone())),
         stream: RefCell::new(stream),
         cancel,
         sent: sent.into(),
@@ -239,8 +239,8 @@ pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
     set_now(now);
     let Some(run) = run_entry(handle) else { return 0 };
     if size > 0 {
-        let desk = AtDesk::of(run.clone());
-        INPUT.with_borrow(|input| desk.feed(slot, input.get(..size).unwrap_or_default()));
+        let bridge = BridgeGuard::of(run.clone());
+        INPUT.with_borrow(|input| bridge.feed(slot, input.get(..size).unwrap_or_default()));
     }
     OUTBOX.with(|outbox| match outbox.try_borrow_mut() {
         Ok(mut outbox) => poll(&run, &mut outbox),
@@ -254,20 +254,20 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     outbox.clear();
     let mut sent = run.sent.borrow_mut();
     run.woken.polling.store(true, Ordering::Relaxed);
-    let next = desk::with(&run.desk, || {
+    let next = bridge::with(&run.bridge, || {
         loop {
             run.woken.woken.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(&run.waker);
             match stream.poll_output(&mut cx, outbox.is_empty()) {
                 Poll::Ready(Next::Event(event)) => {
-                    run.desk.flush(outbox);
-                    outbox.history(&mut sent, &run.desk, &run.published.borrow());
-                    outbox.event(&mut sent, &run.desk, &event);
+                    run.bridge.flush(outbox);
+                    outbox.history(&mut sent, &run.bridge, &run.published.borrow());
+                    outbox.event(&mut sent, &run.bridge, &event);
                 }
                 Poll::Ready(Next::Barrier) => break 2,
                 Poll::Ready(Next::Offer) => {
-                    run.desk.flush(outbox);
-                    outbox.history(&mut sent, &run.desk, &run.published.borrow());
+                    run.bridge.flush(outbox);
+                    outbox.history(&mut sent, &run.bridge, &run.published.borrow());
                     outbox.starts(&sent, &stream);
                     break 2;
                 }
@@ -277,8 +277,8 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
             }
         }
     });
-    outbox.history(&mut sent, &run.desk, &run.published.borrow());
-    run.desk.flush(outbox);
+    outbox.history(&mut sent, &run.bridge, &run.published.borrow());
+    run.bridge.flush(outbox);
     run.woken.polling.store(false, Ordering::Relaxed);
     drop((sent, stream));
     for (id, delivery) in run.agent.settled.take() {
@@ -308,45 +308,45 @@ pub fn input(size: usize) -> *const u8 {
     })
 }
 
-/// Access to the desk of a run, to leave something there. The consequences come with the next `run_poll`:
+/// Access to the bridge of a run, to leave something there. The consequences come with the next `run_poll`:
 /// a listener that calls in during the delivery of a batch must not produce another batch. The caller
 /// polls afterwards, so the waker does not ask for it.
-struct AtDesk {
+struct BridgeGuard {
     run: Rc<RunEntry>,
     polling: bool,
 }
 
-impl AtDesk {
+impl BridgeGuard {
     #[inline(never)]
     fn of(run: Rc<RunEntry>) -> Self {
         let polling = run.woken.polling.swap(true, Ordering::Relaxed);
-        AtDesk { run, polling }
+        BridgeGuard { run, polling }
     }
 }
 
-impl std::ops::Deref for AtDesk {
-    type Target = Desk;
+impl std::ops::Deref for BridgeGuard {
+    type Target = Bridge;
 
-    fn deref(&self) -> &Desk {
-        &self.run.desk
+    fn deref(&self) -> &Bridge {
+        &self.run.bridge
     }
 }
 
-impl Drop for AtDesk {
+impl Drop for BridgeGuard {
     fn drop(&mut self) {
         self.run.woken.polling.store(self.polling, Ordering::Relaxed);
     }
 }
 
-fn at_desk(handle: u32) -> Option<AtDesk> {
-    run_entry(handle).map(AtDesk::of)
+fn bridge_of(handle: u32) -> Option<BridgeGuard> {
+    run_entry(handle).map(BridgeGuard::of)
 }
 
 /// A response has ended.
 #[wasm_bindgen]
 pub fn feed_end(handle: u32, slot: SlotId) {
-    if let Some(desk) = at_desk(handle) {
-        desk.feed_end(slot);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.feed_end(slot);
     }
 }
 
@@ -355,24 +355,24 @@ pub fn feed_end(handle: u32, slot: SlotId) {
 pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) {
     set_now(now);
     let headers = Value::parse(headers).unwrap_or_default();
-    if let Some(desk) = at_desk(handle) {
-        desk.refuse(slot, status, &headers, body);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.refuse(slot, status, &headers, body);
     }
 }
 
 /// The host's stream yielded an event (JSON), or ended (JSON `null`).
 #[wasm_bindgen]
 pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
-    if let Some(desk) = at_desk(handle) {
-        desk.stream_event(slot, event);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.stream_event(slot, event);
     }
 }
 
 /// The host's stream yielded a piece of text (kind 1), thinking (2) or tool arguments (3).
 #[wasm_bindgen]
 pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String) {
-    if let Some(desk) = at_desk(handle) {
-        desk.stream_delta(slot, kind, index, delta);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.stream_delta(slot, kind, index, delta);
     }
 }
 
@@ -380,40 +380,40 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
 #[wasm_bindgen]
 pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
     let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
-    if let Some(desk) = at_desk(handle) {
-        desk.resolve(slot, answer.map_err(|error| error.text()));
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.resolve(slot, answer.map_err(|error| error.text()));
     }
 }
 
 /// Fails an effect, with the reason.
 #[wasm_bindgen]
 pub fn reject(handle: u32, slot: SlotId, reason: String) {
-    if let Some(desk) = at_desk(handle) {
-        desk.resolve(slot, Err(reason));
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.resolve(slot, Err(reason));
     }
 }
 
 /// A tool reports progress, as JSON.
 #[wasm_bindgen]
 pub fn update(handle: u32, slot: SlotId, update: &str) {
-    if let Some(desk) = at_desk(handle) {
-        desk.update(slot, update);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.update(slot, update);
     }
 }
 
 /// A tool changes the session state. `value` is JSON; if it is empty, the key is deleted.
 #[wasm_bindgen]
 pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
-    if let Some(desk) = at_desk(handle) {
-        desk.set_state(slot, key, value);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.set_state(slot, key, value);
     }
 }
 
 /// An agent inside a tool emits an event, as JSON.
 #[wasm_bindgen]
 pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
-    if let Some(desk) = at_desk(handle) {
-        desk.subagent_event(slot, event);
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.subagent_event(slot, event);
     }
 }
 
@@ -430,7 +430,7 @@ pub fn run_started(handle: u32, count: usize) {
 /// Takes the body of a request to send. Later calls return nothing.
 #[wasm_bindgen]
 pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
-    run_entry(handle).map(|run| run.desk.take_body(slot)).unwrap_or_default()
+    run_entry(handle).map(|run| run.bridge.take_body(slot)).unwrap_or_default()
 }
 
 /// Stops a run for a reason. The consequences come with the next `run_poll`.
@@ -442,12 +442,12 @@ pub fn run_abort(handle: u32, reason: &str) {
 }
 
 /// Returns the state of an agent for a checkpoint, as JSON: without the history, except for the messages
-/// JavaScript does not have yet (`appended`). `run` is the handle of its run, or 0. `end_told` says
+/// JavaScript does not have yet (`appended`). `run` is the handle of its run, or 0. `is_end_emitted` says
 /// whether the end of the run was announced.
 ///
 /// Fails when called from inside a rule.
 #[wasm_bindgen]
-pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<String, JsValue> {
+pub fn checkpoint(agent: u32, run: u32, is_end_emitted: bool, now: f64) -> Result<String, JsValue> {
     set_now(now);
     let mut state = String::new();
     let mut object = ObjectWriter::new(&mut state);
@@ -459,9 +459,9 @@ pub fn checkpoint(agent: u32, run: u32, end_told: bool, now: f64) -> Result<Stri
                     "no checkpoint can be taken inside a policy or transformer; take it in a listener",
                 ));
             };
-            desk::with(&run.desk, || stream.write_checkpoint(end_told, &mut object));
+            bridge::with(&run.bridge, || stream.write_checkpoint(is_end_emitted, &mut object));
             // Results of finished tools, which the next batch will contain.
-            let known = run.desk.mirror.borrow().len();
+            let known = run.bridge.mirror.borrow().len();
             object.field("appended", stream.state().messages().get(known..).unwrap_or_default());
         }
     }
@@ -478,8 +478,8 @@ pub fn agent_restore(handle: u32, state: &str) -> Result<(), JsValue> {
 /// Drops a run that nobody will poll any more.
 #[wasm_bindgen]
 pub fn run_drop(handle: u32) {
-    let gone = INSTANCE.with(|instance| instance.borrow_mut().runs.remove(&handle));
-    drop(gone);
+    let removed = INSTANCE.with(|instance| instance.borrow_mut().runs.remove(&handle));
+    drop(removed);
 }
 
 /// Posts a message (JSON) to an agent. Returns the number of its receipt.

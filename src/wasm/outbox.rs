@@ -19,7 +19,7 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessa
 use crate::stream::{Delta, DeltaKind};
 use crate::text::{Put, utf16_length};
 
-use super::desk::{Desk, Effect, SlotId};
+use super::desk::{Bridge, Effect, SlotId};
 
 /// The kinds of entries. Unless stated otherwise the text comes first, the number after the semicolon.
 mod kind {
@@ -88,7 +88,7 @@ mod kind {
     pub(super) const APPEND_TEXT: u32 = 28;
 }
 
-/// What JavaScript knows of a run, besides the history that the desk mirrors.
+/// What JavaScript knows of a run, besides the history that the bridge mirrors.
 #[derive(Default)]
 pub(super) struct Sent {
     epoch: u64,
@@ -159,19 +159,19 @@ impl Outbox {
     }
 
     /// Adds an entry without a text.
-    fn mark(&mut self, kind: u32, number: u32) {
+    fn empty_entry(&mut self, kind: u32, number: u32) {
         self.close(kind, number, self.text.len());
     }
 
     /// Adds an entry with the given text.
-    fn tell(&mut self, kind: u32, number: u32, text: &str) {
+    fn text_entry(&mut self, kind: u32, number: u32, text: &str) {
         self.entry(kind, number, |out| out.put(text));
     }
 
     /// Adds strings for the next entry.
     fn strings<'a>(&mut self, strings: impl IntoIterator<Item = &'a str>) {
         for string in strings {
-            self.tell(kind::STRING, 0, string);
+            self.text_entry(kind::STRING, 0, string);
         }
     }
 
@@ -182,7 +182,7 @@ impl Outbox {
     }
 
     pub(super) fn end(&mut self, output: Option<&RawJson>) {
-        self.tell(kind::END, 0, output.map_or("", RawJson::as_str));
+        self.text_entry(kind::END, 0, output.map_or("", RawJson::as_str));
     }
 
     pub(super) fn receipt(&mut self, id: u32, delivery: Delivery) {
@@ -195,35 +195,35 @@ impl Outbox {
 
     pub(super) fn effect(&mut self, slot: SlotId, effect: &Effect) {
         match effect {
-            Effect::Json(json) => self.tell(kind::EFFECT, slot, json),
-            Effect::Http(json) => self.tell(kind::HTTP, slot, json),
+            Effect::Json(json) => self.text_entry(kind::EFFECT, slot, json),
+            Effect::Http(json) => self.text_entry(kind::HTTP, slot, json),
             Effect::Tool(name, call_id) => {
                 self.strings([&**name]);
-                self.tell(kind::TOOL, slot, call_id);
+                self.text_entry(kind::TOOL, slot, call_id);
             }
         }
     }
 
     pub(super) fn cancel(&mut self, slot: SlotId) {
-        self.mark(kind::CANCEL, slot);
+        self.empty_entry(kind::CANCEL, slot);
     }
 
     /// Brings JavaScript's mirror of the history up to date.
     #[inline(never)]
-    pub(super) fn history(&mut self, sent: &mut Sent, desk: &Desk, published: &Published) {
-        let mut mirror = desk.mirror.borrow_mut();
+    pub(super) fn history(&mut self, sent: &mut Sent, bridge: &Bridge, published: &Published) {
+        let mut mirror = bridge.mirror.borrow_mut();
         if published.epoch != sent.epoch {
             sent.epoch = published.epoch;
             let same = mirror.iter().zip(&published.messages).take_while(|(a, b)| a.is_same(b)).count();
             if same < mirror.len() {
-                self.mark(kind::TRUNCATE, number(same));
+                self.empty_entry(kind::TRUNCATE, number(same));
                 let old = mirror.split_off(same);
                 let mut from = 0;
                 for message in published.messages.get(same..).unwrap_or_default() {
                     let tail = old.get(from..).unwrap_or_default();
                     match tail.iter().position(|candidate| candidate.is_same(message)) {
                         Some(at) => {
-                            self.mark(kind::COPY, number(same + from + at));
+                            self.empty_entry(kind::COPY, number(same + from + at));
                             from += at + 1;
                             sent.note(message);
                         }
@@ -242,10 +242,10 @@ impl Outbox {
     fn append(&mut self, sent: &mut Sent, message: &AgentMessage) {
         match message {
             AgentMessage::Assistant(answer) if sent.has_answer(answer) => {
-                self.mark(kind::APPEND_ANSWER, 0);
+                self.empty_entry(kind::APPEND_ANSWER, 0);
             }
             AgentMessage::ToolResult(result) if sent.has_result(result) => {
-                self.tell(kind::APPEND_RESULT, 0, &result.call_id);
+                self.text_entry(kind::APPEND_RESULT, 0, &result.call_id);
             }
             AgentMessage::ToolResult(result) if let Some(text) = result.plain_text() => {
                 self.strings([&*result.call_id, &*result.tool_name, text]);
@@ -257,30 +257,30 @@ impl Outbox {
     }
 
     /// Adds an event.
-    pub(super) fn event(&mut self, sent: &mut Sent, desk: &Desk, event: &AgentEvent) {
+    pub(super) fn event(&mut self, sent: &mut Sent, bridge: &Bridge, event: &AgentEvent) {
         match event {
             AgentEvent::MessageUpdate(delta) => self.delta(sent, delta),
-            event => self.other_event(sent, desk, event),
+            event => self.other_event(sent, bridge, event),
         }
     }
 
     #[inline(never)]
-    fn other_event(&mut self, sent: &mut Sent, desk: &Desk, event: &AgentEvent) {
+    fn other_event(&mut self, sent: &mut Sent, bridge: &Bridge, event: &AgentEvent) {
         match event {
-            AgentEvent::TurnStart { turn_index } => self.mark(kind::TURN_START, *turn_index),
-            AgentEvent::MessageStart => self.mark(kind::MESSAGE_START, 0),
+            AgentEvent::TurnStart { turn_index } => self.empty_entry(kind::TURN_START, *turn_index),
+            AgentEvent::MessageStart => self.empty_entry(kind::MESSAGE_START, 0),
             AgentEvent::MessageEnd { message } if sent.has_answer(message) => {
                 sent.call = None;
-                self.mark(kind::MESSAGE_END, 0);
+                self.empty_entry(kind::MESSAGE_END, 0);
             }
-            AgentEvent::ToolCallsProposed { .. } => self.mark(kind::PROPOSED, 0),
+            AgentEvent::ToolCallsProposed { .. } => self.empty_entry(kind::PROPOSED, 0),
             AgentEvent::ToolExecutionStart { .. } => match sent.own_call(event) {
-                Some(call_id) => self.tell(kind::TOOL_START, 0, call_id),
+                Some(call_id) => self.text_entry(kind::TOOL_START, 0, call_id),
                 None => self.plain(event),
             },
             AgentEvent::ToolExecutionEnd { result } => {
                 if sent.has_result(result) {
-                    return self.tell(kind::TOOL_END, 0, &result.call_id);
+                    return self.text_entry(kind::TOOL_END, 0, &result.call_id);
                 }
                 sent.keep_result(result);
                 self.plain(event);
@@ -289,7 +289,7 @@ impl Outbox {
                 match message {
                     Some(message) if sent.has_answer(message) => {
                         self.strings(tool_results.iter().map(|result| &*result.call_id));
-                        self.tell(kind::TURN_ENDED, *turn_index, reason.as_str());
+                        self.text_entry(kind::TURN_ENDED, *turn_index, reason.as_str());
                     }
                     _ => self.entry(kind::TURN_END, 0, |text| {
                         let mut object = ObjectWriter::new(text);
@@ -307,7 +307,7 @@ impl Outbox {
                 sent.calls.clear();
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
-                let mirror = desk.mirror.borrow();
+                let mirror = bridge.mirror.borrow();
                 let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b));
                 let tail = tail.count();
                 let head = messages.get(..messages.len() - tail).unwrap_or_default();
@@ -322,7 +322,7 @@ impl Outbox {
                 self.entry(kind::EVENT, 1, |text| {
                     let mut object = ObjectWriter::new(text);
                     object.field("type", event.name()).field("systemPrompt", system_prompt);
-                    write_refs(messages, &desk.mirror.borrow(), object.key("messages"));
+                    write_refs(messages, &bridge.mirror.borrow(), object.key("messages"));
                     object.field("model", model);
                     object.end();
                 });
@@ -337,11 +337,11 @@ impl Outbox {
 
     /// Adds the calls that wait to be announced.
     pub(super) fn starts(&mut self, sent: &Sent, run: &AgentStream) {
-        let mut all_own = true;
-        run.each_offered(&mut |event| all_own &= sent.own_call(event).is_some());
-        if all_own {
+        let mut has_only_own = true;
+        run.each_offered(&mut |event| has_only_own &= sent.own_call(event).is_some());
+        if has_only_own {
             run.each_offered(&mut |event| self.strings(sent.own_call(event)));
-            return self.mark(kind::STARTS, 0);
+            return self.empty_entry(kind::STARTS, 0);
         }
         self.entry(kind::STARTS, 1, |text| {
             let mut list = ListWriter::new(text);
@@ -362,7 +362,7 @@ impl Outbox {
                 if sent.call.as_ref().is_none_or(|(at, id)| *at != index || id != call_id) {
                     sent.call = Some((index, call_id.clone()));
                     self.strings([&**call_id]);
-                    self.tell(kind::CALL, index, tool_name);
+                    self.text_entry(kind::CALL, index, tool_name);
                 }
                 kind::ARGUMENTS
             }

@@ -1,4 +1,4 @@
-//! Asynchronous ports implemented by the host. Each leaves an effect at the desk, a JSON object with a
+//! Asynchronous ports implemented by the host. Each leaves an effect at the bridge, a JSON object with a
 //! `kind`, and reads the answer. The JavaScript half is `www/npm/effects.js`.
 
 use std::cell::Cell;
@@ -23,7 +23,7 @@ use crate::ports::{
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
 
-use super::desk::{self, Effect};
+use super::desk::{self as bridge, Effect};
 use super::outbox::write_refs;
 use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 
@@ -42,15 +42,15 @@ fn ask<T: 'static>(
     effect: String,
     read: fn(&Value) -> Result<T, String>,
 ) -> LocalBoxFuture<'static, Result<T, String>> {
-    Box::pin(Asked { answer: desk::ask(Effect::Json(effect), None), read })
+    Box::pin(HostAnswer { answer: bridge::ask(Effect::Json(effect), None), read })
 }
 
-struct Asked<T> {
-    answer: desk::Answer,
+struct HostAnswer<T> {
+    answer: bridge::Answer,
     read: fn(&Value) -> Result<T, String>,
 }
 
-impl<T> Future for Asked<T> {
+impl<T> Future for HostAnswer<T> {
     type Output = Result<T, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -68,7 +68,7 @@ impl AgentTool for JsTool {
     }
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
-        let answer = desk::ask(Effect::Tool(context.tool_name, context.call_id), Some(context.updates));
+        let answer = bridge::ask(Effect::Tool(context.tool_name, context.call_id), Some(context.updates));
         Box::pin(async move {
             match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
@@ -124,18 +124,18 @@ impl StreamFn for JsModel {
         let call = Call::new(&mut request, context, None, None);
         let effect = effect("stream", |object| {
             object.field("model", &self.index);
-            let mut told = ObjectWriter::new(object.key("request"));
-            told.field("model", &request.model).field("systemPrompt", &request.system_prompt);
-            let out = told.key("messages");
-            match desk::current() {
-                Some(desk) => write_refs(&request.messages, &desk.mirror.borrow(), out),
+            let mut inner = ObjectWriter::new(object.key("request"));
+            inner.field("model", &request.model).field("systemPrompt", &request.system_prompt);
+            let out = inner.key("messages");
+            match bridge::current() {
+                Some(bridge) => write_refs(&request.messages, &bridge.mirror.borrow(), out),
                 None => request.messages.write_json(out),
             }
-            told.field("tools", &*request.tools).field("options", &*request.options);
-            told.optional("apiKey", &request.api_key).optional("output", &request.output);
-            told.end();
+            inner.field("tools", &*request.tools).field("options", &*request.options);
+            inner.optional("apiKey", &request.api_key).optional("output", &request.output);
+            inner.end();
         });
-        desk::ask_stream(effect, call)
+        bridge::ask_stream(effect, call)
     }
 }
 
@@ -282,8 +282,8 @@ impl AgentHook for JsHooks {
                 object.field("stage", "beforeInference").field("turnIndex", turn_index);
                 object.field("attempt", attempt).field("model", model);
                 let out = object.key("messages");
-                match desk::current() {
-                    Some(desk) => write_refs(messages, &desk.mirror.borrow(), out),
+                match bridge::current() {
+                    Some(bridge) => write_refs(messages, &bridge.mirror.borrow(), out),
                     None => messages.write_json(out),
                 }
             }

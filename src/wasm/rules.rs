@@ -13,7 +13,7 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
 use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use crate::retry::{RetryStrategy, RetryVerdict};
 
-use super::desk;
+use super::desk as bridge;
 
 #[wasm_bindgen]
 extern "C" {
@@ -27,7 +27,7 @@ extern "C" {
 
     /// Calls a rule. An exception comes back as a text.
     #[wasm_bindgen(method, catch)]
-    pub fn rule(this: &Host, name: &str, told: &str) -> Result<Option<String>, JsValue>;
+    pub fn rule(this: &Host, name: &str, input: &str) -> Result<Option<String>, JsValue>;
 
     /// Checks the arguments (JSON) of a call. Returns what is wrong with them, or nothing. The host keeps
     /// what its schema makes of them, for the tool.
@@ -57,8 +57,8 @@ pub(super) fn count(cached: &Cached) -> u64 {
 }
 
 /// Calls a rule and reads its answer; `null` if there is none.
-pub(super) fn call(host: &Host, name: &str, told: &str) -> Result<Value, String> {
-    let answer = host.rule(name, told).map_err(text_of)?;
+pub(super) fn call(host: &Host, name: &str, input: &str) -> Result<Value, String> {
+    let answer = host.rule(name, input).map_err(text_of)?;
     answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.text()))
 }
 
@@ -80,16 +80,16 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
         rules.transformers.push(Rc::new(transform(host.clone(), cached.clone())));
     }
     if has("preTurn") {
-        rules.pre_turn.push(Rc::new(judge(host.clone(), "preTurn")));
+        rules.pre_turn.push(Rc::new(policy(host.clone(), "preTurn")));
     }
     if has("postLoop") {
-        rules.post_loop.push(Rc::new(judge(host.clone(), "postLoop")));
+        rules.post_loop.push(Rc::new(policy(host.clone(), "postLoop")));
     }
     if has("postTurn") {
         let host = host.clone();
         rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
-            let mut answer = call(&host, "postTurn", &told_of_turn(turn))?;
-            put_calls_back(&mut answer, turn.message);
+            let mut answer = call(&host, "postTurn", &turn_input(turn))?;
+            restore_calls(&mut answer, turn.message);
             verdict(&answer)
         }));
     }
@@ -107,8 +107,8 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
     }
 }
 
-fn judge(host: Host, name: &'static str) -> impl Fn(&PolicyContext<'_>) -> Result<Verdict, String> {
-    move |context| verdict(&call(&host, name, &told(context))?)
+fn policy(host: Host, name: &'static str) -> impl Fn(&PolicyContext<'_>) -> Result<Verdict, String> {
+    move |context| verdict(&call(&host, name, &context_input(context))?)
 }
 
 fn convert(host: Host) -> Rc<ConvertToLlm> {
@@ -125,15 +125,15 @@ fn convert(host: Host) -> Rc<ConvertToLlm> {
 
 fn transform(host: Host, cached: Cached) -> impl Fn(&[AgentMessage], bool) -> Result<Transform, String> {
     move |messages, overflow| {
-        let mut told = String::new();
-        let mut object = ObjectWriter::new(&mut told);
+        let mut input = String::new();
+        let mut object = ObjectWriter::new(&mut input);
         object.field("overflow", &overflow).field("cached", &count(&cached));
-        match desk::current().filter(|desk| is_mirrored(messages, &desk.mirror.borrow())) {
+        match bridge::current().filter(|bridge| is_mirrored(messages, &bridge.mirror.borrow())) {
             Some(_) => object.field("messages", &Value::Null),
             None => object.field("messages", messages),
         };
         object.end();
-        read_transform(&call(&host, "transformContext", &told)?)
+        read_transform(&call(&host, "transformContext", &input)?)
     }
 }
 
@@ -164,8 +164,8 @@ pub(super) fn read_report(value: &Value) -> CompactionReport {
 }
 
 pub(super) fn read_refs(list: &Value) -> Result<Vec<AgentMessage>, String> {
-    let desk = desk::current();
-    let mirror = desk.as_ref().map(|desk| desk.mirror.borrow());
+    let bridge = bridge::current();
+    let mirror = bridge.as_ref().map(|bridge| bridge.mirror.borrow());
     let items = list.as_array().ok_or("a list of messages was expected")?;
     let mut messages = Vec::with_capacity(items.len());
     for item in items {
@@ -190,33 +190,33 @@ fn write_context(context: &PolicyContext<'_>, object: &mut ObjectWriter<'_>) {
     object.field("state", context.state);
 }
 
-fn told(context: &PolicyContext<'_>) -> String {
-    let mut told = String::new();
-    let mut object = ObjectWriter::new(&mut told);
+fn context_input(context: &PolicyContext<'_>) -> String {
+    let mut input = String::new();
+    let mut object = ObjectWriter::new(&mut input);
     write_context(context, &mut object);
     object.end();
-    told
+    input
 }
 
-fn told_of_turn(turn: &PostTurn<'_>) -> String {
-    let mut told = String::new();
-    let mut object = ObjectWriter::new(&mut told);
+fn turn_input(turn: &PostTurn<'_>) -> String {
+    let mut input = String::new();
+    let mut object = ObjectWriter::new(&mut input);
     write_context(&turn.context, &mut object);
     object.field("message", turn.message).field("toolResults", turn.tool_results);
     // JavaScript has the history up to here; the rest has not been sent yet.
-    let known = desk::current().map_or(0, |desk| {
-        let mirror = desk.mirror.borrow();
+    let known = bridge::current().map_or(0, |bridge| {
+        let mirror = bridge.mirror.borrow();
         mirror.iter().zip(turn.messages).take_while(|(a, b)| a.is_same(b)).count()
     });
     object.field("known", &u64::try_from(known).unwrap_or(0));
     object.field("rest", turn.messages.get(known..).unwrap_or_default());
     object.end();
-    told
+    input
 }
 
 /// Puts the turn's own calls back into a replacement, where they are numbers among the blocks. They are
 /// used as the model wrote them, so numbers too large for JavaScript stay intact.
-fn put_calls_back(answer: &mut Value, message: &AssistantMessage) {
+fn restore_calls(answer: &mut Value, message: &AssistantMessage) {
     let Some(Value::Array(injected)) = answer.get_mut("inject") else { return };
     for message_of_host in injected {
         let Some(Value::Array(blocks)) = message_of_host.get_mut("content") else { continue };
@@ -251,8 +251,8 @@ pub(super) fn install_pre_dispatch(rules: &mut Rules, host: &Host, policies: u64
 
 /// Reads what [`verdict`] does, or `{ "skip": text }`, or any of them with `arguments`.
 fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<DispatchVerdict, String> {
-    let mut told = String::new();
-    let mut object = ObjectWriter::new(&mut told);
+    let mut input = String::new();
+    let mut object = ObjectWriter::new(&mut input);
     object
         .field("policy", &index)
         .field("callId", seen.call_id)
@@ -260,7 +260,7 @@ fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<
         .field("arguments", &seen.arguments);
     object.field("state", seen.state);
     object.end();
-    let answer = call(host, "preDispatch", &told)?;
+    let answer = call(host, "preDispatch", &input)?;
     if let Some(arguments) = answer.get("arguments") {
         seen.arguments = arguments.to_raw();
     }
@@ -276,11 +276,11 @@ fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<
 
 fn result_texts(host: Host) -> Rc<ResultTexts> {
     Rc::new(move |cause, block, detail| {
-        let mut told = String::new();
-        let mut object = ObjectWriter::new(&mut told);
+        let mut input = String::new();
+        let mut object = ObjectWriter::new(&mut input);
         object.field("cause", cause.as_str()).field("call", block).field("detail", detail);
         object.end();
-        call(&host, "resultTexts", &told).ok()?.as_str().map(str::to_owned)
+        call(&host, "resultTexts", &input).ok()?.as_str().map(str::to_owned)
     })
 }
 
@@ -289,11 +289,11 @@ struct HostRetry(Host);
 
 impl RetryStrategy for HostRetry {
     fn delay(&self, error: &crate::error::ErrorInfo, attempt: u32, _random: u32) -> RetryVerdict {
-        let mut told = String::new();
-        let mut object = ObjectWriter::new(&mut told);
+        let mut input = String::new();
+        let mut object = ObjectWriter::new(&mut input);
         object.field("error", error).field("attempt", &attempt);
         object.end();
-        match call(&self.0, "retry", &told) {
+        match call(&self.0, "retry", &input) {
             Ok(Value::Number(delay)) => delay.as_u64().map_or(RetryVerdict::Stop, RetryVerdict::Wait),
             _ => RetryVerdict::Stop,
         }
@@ -305,9 +305,9 @@ pub(super) fn partition(
     host: Host,
 ) -> impl Fn(&[crate::message::ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
     move |calls| {
-        let mut told = String::new();
-        write_list(calls, &mut told);
-        let answer = call(&host, "toolExecution", &told)?;
+        let mut input = String::new();
+        write_list(calls, &mut input);
+        let answer = call(&host, "toolExecution", &input)?;
         let groups = answer.as_array().ok_or("toolExecution must give a list of lists of indices")?;
         let mut read = Vec::with_capacity(groups.len());
         for group in groups {
@@ -326,11 +326,11 @@ pub(super) fn partition(
 /// Asks the tool's own function whether a call needs approval.
 pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -> Result<bool, String> {
     move |arguments| {
-        let mut told = String::new();
-        let mut object = ObjectWriter::new(&mut told);
+        let mut input = String::new();
+        let mut object = ObjectWriter::new(&mut input);
         object.field("tool", &tool).field("arguments", arguments);
         object.end();
-        Ok(call(&host, "requiresApproval", &told)?.as_bool().unwrap_or(true))
+        Ok(call(&host, "requiresApproval", &input)?.as_bool().unwrap_or(true))
     }
 }
 
@@ -339,7 +339,7 @@ pub(super) fn validate(
     host: Host,
 ) -> impl Fn(&crate::tool::ToolSpec, &crate::message::ToolCallBlock) -> Result<(), String> {
     move |_, block| {
-        let wrong = host.validate(&block.call_id, &block.tool_name, block.arguments.as_str());
-        wrong.map_err(text_of)?.map_or(Ok(()), Err)
+        let error = host.validate(&block.call_id, &block.tool_name, block.arguments.as_str());
+        error.map_err(text_of)?.map_or(Ok(()), Err)
     }
 }

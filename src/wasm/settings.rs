@@ -40,11 +40,11 @@ pub(super) fn config(
     let has = |name: &str| names.iter().any(|known| known.as_str() == Some(name));
     let before = known.take();
     let mut models = Vec::new();
-    for told in settings.list_at("models") {
-        let json = told.to_json();
+    for entry in settings.list_at("models") {
+        let json = entry.to_json();
         let model = match before.iter().find(|(known, _)| *known == json) {
             Some((_, model)) => model.clone(),
-            None => model(told)?,
+            None => model(entry)?,
         };
         known.borrow_mut().push((json, model.clone()));
         models.push(model);
@@ -57,19 +57,19 @@ pub(super) fn config(
         AgentLoopConfig::new(first, Rc::new(JsTimer { host: host.clone(), own_sleep: has("sleep") }));
     config.set_models(models);
     let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
-    for told in settings.list_at("tools") {
-        tools.push(Rc::new(JsTool(tool(told, host)?)));
+    for entry in settings.list_at("tools") {
+        tools.push(Rc::new(JsTool(tool(entry, host)?)));
     }
     // The facade has checked them.
     config.offer_tools(tools);
-    plain(&mut config, settings)?;
-    config.rules.cache = settings.get("cache").map(|told| cache_hints(told, cached));
-    functions(&mut config, settings, host, cached, &has);
+    set_values(&mut config, settings)?;
+    config.rules.cache = settings.get("cache").map(|entry| cache_hints(entry, cached));
+    set_functions(&mut config, settings, host, cached, &has);
     Ok(config)
 }
 
 #[inline(never)]
-fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentError> {
+fn set_values(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentError> {
     let rules = &mut config.rules;
     let none = &Value::Null;
     let part = |key: &str| settings.get(key).unwrap_or(none);
@@ -77,7 +77,7 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
     if let Some(options) = settings.get("streamOptions") {
         rules.stream_options = Rc::new(StreamOptions::from_json(options).map_err(misuse)?);
     }
-    rules.max_turns = small(settings, "maxTurns");
+    rules.max_turns = u32_at(settings, "maxTurns");
     if let retry @ Value::Object(_) = part("retry") {
         rules.retry = Rc::new(retry_config(retry));
     }
@@ -89,7 +89,7 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
         "priority" => ToolExecutionPolicy::Priority,
         _ => ToolExecutionPolicy::Concurrent,
     };
-    rules.max_concurrent_tools = size(settings, "maxConcurrentTools");
+    rules.max_concurrent_tools = usize_at(settings, "maxConcurrentTools");
     let is = |value: &Value, key: &str, word: &str| text(value, key) == word;
     rules.gate = if is(settings, "gate", "prefix") { ApprovalGate::Prefix } else { ApprovalGate::Batch };
     let steering = part("steering");
@@ -108,45 +108,45 @@ fn plain(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentErro
         tool: timeouts.number_at("toolMs"),
         total: timeouts.number_at("totalMs"),
     };
-    if let Some(most) = small(settings, "maxRecoveriesPerTurn") {
-        rules.max_recoveries_per_turn = most;
+    if let Some(limit) = u32_at(settings, "maxRecoveriesPerTurn") {
+        rules.max_recoveries_per_turn = limit;
     }
     rules.include_requests = flag(settings, "includeRequests", false);
     rules.output = settings.get("output").filter(|output| !output.is_null()).map(ToJson::to_raw);
     if let Value::Object(state) = part("sessionState") {
         rules.session_state = state.clone();
     }
-    if let Some(tries) = small(settings, "outputRetries") {
+    if let Some(tries) = u32_at(settings, "outputRetries") {
         rules.output_retries = tries;
     }
     if let Some(transfer) = settings.get("transfer") {
-        transfers(rules, transfer);
+        set_transfer(rules, transfer);
     }
     Ok(())
 }
 
 /// Reads `{ ttlMs?, minTokens?, intervals? }`. The defaults are what providers commonly do:
 /// five minutes, 1,024 tokens.
-fn cache_hints(told: &Value, cached: &Cached) -> CacheHints {
+fn cache_hints(value: &Value, cached: &Cached) -> CacheHints {
     CacheHints {
-        ttl_ms: told.number_at("ttlMs").unwrap_or(300_000),
-        min_tokens: told.number_at("minTokens").unwrap_or(1_024),
-        intervals: small(told, "intervals").unwrap_or(1),
+        ttl_ms: value.number_at("ttlMs").unwrap_or(300_000),
+        min_tokens: value.number_at("minTokens").unwrap_or(1_024),
+        intervals: u32_at(value, "intervals").unwrap_or(1),
         prefix: cached.clone(),
     }
 }
 
 /// Reads `{ agentName?, chain?, maxDepth? }`.
-fn transfers(rules: &mut Rules, told: &Value) {
-    rules.agent_name = text(told, "agentName").into();
-    for name in told.list_at("chain").iter().filter_map(Value::as_str) {
+fn set_transfer(rules: &mut Rules, value: &Value) {
+    rules.agent_name = text(value, "agentName").into();
+    for name in value.list_at("chain").iter().filter_map(Value::as_str) {
         rules.transfer_chain.push(name.to_owned());
     }
-    rules.max_transfer_depth = size(told, "maxDepth").unwrap_or(rules.max_transfer_depth);
+    rules.max_transfer_depth = usize_at(value, "maxDepth").unwrap_or(rules.max_transfer_depth);
 }
 
 #[inline(never)]
-fn functions(
+fn set_functions(
     config: &mut AgentLoopConfig,
     settings: &Value,
     host: &Host,
@@ -160,7 +160,7 @@ fn functions(
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
     }
     if has("getApiKey") {
-        let models = settings.list_at("models").iter().filter_map(|told| told.number_at("index")).collect();
+        let models = settings.list_at("models").iter().filter_map(|entry| entry.number_at("index")).collect();
         config.ports.keys = Some(Rc::new(JsKeys(models)));
     }
     let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
@@ -195,85 +195,85 @@ fn functions(
     }
 }
 
-fn delivery(told: &Value) -> Delivery {
-    if text(told, "delivery") == "one_at_a_time" { Delivery::OneAtATime } else { Delivery::All }
+fn delivery(value: &Value) -> Delivery {
+    if text(value, "delivery") == "one_at_a_time" { Delivery::OneAtATime } else { Delivery::All }
 }
 
-fn retry_config(told: &Value) -> RetryConfig {
-    let stock = RetryConfig::default();
-    let multiplier = small(told, "multiplierThousandths");
+fn retry_config(value: &Value) -> RetryConfig {
+    let default = RetryConfig::default();
+    let multiplier = u32_at(value, "multiplierThousandths");
     RetryConfig {
-        max_attempts: small(told, "maxAttempts").unwrap_or(stock.max_attempts),
-        initial_backoff_ms: told.number_at("initialBackoffMs").unwrap_or(stock.initial_backoff_ms),
-        max_backoff_ms: told.number_at("maxBackoffMs").unwrap_or(stock.max_backoff_ms),
-        multiplier: multiplier.map_or(stock.multiplier, |thousandths| f64::from(thousandths) / 1000.0),
-        jitter: flag(told, "jitter", stock.jitter),
-        retry_unknown: flag(told, "retryUnknown", stock.retry_unknown),
-        max_retry_delay_ms: told.number_at("maxRetryDelayMs").unwrap_or(stock.max_retry_delay_ms),
+        max_attempts: u32_at(value, "maxAttempts").unwrap_or(default.max_attempts),
+        initial_backoff_ms: value.number_at("initialBackoffMs").unwrap_or(default.initial_backoff_ms),
+        max_backoff_ms: value.number_at("maxBackoffMs").unwrap_or(default.max_backoff_ms),
+        multiplier: multiplier.map_or(default.multiplier, |thousandths| f64::from(thousandths) / 1000.0),
+        jitter: flag(value, "jitter", default.jitter),
+        retry_unknown: flag(value, "retryUnknown", default.retry_unknown),
+        max_retry_delay_ms: value.number_at("maxRetryDelayMs").unwrap_or(default.max_retry_delay_ms),
     }
 }
 
 /// Reads `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?,
 /// dangerouslyAllowBrowser? }`. Without a wire, the host streams the model itself.
 #[inline(never)]
-fn model(told: &Value) -> Result<Model, AgentError> {
-    let index = told.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
-    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text(told, "wire").is_empty() {
-        (text(told, "provider").into(), Rc::new(JsModel { index }))
+fn model(value: &Value) -> Result<Model, AgentError> {
+    let index = value.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+    let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text(value, "wire").is_empty() {
+        (text(value, "provider").into(), Rc::new(JsModel { index }))
     } else {
-        let wire = wire(told, text(told, "wire"))?;
-        let key = told.text_at("apiKey").map(Rc::from);
-        let price = told.get("price").and_then(Price::read);
+        let wire = wire(value, text(value, "wire"))?;
+        let key = value.text_at("apiKey").map(Rc::from);
+        let price = value.get("price").and_then(Price::read);
         let name = wire.provider().into();
         (name, Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
     };
-    let supports_tools = flag(told, "supportsTools", true);
-    let context_window = told.number_at("contextWindow");
-    Ok(Model { provider, id: text(told, "id").into(), supports_tools, context_window, stream_fn })
+    let supports_tools = flag(value, "supportsTools", true);
+    let context_window = value.number_at("contextWindow");
+    Ok(Model { provider, id: text(value, "id").into(), supports_tools, context_window, stream_fn })
 }
 
 #[inline(never)]
-fn wire(told: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
+fn wire(value: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
     let mut headers = Vec::new();
-    for (name, value) in told.members_at("headers") {
+    for (name, value) in value.members_at("headers") {
         headers.extend(value.as_str().map(|value| (name.to_owned(), value.to_owned())));
     }
     let none = &Value::Null;
-    let told_limits = told.get("limits").unwrap_or(none);
-    let limit = |key: &str, usual: usize| size(told_limits, key).unwrap_or(usual);
-    let usual = Limits::default();
+    let limits = value.get("limits").unwrap_or(none);
+    let limit = |key: &str, default: usize| usize_at(limits, key).unwrap_or(default);
+    let default = Limits::default();
     let options = WireOptions {
-        base_url: text(told, "baseUrl").to_owned(),
+        base_url: text(value, "baseUrl").to_owned(),
         headers,
-        compat: told.get("compat").cloned().unwrap_or_default(),
-        dangerously_allow_browser: flag(told, "dangerouslyAllowBrowser", false),
+        compat: value.get("compat").cloned().unwrap_or_default(),
+        dangerously_allow_browser: flag(value, "dangerouslyAllowBrowser", false),
         limits: Limits {
-            line: limit("line", usual.line),
-            calls: limit("calls", usual.calls),
-            arguments: limit("arguments", usual.arguments),
+            line: limit("line", default.line),
+            calls: limit("calls", default.calls),
+            arguments: limit("arguments", default.arguments),
         },
     };
     provider::wire(name, options).map_err(misuse)
 }
 
 #[inline(never)]
-fn tool(told: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
-    let parameters = told.get("parameters").map_or_else(RawJson::null, ToJson::to_raw);
-    let name = text(told, "name");
-    let mut spec = ToolSpec::new(name, text(told, "description"), parameters);
-    spec.requires_approval = match told.get("requiresApproval") {
+fn tool(value: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
+    let parameters = value.get("parameters").map_or_else(RawJson::null, ToJson::to_raw);
+    let name = text(value, "name");
+    let mut spec = ToolSpec::new(name, text(value, "description"), parameters);
+    spec.requires_approval = match value.get("requiresApproval") {
         Some(Value::Bool(true)) => ApprovalNeed::Always,
         Some(Value::String(_)) => {
             ApprovalNeed::Depends(Rc::new(rules::requires_approval(host.clone(), name.to_owned())))
         }
         _ => ApprovalNeed::Never,
     };
-    spec.timeout_ms = told.number_at("timeoutMs");
-    spec.max_result_bytes = told.number_at("maxResultBytes");
-    spec.idempotent = flag(told, "idempotent", false);
-    spec.fatal = flag(told, "fatal", false);
-    let priority = i32::try_from(told.number_at("priority").unwrap_or(0)).unwrap_or(i32::MAX);
-    spec.priority = if flag(told, "lowPriority", false) { -priority } else { priority };
+    spec.timeout_ms = value.number_at("timeoutMs");
+    spec.max_result_bytes = value.number_at("maxResultBytes");
+    spec.idempotent = flag(value, "idempotent", false);
+    spec.fatal = flag(value, "fatal", false);
+    let priority = i32::try_from(value.number_at("priority").unwrap_or(0)).unwrap_or(i32::MAX);
+    spec.priority = if flag(value, "lowPriority", false) { -priority } else { priority };
     Ok(spec)
 }
 
@@ -285,18 +285,18 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// Reads a number; one that is too large becomes the largest there is.
 #[inline(never)]
-fn small(value: &Value, key: &str) -> Option<u32> {
+fn u32_at(value: &Value, key: &str) -> Option<u32> {
     value.number_at(key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 #[inline(never)]
-fn size(value: &Value, key: &str) -> Option<usize> {
+fn usize_at(value: &Value, key: &str) -> Option<usize> {
     value.number_at(key).and_then(|number| usize::try_from(number).ok())
 }
 
 #[inline(never)]
-fn flag(value: &Value, key: &str, otherwise: bool) -> bool {
-    value.flag_at(key).unwrap_or(otherwise)
+fn flag(value: &Value, key: &str, default: bool) -> bool {
+    value.flag_at(key).unwrap_or(default)
 }
 
 fn misuse(text: impl Into<String>) -> AgentError {

@@ -25,8 +25,8 @@ impl Dice {
     /// Returns a range of some bytes, short more often than long.
     fn range(&mut self, length: usize) -> std::ops::Range<usize> {
         let start = self.below(length + 1);
-        let most = (length - start).min(1 << self.below(12));
-        start..start + self.below(most + 1)
+        let limit = (length - start).min(1 << self.below(12));
+        start..start + self.below(limit + 1)
     }
 }
 

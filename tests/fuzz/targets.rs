@@ -65,10 +65,10 @@ impl Target {
 
 fn play_wire(target: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
     // Now and then a limit ends an answer half-way.
-    let usual = Limits::default();
+    let default = Limits::default();
     let limits = match dice.below(4) {
-        0 => Limits { calls: 1 + dice.below(3), arguments: dice.below(100), ..usual },
-        _ => usual,
+        0 => Limits { calls: 1 + dice.below(3), arguments: dice.below(100), ..default },
+        _ => default,
     };
     let mut wire = wire(target.wire, WireOptions { limits, ..WireOptions::default() })?;
     let whole = decoded(wire.as_ref(), body, &mut || body.len().max(1))?;
@@ -113,8 +113,8 @@ fn decoded(wire: &dyn Wire, body: &[u8], size: &mut dyn FnMut() -> usize) -> Res
 fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
     let (mut assembler, mut stop_reason) = (Assembler::default(), MessageStopReason::Error);
     for event in events {
-        if let Event::Done { stop_reason: told, .. } = &event {
-            stop_reason = *told;
+        if let Event::Done { stop_reason: reported, .. } = &event {
+            stop_reason = *reported;
         }
         assembler.push(event)?;
     }
@@ -228,13 +228,13 @@ fn play_error(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
 
 fn play_sse(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
     let mut dice = dice.clone();
-    let mut read = |most: usize| -> Result<(Vec<String>, String), String> {
+    let mut read = |max_piece: usize| -> Result<(Vec<String>, String), String> {
         let mut parser = SseParser::new(50_000);
         let mut frames = Vec::new();
         let mut rest = body;
         let mut outcome = Ok(());
         while !rest.is_empty() && outcome.is_ok() {
-            let (piece, after) = rest.split_at((1 + dice.below(most)).min(rest.len()));
+            let (piece, after) = rest.split_at((1 + dice.below(max_piece)).min(rest.len()));
             outcome = parser.feed(piece, |frame| frames.push(format!("{}|{}", frame.event, frame.data)));
             rest = after;
         }
@@ -254,30 +254,30 @@ fn play_sse(_: &Target, body: &[u8], dice: &mut Dice) -> Result<u64, String> {
 /// Our reader and serde's must agree, except where ours repairs lone surrogates.
 fn play_json(_: &Target, body: &[u8], _: &mut Dice) -> Result<u64, String> {
     let Ok(text) = std::str::from_utf8(body) else { return Ok(0) };
-    let ours = Value::parse(text);
+    let parsed = Value::parse(text);
     let raw = RawJson::parse(text);
     let mut reader = Reader::new(text);
     let skipped = reader.skip().map(drop).and_then(|()| reader.end());
     let mended = reader.mended;
-    if ours.is_ok() != raw.is_ok() || ours.is_ok() != skipped.is_ok() {
-        return Err(format!("parse {:?}, raw {:?}, skip {skipped:?}", ours.is_ok(), raw.is_ok()));
+    if parsed.is_ok() != raw.is_ok() || parsed.is_ok() != skipped.is_ok() {
+        return Err(format!("parse {:?}, raw {:?}, skip {skipped:?}", parsed.is_ok(), raw.is_ok()));
     }
-    let theirs = serde_json::from_str::<serde_json::Value>(text);
-    match (&ours, &theirs) {
-        (Ok(ours), Ok(theirs)) => {
-            let again: serde_json::Value = serde_json::from_str(&ours.to_json())
+    let expected = serde_json::from_str::<serde_json::Value>(text);
+    match (&parsed, &expected) {
+        (Ok(parsed), Ok(expected)) => {
+            let again: serde_json::Value = serde_json::from_str(&parsed.to_json())
                 .map_err(|error| format!("written anew it is no JSON: {error}"))?;
-            if again != *theirs {
+            if again != *expected {
                 return Err("written anew it is another value".to_owned());
             }
         }
         (Ok(_), Err(error)) => {
-            let words = error.to_string();
+            let message = error.to_string();
             // Numbers too large for a float, and nesting one level too deep by serde's count.
             let is_known =
-                ["number out of range", "recursion limit"].iter().any(|known| words.starts_with(known));
+                ["number out of range", "recursion limit"].iter().any(|known| message.starts_with(known));
             if !mended && !is_known {
-                return Err(format!("serde refuses it: {words}"));
+                return Err(format!("serde refuses it: {message}"));
             }
         }
         (Err(error), Ok(_)) if !error.to_string().contains("deep") => {
@@ -285,7 +285,7 @@ fn play_json(_: &Target, body: &[u8], _: &mut Dice) -> Result<u64, String> {
         }
         _ => {}
     }
-    Ok(match &ours {
+    Ok(match &parsed {
         Ok(value) => value.kind().len() as u64 | u64::from(mended) << 8,
         Err(error) => error.message().len() as u64 | 1 << 9,
     })

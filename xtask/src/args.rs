@@ -21,7 +21,7 @@ impl std::error::Error for Misuse {}
 pub struct Args {
     flags: Vec<String>,
     values: BTreeMap<String, Vec<String>>,
-    pub words: Vec<String>,
+    pub positional: Vec<String>,
 }
 
 impl Args {
@@ -34,9 +34,9 @@ impl Args {
         let mut rest = given.iter();
         while let Some(word) = rest.next() {
             if word == "--" {
-                args.words.extend(rest.by_ref().cloned());
+                args.positional.extend(rest.by_ref().cloned());
             } else if !word.starts_with("--") {
-                args.words.push(word.clone());
+                args.positional.push(word.clone());
             } else {
                 let (name, inline) = match word.split_once('=') {
                     Some((name, value)) => (name, Some(value.to_owned())),
@@ -78,8 +78,8 @@ impl Args {
     ///
     /// # Errors
     /// [`Misuse`] if there are.
-    pub fn no_words(&self) -> Result<()> {
-        match self.words.first() {
+    pub fn no_positional(&self) -> Result<()> {
+        match self.positional.first() {
             Some(word) => Err(Misuse(format!("do not know what to do with `{word}`")).into()),
             None => Ok(()),
         }
@@ -117,8 +117,8 @@ fn distance(from: &str, to: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Args> {
-        let given: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    fn parse(arguments: &[&str]) -> Result<Args> {
+        let given: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         Args::parse(&given, &["--dev"], &["--port", "--once"])
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let args = parse(&["--dev", "--port", "80", "a", "--once=b=c", "--", "--dev2"]).unwrap();
         assert!(args.has("--dev") && !args.has("--port"));
         assert_eq!((args.value("--port"), args.value("--once")), (Some("80"), Some("b=c")));
-        assert_eq!(args.words, ["a", "--dev2"]);
+        assert_eq!(args.positional, ["a", "--dev2"]);
     }
 
     #[test]

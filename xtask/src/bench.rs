@@ -16,7 +16,7 @@ const FLAGS: [&str; 4] = ["--engines", "--jobs", "--reps", "--node"];
 /// Runs `cargo xtask bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &FLAGS)?;
-    args.no_words()?;
+    args.no_positional()?;
     setup::for_build()?;
     pack::build(Kind::Release)?;
     let mut bench = command("node");
@@ -32,33 +32,33 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
         bench.arg("--write");
     }
     if given.iter().all(|(flag, value)| *flag != "--engines" || !is_own(value)) {
-        peers()?;
+        install_peers()?;
     }
     run_command(&mut bench)?;
     if !is_part {
-        others()?;
+        append_other_parts()?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Measures where the time goes, the other hosts, and the memory of long runs and of many runs. Prints
 /// the results and appends them to the file.
-fn others() -> Result<()> {
+fn append_other_parts() -> Result<()> {
     let file = root().join("benches/RESULTS.md");
-    let mut told = fs::read_to_string(&file).context("the bench wrote no RESULTS.md")?;
+    let mut results = fs::read_to_string(&file).context("the bench wrote no RESULTS.md")?;
     let parts = [
         ("Where the time goes", "profile.mjs"),
         ("In other hosts", "hosts.mjs"),
         ("What runs hold", "limits.mjs"),
     ];
     for (title, script) in parts {
-        let said = read(command("node").arg("--expose-gc").arg(root().join("benches").join(script)))?;
-        print!("{said}");
+        let output = read(command("node").arg("--expose-gc").arg(root().join("benches").join(script)))?;
+        print!("{output}");
         // Some of the scripts print a Markdown table, the others one for a terminal.
-        let said = if said.contains("\n|---") { said } else { format!("```\n{said}```\n") };
-        told.push_str(&format!("\n## {title}\n\n{said}"));
+        let output = if output.contains("\n|---") { output } else { format!("```\n{output}```\n") };
+        results.push_str(&format!("\n## {title}\n\n{output}"));
     }
-    fs::write(&file, told).with_context(|| format!("cannot write {}", file.display()))
+    fs::write(&file, results).with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn is_own(engines: &str) -> bool {
@@ -66,7 +66,7 @@ fn is_own(engines: &str) -> bool {
 }
 
 /// Installs the peers, unless the versions of the lock file are installed already.
-fn peers() -> Result<()> {
+fn install_peers() -> Result<()> {
     let folder = root().join("benches");
     let lock = fs::read_to_string(folder.join("package-lock.json"))
         .context("benches/package-lock.json is missing")?;

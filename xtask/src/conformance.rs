@@ -22,11 +22,11 @@ use crate::{pack, setup};
 /// Misuse, or a folder that cannot be read or written.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--engine", "--queues", "--judge", "--random"])?;
-    if let (Some(number), [folder]) = (args.value("--random"), args.words.as_slice()) {
+    if let (Some(number), [folder]) = (args.value("--random"), args.positional.as_slice()) {
         let number = number.parse().map_err(|_| Misuse(format!("`{number}` is no number of scenarios")))?;
         return compare_engines(number, Path::new(folder));
     }
-    let [scenarios, traces] = args.words.as_slice() else {
+    let [scenarios, traces] = args.positional.as_slice() else {
         return Err(Misuse("two folders are needed: scenarios and traces".to_owned()).into());
     };
     let route = match args.value("--queues") {

@@ -20,7 +20,7 @@ const FIRST_PORT: u16 = 8080;
 /// Runs `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--once", "--port", "--model", "--base-url"])?;
-    args.no_words()?;
+    args.no_positional()?;
     let port = match args.value("--port") {
         Some(text) => {
             let no_port = |_| Misuse(format!("`{text}` is no port (0 to 65535)"));
@@ -80,8 +80,8 @@ fn start_worker(port: u16) -> Option<(Child, String)> {
     node.args(["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}")));
     let mut child = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
     let mut address = String::new();
-    let said = BufReader::new(child.stdout.take()?).read_line(&mut address);
-    if said.is_err() || !address.starts_with("http://") {
+    let read = BufReader::new(child.stdout.take()?).read_line(&mut address);
+    if read.is_err() || !address.starts_with("http://") {
         eprintln!("the Worker did not start; the page works without it");
         return None;
     }
@@ -154,8 +154,8 @@ fn read_head(stream: &TcpStream) -> std::io::Result<Option<(String, String)>> {
     };
     for line in lines {
         if line?.is_empty() {
-            let mut words = first.split(' ');
-            let parts = (words.next(), words.next(), words.next());
+            let mut fields = first.split(' ');
+            let parts = (fields.next(), fields.next(), fields.next());
             return Ok(match parts {
                 (Some(method), Some(target), Some(version)) if version.starts_with("HTTP/1.") => {
                     Some((method.to_owned(), target.to_owned()))

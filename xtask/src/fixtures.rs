@@ -18,7 +18,7 @@ use turnwheel::stream::{Assembler, AssistantMessageEvent};
 const PIECES: [usize; 4] = [1, 7, 17, 4096];
 
 /// The file endings of a case: the expectation, the body of a 200 response, another response.
-const ENDS: [&str; 3] = [".expect.json", ".sse", ".http.json"];
+const EXTENSIONS: [&str; 3] = [".expect.json", ".sse", ".http.json"];
 
 /// Fields of an expectation that do not describe a decoder's output.
 const NOTES: [&str; 8] = [
@@ -34,7 +34,7 @@ const NOTES: [&str; 8] = [
 ];
 
 /// Fields that must be absent unless they are expected.
-const TOLD_IF_THERE: [&str; 11] = [
+const OPTIONAL_FIELDS: [&str; 11] = [
     "error",
     "refusal",
     "text_signature",
@@ -129,7 +129,7 @@ fn find(dir: &Path, found: &mut BTreeSet<String>) -> std::io::Result<()> {
             continue;
         }
         let name = path.to_string_lossy();
-        found.extend(ENDS.iter().find_map(|end| name.strip_suffix(end)).map(str::to_owned));
+        found.extend(EXTENSIONS.iter().find_map(|end| name.strip_suffix(end)).map(str::to_owned));
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ fn case(stem: &str) -> Result<Case, String> {
     let json = |end: &str| -> Result<Value, String> {
         serde_json::from_slice(&file(end)?).map_err(|error| format!("{end} is no JSON: {error}"))
     };
-    let [expectation, recording, answer] = ENDS;
+    let [expectation, recording, answer] = EXTENSIONS;
     let expected = json(expectation)?;
     let name = expected["wire"].as_str().ok_or_else(|| format!("{expectation} names no `wire`"))?;
     let Some(wire) = wire(name) else { return Ok(Case::NotBuilt(name.to_owned())) };
@@ -157,9 +157,9 @@ fn case(stem: &str) -> Result<Case, String> {
         return Ok(Case::Played(vec![("answer".to_owned(), differences)]));
     }
     let body = file(recording)?;
-    let fed = |size: usize| compare(&expected, &of_stream((name, wire.as_ref()), &body, size));
-    let mut all = vec![("whole".to_owned(), fed(body.len().max(1)))];
-    all.extend(PIECES.map(|size| (format!("pieces of {size}"), fed(size))));
+    let played = |size: usize| compare(&expected, &of_stream((name, wire.as_ref()), &body, size));
+    let mut all = vec![("whole".to_owned(), played(body.len().max(1)))];
+    all.extend(PIECES.map(|size| (format!("pieces of {size}"), played(size))));
     Ok(Case::Played(all))
 }
 
@@ -220,10 +220,10 @@ impl Seen {
                     raw_arguments.entry(*index).or_default().push_str(delta);
                 }
                 Event::ToolCallEnd { index, .. } => closed.push(*index),
-                Event::Usage(told) => usage = Some(*told),
-                Event::Done { stop_reason, usage: told } => {
+                Event::Usage(reported) => usage = Some(*reported),
+                Event::Done { stop_reason, usage: reported } => {
                     end = Some((*stop_reason, None));
-                    usage = told.or(usage);
+                    usage = reported.or(usage);
                 }
                 Event::Error(error) => end = Some((MessageStopReason::Error, Some(error.clone()))),
                 _ => {}
@@ -276,23 +276,23 @@ impl Seen {
         remarks: &Remarks,
     ) {
         let assembled = assembler.finish(stop_reason);
-        let mut told = Told::default();
+        let mut answer = Answer::default();
         for (index, block) in (0_u32..).zip(&assembled.content) {
-            let word = word_of(wire, block);
+            let word = kind_of(wire, block);
             let is_refusal = remarks.refusals.contains(&index);
             // A text and a refusal are parts of one item.
-            let is_part = word == "message" && told.was_refusal.is_some_and(|was| was != is_refusal);
-            told.was_refusal = (word == "message").then_some(is_refusal);
+            let is_part = word == "message" && answer.was_refusal.is_some_and(|was| was != is_refusal);
+            answer.was_refusal = (word == "message").then_some(is_refusal);
             if !is_part {
-                told.order.push(word);
+                answer.order.push(word);
             }
             match block {
                 ContentBlock::Text(block) => {
-                    let text = if is_refusal { &mut told.refusal } else { &mut told.text };
+                    let text = if is_refusal { &mut answer.refusal } else { &mut answer.text };
                     text.push_str(&block.text);
-                    told.take_signature(block.signature.as_deref());
+                    answer.take_signature(block.signature.as_deref());
                 }
-                ContentBlock::Thinking(block) => told.thinking.push(thinking(block)),
+                ContentBlock::Thinking(block) => answer.thinking.push(thinking(block)),
                 ContentBlock::ToolCall(block) => {
                     let raw = raw_arguments.get(&index).cloned().unwrap_or_default();
                     let is_broken = serde_json::from_str::<Value>(&raw).is_err() && !raw.is_empty();
@@ -304,36 +304,36 @@ impl Seen {
                     {
                         entry["item_id"] = json!(id);
                     }
-                    told.calls.push(entry);
+                    answer.calls.push(entry);
                 }
                 ContentBlock::Raw(data) => {
-                    told.take_raw(serde_json::from_str(data.as_str()).unwrap_or_default());
+                    answer.take_raw(serde_json::from_str(data.as_str()).unwrap_or_default());
                 }
                 ContentBlock::Image(_) | ContentBlock::File(_) => {
                     self.faults.push("an assistant message with a picture or a file".to_owned());
                 }
             }
         }
-        self.set("order", json!(told.order));
-        self.set("text", json!(told.text));
-        self.set("thinking", Value::Array(told.thinking));
-        self.set("tool_calls", Value::Array(told.calls));
+        self.set("order", json!(answer.order));
+        self.set("text", json!(answer.text));
+        self.set("thinking", Value::Array(answer.thinking));
+        self.set("tool_calls", Value::Array(answer.calls));
         let optional = [
-            ("phases", told.phases),
-            ("provider_tool_calls", told.provider_calls),
-            (if wire == "gemini" { "other_parts" } else { "other_blocks" }, told.others.clone()),
-            ("other_items", told.others),
+            ("phases", answer.phases),
+            ("provider_tool_calls", answer.provider_calls),
+            (if wire == "gemini" { "other_parts" } else { "other_blocks" }, answer.others.clone()),
+            ("other_items", answer.others),
         ];
         for (field, list) in optional {
             if !list.is_empty() {
                 self.set(field, Value::Array(list));
             }
         }
-        if let Some(signature) = told.text_signature {
+        if let Some(signature) = answer.text_signature {
             self.set("text_signature", json!(signature));
         }
-        if !told.refusal.is_empty() {
-            self.set("refusal", json!(told.refusal));
+        if !answer.refusal.is_empty() {
+            self.set("refusal", json!(answer.refusal));
         }
     }
 
@@ -344,7 +344,7 @@ impl Seen {
 
 /// The contents of the blocks of a message.
 #[derive(Default)]
-struct Told {
+struct Answer {
     text: String,
     refusal: String,
     thinking: Vec<Value>,
@@ -358,7 +358,7 @@ struct Told {
     text_signature: Option<String>,
 }
 
-impl Told {
+impl Answer {
     /// For Responses, the item that the text belongs to. For Gemini, a signature.
     fn take_signature(&mut self, signature: Option<&str>) {
         let Some(signature) = signature else {
@@ -384,7 +384,7 @@ impl Told {
 }
 
 /// The wire's own word for a block.
-fn word_of(wire: &str, block: &ContentBlock) -> String {
+fn kind_of(wire: &str, block: &ContentBlock) -> String {
     let is_item = wire == "openai-responses";
     match block {
         ContentBlock::Text(_) if is_item => "message".to_owned(),
@@ -506,7 +506,7 @@ fn compare(expected: &Value, seen: &Seen) -> Vec<String> {
             Some(got) => differences.push(format!("`{field}` is {got}, expected {wanted}")),
         }
     }
-    for field in TOLD_IF_THERE {
+    for field in OPTIONAL_FIELDS {
         if let (Some(got), None) = (seen.fields.get(field), expected.get(field)) {
             differences.push(format!("`{field}` is {got}, none was expected"));
         }
@@ -517,7 +517,7 @@ fn compare(expected: &Value, seen: &Seen) -> Vec<String> {
 fn is_same(field: &str, wanted: &Value, got: &Value) -> bool {
     match field {
         // Numbers among the provider's codes are kept as text.
-        "error" => is_same_error(&in_words(wanted), &in_words(got)),
+        "error" => is_same_error(&with_text_codes(wanted), &with_text_codes(got)),
         // An unknown word has no stop reason of its own.
         "stop_reason" if wanted == "unknown" => got == "stop",
         _ => equal(wanted, got),
@@ -533,7 +533,7 @@ fn is_same_error(wanted: &Value, got: &Value) -> bool {
         && wanted.get("retry_after_ms") == got.get("retry_after_ms")
 }
 
-fn in_words(error: &Value) -> Value {
+fn with_text_codes(error: &Value) -> Value {
     let mut error = error.clone();
     for field in ["provider_type", "provider_code"] {
         if let Some(Value::Number(number)) = error.get(field) {

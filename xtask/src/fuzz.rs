@@ -16,19 +16,19 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--minutes", "--seconds", "--seed"])?;
     // Checked before the build, which takes minutes.
     let known = targets();
-    if let Some(name) = args.words.iter().find(|name| !known.contains(&name.as_str())) {
+    if let Some(name) = args.positional.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Misuse(args::unknown("target", name, &known)).into());
     }
     let number = |name: &str| -> Result<Option<u64>> {
-        let told = args.value(name).map(str::parse).transpose();
-        Ok(told.map_err(|_| Misuse(format!("`{name}` wants a whole number")))?)
+        let parsed = args.value(name).map(str::parse).transpose();
+        Ok(parsed.map_err(|_| Misuse(format!("`{name}` wants a whole number")))?)
     };
     let minutes = number("--minutes")?.unwrap_or(10);
     let seconds = number("--seconds")?.unwrap_or(minutes * 60);
     let status = command("cargo")
         .args(["test", "--package", "turnwheel", "--profile", "fuzz", "--test", "fuzz", "--", "--ignored"])
         .args(["--nocapture", "--exact", "on_demand"])
-        .env("FUZZ_TARGETS", args.words.join(" "))
+        .env("FUZZ_TARGETS", args.positional.join(" "))
         .env("FUZZ_SECONDS", seconds.to_string())
         .env("FUZZ_SEED", number("--seed")?.unwrap_or(1).to_string())
         .status()

@@ -19,7 +19,7 @@ const CONTEXT: usize = 5;
 const DOUBT: f64 = 8.0;
 
 /// How much a change must save, in bits.
-const WORTH: f64 = 0.3;
+const MIN_SAVED_BITS: f64 = 0.3;
 
 /// Returns the module with renumbered locals. Each round visits all functions once; after about eight, nothing
 /// changes any more.
@@ -34,15 +34,15 @@ pub fn renumber(wasm: &[u8], rounds: usize) -> Result<Vec<u8>> {
         model.count(&module[function.code.clone()], 1);
     }
     for _ in 0..rounds {
-        let mut moved = false;
+        let mut changed = false;
         for function in &mut functions {
             let code = &mut module[function.code.clone()];
             // Its own bytes would speak for leaving it as it is.
             model.count(code, -1);
-            moved |= function.improve(code, &model);
+            changed |= function.improve(code, &model);
             model.count(code, 1);
         }
-        if !moved {
+        if !changed {
             break;
         }
     }
@@ -70,7 +70,7 @@ struct Webs {
     /// The local of each web. The first webs are the initial values of the locals, in their order.
     locals: Vec<usize>,
     /// The webs that must not share a local with a web.
-    rivals: Vec<BTreeSet<usize>>,
+    conflicts: Vec<BTreeSet<usize>>,
     /// Where the code names the local of each web.
     places: Vec<Vec<usize>>,
 }
@@ -89,7 +89,7 @@ enum Step {
         labels: Vec<u32>,
         conditional: bool,
     },
-    Leave,
+    Exit,
     Other,
 }
 
@@ -113,7 +113,7 @@ impl Step {
                 labels.push(targets.default());
                 branch(labels, false)
             }
-            Operator::Return | Operator::Unreachable => Step::Leave,
+            Operator::Return | Operator::Unreachable => Step::Exit,
             // wasm-opt is not told to allow any of these, so the package has none.
             Operator::Try { .. }
             | Operator::TryTable { .. }
@@ -194,9 +194,9 @@ impl Function {
     fn improve(&mut self, code: &mut [u8], model: &Model) -> bool {
         let mut bits: Vec<f64> = (0..code.len()).map(|at| model.bits(code, at)).collect();
         let mut seen = vec![0; code.len()];
-        let (mut moved, mut look) = (false, 0);
+        let (mut changed, mut generation) = (false, 0);
         loop {
-            let mut again = false;
+            let mut has_improved = false;
             for web in 0..self.webs.locals.len() {
                 for local in 0..self.types.len() {
                     let was = self.webs.locals[web];
@@ -205,23 +205,23 @@ impl Function {
                         continue;
                     }
                     let Some(chain) = self.webs.chain(web, local, self.parameters) else { continue };
-                    look += 1;
-                    let near = self.webs.near(&chain, &mut seen, look);
+                    generation += 1;
+                    let near = self.webs.near(&chain, &mut seen, generation);
                     self.webs.exchange(&chain, was, local, code);
                     let now: Vec<f64> = near.iter().map(|&at| model.bits(code, at)).collect();
                     let saved: f64 = near.iter().zip(&now).map(|(&at, now)| bits[at] - now).sum();
-                    if saved > WORTH {
+                    if saved > MIN_SAVED_BITS {
                         near.iter().zip(now).for_each(|(&at, now)| bits[at] = now);
-                        again = true;
+                        has_improved = true;
                     } else {
                         self.webs.exchange(&chain, was, local, code);
                     }
                 }
             }
-            if !again {
-                return moved;
+            if !has_improved {
+                return changed;
             }
-            moved = true;
+            changed = true;
         }
     }
 }
@@ -229,56 +229,57 @@ impl Function {
 impl Webs {
     /// Finds the webs by following all paths through the function.
     fn find(steps: &[Step], places: &[usize], locals: usize, parameters: usize) -> Result<Webs> {
-        let ways = ways(steps)?;
-        let live = live(steps, &ways);
-        let is_live_after = |at: usize, local: usize| ways[at].iter().any(|&to| live[to] >> local & 1 == 1);
+        let successors = successors(steps)?;
+        let live = live(steps, &successors);
+        let is_live_after =
+            |at: usize, local: usize| successors[at].iter().any(|&to| live[to] >> local & 1 == 1);
 
         // Each write starts a web, and so does each initial value. Where paths meet, their webs of a local are joined
         // if the local is still read.
-        let mut joined = Joined((0..locals).collect());
+        let mut sets = UnionFind((0..locals).collect());
         let mut before: Vec<Option<Vec<usize>>> = vec![None; steps.len() + 1];
         before[0] = Some((0..locals).collect());
         let mut of = vec![None; steps.len()];
         let mut after = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            let Some(mut held) = before[at].clone() else {
+            let Some(mut current) = before[at].clone() else {
                 after.push(Vec::new());
                 continue;
             };
             match *step {
-                Step::Get(local) => of[at] = Some(held[local]),
+                Step::Get(local) => of[at] = Some(current[local]),
                 Step::Set(local) => {
-                    held[local] = joined.add();
-                    of[at] = Some(held[local]);
+                    current[local] = sets.add();
+                    of[at] = Some(current[local]);
                 }
                 _ => {}
             }
-            for &to in &ways[at] {
+            for &to in &successors[at] {
                 match &before[to] {
-                    None => before[to] = Some(held.clone()),
+                    None => before[to] = Some(current.clone()),
                     Some(known) => {
                         for local in (0..locals).filter(|local| live[to] >> local & 1 == 1) {
-                            joined.join(known[local], held[local]);
+                            sets.join(known[local], current[local]);
                         }
                     }
                 }
             }
-            after.push(held);
+            after.push(current);
         }
 
         // Number the webs; those of the initial values come first.
-        let mut numbers = vec![None; joined.0.len()];
+        let mut numbers = vec![None; sets.0.len()];
         let mut webs = Webs::default();
-        for web in 0..joined.0.len() {
-            let root = joined.root(web);
+        for web in 0..sets.0.len() {
+            let root = sets.root(web);
             if numbers[root].is_none() {
-                numbers[root] = Some(webs.rivals.len());
-                webs.rivals.push(BTreeSet::new());
+                numbers[root] = Some(webs.conflicts.len());
+                webs.conflicts.push(BTreeSet::new());
             }
         }
-        let mut number = |web: usize| numbers[joined.root(web)].unwrap_or_default();
-        webs.locals = vec![0; webs.rivals.len()];
-        webs.places = vec![Vec::new(); webs.rivals.len()];
+        let mut number = |web: usize| numbers[sets.root(web)].unwrap_or_default();
+        webs.locals = vec![0; webs.conflicts.len()];
+        webs.places = vec![Vec::new(); webs.conflicts.len()];
         (0..locals).for_each(|local| webs.locals[number(local)] = local);
         webs.of = of.into_iter().map(|web| web.map(&mut number)).collect();
         for (at, step) in steps.iter().enumerate() {
@@ -287,25 +288,25 @@ impl Webs {
             if let Step::Set(local) = *step {
                 webs.locals[web] = local;
                 for other in (0..locals).filter(|&other| is_live_after(at, other)) {
-                    webs.rival(web, number(after[at][other]));
+                    webs.add_conflict(web, number(after[at][other]));
                 }
             }
         }
         // Initially, parameters hold arguments, and other locals hold zero.
         let at_first: Vec<usize> = (0..locals).filter(|local| live[0] >> local & 1 == 1).collect();
         for &zero in at_first.iter().filter(|&&local| local >= parameters) {
-            (0..parameters).for_each(|parameter| webs.rival(zero, parameter));
+            (0..parameters).for_each(|parameter| webs.add_conflict(zero, parameter));
         }
         for &one in &at_first {
-            at_first.iter().for_each(|&other| webs.rival(one, other));
+            at_first.iter().for_each(|&other| webs.add_conflict(one, other));
         }
         Ok(webs)
     }
 
-    fn rival(&mut self, one: usize, other: usize) {
+    fn add_conflict(&mut self, one: usize, other: usize) {
         if one != other {
-            self.rivals[one].insert(other);
-            self.rivals[other].insert(one);
+            self.conflicts[one].insert(other);
+            self.conflicts[other].insert(one);
         }
     }
 
@@ -319,7 +320,7 @@ impl Webs {
                 return None;
             }
             let there = if self.locals[one] == from { to } else { from };
-            for &other in self.rivals[one].iter().filter(|&&other| self.locals[other] == there) {
+            for &other in self.conflicts[one].iter().filter(|&&other| self.locals[other] == there) {
                 if !chain.contains(&other) {
                     chain.push(other);
                 }
@@ -329,15 +330,15 @@ impl Webs {
         Some(chain)
     }
 
-    /// Returns the positions whose cost depends on the numbers of these webs, each once. `look` must differ between
+    /// Returns the positions whose cost depends on the numbers of these webs, each once. `generation` must differ between
     /// calls.
-    fn near(&self, chain: &[usize], seen: &mut [u32], look: u32) -> Vec<usize> {
+    fn near(&self, chain: &[usize], seen: &mut [u32], generation: u32) -> Vec<usize> {
         let mut near = Vec::new();
         for &place in chain.iter().flat_map(|&web| &self.places[web]) {
             let end = seen.len().min(place + CONTEXT + 1);
             for (at, seen) in (place..end).zip(&mut seen[place..end]) {
-                if *seen != look {
-                    *seen = look;
+                if *seen != generation {
+                    *seen = generation;
                     near.push(at);
                 }
             }
@@ -356,7 +357,7 @@ impl Webs {
 }
 
 /// Returns the possible successors of each instruction.
-fn ways(steps: &[Step]) -> Result<Vec<Vec<usize>>> {
+fn successors(steps: &[Step]) -> Result<Vec<Vec<usize>>> {
     // The `end` and the `else` of each opening instruction.
     let (mut open, mut ends, mut elses) = (Vec::new(), vec![0; steps.len()], vec![None; steps.len()]);
     for (at, step) in steps.iter().enumerate() {
@@ -376,10 +377,10 @@ fn ways(steps: &[Step]) -> Result<Vec<Vec<usize>>> {
             _ => {}
         }
     }
-    let mut ways = Vec::with_capacity(steps.len());
+    let mut successors = Vec::with_capacity(steps.len());
     for (at, step) in steps.iter().enumerate() {
         let next = at + 1;
-        ways.push(match step {
+        successors.push(match step {
             Step::Block | Step::Loop | Step::If => {
                 open.push(at);
                 let otherwise = elses[at].map_or(ends[at], |other| other + 1);
@@ -400,20 +401,20 @@ fn ways(steps: &[Step]) -> Result<Vec<Vec<usize>>> {
                 }
                 to
             }
-            Step::Leave => Vec::new(),
+            Step::Exit => Vec::new(),
             Step::Get(_) | Step::Set(_) | Step::Other => vec![next],
         });
     }
-    Ok(ways)
+    Ok(successors)
 }
 
 /// Returns which locals are live before each instruction, one bit per local.
-fn live(steps: &[Step], ways: &[Vec<usize>]) -> Vec<u128> {
+fn live(steps: &[Step], successors: &[Vec<usize>]) -> Vec<u128> {
     let mut live = vec![0; steps.len() + 1];
     loop {
         let mut changed = false;
         for (at, step) in steps.iter().enumerate().rev() {
-            let after = ways[at].iter().fold(0, |live_there, &to| live_there | live[to]);
+            let after = successors[at].iter().fold(0, |live_there, &to| live_there | live[to]);
             let before = match step {
                 Step::Get(local) => after | 1 << local,
                 Step::Set(local) => after & !(1 << local),
@@ -428,9 +429,9 @@ fn live(steps: &[Step], ways: &[Vec<usize>]) -> Vec<u128> {
 }
 
 /// Disjoint sets (union-find). The smallest member represents its set.
-struct Joined(Vec<usize>);
+struct UnionFind(Vec<usize>);
 
-impl Joined {
+impl UnionFind {
     fn add(&mut self) -> usize {
         self.0.push(self.0.len());
         self.0.len() - 1
@@ -455,7 +456,7 @@ impl Joined {
 #[derive(Default)]
 struct Model {
     /// How often a context occurs, and how often a byte follows it, by hash.
-    counts: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
+    counts: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
 }
 
 impl Model {
@@ -473,13 +474,13 @@ impl Model {
 
     /// Estimates the compressed size of a byte, in bits.
     fn bits(&self, code: &[u8], at: usize) -> f64 {
-        let mut likely = 1.0 / 256.0;
+        let mut probability = 1.0 / 256.0;
         for context in 0..=CONTEXT {
             let [before, with] = Model::hashes(code, at, context).map(|hash| self.counts.get(&hash).copied());
             let Some(before) = before.filter(|count| *count > 0) else { break };
-            likely = (f64::from(with.unwrap_or(0)) + DOUBT * likely) / (f64::from(before) + DOUBT);
+            probability = (f64::from(with.unwrap_or(0)) + DOUBT * probability) / (f64::from(before) + DOUBT);
         }
-        -likely.log2()
+        -probability.log2()
     }
 
     /// Returns the hash of a byte's context, and of the context with the byte.
@@ -493,9 +494,9 @@ impl Model {
 
 /// Passes on a key that is already a hash.
 #[derive(Default)]
-struct Hashed(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -604,7 +605,7 @@ mod tests {
 
     fn walk(operators: &[Operator<'_>], tape: &mut Tape) -> Vec<u32> {
         // The position after the matching `end`, or after the `else` if that is wanted and comes first.
-        let behind = |mut at: usize, or_else: bool| {
+        let end_of_block = |mut at: usize, or_else: bool| {
             let mut depth = 0;
             loop {
                 match operators[at] {
@@ -651,7 +652,7 @@ mod tests {
                     None
                 }
                 Operator::Block { .. } => {
-                    open.push((behind(at, false), false));
+                    open.push((end_of_block(at, false), false));
                     None
                 }
                 Operator::Loop { .. } => {
@@ -659,8 +660,8 @@ mod tests {
                     None
                 }
                 Operator::If { .. } => {
-                    let end = behind(at, false);
-                    let other = behind(at, true);
+                    let end = end_of_block(at, false);
+                    let other = end_of_block(at, true);
                     if stack.pop() == Some(0) {
                         at = other;
                     }

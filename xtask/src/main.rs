@@ -136,7 +136,7 @@ fn main() -> ExitCode {
 
 fn play_fixtures(args: &[String]) -> Result<ExitCode> {
     let args = args::Args::parse(args, &[], &["--engine"])?;
-    let dir = directory(&args.words)?;
+    let dir = directory(&args.positional)?;
     match args.value("--engine").unwrap_or("native") {
         "native" => Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(dir))))),
         "wasm" => play_in_node("tests/js/fixtures.mjs", dir),

@@ -36,7 +36,7 @@ const ORDERED: &str = "ordered.wasm";
 /// Runs `cargo xtask build [--dev | --named]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &["--dev", "--named"], &[])?;
-    args.no_words()?;
+    args.no_positional()?;
     let kind = match (args.has("--dev"), args.has("--named")) {
         (true, _) => Kind::Dev,
         (_, true) => Kind::Named,
@@ -71,7 +71,7 @@ pub struct Built {
     pub folder: PathBuf,
     manifest: Manifest,
     files: Files,
-    workshop: Workshop,
+    cache: StepCache,
     own_std: bool,
 }
 
@@ -83,14 +83,14 @@ pub fn build(kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
     let compiled = compile(&manifest, kind, own_std)?;
-    let workshop = Workshop::beside(&compiled)?;
+    let cache = StepCache::next_to(&compiled)?;
 
     // The tools are inputs too: package-lock.json determines esbuild and binaryen.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
     let mut files = gather(&manifest)?;
     let glue = files.take_glue(&manifest.package.glue, kind)?;
     let bound =
-        workshop.make("bindgen", (fs::read(&compiled)?, &glue, include_str!("rework.rs")), |folder| {
+        cache.make("bindgen", (fs::read(&compiled)?, &glue, include_str!("rework.rs")), |folder| {
             bind(&compiled, &glue, folder)
         })?;
     files.add(&manifest.package.glue, fs::read(bound.join(GLUE))?)?;
@@ -102,31 +102,29 @@ pub fn build(kind: Kind) -> Result<Built> {
             flags.push("-g".to_owned());
         }
         let inputs = (fs::read(&wasm)?, &flags, &lock);
-        wasm =
-            workshop.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join(OPTIMISED)))?;
+        wasm = cache.make("wasm-opt", inputs, |folder| optimise(&wasm, &flags, &folder.join(OPTIMISED)))?;
         wasm.push(OPTIMISED);
         let sources = (include_str!("locals.rs"), include_str!("rework.rs"));
-        wasm = workshop.make("order", (fs::read(&wasm)?, sources), |folder| {
-            put_in_order(&wasm, &folder.join(ORDERED))
-        })?;
+        wasm = cache
+            .make("order", (fs::read(&wasm)?, sources), |folder| reorder(&wasm, &folder.join(ORDERED)))?;
         wasm.push(ORDERED);
     }
 
     files.add(&manifest.package.wasm, fs::read(wasm)?)?;
     for (name, vendored) in &manifest.vendor {
-        let made = workshop.make(name, (&lock, vendored, vendored.sources()?), |folder| {
+        let made = cache.make(name, (&lock, vendored, vendored.sources()?), |folder| {
             vendor(vendored, &folder.join("out.js"))
         })?;
         files.add(name, fs::read(made.join("out.js"))?)?;
     }
     let parts = files.take_scripts();
     let entries = files.entries(&manifest.package.inner)?;
-    let joined = workshop.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
+    let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
     files.add_folder(&joined.join("out"), "")?;
     files.check()?;
     let folder = root().join(&manifest.package.out);
     files.lay_out(&folder)?;
-    Ok(Built { folder, manifest, files, workshop, own_std })
+    Ok(Built { folder, manifest, files, cache, own_std })
 }
 
 /// The contents of wasm-pack.toml.
@@ -262,7 +260,7 @@ fn bind(compiled: &Path, glue: &str, folder: &Path) -> Result<()> {
     bindgen.generate(folder).context("wasm-bindgen failed")?;
     let (bound, script) = (folder.join(BOUND_WASM), folder.join(BOUND_JS));
     let wasm = rework::without_unused_closures(&fs::read(&bound)?)?;
-    let (wasm, glue) = rework::with_letters(&wasm, &fs::read_to_string(&script)?, glue)
+    let (wasm, glue) = rework::with_short_names(&wasm, &fs::read_to_string(&script)?, glue)
         .with_context(|| format!("wasm-bindgen wrote {}", script.display()))?;
     fs::write(&bound, wasm).with_context(|| format!("cannot write {}", bound.display()))?;
     fs::write(folder.join(GLUE), glue)?;
@@ -282,10 +280,10 @@ fn optimise(wasm: &Path, flags: &[String], out: &Path) -> Result<()> {
 }
 
 /// Numbers the locals and orders the functions so that the module compresses well. Each step finds more after the other.
-fn put_in_order(wasm: &Path, out: &Path) -> Result<()> {
+fn reorder(wasm: &Path, out: &Path) -> Result<()> {
     let mut module = fs::read(wasm)?;
     for rounds in 1..=3 {
-        module = rework::like_after_like(&locals::renumber(&module, rounds)?)?;
+        module = rework::grouped_by_similarity(&locals::renumber(&module, rounds)?)?;
     }
     fs::write(out, module).with_context(|| format!("cannot write {}", out.display()))
 }
@@ -536,10 +534,10 @@ fn remove_others(folder: &Path, prefix: &str, keep: &BTreeMap<String, Vec<u8>>) 
 
 /// The folder for the outputs of the steps: one subfolder each, next to the compiled crate, so
 /// separate for each profile.
-struct Workshop(PathBuf);
+struct StepCache(PathBuf);
 
-impl Workshop {
-    fn beside(compiled: &Path) -> Result<Self> {
+impl StepCache {
+    fn next_to(compiled: &Path) -> Result<Self> {
         let folder = compiled.with_file_name("xtask");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Self(folder))
@@ -586,7 +584,7 @@ impl Built {
         let Budget { entry, total } = &self.manifest.budget;
         let names: Vec<&String> = self.files.0.keys().collect();
         let inputs = (include_str!("sizes.mjs"), entry, &self.files.0);
-        let made = self.workshop.make("sizes", inputs, |made| {
+        let made = self.cache.make("sizes", inputs, |made| {
             let flags = ["--bundle", "--format=esm", "--minify", "--legal-comments=none"];
             let app = made.join("app.js");
             fs::write(&app, esbuild(&self.folder, &format!("export * from \"./{entry}\";"), &flags)?)?;
@@ -709,28 +707,28 @@ mod tests {
 
     #[test]
     fn a_step_runs_again_only_when_its_inputs_change() {
-        let workshop = Workshop(folder("steps"));
+        let cache = StepCache(folder("steps"));
         let mut runs = 0;
         for input in ["a", "a", "b", "b"] {
             let count = |_: &Path| {
                 runs += 1;
                 Ok(())
             };
-            workshop.make("step", input, count).unwrap();
+            cache.make("step", input, count).unwrap();
         }
         assert_eq!(runs, 2);
     }
 
     #[test]
     fn a_step_that_failed_runs_again() {
-        let workshop = Workshop(folder("failing"));
-        assert!(workshop.make("step", "a", |_| bail!("no")).is_err());
+        let cache = StepCache(folder("failing"));
+        assert!(cache.make("step", "a", |_| bail!("no")).is_err());
         let mut ran = false;
         let note = |_: &Path| {
             ran = true;
             Ok(())
         };
-        workshop.make("step", "a", note).unwrap();
+        cache.make("step", "a", note).unwrap();
         assert!(ran);
     }
 

@@ -24,7 +24,7 @@ const CLOSURE: &str = "::convert::closures::_::invoke::<";
 
 /// How many of the most-called functions come first. Up to 115 of them would get a one-byte index, but
 /// they are then separated from the functions they resemble: beyond 50 the package grows again.
-const OFTEN: usize = 40;
+const HOT_FUNCTIONS: usize = 40;
 
 /// Returns the module without the functions that would call closures which js-sys could create
 /// and this crate does not.
@@ -42,13 +42,13 @@ pub fn without_unused_closures(wasm: &[u8]) -> Result<Vec<u8>> {
 /// Returns the module with similar functions next to each other. This only affects compression: what a
 /// function repeats of its predecessor costs little. The most-called functions come first, because a
 /// small index takes one byte.
-pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
+pub fn grouped_by_similarity(wasm: &[u8]) -> Result<Vec<u8>> {
     let parts = Parts::read(wasm)?;
     let calls = parts.calls()?;
     let mut functions: Vec<usize> = (0..calls.len()).collect();
     functions.sort_by_key(|&at| Reverse(calls[at]));
-    let (often, others) = functions.split_at(calls.len().min(OFTEN));
-    let mut order = order_of(&parts.bodies, often);
+    let (hot, others) = functions.split_at(calls.len().min(HOT_FUNCTIONS));
+    let mut order = order_of(&parts.bodies, hot);
     order.extend(order_of(&parts.bodies, others));
     parts.write(wasm, order, BTreeSet::new())
 }
@@ -59,7 +59,7 @@ pub fn like_after_like(wasm: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// If `glue` does not do what `bound`, wasm-bindgen's script, does.
-pub fn with_letters(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, String)> {
+pub fn with_short_names(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, String)> {
     let mut hasher = DefaultHasher::new();
     hasher.write(wasm);
     let mut names = Renamer { script: format!("{:08x}", hasher.finish() >> 32), ..Renamer::default() };
@@ -67,12 +67,12 @@ pub fn with_letters(wasm: &[u8], bound: &str, glue: &str) -> Result<(Vec<u8>, St
         match part? {
             Payload::ImportSection(imports) => {
                 for import in imports.into_imports() {
-                    names.learn_import(import?.name, bound);
+                    names.add_import(import?.name, bound);
                 }
             }
             Payload::ExportSection(exports) => {
                 for export in exports {
-                    names.learn_export(export?.name, bound);
+                    names.add_export(export?.name, bound);
                 }
             }
             _ => {}
@@ -157,23 +157,23 @@ struct Renamer {
 }
 
 impl Renamer {
-    fn learn_import(&mut self, name: &str, bound: &str) {
-        let letter = self.next();
-        self.imports.insert(plain_name(name, bound), letter.clone());
-        self.short.insert(name.to_owned(), letter);
+    fn add_import(&mut self, name: &str, bound: &str) {
+        let short_name = self.next();
+        self.imports.insert(plain_name(name, bound), short_name.clone());
+        self.short.insert(name.to_owned(), short_name);
     }
 
-    fn learn_export(&mut self, name: &str, bound: &str) {
-        let letter = if name == "memory" { name.to_owned() } else { self.next() };
-        self.exports.insert(plain_name(name, bound), letter.clone());
-        self.short.insert(name.to_owned(), letter);
+    fn add_export(&mut self, name: &str, bound: &str) {
+        let short_name = if name == "memory" { name.to_owned() } else { self.next() };
+        self.exports.insert(plain_name(name, bound), short_name.clone());
+        self.short.insert(name.to_owned(), short_name);
     }
 
     /// Returns the next free name: a single letter while there are any, then longer ones.
     fn next(&self) -> String {
-        let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+        let alphabet: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
         let at = self.short.len();
-        "_".repeat(at / letters.len()) + &letters[at % letters.len()].to_string()
+        "_".repeat(at / alphabet.len()) + &alphabet[at % alphabet.len()].to_string()
     }
 
     fn name<'n>(&'n self, name: &'n str) -> &'n str {
@@ -187,18 +187,18 @@ impl Renamer {
             glue.replace(MODULE, &self.script).split("wasm.").map(str::to_owned).collect::<Vec<_>>();
         for call in calls.iter_mut().skip(1) {
             let end = call.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(call.len());
-            let Some(letter) = self.exports.get(&call[..end]) else {
+            let Some(short_name) = self.exports.get(&call[..end]) else {
                 bail!("glue.js calls `{}`, which the module does not export", &call[..end]);
             };
-            call.replace_range(..end, letter);
+            call.replace_range(..end, short_name);
         }
         let mut glue = calls.join("wasm.");
-        for (name, letter) in &self.imports {
+        for (name, short_name) in &self.imports {
             let found = [": ", "("].into_iter().find(|next| glue.contains(&format!("\n    {name}{next}")));
             let Some(next) = found else {
                 bail!("the module imports `{name}`, and glue.js has no such function")
             };
-            glue = glue.replacen(&format!("\n    {name}{next}"), &format!("\n    {letter}{next}"), 1);
+            glue = glue.replacen(&format!("\n    {name}{next}"), &format!("\n    {short_name}{next}"), 1);
         }
         Ok(glue)
     }
@@ -398,7 +398,7 @@ mod tests {
         let wasm = module.finish();
         let bound = "__wbindgen_generic_0000000000000002: function(a) {\n// Cast intrinsic for `Ref(String) -> Externref`.";
         let glue = "{\n    _wake: f,\n    _cast_text(a) {} } ./turnwheel_bg.js wasm.memory wasm._closure() run_poll: wasm.run_poll,";
-        let (short, script) = with_letters(&wasm, bound, glue).unwrap();
+        let (short, script) = with_short_names(&wasm, bound, glue).unwrap();
         let called = Parser::new(0).parse_all(&short).find_map(|part| match part.unwrap() {
             Payload::ImportSection(section) => {
                 Some(section.into_imports().next()?.unwrap().module.to_owned())
@@ -417,8 +417,8 @@ mod tests {
             _ => Vec::new(),
         });
         assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "memory", "d", "e"]);
-        for behind in [glue.replace("_wake", "_woke"), glue.replace("wasm.run_poll", "wasm.run_pull")] {
-            assert!(with_letters(&wasm, bound, &behind).is_err(), "{behind}");
+        for stale in [glue.replace("_wake", "_woke"), glue.replace("wasm.run_poll", "wasm.run_pull")] {
+            assert!(with_short_names(&wasm, bound, &stale).is_err(), "{stale}");
         }
         assert_eq!(without_hash("__wbg_reset_state", ""), None);
     }
@@ -427,13 +427,13 @@ mod tests {
     fn glue_that_calls_otherwise_than_wasm_bindgen_is_refused() {
         let bound = "\nexport function say(a, b) {\n  passString(b);\n  wasm.say(a, b0, b1);\n}\nexport function count(n) {\n  wasm.count(n);\n}\n";
         assert!(check_calls(bound, "wasm.say(a, put(b, c), length) count: wasm.count,").is_ok());
-        for behind in [
+        for stale in [
             "",
             "say: wasm.say, count: wasm.count,",
             "wasm.say(put(a), length) count: wasm.count,",
             "wasm.say(a, put(b), length)",
         ] {
-            assert!(check_calls(bound, behind).is_err(), "{behind}");
+            assert!(check_calls(bound, stale).is_err(), "{stale}");
         }
     }
 

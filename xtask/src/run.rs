@@ -39,7 +39,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     command.stdout(std::io::stderr());
     let status = command.status().with_context(|| cannot_start(command))?;
     if !status.success() {
-        bail!("`{}` failed ({status})", shown(command));
+        bail!("`{}` failed ({status})", command_line(command));
     }
     Ok(())
 }
@@ -55,26 +55,28 @@ pub fn feed(command: &mut Command, input: &str) -> Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().with_context(|| cannot_start(command))?;
     if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes()).with_context(|| format!("`{}` does not read", shown(command)))?;
+        stdin
+            .write_all(input.as_bytes())
+            .with_context(|| format!("`{}` does not read", command_line(command)))?;
     }
     text_of(child.wait_with_output()?, command)
 }
 
 fn text_of(output: Output, command: &Command) -> Result<String> {
     if !output.status.success() {
-        bail!("`{}` failed ({})", shown(command), output.status);
+        bail!("`{}` failed ({})", command_line(command), output.status);
     }
     String::from_utf8(output.stdout)
-        .with_context(|| format!("`{}` wrote something that is not UTF-8", shown(command)))
+        .with_context(|| format!("`{}` wrote something that is not UTF-8", command_line(command)))
 }
 
 /// Formats the command as a person would type it, without the program's folder.
-pub fn shown(command: &Command) -> String {
+pub fn command_line(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
-    let mut words = vec![name];
-    words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
-    words.join(" ")
+    let mut parts = vec![name];
+    parts.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
+    parts.join(" ")
 }
 
 fn cannot_start(command: &Command) -> String {

@@ -16,7 +16,7 @@ const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "go
 
 /// Runs `cargo xtask setup`: everything at once.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    Args::parse(args, &[], &[])?.no_words()?;
+    Args::parse(args, &[], &[])?.no_positional()?;
     for_build()?;
     let browser = chromium()?;
     println!("ready; the browser for tests is {}", browser.display());
@@ -39,7 +39,7 @@ fn wasm_target() -> Result<()> {
     if Path::new(library.trim()).is_dir() {
         return Ok(());
     }
-    say(&format!("adding Rust's {WASM} target"));
+    log(&format!("adding Rust's {WASM} target"));
     run_command(command("rustup").args(["target", "add", WASM])).with_context(|| {
         format!(
             "Rust's {WASM} target is missing and rustup did not add it; \
@@ -54,12 +54,12 @@ pub fn std_source() -> Result<bool> {
     let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
     let source = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
     if !source.is_file() {
-        say("adding the sources of Rust's standard library (rust-src)");
+        log("adding the sources of Rust's standard library (rust-src)");
         if let Err(error) = run_command(command("rustup").args(["component", "add", "rust-src"])) {
-            say(&format!("{error:#}"));
+            log(&format!("{error:#}"));
         }
         if !source.is_file() {
-            say("they are not to be had: the package will be some 7 KB larger than the published one");
+            log("they are not to be had: the package will be some 7 KB larger than the published one");
         }
     }
     Ok(source.is_file())
@@ -70,13 +70,13 @@ pub fn std_source() -> Result<bool> {
 /// # Errors
 /// If Node is missing or older than the package supports.
 pub fn node() -> Result<()> {
-    let way_out = format!("install Node {OLDEST_NODE} or newer, from your package manager or nodejs.org");
-    let version = read(command("node").arg("--version")).with_context(|| way_out.clone())?;
+    let hint = format!("install Node {OLDEST_NODE} or newer, from your package manager or nodejs.org");
+    let version = read(command("node").arg("--version")).with_context(|| hint.clone())?;
     let major =
         version.trim_start_matches('v').split('.').next().and_then(|digits| digits.parse::<u32>().ok());
     match major {
         Some(major) if major >= OLDEST_NODE => Ok(()),
-        _ => bail!("Node is {}, which is too old; {way_out}", version.trim()),
+        _ => bail!("Node is {}, which is too old; {hint}", version.trim()),
     }
 }
 
@@ -88,7 +88,7 @@ fn npm_packages() -> Result<()> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    say("installing the npm tools");
+    log("installing the npm tools");
     // None of their scripts is needed: esbuild and workerd are prebuilt packages.
     run_command(command("npm").args([
         "ci",
@@ -122,7 +122,7 @@ pub fn chromium() -> Result<PathBuf> {
             BROWSERS.join(", ")
         );
     }
-    say("installing Chromium");
+    log("installing Chromium");
     run_command(command("apt-get").args(["update", "-qq"]))?;
     run_command(command("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
         "install",
@@ -147,6 +147,6 @@ fn is_root() -> bool {
     read(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-fn say(what: &str) {
+fn log(what: &str) {
     eprintln!("setup: {what}");
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::args::{Args, Misuse, unknown};
-use crate::run::{command, root, shown, target};
+use crate::run::{command, command_line, root, target};
 use crate::setup;
 
 /// One part. It is listed only if the repository has its files, so a part never passes
@@ -153,7 +153,7 @@ pub fn e2e(args: &[String]) -> Result<ExitCode> {
 
 fn run_table(table: &'static [Part], args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &["--list"], &["--skip"])?;
-    let parts = choose(table, &args.words, args.all("--skip"))?;
+    let parts = choose(table, &args.positional, args.all("--skip"))?;
     if args.has("--list") {
         for part in &parts {
             println!("{:<14}{}", part.name, part.command.join(" "));
@@ -178,13 +178,13 @@ fn run_table(table: &'static [Part], args: &[String]) -> Result<ExitCode> {
 /// Returns the parts to run: all that are present, or those named and what they
 /// need, without those to skip.
 fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<Vec<&'static Part>> {
-    let there: Vec<&Part> =
+    let present: Vec<&Part> =
         table.iter().filter(|part| part.files.is_empty() || !matches(part.files).is_empty()).collect();
-    let known: Vec<&str> = there.iter().map(|part| part.name).collect();
+    let known: Vec<&str> = present.iter().map(|part| part.name).collect();
     if let Some(name) = names.iter().chain(skip).find(|name| !known.contains(&name.as_str())) {
         return Err(Misuse(unknown("part", name, &known)).into());
     }
-    let mut chosen = there;
+    let mut chosen = present;
     if !names.is_empty() {
         let wanted = |part: &Part| names.iter().any(|name| name == part.name);
         let package = chosen.iter().any(|part| wanted(part) && part.needs != Need::Nothing);
@@ -238,7 +238,7 @@ impl Tally {
 
 fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     setup::for_build()?;
-    let this = std::env::current_exe().context("cannot tell which program this is")?;
+    let this_program = std::env::current_exe().context("cannot tell which program this is")?;
     let wants_browser = parts.iter().any(|part| part.needs == Need::Browser);
     let browser = if wants_browser { setup::chromium() } else { Ok(PathBuf::new()) };
     let logs = target().join("xtask/test");
@@ -249,14 +249,14 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
         println!("[{}/{}] {}: {}", index + 1, parts.len(), part.name, part.command.join(" "));
         let start = Instant::now();
         let not_run =
-            |why: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {why}"));
-        let (tally, trouble) = match (part.needs, &browser) {
+            |reason: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {reason}"));
+        let (tally, failure) = match (part.needs, &browser) {
             (Need::Package | Need::Browser, _) if !package => {
                 not_run("there is no package to test".to_owned())
             }
             (Need::Browser, Err(error)) => not_run(format!("{error:#}")),
             (_, browser) => {
-                let mut command = command_of(part, &this);
+                let mut command = command_of(part, &this_program);
                 if let (Need::Browser, Ok(path)) = (part.needs, browser) {
                     command.env("CHROMIUM", path);
                 }
@@ -264,8 +264,8 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
             }
         };
         let time = start.elapsed();
-        if !trouble.is_empty() {
-            println!("{trouble}");
+        if !failure.is_empty() {
+            println!("{failure}");
         }
         if tally.failed > 0 {
             package &= part.name != "build";
@@ -290,15 +290,16 @@ fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, St
     let ended = wait(command)?;
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     let success = ended.is_some_and(|status| status.success());
-    let (tally, why) = judge(part.count, &output, success);
-    let why = if ended.is_none() { "it took too long" } else { why };
+    let (tally, reason) = evaluate(part.count, &output, success);
+    let reason = if ended.is_none() { "it took too long" } else { reason };
     if tally.failed == 0 {
         return Ok((tally, skips(&output).join("\n")));
     }
     let lines: Vec<&str> = output.lines().collect();
     let tail = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
-    let trouble = format!("{tail}\n      {}: {why}; all of its output: {}", shown(command), log.display());
-    Ok((tally, trouble))
+    let failure =
+        format!("{tail}\n      {}: {reason}; all of its output: {}", command_line(command), log.display());
+    Ok((tally, failure))
 }
 
 /// Returns the reasons for skipped tests in a TAP stream, each once.
@@ -313,10 +314,11 @@ fn skips(output: &str) -> Vec<String> {
     reasons
 }
 
-fn command_of(part: &Part, this: &Path) -> Command {
-    let (program, words) = part.command.split_first().unwrap_or((&"", &[]));
-    let mut run = if *program == "xtask" { command(&this.to_string_lossy()) } else { command(program) };
-    for word in words {
+fn command_of(part: &Part, this_program: &Path) -> Command {
+    let (program, arguments) = part.command.split_first().unwrap_or((&"", &[]));
+    let mut run =
+        if *program == "xtask" { command(&this_program.to_string_lossy()) } else { command(program) };
+    for word in arguments {
         match *word {
             "FILES" => run.args(matches(part.files)),
             word => run.arg(word),
@@ -327,7 +329,7 @@ fn command_of(part: &Part, this: &Path) -> Command {
 
 /// Waits for the exit status; returns nothing if the part exceeds the limit.
 fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
-    let mut child = command.spawn().with_context(|| format!("cannot start `{}`", shown(command)))?;
+    let mut child = command.spawn().with_context(|| format!("cannot start `{}`", command_line(command)))?;
     let end = Instant::now() + LIMIT;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -343,14 +345,14 @@ fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
 }
 
 /// Returns a part's counts, and briefly why it failed if it did.
-fn judge(count: Count, output: &str, success: bool) -> (Tally, &'static str) {
-    let said = match count {
+fn evaluate(count: Count, output: &str, success: bool) -> (Tally, &'static str) {
+    let counted = match count {
         Count::Whole => Some(Tally { passed: u32::from(success), ..Tally::default() }),
         Count::Cargo => count_cargo(output),
         Count::Node | Count::Peer => count_node(output),
         Count::Ours => count_ours(output),
     };
-    match said {
+    match counted {
         Some(tally) if tally.failed > 0 => (tally, "some of it failed"),
         Some(tally) if !success => (Tally { failed: 1, ..tally }, "it failed"),
         Some(tally) if tally.skipped > 0 && count == Count::Peer => (tally, ""),
@@ -429,54 +431,54 @@ mod tests {
         let output = "running 3 tests\n\
             test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s\n\
             test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n";
-        assert_eq!(judge(Count::Cargo, output, false), (tally(7, 2, 1), "some of it failed"));
+        assert_eq!(evaluate(Count::Cargo, output, false), (tally(7, 2, 1), "some of it failed"));
     }
 
     #[test]
     fn nodes_summary_is_read_and_a_cancelled_test_is_a_failed_one() {
         let output = "# pass 1 is a comment of a test\n# tests 9\n# pass 5\n# fail 1\n# cancelled 1\n# skipped 2\n# todo 0\n";
-        assert_eq!(judge(Count::Node, output, false).0, tally(5, 2, 2));
+        assert_eq!(evaluate(Count::Node, output, false).0, tally(5, 2, 2));
     }
 
     #[test]
     fn of_our_own_lines_the_total_counts_and_without_one_the_sum() {
         let output = "retry: 3 passed, 1 failed\n3 passed, 1 failed\nnoise\n12 passed, 1 failed\n";
-        assert_eq!(judge(Count::Ours, output, false).0, tally(12, 1, 0));
+        assert_eq!(evaluate(Count::Ours, output, false).0, tally(12, 1, 0));
         let output = "retry: 3 passed, 0 failed\nstream: 4 passed, 2 failed\n";
-        assert_eq!(judge(Count::Ours, output, false).0, tally(7, 2, 0));
+        assert_eq!(evaluate(Count::Ours, output, false).0, tally(7, 2, 0));
     }
 
     #[test]
     fn an_exit_code_is_a_failure_whatever_was_counted() {
-        assert_eq!(judge(Count::Ours, "3 passed, 0 failed", false).0, tally(3, 1, 0));
-        assert_eq!(judge(Count::Whole, "", false).0, tally(0, 1, 0));
+        assert_eq!(evaluate(Count::Ours, "3 passed, 0 failed", false).0, tally(3, 1, 0));
+        assert_eq!(evaluate(Count::Whole, "", false).0, tally(0, 1, 0));
     }
 
     #[test]
     fn a_failed_test_is_a_failure_whatever_the_exit_code() {
-        assert_eq!(judge(Count::Ours, "3 passed, 2 failed", true).0, tally(3, 2, 0));
+        assert_eq!(evaluate(Count::Ours, "3 passed, 2 failed", true).0, tally(3, 2, 0));
     }
 
     #[test]
     fn a_part_that_counts_nothing_or_ran_nothing_does_not_pass() {
-        assert_eq!(judge(Count::Ours, "all well", true).0, tally(0, 1, 0));
-        assert_eq!(judge(Count::Node, "# pass 0\n# fail 0\n", true).0, tally(0, 1, 0));
-        assert_eq!(judge(Count::Cargo, "", true).0, tally(0, 1, 0));
+        assert_eq!(evaluate(Count::Ours, "all well", true).0, tally(0, 1, 0));
+        assert_eq!(evaluate(Count::Node, "# pass 0\n# fail 0\n", true).0, tally(0, 1, 0));
+        assert_eq!(evaluate(Count::Cargo, "", true).0, tally(0, 1, 0));
     }
 
     #[test]
     fn a_peer_that_cannot_be_had_is_skipped_with_its_reason() {
         let output = "ok 1 - llmock # SKIP no Python environment: spawnSync python3 ENOENT\n# pass 0\n# fail 0\n# skipped 1\n";
-        assert_eq!(judge(Count::Peer, output, true), (tally(0, 0, 1), ""));
+        assert_eq!(evaluate(Count::Peer, output, true), (tally(0, 0, 1), ""));
         assert_eq!(skips(output), ["      skipped: no Python environment: spawnSync python3 ENOENT"]);
-        assert_eq!(judge(Count::Node, output, true).0, tally(0, 1, 1));
-        assert_eq!(judge(Count::Peer, "# pass 0\n# fail 0\n# skipped 0\n", true).0, tally(0, 1, 0));
+        assert_eq!(evaluate(Count::Node, output, true).0, tally(0, 1, 1));
+        assert_eq!(evaluate(Count::Peer, "# pass 0\n# fail 0\n# skipped 0\n", true).0, tally(0, 1, 0));
     }
 
     #[test]
     fn a_crate_without_doc_tests_passes() {
         let output = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(judge(Count::Cargo, output, true).0, tally(0, 0, 0));
+        assert_eq!(evaluate(Count::Cargo, output, true).0, tally(0, 0, 0));
     }
 
     #[test]

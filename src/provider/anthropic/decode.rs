@@ -28,7 +28,7 @@ struct Answer {
     /// The number of the open block.
     at: Option<u64>,
     /// Calls that are not complete although another block began: gateways interleave several.
-    aside: Vec<(Option<u64>, Open)>,
+    suspended: Vec<(Option<u64>, Open)>,
     /// Whether any call is complete.
     has_calls: bool,
 }
@@ -39,7 +39,7 @@ enum Open {
     #[default]
     None,
     /// Text or thinking.
-    Words { kind: Kind, is_cited: bool },
+    Text { kind: Kind, is_cited: bool },
     Call {
         index: u32,
         /// Arguments that stood in the first event.
@@ -109,7 +109,7 @@ impl Frames for Answer {
         // The last block was cut off, or refused.
         let is_cut = matches!(word, Stop::Length | Stop::Refusal);
         let last = self.progress.blocks.last();
-        let mut open = std::mem::take(&mut self.aside);
+        let mut open = std::mem::take(&mut self.suspended);
         open.push((self.at, std::mem::take(&mut self.open)));
         for (_, open) in open {
             let is_whole =
@@ -141,7 +141,7 @@ impl Answer {
                 self.delta(event, out);
             }
             "content_block_stop" => {
-                self.turn_to(event.index);
+                self.switch_to(event.index);
                 self.close_raw(out);
                 if let Open::Call { is_stopped, .. } = &mut self.open {
                     *is_stopped = true;
@@ -164,7 +164,7 @@ impl Answer {
             && self.message_id != event.message_id;
         if is_another && self.progress.blocks.last().is_some() {
             self.open = Open::None;
-            self.aside.clear();
+            self.suspended.clear();
             self.tokens = Tokens::default();
             self.has_calls = false;
             self.progress.restart(out);
@@ -186,16 +186,16 @@ impl Answer {
     }
 
     /// Resumes the block with this number, if it was put aside.
-    fn turn_to(&mut self, index: Option<u64>) {
+    fn switch_to(&mut self, index: Option<u64>) {
         if index != self.at
-            && let Some((at, open)) = self.aside.iter_mut().find(|(at, _)| *at == index)
+            && let Some((at, open)) = self.suspended.iter_mut().find(|(at, _)| *at == index)
         {
             std::mem::swap(at, &mut self.at);
             std::mem::swap(open, &mut self.open);
         }
     }
 
-    fn tell(&mut self, tokens: &Tokens, out: &mut Vec<Event>) {
+    fn emit_usage(&mut self, tokens: &Tokens, out: &mut Vec<Event>) {
         if tokens.is_empty() {
             return;
         }
@@ -204,12 +204,12 @@ impl Answer {
         {
             self.progress.remarks.billed = self.tokens.billed;
         }
-        self.progress.tell_usage(self.tokens.usage(), out);
+        self.progress.emit_usage(self.tokens.usage(), out);
     }
 
     fn begin(&mut self, event: &WireEvent<'_>, out: &mut Vec<Event>) {
         if let Open::Call { is_stopped: false, .. } = self.open {
-            self.aside.push((self.at, std::mem::take(&mut self.open)));
+            self.suspended.push((self.at, std::mem::take(&mut self.open)));
         }
         self.close(out);
         self.at = event.index;
@@ -218,19 +218,19 @@ impl Answer {
         };
         let start = Start::read(block);
         match &*start.kind {
-            "text" => self.begin_words(Kind::Text, start, out),
-            "thinking" => self.begin_words(Kind::Thinking, start, out),
+            "text" => self.begin_text(Kind::Text, start, out),
+            "thinking" => self.begin_text(Kind::Thinking, start, out),
             "redacted_thinking" => _ = self.progress.blocks.redacted(start.data.into_owned(), out),
             "tool_use" => {
-                if self.progress.count(out) {
+                if self.progress.count_call(out) {
                     let index = self.progress.blocks.call(&start.id, &start.name, out);
                     let input = start.input.filter(|input| *input != "{}").map(str::to_owned);
                     self.open = Open::Call { index, input, has_pieces: false, is_stopped: false };
                 }
             }
             _ => {
-                self.progress.weigh(block.len(), out);
-                if self.progress.count(out)
+                self.progress.count_bytes(block.len(), out);
+                if self.progress.count_call(out)
                     && let Ok(Value::Object(block)) = Value::parse(block)
                 {
                     self.open = Open::Raw { block, input: String::new() };
@@ -239,7 +239,7 @@ impl Answer {
         }
     }
 
-    fn begin_words(&mut self, kind: Kind, start: Start<'_>, out: &mut Vec<Event>) {
+    fn begin_text(&mut self, kind: Kind, start: Start<'_>, out: &mut Vec<Event>) {
         self.progress.blocks.close(out);
         self.progress.blocks.ensure(kind, out);
         if let Some(text) = start.text {
@@ -248,11 +248,11 @@ impl Answer {
         if !start.signature.is_empty() {
             self.progress.blocks.sign(&start.signature);
         }
-        self.open = Open::Words { kind, is_cited: false };
+        self.open = Open::Text { kind, is_cited: false };
     }
 
     fn delta(&mut self, event: WireEvent<'_>, out: &mut Vec<Event>) {
-        self.turn_to(event.index);
+        self.switch_to(event.index);
         // Gateways omit the first event of a block.
         if event.index != self.at || matches!(self.open, Open::None) {
             let kind = match &*event.delta.kind {
@@ -262,30 +262,30 @@ impl Answer {
             };
             self.close(out);
             self.at = event.index;
-            self.begin_words(kind, Start::default(), out);
+            self.begin_text(kind, Start::default(), out);
         }
         let Delta { kind: word, piece, signature, citation, .. } = event.delta;
         let progress = &mut self.progress;
         match (&mut self.open, &*word) {
-            (Open::Words { kind: kind @ Kind::Text, .. }, "text_delta")
-            | (Open::Words { kind: kind @ Kind::Thinking, .. }, "thinking_delta") => {
+            (Open::Text { kind: kind @ Kind::Text, .. }, "text_delta")
+            | (Open::Text { kind: kind @ Kind::Thinking, .. }, "thinking_delta") => {
                 if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
-                    progress.blocks.plain = piece.place();
+                    progress.blocks.piece_place = piece.place();
                     progress.blocks.text(*kind, piece, out);
                 }
             }
-            (Open::Words { kind: Kind::Thinking, .. }, "signature_delta") => {
+            (Open::Text { kind: Kind::Thinking, .. }, "signature_delta") => {
                 progress.blocks.sign(&signature.unwrap_or_default());
             }
             // What is quoted from the provider's own search is given back with the text. Places in documents of the
             // user are not: the documents may be gone by then.
-            (Open::Words { is_cited, .. }, "citations_delta") => {
+            (Open::Text { is_cited, .. }, "citations_delta") => {
                 let Some(citation) =
                     citation.filter(|citation| contains(citation, "web_search_result_location"))
                 else {
                     return;
                 };
-                progress.weigh(citation.len(), out);
+                progress.count_bytes(citation.len(), out);
                 progress.blocks.sign(if *is_cited { "," } else { "{\"citations\":[" });
                 progress.blocks.sign(citation);
                 *is_cited = true;
@@ -293,19 +293,19 @@ impl Answer {
             (Open::Call { index, has_pieces, .. }, "input_json_delta") => {
                 if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
                     *has_pieces = true;
-                    progress.blocks.plain = piece.place();
+                    progress.blocks.piece_place = piece.place();
                     progress.arguments(*index, piece, out);
                 }
             }
             (Open::Raw { block, input }, _) => {
                 if let Some(secret) = signature.filter(|_| word == "compaction_delta") {
-                    progress.weigh(secret.len(), out);
+                    progress.count_bytes(secret.len(), out);
                     block.insert("encrypted_content", Value::String(secret.into_owned()));
                 }
                 let Some(piece) = piece else {
                     return;
                 };
-                progress.weigh(piece.text.len(), out);
+                progress.count_bytes(piece.text.len(), out);
                 match &*word {
                     "input_json_delta" => input.put(&piece.text),
                     "compaction_delta" => append(block, "content", &piece),
@@ -330,7 +330,7 @@ impl Answer {
         if let Some(details) = event.delta.stop_details {
             remarks.stop_details = crate::json::RawJson::parse(details).ok();
         }
-        self.tell(&event.tokens, out);
+        self.emit_usage(&event.tokens, out);
     }
 
     /// Closes a block that is kept whole: it is complete at its own end.
@@ -352,7 +352,7 @@ impl Answer {
     /// Closes the open block: something follows, so it was not cut off.
     fn close(&mut self, out: &mut Vec<Event>) {
         self.close_raw(out);
-        if let Open::Words { is_cited: true, .. } = self.open {
+        if let Open::Text { is_cited: true, .. } = self.open {
             self.progress.blocks.sign("]}");
         }
         if let Open::Call { index, input, has_pieces, .. } = std::mem::take(&mut self.open) {

@@ -7,13 +7,13 @@ use crate::provider::WireOptions;
 use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, ToolForm, Tools, effort, headers, join_query, sampling, small, split_query, stop,
+    Body, ToolForm, Tools, effort, headers, join_query, parse_u32, split_query, write_sampling, write_stop,
 };
 use crate::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::text::{self, contains, split_while};
 
 use super::PROVIDER;
-use super::messages::{Scribe, begins_with_thinking, write_all};
+use super::messages::{MessageWriter, begins_with_thinking, write_all};
 
 /// The marks behind which the provider caches what it read, as the last member of an object.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -48,9 +48,9 @@ enum Thinking {
     /// As little as it can, said by a type.
     Off(&'static str),
     /// As little as it can, told by a word.
-    Least,
+    Lowest,
     /// Nothing is said.
-    Unsaid,
+    Unspecified,
 }
 
 impl Encoder {
@@ -74,9 +74,9 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let scribe = Scribe { provider: PROVIDER, model: &request.model };
+        let writer = MessageWriter { provider: PROVIDER, model: &request.model };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
-            scribe.write(message, carried, out);
+            writer.write(message, carried, out);
         });
         let options = &*request.options;
         let cache = match self.compat.cache_ttl {
@@ -85,7 +85,7 @@ impl Encoder {
             _ => CACHE,
         };
         let thinking = thinking(request, self.compat.reasoning);
-        let mut text = self.history.room(&request.system_prompt);
+        let mut text = self.history.body_buffer(&request.system_prompt);
         let mut body = Body::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
@@ -102,9 +102,9 @@ impl Encoder {
         }
         // The newer ones refuse to be told how freely to choose their words.
         if !thinking.is_on() && version(&request.model) < Some((4, 7)) {
-            sampling(options, "top_p", &mut body);
+            write_sampling(options, "top_p", &mut body);
         }
-        stop(options, "stop_sequences", &mut body);
+        write_stop(options, "stop_sequences", &mut body);
         thinking.write(&mut body);
         write_output(request, &thinking, &mut body);
         body.end();
@@ -126,7 +126,7 @@ impl Thinking {
                 body.fill("thinking", r#"{"type":"enabled","budget_tokens":#}"#, &[&text::number(*tokens)]);
             }
             Thinking::Off(word) => body.fill("thinking", "{\"type\":\"$\"}", &[word]),
-            Thinking::Least | Thinking::Unsaid => {}
+            Thinking::Lowest | Thinking::Unspecified => {}
         }
     }
 }
@@ -134,7 +134,7 @@ impl Thinking {
 #[inline(never)]
 fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
     let Some(reasoning) = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None) else {
-        return Thinking::Unsaid;
+        return Thinking::Unspecified;
     };
     let version = match style {
         ReasoningStyle::Adaptive => Some((4, 6)),
@@ -146,12 +146,12 @@ fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
         let is = |family| contains(&request.model, family);
         return match version {
             Some(version) if is("fable") || is("mythos") || (is("opus") && version >= (5, 5)) => {
-                Thinking::Least
+                Thinking::Lowest
             }
             Some(version) if is("sonnet") && version >= (5, 5) => Thinking::Off("between_tools"),
             Some(version) if version >= (3, 7) => Thinking::Off("disabled"),
             // Models that cannot think know no switch for it.
-            _ => Thinking::Unsaid,
+            _ => Thinking::Unspecified,
         };
     }
     if version >= Some((4, 6)) {
@@ -170,7 +170,7 @@ fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
         _ => None,
     });
     if answers_tools && last.is_some_and(|last| !begins_with_thinking(last, PROVIDER, &request.model)) {
-        return Thinking::Unsaid;
+        return Thinking::Unspecified;
     }
     Thinking::Budget(match reasoning {
         Reasoning::Budget(tokens) => (*tokens).max(1_024),
@@ -186,18 +186,18 @@ fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
 
 /// The answer has room behind the thinking.
 fn max_tokens(request: &ModelRequest, thinking: &Thinking) -> u64 {
-    let usual = match version(&request.model) {
+    let default = match version(&request.model) {
         Some(version) if version < (3, 5) => MAX_TOKENS_OF_CLAUDE_3,
         // These think where nobody says that they shall not.
         Some(version) if version >= (5, 0) => MAX_TOKENS_ADAPTIVE,
         _ => MAX_TOKENS,
     };
     match (request.options.max_tokens, thinking) {
-        (Some(most), Thinking::Budget(budget)) if most <= *budget => budget.saturating_add(most),
-        (Some(most), _) => most,
-        (None, Thinking::Budget(budget)) => budget.saturating_add(usual),
+        (Some(limit), Thinking::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
+        (Some(limit), _) => limit,
+        (None, Thinking::Budget(budget)) => budget.saturating_add(default),
         (None, Thinking::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
-        (None, _) => usual,
+        (None, _) => default,
     }
 }
 
@@ -225,7 +225,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
 
 /// Dates are no versions.
 fn number(part: &str) -> Option<u32> {
-    if part.len() <= 2 { small(part) } else { None }
+    if part.len() <= 2 { parse_u32(part) } else { None }
 }
 
 #[inline(never)]
@@ -252,7 +252,7 @@ fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool,
 fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
     let word = match thinking {
         Thinking::Adaptive(word) => word,
-        Thinking::Least => "low",
+        Thinking::Lowest => "low",
         _ => "",
     };
     let schema = request.output.as_ref().map_or("", RawJson::as_str);

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{ToJson, Value, fill, listed};
+use crate::json::{ToJson, Value, fill, without_comma};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock,
     ToolResultMessage,
@@ -13,7 +13,7 @@ use crate::provider::request::{decoded_text, fitting_id, is_plain};
 use crate::text::{Put, contains};
 
 /// Writes messages for one model.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
@@ -24,7 +24,7 @@ pub(super) struct Scribe<'a> {
 pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mut String) {
     out.put("[");
     // Each message begins with a comma, which the first of the list must not have.
-    let mut at = messages.len() - listed(messages).len();
+    let mut at = messages.len() - without_comma(messages).len();
     for mark in carried.marks.iter().flatten() {
         out.put(messages.get(at..*mark).unwrap_or_default());
         out.put(cache);
@@ -62,7 +62,7 @@ impl Carried {
     }
 }
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// Appends a message, with a comma before it. One with nothing to say is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
@@ -226,7 +226,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
         out.put(",\"is_error\":true");
     }
     if !list.is_empty() {
-        fill(",\"content\":[#]", &[listed(&list)], out);
+        fill(",\"content\":[#]", &[without_comma(&list)], out);
     }
     out.put("}");
     carried.mark(out);

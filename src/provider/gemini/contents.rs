@@ -3,20 +3,20 @@
 
 use std::rc::Rc;
 
-use crate::json::{RawJson, fill, listed};
+use crate::json::{RawJson, fill, without_comma};
 use crate::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
 use crate::provider::history::Carried;
-use crate::provider::request::{FileForm, fitting_id, form_of, is_plain, told_result};
+use crate::provider::request::{FileForm, fitting_id, form_of, is_plain, result_parts};
 use crate::text::Put;
 
 /// Writes messages for one model.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     /// Gemini 3 and later.
-    pub(super) is_third: bool,
+    pub(super) is_gemini_3: bool,
 }
 
 // In `Carried`, `is_open` says that the last message is a tool result, and the content with all results of the turn is
@@ -29,7 +29,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 pub(super) fn write_all(prompt: &str, mut carried: Carried, contents: &str, out: &mut String) {
     out.put("[");
     if prompt.is_empty() {
-        out.put(listed(contents));
+        out.put(without_comma(contents));
     } else {
         fill(r#"{"role":"user","parts":[{"text":"$"}]}"#, &[prompt], out);
         out.put(contents);
@@ -46,7 +46,7 @@ fn close(carried: &mut Carried, out: &mut String) {
     }
 }
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// Appends a message, with a comma before it. One with nothing to say is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
@@ -88,7 +88,7 @@ impl Scribe<'_> {
                     let metadata = metadata.map(RawJson::to_value).unwrap_or_default();
                     let word = |key: &str| metadata.text_at(key);
                     let signature = word("thoughtSignature").filter(|_| is_same_model);
-                    let sentinel = if is_first_call && self.is_third { Some(NO_SIGNATURE) } else { None };
+                    let sentinel = if is_first_call && self.is_gemini_3 { Some(NO_SIGNATURE) } else { None };
                     write_call(call, word("id"), signature.or(sentinel), &mut parts);
                     is_first_call = false;
                 }
@@ -109,21 +109,21 @@ impl Scribe<'_> {
         if let Some(id) = metadata.map(RawJson::to_value).unwrap_or_default().text_at("id") {
             fill("\"id\":\"$\",", &[id], out);
         }
-        let name = fitting_id(&message.tool_name, 64, is_usual);
+        let name = fitting_id(&message.tool_name, 64, is_allowed);
         let key = if message.is_error { "error" } else { "result" };
         fill("\"name\":\"$\",\"response\":{\"$\":\"$\"}", &[&name, key, &message.text()], out);
         let mut parts = String::new();
-        for picture in told_result(message).1 {
+        for picture in result_parts(message).1 {
             write_data(&picture.mime_type, &picture.data, &mut parts);
         }
-        if self.is_third && !parts.is_empty() {
-            fill(",\"parts\":[#]", &[listed(&parts)], out);
+        if self.is_gemini_3 && !parts.is_empty() {
+            fill(",\"parts\":[#]", &[without_comma(&parts)], out);
         }
         out.put("}}");
-        if !self.is_third && !parts.is_empty() {
-            let words = ["Image from the result of `", &message.tool_name, "`:"].concat();
+        if !self.is_gemini_3 && !parts.is_empty() {
+            let caption = ["Image from the result of `", &message.tool_name, "`:"].concat();
             let mut later = String::new();
-            write_text(&words, None, false, &mut later);
+            write_text(&caption, None, false, &mut later);
             later.put(&parts);
             carried.pictures.push(later.into());
         }
@@ -150,14 +150,14 @@ fn write_user(message: &UserMessage, out: &mut String) {
 }
 
 /// Whether a character may stand in the name of a function.
-fn is_usual(c: char) -> bool {
+fn is_allowed(c: char) -> bool {
     is_plain(c) || matches!(c, '.' | ':')
 }
 
 /// Contents without parts are refused.
 fn write_content(role: &str, parts: &str, out: &mut String) {
     if !parts.is_empty() {
-        fill(r#",{"role":"$","parts":[#]}"#, &[role, listed(parts)], out);
+        fill(r#",{"role":"$","parts":[#]}"#, &[role, without_comma(parts)], out);
     }
 }
 
@@ -171,7 +171,7 @@ fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, o
     if let Some(id) = id {
         fill("\"id\":\"$\",", &[id], out);
     }
-    let name = fitting_id(&call.tool_name, 64, is_usual);
+    let name = fitting_id(&call.tool_name, 64, is_allowed);
     fill("\"name\":\"$\",\"args\":#}", &[&name, call.object()], out);
     sign(signature, out);
 }

@@ -74,8 +74,8 @@ impl Frames for Answer {
         use MessageStopReason as Stop;
         self.progress.start(out);
         // A refused prompt has no answer; if there is one, it counts.
-        if let Some(words) = self.blocked.take().filter(|_| self.progress.blocks.last().is_none()) {
-            let message = ["the provider refused the prompt: ", &words].concat();
+        if let Some(reason) = self.blocked.take().filter(|_| self.progress.blocks.last().is_none()) {
+            let message = ["the provider refused the prompt: ", &reason].concat();
             return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
         }
         let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
@@ -124,7 +124,7 @@ impl Answer {
             self.part(part, out);
         }
         if let Some(usage) = chunk.usage {
-            self.progress.tell_usage(usage, out);
+            self.progress.emit_usage(usage, out);
         }
         let remarks = &mut self.progress.remarks;
         if !finish_reason.is_empty() {
@@ -139,8 +139,9 @@ impl Answer {
         }
         if !chunk.block_reason.is_empty() && remarks.raw_stop_reason.is_none() {
             remarks.raw_stop_reason = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
-            let words = if chunk.block_message.is_empty() { chunk.block_reason } else { chunk.block_message };
-            self.blocked = Some(words.into_owned());
+            let reason =
+                if chunk.block_message.is_empty() { chunk.block_reason } else { chunk.block_message };
+            self.blocked = Some(reason.into_owned());
         }
     }
 
@@ -153,8 +154,8 @@ impl Answer {
         }
         // Beside a text other fields say how it sounds.
         if part.is_other && part.text.is_none() {
-            self.progress.weigh(part.raw.len(), out);
-            if self.progress.count(out)
+            self.progress.count_bytes(part.raw.len(), out);
+            if self.progress.count_call(out)
                 && let Ok(data) = RawJson::parse(part.raw)
             {
                 self.progress.blocks.raw(data, out);
@@ -189,7 +190,7 @@ impl Answer {
         if !name.is_empty() {
             // The previous call did not mark its end.
             self.finish_call(out);
-            if !self.progress.count(out) {
+            if !self.progress.count_call(out) {
                 return;
             }
             let block = self.progress.blocks.call(word("id"), name, out);

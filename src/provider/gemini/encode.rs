@@ -1,17 +1,18 @@
 //! Requests: URL, headers, body.
 
-use crate::json::{RawJson, ToJson, Value, truth};
+use crate::json::{RawJson, ToJson, Value, bool_text};
 use crate::provider::HttpRequest;
 use crate::provider::compat::{ReasoningStyle, Strict};
 use crate::provider::history::History;
 use crate::provider::request::{
-    self, Body, ToolForm, Tools, effort, headers, join_query, most, sampling, split_query, stop,
+    self, Body, ToolForm, Tools, effort, headers, join_query, split_query, write_max_tokens, write_sampling,
+    write_stop,
 };
 use crate::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::text::{self, contains, find_any};
 
 use super::PROVIDER;
-use super::contents::{Scribe, write_all};
+use super::contents::{MessageWriter, write_all};
 
 const TOOLS: ToolForm = ToolForm {
     list: r#"[{"functionDeclarations":[#]}]"#,
@@ -57,10 +58,10 @@ impl Encoder {
 
     fn body(&mut self, request: &ModelRequest) -> String {
         let version = self.version(&request.model);
-        let is_third = version >= Some((3, 0));
-        let scribe = Scribe { provider: PROVIDER, model: &request.model, is_third };
+        let is_gemini_3 = version >= Some((3, 0));
+        let writer = MessageWriter { provider: PROVIDER, model: &request.model, is_gemini_3 };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
-            scribe.write(message, carried, out);
+            writer.write(message, carried, out);
         });
         let options = &*request.options;
         // The user's settings are added to ours, one by one.
@@ -68,7 +69,7 @@ impl Encoder {
         let own_config = own.iter().position(|(key, _)| key == "generationConfig").map(|at| own.remove(at).1);
         // A cache at the provider holds the system prompt and the tools.
         let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
-        let mut text = self.history.room(&request.system_prompt);
+        let mut text = self.history.body_buffer(&request.system_prompt);
         let mut body = Body::of(&mut text, &own);
         let mut prompt = if is_cached { "" } else { &*request.system_prompt };
         // Gemma 3 knows no system instruction: its prompt stands before all else that the user says.
@@ -99,9 +100,9 @@ fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, R
     let options = &*request.options;
     let mut text = String::new();
     let mut config = Body::of(&mut text, own);
-    most(options.max_tokens, "maxOutputTokens", &mut config);
-    sampling(options, "topP", &mut config);
-    stop(options, "stopSequences", &mut config);
+    write_max_tokens(options.max_tokens, "maxOutputTokens", &mut config);
+    write_sampling(options, "topP", &mut config);
+    write_stop(options, "stopSequences", &mut config);
     if let Some(reasoning) = &options.reasoning {
         write_thinking(reasoning, (&request.model, version), &mut config);
     }
@@ -133,7 +134,7 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             _ => "HIGH",
         };
         let template = r#"{"includeThoughts":#,"thinkingLevel":"$"}"#;
-        config.fill("thinkingConfig", template, &[truth(!is_off), level]);
+        config.fill("thinkingConfig", template, &[bool_text(!is_off), level]);
     } else if version >= Some((2, 5)) {
         let budget = match (reasoning, word) {
             (_, "off" | "none") => {
@@ -150,7 +151,7 @@ fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), conf
             _ => 24_576,
         };
         let template = r#"{"includeThoughts":#,"thinkingBudget":#}"#;
-        config.fill("thinkingConfig", template, &[truth(!is_off), &text::number(budget)]);
+        config.fill("thinkingConfig", template, &[bool_text(!is_off), &text::number(budget)]);
     }
 }
 
@@ -195,8 +196,8 @@ fn url(base_url: &str, model: &str) -> String {
         base => (base, ""),
     };
     let folder = if find_any(model, "/").is_some() { "/" } else { "/models/" };
-    let joint = if query.is_empty() { "" } else { "&" };
-    let query = [query, joint, "alt=sse"].concat();
+    let separator = if query.is_empty() { "" } else { "&" };
+    let query = [query, separator, "alt=sse"].concat();
     join_query(&[base, version, folder, model, ":streamGenerateContent"], &query)
 }
 

@@ -2,7 +2,7 @@
 //! come; a model writes them in the order in which they stand in the text.
 
 use crate::json::{ToJson, Value, fill, write_str};
-use crate::text::{Put, split_once, split_while, whole};
+use crate::text::{Put, parse_u64, split_once, split_while};
 
 /// What is written so far, as far as the rest depends on it.
 #[derive(Default)]
@@ -199,7 +199,7 @@ fn bracket(inner: &str) -> (Step, &str) {
         }
     }
     let (word, after) = split_once(inner, "]").unwrap_or((inner, ""));
-    let index = whole(word).and_then(|index| usize::try_from(index).ok());
+    let index = parse_u64(word).and_then(|index| usize::try_from(index).ok());
     (index.map_or_else(|| Step::Key(word.to_owned()), Step::Index), after)
 }
 

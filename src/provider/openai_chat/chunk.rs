@@ -90,10 +90,10 @@ impl<'a> Chunk<'a> {
         let mut reader = Reader::new(text);
         let is_known = |(start, rest): (&str, &str)| rest.starts_with(",") && is_same(start, head);
         let known = if text.split_at_checked(head.len()).is_some_and(is_known) { head.len() } else { 0 };
-        let (mut says, mut end) = (known > 0, 0);
+        let (mut is_tail, mut end) = (known > 0, 0);
         // The length first: most keys are nobody's, and this tells them apart by one comparison.
         let member =
-            |reader: &mut Reader<'a>, key: &str| match (key.len(), key, mem::replace(&mut says, true)) {
+            |reader: &mut Reader<'a>, key: &str| match (key.len(), key, mem::replace(&mut is_tail, true)) {
                 (7, "choices", _) => self.read_choices(reader),
                 (5, "usage", _) => read_usage(reader, &mut self.usage),
                 (6, "x_groq", _) => in_object(reader, |reader, key| match key {
@@ -127,17 +127,17 @@ impl<'a> Chunk<'a> {
                     choice.has_delta = true;
                     choice.read_calls(reader)
                 }
-                (_, _, said) => {
+                (_, _, was_tail) => {
                     let value = reader.skip()?;
                     self.is_error |= key == "object" && value == "\"error\"";
-                    if !said {
-                        says = self.is_error;
+                    if !was_tail {
+                        is_tail = self.is_error;
                         end = reader.position();
                     }
                     Ok(())
                 }
             };
-        reader.object_behind(known, member)?;
+        reader.object_after(known, member)?;
         if end > 0 {
             text.get(..end).unwrap_or_default().clone_into(head);
         }
@@ -350,12 +350,12 @@ impl<'a> Detail<'a> {
         })?;
         detail.raw = reader.since(start);
         let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
-        let says_something = match detail.kind {
+        let has_content = match detail.kind {
             DetailKind::Text | DetailKind::Summary => has(&detail.text) || has(&detail.signature),
             DetailKind::Encrypted => has(&detail.data),
             DetailKind::Unknown => false,
         };
-        if says_something {
+        if has_content {
             list.push(detail);
         }
         Ok(())
@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     /// What a chunk says, read behind a head.
-    fn said(text: &str, head: &mut String) -> Result<String, JsonError> {
+    fn describe(text: &str, head: &mut String) -> Result<String, JsonError> {
         let mut chunk = Chunk::default();
         chunk.read(text, head)?;
         let content =
@@ -462,10 +462,10 @@ mod tests {
         for before in texts {
             for text in texts {
                 let mut head = String::new();
-                let _ = said(before, &mut head);
-                let fresh = said(text, &mut String::new());
-                assert_eq!(said(text, &mut head), fresh, "{text} behind {before}");
-                assert_eq!(said(text, &mut head), fresh, "{text} behind {before} and itself");
+                let _ = describe(before, &mut head);
+                let fresh = describe(text, &mut String::new());
+                assert_eq!(describe(text, &mut head), fresh, "{text} behind {before}");
+                assert_eq!(describe(text, &mut head), fresh, "{text} behind {before} and itself");
             }
         }
     }
@@ -474,10 +474,10 @@ mod tests {
     fn what_says_nothing_is_not_read_again() {
         let mut head = String::new();
         let text = r#"{"id":"a","created":1,"choices":[],"model":"m"}"#;
-        assert!(said(text, &mut head).is_ok());
+        assert!(describe(text, &mut head).is_ok());
         assert_eq!(head, r#"{"id":"a","created":1"#);
         // Read, it would be an error.
         head = "{\"id".to_owned();
-        assert!(said("{\"id,\"choices\":[]}", &mut head).is_ok());
+        assert!(describe("{\"id,\"choices\":[]}", &mut head).is_ok());
     }
 }

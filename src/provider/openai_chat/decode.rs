@@ -25,7 +25,7 @@ struct Answer {
     keeps_details: bool,
     calls: Vec<Call>,
     /// The highest index of a call: what lies above it need not be looked for.
-    top: Option<u64>,
+    highest_index: Option<u64>,
     /// One for each thinking block, in order: the entry of `reasoning_details` that it was made of, without its texts;
     /// null for none.
     details: Vec<Value>,
@@ -72,7 +72,7 @@ impl Frames for Answer {
             Ok(()) if frame.event == "error" => self.fail_by(data, out),
             Ok(()) => {
                 self.progress.start(out);
-                self.progress.blocks.noise = [place_of(chunk.padding), (0, 0)];
+                self.progress.blocks.ignored_places = [place_of(chunk.padding), (0, 0)];
                 self.chunk(&mut chunk, data, out);
             }
             Err(error) => self.progress.broken(&frame, &error, out),
@@ -123,7 +123,7 @@ impl Answer {
         let has_content = chunk.choice.as_ref().is_some_and(Choice::has_content);
         let usage = chunk.usage();
         if let Some(usage) = usage {
-            self.progress.tell_usage(usage, out);
+            self.progress.emit_usage(usage, out);
         }
         if has_content {
             self.has_trailer = false;
@@ -153,19 +153,23 @@ impl Answer {
         let thinks_in_details =
             choice.details.iter().any(|d| d.text.as_ref().is_some_and(|text| !text.is_empty()));
         if let Some(reasoning) = choice.reasoning.take().filter(|_| !thinks_in_details) {
-            self.think(reasoning, out);
+            self.emit_thinking(reasoning, out);
         }
         for detail in choice.details.drain(..) {
             self.detail(detail, out);
         }
         for (kind, piece) in choice.parts.drain(..) {
-            if kind == Kind::Thinking { self.think(piece, out) } else { self.say(kind, piece, out) }
+            if kind == Kind::Thinking {
+                self.emit_thinking(piece, out)
+            } else {
+                self.emit_text(kind, piece, out)
+            }
         }
         if let Some(content) = choice.content.take() {
-            self.say(Kind::Text, content, out);
+            self.emit_text(Kind::Text, content, out);
         }
         if let Some(refusal) = choice.refusal.take() {
-            self.say(Kind::Refusal, refusal, out);
+            self.emit_text(Kind::Refusal, refusal, out);
         }
         let count = choice.calls.len();
         for (position, piece) in choice.calls.drain(..).enumerate() {
@@ -176,22 +180,22 @@ impl Answer {
         }
     }
 
-    fn say(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
+    fn emit_text(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
         if piece.is_empty() {
             return;
         }
-        self.progress.blocks.plain = piece.place();
+        self.progress.blocks.piece_place = piece.place();
         self.progress.blocks.text(kind, piece, out);
     }
 
-    fn think(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
+    fn emit_thinking(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
         if piece.is_empty() {
             return;
         }
         if self.progress.blocks.open(Kind::Thinking).is_none() {
             self.details.push(Value::Null);
         }
-        self.progress.blocks.plain = piece.place();
+        self.progress.blocks.piece_place = piece.place();
         self.progress.blocks.text(Kind::Thinking, piece, out);
     }
 
@@ -211,7 +215,7 @@ impl Answer {
         }
         self.progress.blocks.ensure(Kind::Thinking, out);
         if let Some(slot) = self.details.last_mut() {
-            remember(slot, &detail);
+            merge_detail(slot, &detail);
         }
         if let Some(text) = detail.text.filter(|text| !text.is_empty()) {
             self.progress.blocks.text(Kind::Thinking, text, out);
@@ -219,7 +223,7 @@ impl Answer {
         if let Some(signature) = detail.signature {
             self.progress.blocks.sign(&signature.text);
         }
-        self.progress.blocks.plain = None;
+        self.progress.blocks.piece_place = None;
     }
 
     fn continues(&self, detail: &Detail<'_>) -> bool {
@@ -239,18 +243,18 @@ impl Answer {
         if self.progress.is_ended {
             return;
         }
-        let says_nothing = piece.id.is_empty()
+        let is_empty = piece.id.is_empty()
             && piece.name.is_empty()
             && piece.arguments.as_ref().is_none_or(Piece::is_empty);
         let at = match self.place_of(&piece, position, count) {
             Some(at) => at,
             // A last delta of nulls, for a call that nobody knows.
-            None if says_nothing => return,
+            None if is_empty => return,
             None => {
-                if !self.progress.count(out) {
+                if !self.progress.count_call(out) {
                     return;
                 }
-                self.top = self.top.max(piece.index);
+                self.highest_index = self.highest_index.max(piece.index);
                 self.calls.push(Call { index: piece.index, ..Call::default() });
                 self.calls.len() - 1
             }
@@ -260,16 +264,16 @@ impl Answer {
         };
         let is_known = count == 1 && call.block.is_some() && !call.id.is_empty() && piece.extra.is_none();
         let place = piece.arguments.as_ref().and_then(Piece::place);
-        self.progress.blocks.plain = place.filter(|_| is_known);
+        self.progress.blocks.piece_place = place.filter(|_| is_known);
         let bytes = call.take(piece, &mut self.progress.blocks, out);
-        self.progress.weigh(bytes, out);
+        self.progress.count_bytes(bytes, out);
     }
 
     /// The call that a piece belongs to; `None` if it begins one. By index, else by id, else by place, else the last.
     fn place_of(&self, piece: &CallPiece<'_>, position: usize, count: usize) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let at = match piece.index {
-            Some(index) if Some(index) > self.top => return None,
+            Some(index) if Some(index) > self.highest_index => return None,
             Some(index) => self.calls.iter().rposition(|call| call.index == Some(index))?,
             None if !piece.id.is_empty() => {
                 let known = self.calls.iter().rposition(|call| call.id == piece.id);
@@ -332,9 +336,9 @@ impl Answer {
             let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
             self.progress.remarks.failed_generation = failed.map(str::to_owned);
         }
-        let says = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
+        let has_error = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());
         let mut parts = value.list_at("choices").first().into_iter().chain(value.get("x_groq"));
-        let inner = if says(&&value) { None } else { parts.find(says) };
+        let inner = if has_error(&&value) { None } else { parts.find(has_error) };
         self.progress.fail(in_stream(inner.unwrap_or(&value)), out);
     }
 }
@@ -415,7 +419,7 @@ fn frame_of(raw: &str) -> Map {
 }
 
 /// Adds what a later piece of an entry says to what an earlier one said.
-fn remember(slot: &mut Value, detail: &Detail<'_>) {
+fn merge_detail(slot: &mut Value, detail: &Detail<'_>) {
     match slot {
         Value::Null => *slot = Value::Object(frame_of(detail.raw)),
         // Only the signature comes late, and with it, now and then, an id.

@@ -1,17 +1,18 @@
 //! Requests: URL, headers, body.
 
-use crate::json::truth;
+use crate::json::bool_text;
 use crate::provider::HttpRequest;
 use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, ToolForm, Tools, always_thinks, cache_key, effort, gpt_version, headers, is_reasoning_model,
-    join_query as join, known_effort, most, openai_choice, openai_key, sampling, split_query, stop,
+    Body, ToolForm, Tools, always_thinks, effort, gpt_version, headers, is_reasoning_model,
+    join_query as join, known_effort, openai_key, split_query, write_cache_key, write_max_tokens,
+    write_openai_choice, write_sampling, write_stop,
 };
 use crate::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use crate::text::{contains, number};
 
-use super::messages::Scribe;
+use super::messages::MessageWriter;
 
 /// The Azure API versions that are asked for where the address names none.
 const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
@@ -53,16 +54,16 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let scribe = Scribe {
+        let writer = MessageWriter {
             provider: self.provider,
             model: &request.model,
             compat: &self.compat,
             caches: request.options.cache != Some(false),
         };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
-            scribe.write(message, carried, out);
+            writer.write(message, carried, out);
         });
-        let mut text = self.history.room(&request.system_prompt);
+        let mut text = self.history.body_buffer(&request.system_prompt);
         let options = &*request.options;
         let mut body = Body::new(&mut text, options);
         body.text("model", &request.model);
@@ -73,24 +74,24 @@ impl Encoder {
         if self.compat.store {
             body.raw("store", "false");
         }
-        cache_key(request, self.compat.prompt_cache_key, &mut body);
+        write_cache_key(request, self.compat.prompt_cache_key, &mut body);
         if let Some(out) = body.key("messages") {
-            scribe.write_all(&request.system_prompt, self.history.text(), self.history.carried(), out);
+            writer.write_all(&request.system_prompt, self.history.text(), self.history.carried(), out);
         }
         if !request.tools.is_empty() {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
             self.write_choice(options, &mut body);
         }
-        most(options.max_tokens, self.compat.max_tokens_field, &mut body);
+        write_max_tokens(options.max_tokens, self.compat.max_tokens_field, &mut body);
         // Models of OpenAI that think refuse to be told how freely.
-        if !(self.names_efforts() && always_thinks(&request.model, options)) {
-            sampling(options, "top_p", &mut body);
+        if !(self.checks_efforts() && always_thinks(&request.model, options)) {
+            write_sampling(options, "top_p", &mut body);
         }
-        stop(options, "stop", &mut body);
+        write_stop(options, "stop", &mut body);
         match &options.reasoning {
             Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
             // By default they think.
-            None if self.thinks_freely()
+            None if self.is_never_forced_while_thinking()
                 && !self.is_never_forced()
                 && !request.tools.is_empty()
                 && is_forced(options) =>
@@ -98,7 +99,7 @@ impl Encoder {
                 self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
             }
             // By default they think, and who thinks is refused tools on this wire.
-            None if self.names_efforts() && !request.tools.is_empty() => {
+            None if self.checks_efforts() && !request.tools.is_empty() => {
                 let is_new = matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _)));
                 if is_new && known_effort("none", &request.model) == "none" {
                     body.text("reasoning_effort", "none");
@@ -119,9 +120,9 @@ impl Encoder {
     fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
-        let is_free = self.is_never_forced() || thinks && self.thinks_freely();
+        let is_free = self.is_never_forced() || thinks && self.is_never_forced_while_thinking();
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
-        openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
+        write_openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
 
     #[inline(never)]
@@ -134,7 +135,7 @@ impl Encoder {
             _ => None,
         };
         let kind = if is_off { "disabled" } else { "enabled" };
-        let thinks = truth(!is_off);
+        let thinks = bool_text(!is_off);
         match self.compat.reasoning {
             // The others are those of other wires.
             ReasoningStyle::None
@@ -142,22 +143,22 @@ impl Encoder {
             | ReasoningStyle::Budget
             | ReasoningStyle::Level => {}
             // A model that cannot think refuses to be told not to.
-            ReasoningStyle::Effort if is_off && self.names_efforts() && !is_reasoning_model(model) => {}
-            ReasoningStyle::Effort if self.names_efforts() => {
+            ReasoningStyle::Effort if is_off && self.checks_efforts() && !is_reasoning_model(model) => {}
+            ReasoningStyle::Effort if self.checks_efforts() => {
                 body.text("reasoning_effort", known_effort(word, model));
             }
             ReasoningStyle::Effort => {
                 let is_groq = self.provider == "groq";
-                let can_stop = contains(model, "qwen") || contains(model, "grok-4.3");
+                let can_disable = contains(model, "qwen") || contains(model, "grok-4.3");
                 let word = match word {
                     // The others think whatever they are told, or never do, and refuse the word.
-                    "none" if !can_stop && (is_groq || self.provider == "xai") => return,
+                    "none" if !can_disable && (is_groq || self.provider == "xai") => return,
                     "none" if self.provider == "together" => {
                         return body.raw("reasoning", "{\"enabled\":false}");
                     }
                     "none" => word,
                     // Qwen thinks there or does not.
-                    _ if is_groq && can_stop => "default",
+                    _ if is_groq && can_disable => "default",
                     // Most servers know nothing below.
                     "minimal" => "low",
                     word => word,
@@ -212,13 +213,13 @@ impl Encoder {
     }
 
     /// DeepSeek, Kimi and Qwen refuse to be forced to a tool while they think.
-    fn thinks_freely(&self) -> bool {
+    fn is_never_forced_while_thinking(&self) -> bool {
         use ReasoningStyle as R;
         matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
     }
 
     /// Whether the server checks the effort against what the model knows.
-    fn names_efforts(&self) -> bool {
+    fn checks_efforts(&self) -> bool {
         matches!(self.provider, "openai" | "azure")
     }
 }
@@ -247,8 +248,8 @@ fn url(base_url: &str, model: &str) -> String {
     if contains(query, "api-version=") || version.is_empty() {
         return join(&[base, path], query);
     }
-    let joint = if query.is_empty() { "" } else { "&" };
-    join(&[base, path], &[query, joint, version].concat())
+    let separator = if query.is_empty() { "" } else { "&" };
+    join(&[base, path], &[query, separator, version].concat())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{RawJson, ToJson, Value, fill, listed, write_str};
+use crate::json::{RawJson, ToJson, Value, fill, without_comma, write_str};
 use crate::list::ListWriter;
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
@@ -13,11 +13,11 @@ use crate::text::{Put, contains};
 use crate::provider::compat::{Compat, Replay, ToolIds};
 use crate::provider::history::Carried;
 use crate::provider::request::{
-    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, told_result,
+    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, result_parts,
 };
 
 /// Writes messages for one model of one server.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     pub(super) compat: &'a Compat,
@@ -28,7 +28,7 @@ pub(super) struct Scribe<'a> {
 // In `Carried`, `pictures` are those of tool results, which tool messages cannot hold: they follow in a user message, once
 // all results of the turn are told. `is_open` says that the last message was a tool's.
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// The whole list: the system prompt, the messages written before, and what waits behind them.
     pub(super) fn write_all(
         &self,
@@ -43,7 +43,7 @@ impl Scribe<'_> {
         if !system_prompt.is_empty() {
             self.write_system(system_prompt, out);
         } else {
-            rest = listed(messages);
+            rest = without_comma(messages);
         }
         out.put(rest);
         let mut last = String::new();
@@ -95,7 +95,7 @@ impl Scribe<'_> {
                     parts.put(",");
                     write_part(block, self.provider == "mistral", &mut parts);
                 }
-                fill(USER, &[listed(&parts)], out);
+                fill(USER, &[without_comma(&parts)], out);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Scribe<'_> {
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-        let (mut text, pictures) = told_result(message);
+        let (mut text, pictures) = result_parts(message);
         if text.is_empty() && !pictures.is_empty() {
             text = "(see the attached image)".into();
         }
@@ -166,9 +166,9 @@ impl Scribe<'_> {
         carried.is_open = true;
         // Kept for the user message behind the results.
         if !pictures.is_empty() {
-            let words = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
+            let caption = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
             let mut parts = String::from(",");
-            write_text_part(&words.concat(), &mut parts);
+            write_text_part(&caption.concat(), &mut parts);
             for picture in pictures {
                 parts.put(",");
                 write_image_part(&picture.mime_type, &picture.data, &mut parts);
@@ -183,7 +183,7 @@ impl Scribe<'_> {
         }
         let pictures = carried.take_pictures();
         self.separate(std::mem::take(&mut carried.is_open), out);
-        fill(USER, &[listed(&pictures)], out);
+        fill(USER, &[without_comma(&pictures)], out);
     }
 
     /// Some templates refuse a user message behind a tool message.
@@ -331,10 +331,10 @@ pub(super) fn wire_id<'i>(call_id: &'i str, compat: &Compat) -> Cow<'i, str> {
             }
         }
         ToolIds::Short => {
-            let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
+            let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
             // OpenRouter's own hold the name of the tool, and its `reasoning_details` hold them.
-            let longest = if compat.replay == Replay::Details { 128 } else { 40 };
-            fitting_id(call_id, longest, is_usual)
+            let max_length = if compat.replay == Replay::Details { 128 } else { 40 };
+            fitting_id(call_id, max_length, is_allowed)
         }
     }
 }
@@ -355,8 +355,8 @@ mod tests {
                 [long.as_str(), "t1#2", "t1#3", ""].iter().map(|id| made(id, rule)).collect();
             for (at, id) in ids.iter().enumerate() {
                 assert!(!ids[..at].contains(id), "{ids:?}");
-                let most = if rule == ToolIds::Mistral { 9..=9 } else { 0..=40 };
-                assert!(most.contains(&id.len()), "{id}");
+                let lengths = if rule == ToolIds::Mistral { 9..=9 } else { 0..=40 };
+                assert!(lengths.contains(&id.len()), "{id}");
                 assert!(
                     id.chars().all(|c| c.is_ascii_alphanumeric() || (rule == ToolIds::Short && c == '_')),
                     "{id}"

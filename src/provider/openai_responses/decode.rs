@@ -49,9 +49,9 @@ struct Item {
     /// What is known of the item, without its texts.
     signature: String,
     /// Bytes emitted so far: text, thinking, arguments.
-    told: usize,
+    emitted: usize,
     /// Bytes of a refusal emitted so far.
-    refused: usize,
+    emitted_refusal: usize,
     /// Whether thinking arrives as a summary or in full.
     thinks_in: Option<&'static str>,
     /// The part of the thinking that was emitted last.
@@ -93,7 +93,7 @@ impl Frames for Answer {
     /// Takes what stood beside or in place of the frames: an error, or the whole answer of a server that cannot stream.
     fn document(&mut self, text: &str, out: &mut Vec<Event>) {
         let mut response = Response::default();
-        if response.read_alone(text).is_err() || response.object != "response" {
+        if response.read_document(text).is_err() || response.object != "response" {
             return self.progress.fail_if_error(text, out);
         }
         self.progress.start(out);
@@ -102,7 +102,7 @@ impl Frames for Answer {
 
     fn repeated(&mut self, length: usize) {
         if let Some(item) = self.items.get_mut(self.last) {
-            item.told += length;
+            item.emitted += length;
         }
     }
 
@@ -122,12 +122,12 @@ impl Answer {
             return;
         };
         self.progress.start(out);
-        self.progress.blocks.noise = event.noise.map(place_of);
+        self.progress.blocks.ignored_places = event.ignored_places.map(place_of);
         match kind {
-            "output_text.delta" => self.say(event, Kind::Text, out),
-            "refusal.delta" => self.say(event, Kind::Refusal, out),
-            "reasoning_summary_text.delta" => self.think(event, "summary", out),
-            "reasoning_text.delta" | "reasoning.delta" => self.think(event, "content", out),
+            "output_text.delta" => self.text_delta(event, Kind::Text, out),
+            "refusal.delta" => self.text_delta(event, Kind::Refusal, out),
+            "reasoning_summary_text.delta" => self.thinking_delta(event, "summary", out),
+            "reasoning_text.delta" | "reasoning.delta" => self.thinking_delta(event, "content", out),
             "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
                 if let (Some(at), Some(delta)) = (self.find(event.output_index), event.delta) {
                     self.arguments(at, delta, out);
@@ -184,7 +184,7 @@ impl Answer {
         match item.kind {
             ItemKind::Message => item.signature = signature_of_message(value),
             ItemKind::Call | ItemKind::CustomCall => {
-                if !self.progress.count(out) {
+                if !self.progress.count_call(out) {
                     return None;
                 }
                 let id = Some(word("call_id")).filter(|id| !id.is_empty()).unwrap_or(word("id"));
@@ -203,41 +203,41 @@ impl Answer {
         Some(self.items.len() - 1)
     }
 
-    fn say(&mut self, event: WireEvent<'_>, kind: Kind, out: &mut Vec<Event>) {
+    fn text_delta(&mut self, event: WireEvent<'_>, kind: Kind, out: &mut Vec<Event>) {
         let Some(delta) = event.delta.filter(|delta| !delta.is_empty()) else {
             return;
         };
         let at = self.place(event.output_index, ItemKind::Message);
-        self.tell_text(at, kind, delta, out);
+        self.emit_text(at, kind, delta, out);
     }
 
-    fn tell_text(&mut self, at: usize, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
+    fn emit_text(&mut self, at: usize, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) {
         let Answer { progress, items, last, .. } = self;
         let Some(item) = items.get_mut(at) else {
             return;
         };
         // Another message is another block.
-        let is_begun = if kind == Kind::Refusal { item.refused > 0 } else { item.told > 0 };
-        if !is_begun {
+        let has_begun = if kind == Kind::Refusal { item.emitted_refusal > 0 } else { item.emitted > 0 };
+        if !has_begun {
             progress.blocks.close(out);
         }
-        let told = if kind == Kind::Refusal { &mut item.refused } else { &mut item.told };
-        *told += piece.text.len();
+        let emitted = if kind == Kind::Refusal { &mut item.emitted_refusal } else { &mut item.emitted };
+        *emitted += piece.text.len();
         *last = at;
-        progress.blocks.plain = piece.place().filter(|_| kind == Kind::Text);
+        progress.blocks.piece_place = piece.place().filter(|_| kind == Kind::Text);
         progress.blocks.text(kind, piece, out);
         progress.blocks.set_signature(&item.signature);
     }
 
-    fn think(&mut self, event: WireEvent<'_>, source: &'static str, out: &mut Vec<Event>) {
+    fn thinking_delta(&mut self, event: WireEvent<'_>, source: &'static str, out: &mut Vec<Event>) {
         let at = self.place(event.output_index, ItemKind::Reasoning);
         if let Some(delta) = event.delta {
-            self.tell_thinking(at, source, event.part, delta, out);
+            self.emit_thinking(at, source, event.part, delta, out);
         }
     }
 
     /// Some servers send the same thinking twice, as a summary and in full: the first one counts.
-    fn tell_thinking(
+    fn emit_thinking(
         &mut self,
         at: usize,
         source: &'static str,
@@ -252,16 +252,16 @@ impl Answer {
         if piece.is_empty() || *item.thinks_in.get_or_insert(source) != source {
             return;
         }
-        if item.told == 0 {
+        if item.emitted == 0 {
             progress.blocks.close(out);
         } else if item.part != part {
-            progress.blocks.text(Kind::Thinking, JOINT.into(), out);
-            item.told += JOINT.len();
+            progress.blocks.text(Kind::Thinking, PART_SEPARATOR.into(), out);
+            item.emitted += PART_SEPARATOR.len();
         }
         item.part = part;
-        item.told += piece.text.len();
+        item.emitted += piece.text.len();
         *last = at;
-        progress.blocks.plain = piece.place();
+        progress.blocks.piece_place = piece.place();
         progress.blocks.text(Kind::Thinking, piece, out);
     }
 
@@ -273,11 +273,11 @@ impl Answer {
         let Some(block) = item.block.filter(|_| !piece.is_empty()) else {
             return;
         };
-        let is_first = item.told == 0;
-        item.told += piece.text.len();
+        let is_first = item.emitted == 0;
+        item.emitted += piece.text.len();
         if item.kind == ItemKind::Call {
             *last = at;
-            progress.blocks.plain = piece.place();
+            progress.blocks.piece_place = piece.place();
             return progress.arguments(block, piece, out);
         }
         // The text becomes the one argument `input`.
@@ -295,11 +295,11 @@ impl Answer {
             return;
         };
         let kind = self.kind_of(&value);
-        let is_it = |item: &Item| item.kind == kind && !item.is_done;
+        let is_match = |item: &Item| item.kind == kind && !item.is_done;
         let known = match index {
             // llama.cpp numbers nothing and ends all items when the answer does, in the order in which they began.
-            None => self.items.iter().position(is_it),
-            Some(_) => self.find(index).filter(|at| self.items.get(*at).is_some_and(is_it)),
+            None => self.items.iter().position(is_match),
+            Some(_) => self.find(index).filter(|at| self.items.get(*at).is_some_and(is_match)),
         };
         let Some(at) = known.or_else(|| self.add(index, &value, out)) else {
             return;
@@ -313,8 +313,8 @@ impl Answer {
             ItemKind::Reasoning => self.finish_reasoning(at, value, out),
             ItemKind::Call | ItemKind::CustomCall => self.finish_call(at, &value, out),
             ItemKind::Other => {
-                self.progress.weigh(raw.len(), out);
-                if self.progress.count(out)
+                self.progress.count_bytes(raw.len(), out);
+                if self.progress.count_call(out)
                     && let Ok(data) = RawJson::parse(raw)
                 {
                     self.progress.blocks.raw(data, out);
@@ -327,15 +327,17 @@ impl Answer {
         let Some(item) = self.items.get_mut(at) else {
             return;
         };
-        let (told, refused) = (item.told, item.refused);
+        let (emitted, emitted_refusal) = (item.emitted, item.emitted_refusal);
         item.signature = signature_of_message(value);
-        for (kind, field, told) in [(Kind::Text, "text", told), (Kind::Refusal, "refusal", refused)] {
+        for (kind, field, emitted) in
+            [(Kind::Text, "text", emitted), (Kind::Refusal, "refusal", emitted_refusal)]
+        {
             let whole = texts(value, "content", field).concat();
-            if let Some(rest) = whole.get(told..).filter(|rest| !rest.is_empty()) {
-                self.tell_text(at, kind, rest.into(), out);
+            if let Some(rest) = whole.get(emitted..).filter(|rest| !rest.is_empty()) {
+                self.emit_text(at, kind, rest.into(), out);
             }
         }
-        if let Some(item) = self.items.get(at).filter(|item| item.told + item.refused > 0)
+        if let Some(item) = self.items.get(at).filter(|item| item.emitted + item.emitted_refusal > 0)
             && (self.progress.blocks.open(Kind::Text).is_some()
                 || self.progress.blocks.open(Kind::Refusal).is_some())
         {
@@ -356,15 +358,15 @@ impl Answer {
         let lengths: Vec<u64> = parts.iter().filter_map(|part| u64::try_from(part.len()).ok()).collect();
         // Nothing was emitted for empty ones.
         parts.retain(|part| !part.is_empty());
-        let whole = parts.join(JOINT);
-        let (told, index) = self.items.get(at).map_or((0, None), |item| (item.told, item.index));
-        if told == 0 {
+        let whole = parts.join(PART_SEPARATOR);
+        let (emitted, index) = self.items.get(at).map_or((0, None), |item| (item.emitted, item.index));
+        if emitted == 0 {
             self.progress.blocks.close(out);
         } else if index.is_none() && self.progress.blocks.open(Kind::Thinking).is_none() {
             // Another item began since, and nothing in this one is worth a block behind it.
             return;
         }
-        if let Some(rest) = whole.get(told..).filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = whole.get(emitted..).filter(|rest| !rest.is_empty()) {
             self.progress.blocks.text(Kind::Thinking, rest.into(), out);
         }
         // Its signature is worth a block without a text.
@@ -383,7 +385,7 @@ impl Answer {
             Some(object @ Value::Object(_)) => object.to_json(),
             _ => String::new(),
         };
-        let told = item.told;
+        let emitted = item.emitted;
         let mut members = String::new();
         if let Some(id) = value.text_at("id") {
             fill(",\"item_id\":\"$\"", &[id], &mut members);
@@ -392,21 +394,21 @@ impl Answer {
             members.put(",\"custom\":true");
         }
         item.metadata = RawJson::object_of(&members);
-        if let Some(rest) = whole.get(told..) {
+        if let Some(rest) = whole.get(emitted..) {
             self.arguments(at, rest.into(), out);
         }
         let Some(item) = self.items.get(at) else {
             return;
         };
         if let (ItemKind::CustomCall, Some(block)) = (item.kind, item.block) {
-            let end = if item.told > 0 { "\"}" } else { "{\"input\":\"\"}" };
+            let end = if item.emitted > 0 { "\"}" } else { "{\"input\":\"\"}" };
             self.progress.arguments(block, end.into(), out);
         }
     }
 
     fn finish(&mut self, response: &Response<'_>, out: &mut Vec<Event>) {
         if let Some(usage) = response.usage {
-            self.progress.tell_usage(usage, out);
+            self.progress.emit_usage(usage, out);
         }
         if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
             #[cfg(not(target_os = "unknown"))]
@@ -486,7 +488,7 @@ impl Answer {
 }
 
 /// Between two parts of one thinking.
-pub(super) const JOINT: &str = "\n\n";
+pub(super) const PART_SEPARATOR: &str = "\n\n";
 
 impl ItemKind {
     fn of(word: &str) -> ItemKind {

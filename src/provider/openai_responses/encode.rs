@@ -1,17 +1,17 @@
 //! Requests: URL, headers, body.
 
-use crate::json::{listed, truth};
+use crate::json::{bool_text, without_comma};
 use crate::provider::HttpRequest;
 use crate::provider::compat::{Compat, ReasoningStyle};
 use crate::provider::history::History;
 use crate::provider::request::{
-    Body, ToolForm, Tools, always_thinks, cache_key, effort, headers, is_reasoning_model, join_query,
-    known_effort, most, openai_choice, openai_key, sampling, split_query,
+    Body, ToolForm, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, known_effort,
+    openai_key, split_query, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
 };
 use crate::stream::ModelRequest;
 use crate::text::contains;
 
-use super::items::Scribe;
+use super::items::MessageWriter;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
@@ -50,28 +50,28 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let scribe = Scribe { provider: self.provider, model: &request.model };
+        let writer = MessageWriter { provider: self.provider, model: &request.model };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
-            scribe.write(message, carried, out);
+            writer.write(message, carried, out);
         });
         let options = &*request.options;
-        let mut text = self.history.room(&request.system_prompt);
+        let mut text = self.history.body_buffer(&request.system_prompt);
         let mut body = Body::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("stream", "true");
         if self.compat.store {
             body.raw("store", "false");
         }
-        cache_key(request, self.compat.prompt_cache_key, &mut body);
+        write_cache_key(request, self.compat.prompt_cache_key, &mut body);
         let is_xai = self.provider == "xai";
         let is_checked = is_xai || matches!(self.provider, "openai" | "azure");
         let thinks = is_reasoning_model(&request.model);
-        let can_stop = thinks || !is_checked || contains(&request.model, "grok-4.3");
+        let can_disable = thinks || !is_checked || contains(&request.model, "grok-4.3");
         // Models that do not think refuse to be asked for it, and to be told not to.
         let reasoning = options
             .reasoning
             .as_ref()
-            .filter(|reasoning| can_stop || !matches!(effort(reasoning), "off" | "none"));
+            .filter(|reasoning| can_disable || !matches!(effort(reasoning), "off" | "none"));
         // Those of xAI think unasked.
         if thinks || is_xai || reasoning.is_some() {
             body.raw("include", "[\"reasoning.encrypted_content\"]");
@@ -79,15 +79,15 @@ impl Encoder {
         if !request.system_prompt.is_empty() {
             body.text("instructions", &request.system_prompt);
         }
-        body.fill("input", "[#]", &[listed(self.history.text())]);
+        body.fill("input", "[#]", &[without_comma(self.history.text())]);
         if !request.tools.is_empty() {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
             let named = r#"{"type":"function","name":"$"}"#;
-            openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
+            write_openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
-        most(options.max_tokens, "max_output_tokens", &mut body);
+        write_max_tokens(options.max_tokens, "max_output_tokens", &mut body);
         if !(is_checked && always_thinks(&request.model, options)) {
-            sampling(options, "top_p", &mut body);
+            write_sampling(options, "top_p", &mut body);
         }
         if let Some(reasoning) = reasoning
             && self.compat.reasoning != ReasoningStyle::None
@@ -98,7 +98,7 @@ impl Encoder {
         }
         if let Some(schema) = &request.output {
             let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
-            body.fill("text", template, &[schema.as_str(), truth(self.compat.strict.marks(schema))]);
+            body.fill("text", template, &[schema.as_str(), bool_text(self.compat.strict.marks(schema))]);
         }
         body.end();
         text

@@ -23,7 +23,7 @@ pub(super) struct WireEvent<'a> {
     pub(super) response: Response<'a>,
     pub(super) has_error: bool,
     /// `sequence_number` and `obfuscation`, unread: they differ in every event and carry no information.
-    pub(super) noise: [&'a str; 2],
+    pub(super) ignored_places: [&'a str; 2],
 }
 
 /// The whole answer, from the last event.
@@ -50,8 +50,8 @@ impl<'a> WireEvent<'a> {
             "output_index" => number(reader, &mut self.output_index),
             "content_index" | "summary_index" => number(reader, &mut self.part),
             "delta" => Piece::read(reader, &mut self.delta),
-            "sequence_number" => reader.skip().map(|number| self.noise[0] = number),
-            "obfuscation" => reader.skip().map(|padding| self.noise[1] = padding),
+            "sequence_number" => reader.skip().map(|number| self.ignored_places[0] = number),
+            "obfuscation" => reader.skip().map(|padding| self.ignored_places[1] = padding),
             "item" => {
                 self.item = Some(reader.skip()?).filter(|item| item.starts_with("{"));
                 Ok(())
@@ -69,7 +69,7 @@ impl<'a> WireEvent<'a> {
 
 impl<'a> Response<'a> {
     /// Reads an answer that stands alone.
-    pub(super) fn read_alone(&mut self, text: &'a str) -> Read {
+    pub(super) fn read_document(&mut self, text: &'a str) -> Read {
         let mut reader = Reader::new(text);
         reader.object(|reader, key| self.read(reader, key))?;
         reader.end()

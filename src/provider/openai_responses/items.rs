@@ -4,26 +4,26 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::json::{ToJson, Value, fill, listed, write_str};
+use crate::json::{ToJson, Value, fill, without_comma, write_str};
 use crate::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
     UserMessage,
 };
 use crate::provider::history::Carried;
-use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, told_result};
+use crate::provider::request::{FileForm, data_url, fitting_id, form_of, is_plain, result_parts};
 use crate::text::Put;
 
-use super::decode::JOINT;
+use super::decode::PART_SEPARATOR;
 
 /// Writes messages for one model of one server.
-pub(super) struct Scribe<'a> {
+pub(super) struct MessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
 
 // In `Carried`, `calls` are the calls of the last answer whose input is a text: their results have another name.
 
-impl Scribe<'_> {
+impl MessageWriter<'_> {
     /// Appends the items of a message, each with a comma before it.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
@@ -78,7 +78,7 @@ fn write_user(message: &UserMessage, out: &mut String) {
         }
     }
     if !parts.is_empty() {
-        fill(r#",{"role":"user","content":[#]}"#, &[listed(&parts)], out);
+        fill(r#",{"role":"user","content":[#]}"#, &[without_comma(&parts)], out);
     }
 }
 
@@ -102,7 +102,7 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
         write_part(kind, part, &mut list);
     }
     let template = if is_summary { ",\"summary\":[#]}" } else { ",\"summary\":[],\"content\":[#]}" };
-    fill(template, &[listed(&list)], out);
+    fill(template, &[without_comma(&list)], out);
 }
 
 /// The parts that were joined.
@@ -115,7 +115,7 @@ fn parts<'t>(thinking: &'t str, lengths: Option<&Value>) -> Vec<&'t str> {
             break;
         };
         parts.push(part);
-        rest = after.strip_prefix(JOINT).unwrap_or(after);
+        rest = after.strip_prefix(PART_SEPARATOR).unwrap_or(after);
     }
     if !rest.is_empty() {
         parts.push(rest);
@@ -152,7 +152,7 @@ fn is_custom(call: &ToolCallBlock) -> bool {
 }
 
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-    let (text, pictures) = told_result(message);
+    let (text, pictures) = result_parts(message);
     let is_custom = carried.call(&message.call_id).is_some_and(is_custom);
     let mut output = String::new();
     if pictures.is_empty() {
@@ -167,7 +167,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
             list.put(",");
             write_image(&picture.mime_type, &picture.data, &mut list);
         }
-        fill("[#]", &[listed(&list)], &mut output);
+        fill("[#]", &[without_comma(&list)], &mut output);
     }
     let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
     fill(r#",{"type":"$","call_id":"$","output":#}"#, &[kind, &wire_id(&message.call_id), &output], out);

@@ -17,10 +17,10 @@ pub const BEGINNING: u64 = 1_700_000_000_000;
 
 /// A clock that stands still until nothing is left to do. Clones share one clock.
 #[derive(Clone, Default)]
-pub struct Clock(Rc<Dial>);
+pub struct Clock(Rc<ClockState>);
 
 #[derive(Default)]
-struct Dial {
+struct ClockState {
     now: Cell<u64>,
     next: Cell<u64>,
     /// Ordered by time, then by the order in which they were set.

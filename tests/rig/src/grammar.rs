@@ -202,14 +202,14 @@ impl Grammar {
         for (index, block) in message.content.iter().enumerate() {
             let shown = u32::try_from(index).ok().and_then(|index| turn.shown.get(&index));
             let shown = shown.map_or("", String::as_str);
-            let told = match block {
+            let reported = match block {
                 ContentBlock::Text(block) => block.text.as_str(),
                 ContentBlock::Thinking(block) => block.thinking.as_str(),
                 _ => continue,
             };
             // A message that was cut off may have lost a call in the middle.
-            if !cut && shown != told {
-                faults.push(format!("block {index} was shown as {shown:?} and is {told:?}"));
+            if !cut && shown != reported {
+                faults.push(format!("block {index} was shown as {shown:?} and is {reported:?}"));
             }
         }
         turn.calls = message.tool_calls().map(|call| call.call_id.clone()).collect();
@@ -228,8 +228,8 @@ impl Grammar {
         };
         let shown = match (&turn.message, message) {
             (Message::None, None) => reason == TurnEndReason::Complete && results.is_empty(),
-            (Message::Ended(shown), Some(told)) => {
-                shown.tool_calls().map(|c| &c.call_id).eq(told.tool_calls().map(|c| &c.call_id))
+            (Message::Ended(shown), Some(reported)) => {
+                shown.tool_calls().map(|c| &c.call_id).eq(reported.tool_calls().map(|c| &c.call_id))
             }
             _ => false,
         };
@@ -239,9 +239,9 @@ impl Grammar {
         for id in &turn.calls {
             let lane = turn.lanes.get(id);
             let ended = lane.and_then(|lane| lane.end.as_ref());
-            let told = results.iter().find(|result| result.call_id == *id);
-            ensure!(self, ended.is_some() && ended == told, {
-                format!("call {id} ended with {ended:?}, told {told:?}")
+            let reported = results.iter().find(|result| result.call_id == *id);
+            ensure!(self, ended.is_some() && ended == reported, {
+                format!("call {id} ended with {ended:?}, told {reported:?}")
             });
             ensure!(self, lane.is_none_or(|lane| lane.asked == lane.resolved), {
                 format!("call {id} asked and not resolved")

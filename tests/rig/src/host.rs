@@ -435,14 +435,14 @@ pub fn brief(message: &AgentMessage) -> String {
         AgentMessage::User(user) => format!("user: {}", turnwheel::message::text_of(&user.content)),
         AgentMessage::Assistant(message) => {
             let calls: Vec<&str> = message.tool_calls().map(|call| call.call_id.as_str()).collect();
-            let mut said = format!("assistant: {}", message.text());
+            let mut line = format!("assistant: {}", message.text());
             if !calls.is_empty() {
-                said += &format!("[{}]", calls.join(" "));
+                line += &format!("[{}]", calls.join(" "));
             }
             if message.is_cut() {
-                said += &format!(" ({})", message.stop_reason.as_str());
+                line += &format!(" ({})", message.stop_reason.as_str());
             }
-            said
+            line
         }
         AgentMessage::ToolResult(result) => {
             let mark = if result.is_error { "!" } else { "" };

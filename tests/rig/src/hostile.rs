@@ -52,7 +52,7 @@ pub struct Played {
     /// The faults found.
     pub faults: Vec<String>,
     /// The calls of the host, in order.
-    pub touched: Vec<&'static str>,
+    pub host_calls: Vec<&'static str>,
     /// The names of all events.
     pub events: Vec<&'static str>,
 }
@@ -99,7 +99,7 @@ pub const CALLS: [&str; 37] = [
 ];
 
 /// The message that is steered or queued.
-const LETTER: &str = "a letter";
+const QUEUED_TEXT: &str = "a letter";
 
 /// Plays the world of a seed. With `at`, something happens inside the host call of
 /// that number, counted from 0.
@@ -107,10 +107,10 @@ pub fn play(seed: u64, at: Option<(usize, Act)>) -> Played {
     let world = World::new(seed, at);
     let agent = Agent::new(world.config(), history(&world.dice));
     *world.agent.borrow_mut() = Some(agent.clone());
-    let listening = world.clone();
+    let recorder = world.clone();
     agent.subscribe(move |event| {
-        listening.hear(event);
-        listening.touch("listener");
+        recorder.record(event);
+        recorder.host_call("listener");
     });
     for minute in 1..=20 {
         // An abort every minute ends whatever would wait for ever.
@@ -162,11 +162,11 @@ impl World {
     }
 
     /// Counts a call of the host, and lets something happen in it.
-    fn touch(&self, what: &'static str) {
+    fn host_call(&self, what: &'static str) {
         let n = {
             let mut played = self.played.borrow_mut();
-            played.touched.push(what);
-            played.touched.len() - 1
+            played.host_calls.push(what);
+            played.host_calls.len() - 1
         };
         if self.stopped.get().is_some() && BEGINNINGS.contains(&what) {
             self.fault(format!("{what} begins after the abort"));
@@ -180,13 +180,15 @@ impl World {
                 }
                 agent.abort("somebody stopped it");
             }
-            Act::Steer => *self.receipt.borrow_mut() = Some(agent.steer(AgentMessage::user(LETTER))),
-            Act::FollowUp => *self.receipt.borrow_mut() = Some(agent.follow_up(AgentMessage::user(LETTER))),
+            Act::Steer => *self.receipt.borrow_mut() = Some(agent.steer(AgentMessage::user(QUEUED_TEXT))),
+            Act::FollowUp => {
+                *self.receipt.borrow_mut() = Some(agent.follow_up(AgentMessage::user(QUEUED_TEXT)))
+            }
             Act::Panic => resume_unwind(Box::new("the host crashed".to_owned())),
         }
     }
 
-    fn hear(&self, event: &AgentEvent) {
+    fn record(&self, event: &AgentEvent) {
         self.played.borrow_mut().events.push(event.name());
         self.grammar.borrow_mut().take(event);
         if let AgentEvent::AgentEnd { messages, stop_reason, .. } = event {
@@ -252,7 +254,7 @@ impl World {
     fn finish(&self, agent: &Agent) -> Played {
         let grammar = std::mem::take(&mut *self.grammar.borrow_mut());
         let panicked_listener = self.at.is_some_and(|(at, act)| {
-            act == Act::Panic && self.played.borrow().touched.get(at) == Some(&"listener")
+            act == Act::Panic && self.played.borrow().host_calls.get(at) == Some(&"listener")
         });
         // A listener that was removed did not see the end.
         let faults = grammar.finish(&agent.messages());
@@ -260,7 +262,7 @@ impl World {
             faults.into_iter().for_each(|fault| self.fault(fault));
         }
         if let Some(receipt) = self.receipt.take() {
-            self.check_letter(agent, receipt, panicked_listener);
+            self.check_receipt(agent, receipt, panicked_listener);
         }
         self.agent.take();
         self.clock.clear();
@@ -268,36 +270,36 @@ impl World {
     }
 
     /// A letter is delivered once, or waits until the queues are cleared.
-    fn check_letter(
+    fn check_receipt(
         &self,
         agent: &Agent,
         mut receipt: futures::channel::oneshot::Receiver<Delivered>,
-        deaf: bool,
+        is_listener_removed: bool,
     ) {
-        let mut told = receipt.try_recv().ok().flatten();
-        let delivered = self.appended.borrow().iter().filter(|text| *text == LETTER).count();
-        if told.is_none() {
+        let mut delivery = receipt.try_recv().ok().flatten();
+        let delivered = self.appended.borrow().iter().filter(|text| *text == QUEUED_TEXT).count();
+        if delivery.is_none() {
             agent.clear_queues();
-            told = receipt.try_recv().ok().flatten();
+            delivery = receipt.try_recv().ok().flatten();
         }
-        let times = match told {
+        let times = match delivery {
             Some(Delivered::Delivered { .. }) => 1,
             Some(Delivered::NotDelivered) => 0,
             None => return self.fault("the letter is lost"),
         };
-        if !deaf && delivered != times {
-            self.fault(format!("the letter stands {delivered} times in the history and is {told:?}"));
+        if !is_listener_removed && delivered != times {
+            self.fault(format!("the letter stands {delivered} times in the history and is {delivery:?}"));
         }
     }
 
     /// Lets the host take its time, or wait for ever.
-    fn think<T: 'static>(
+    fn answer_later<T: 'static>(
         self: &Rc<Self>,
         what: &'static str,
         then: &'static str,
         answer: impl FnOnce(&World) -> T + 'static,
     ) -> LocalBoxFuture<'static, T> {
-        self.touch(what);
+        self.host_call(what);
         let (world, pause) = (self.clone(), self.dice.below(60));
         async move {
             match pause {
@@ -305,7 +307,7 @@ impl World {
                 1..20 => world.clock.pause(pause as u64).await,
                 _ => {}
             }
-            world.touch(then);
+            world.host_call(then);
             answer(&world)
         }
         .boxed_local()
@@ -314,7 +316,7 @@ impl World {
     fn config(self: &Rc<Self>) -> AgentLoopConfig {
         let dice = &self.dice;
         let mut config =
-            AgentLoopConfig::new(self.model("m"), Rc::new(Ticking(self.clone())) as Rc<dyn Timer>);
+            AgentLoopConfig::new(self.model("m"), Rc::new(CountingTimer(self.clone())) as Rc<dyn Timer>);
         config.set_models((0..1 + dice.below(3)).map(|n| self.model(["m", "n", "o"][n])).collect());
         config.offer_tools(["t", "u", "asks", "fatal"].iter().map(|name| self.tool(name)).collect());
         self.set_rules(&mut config);
@@ -349,7 +351,7 @@ impl World {
             0 => ToolExecutionPolicy::Sequential,
             1 => ToolExecutionPolicy::Priority,
             2 => ToolExecutionPolicy::Custom(Rc::new(move |calls| {
-                this.touch("partition");
+                this.host_call("partition");
                 Ok(match this.dice.below(4) {
                     0 => vec![vec![0], vec![0]],
                     1 => vec![(0..calls.len()).rev().collect()],
@@ -365,7 +367,7 @@ impl World {
         let verdict = |world: &Rc<World>, what: &'static str| {
             let world = world.clone();
             move || {
-                world.touch(what);
+                world.host_call(what);
                 match world.dice.below(30) {
                     0 => Ok(Verdict::Stop("enough".to_owned())),
                     1 => Ok(Verdict::Inject(vec![AgentMessage::user("a note")])),
@@ -399,7 +401,7 @@ impl World {
             let world = self.clone();
             rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
                 call.arguments = raw("{\"n\":2}");
-                world.touch("pre_dispatch");
+                world.host_call("pre_dispatch");
                 Ok(match world.dice.below(25) {
                     0 => DispatchVerdict::Stop("enough".to_owned()),
                     1 => DispatchVerdict::Skip("not this one".to_owned()),
@@ -413,44 +415,44 @@ impl World {
 
     fn set_functions(self: &Rc<Self>, config: &mut AgentLoopConfig) {
         let (dice, rules) = (&self.dice, &mut config.rules);
-        rules.retry = Rc::new(Judging(self.clone()));
+        rules.retry = Rc::new(RandomRetry(self.clone()));
         let world = self.clone();
         rules.random = Rc::new(move || {
-            world.touch("random");
+            world.host_call("random");
             0
         });
         if dice.chance(30) {
             let world = self.clone();
             rules.validator = Some(Rc::new(move |_, _| {
-                world.touch("validator");
+                world.host_call("validator");
                 if world.dice.chance(10) { Err("does not fit".to_owned()) } else { Ok(()) }
             }));
         }
         if dice.chance(30) {
             let world = self.clone();
             rules.dynamic_system_prompt = Some(Rc::new(move || {
-                world.touch("dynamic_system_prompt");
+                world.host_call("dynamic_system_prompt");
                 if world.dice.chance(5) { Err("no prompt".to_owned()) } else { Ok("now".to_owned()) }
             }));
         }
         if dice.chance(30) {
             let world = self.clone();
             rules.convert_to_llm = Some(Rc::new(move |message| {
-                world.touch("convert_to_llm");
+                world.host_call("convert_to_llm");
                 Ok(message.as_llm().filter(|_| !world.dice.chance(3)))
             }));
         }
         if dice.chance(30) {
             let world = self.clone();
             rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
-                world.touch("transformer");
+                world.host_call("transformer");
                 Ok(transform(&world.dice, messages, overflow))
             }));
         }
         if dice.chance(30) {
             let world = self.clone();
             rules.result_texts = Some(Rc::new(move |_, _, _| {
-                world.touch("result_texts");
+                world.host_call("result_texts");
                 Some("mine".to_owned())
             }));
         }
@@ -461,27 +463,27 @@ impl World {
         if dice.chance(50) {
             let world = self.clone();
             config.set_approver(Rc::new(Port(move |_| {
-                world.think("approver", "approver answers", |world| decision(&world.dice))
+                world.answer_later("approver", "approver answers", |world| decision(&world.dice))
             })));
         }
         if dice.chance(30) {
             let world = self.clone();
             config.ports.transformer = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>, overflow| {
                 let answer = move |world: &World| Ok(transform(&world.dice, &messages, overflow));
-                world.think("async transformer", "async transformer answers", answer)
+                world.answer_later("async transformer", "async transformer answers", answer)
             })));
         }
         if dice.chance(80) {
             let world = self.clone();
             config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[AgentMessage]>| {
                 let answer = move |world: &World| compact(&world.dice, &messages);
-                world.think("compaction", "compaction answers", answer)
+                world.answer_later("compaction", "compaction answers", answer)
             })));
         }
         if dice.chance(30) {
             let world = self.clone();
             config.ports.keys = Some(Rc::new(Port(move |_: &str| {
-                world.think("key", "key answers", |world| {
+                world.answer_later("key", "key answers", |world| {
                     if world.dice.chance(5) { Err("no key".to_owned()) } else { Ok(None) }
                 })
             })));
@@ -490,7 +492,7 @@ impl World {
             let world = self.clone();
             config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
                 let what = if follow_up { "follow-up poll" } else { "steering poll" };
-                world.think(what, "poll answers", |world| {
+                world.answer_later(what, "poll answers", |world| {
                     let some = world.dice.chance(10);
                     if some { vec![AgentMessage::user("polled")] } else { Vec::new() }
                 })
@@ -506,7 +508,7 @@ impl World {
                 on_error: dice.chance(50),
             };
             Rc::new(StagedHook(stages, move |call: HookCall| {
-                world.think(stage(&call), "hook answers", |world| {
+                world.answer_later(stage(&call), "hook answers", |world| {
                     if world.dice.chance(3) { Err("the hook failed".to_owned()) } else { Ok(()) }
                 })
             })) as Rc<dyn turnwheel::ports::AgentHook>
@@ -519,18 +521,18 @@ impl World {
         let aside = self.dice.aside();
         let context_window = aside.chance(25).then(|| u64::try_from(aside.below(40)).unwrap_or(0));
         let model = host::model(id, move |_, _| {
-            world.touch("model");
+            world.host_call("model");
             *world.scripts.borrow_mut() += 1;
             let script = script(&world.dice, *world.scripts.borrow());
             unfold((world.clone(), script), |(world, mut script)| async move {
                 loop {
                     match script.pop_front()? {
-                        Said::Word(event) => {
-                            world.touch("model speaks");
+                        ScriptStep::Event(event) => {
+                            world.host_call("model speaks");
                             return Some((event, (world, script)));
                         }
-                        Said::Pause(ms) => world.clock.pause(ms).await,
-                        Said::Nothing => pending().await,
+                        ScriptStep::Pause(ms) => world.clock.pause(ms).await,
+                        ScriptStep::Silence => pending().await,
                     }
                 }
             })
@@ -548,7 +550,7 @@ impl World {
         if name == "asks" {
             let world = self.clone();
             spec.requires_approval = ApprovalNeed::Depends(Rc::new(move |_| {
-                world.touch("requires_approval");
+                world.host_call("requires_approval");
                 Ok(true)
             }));
         }
@@ -557,7 +559,7 @@ impl World {
     }
 
     async fn work(self: Rc<Self>, context: ToolContext) -> ToolOutcome {
-        self.touch("tool");
+        self.host_call("tool");
         let dice = self.dice.clone();
         if dice.chance(20) {
             context.updates.text("working");
@@ -568,7 +570,7 @@ impl World {
             2..15 => self.clock.pause(dice.below(60) as u64).await,
             _ => {}
         }
-        self.touch("tool answers");
+        self.host_call("tool answers");
         if dice.chance(20) {
             context.state.set("seen", Value::from("yes"));
         }
@@ -592,29 +594,29 @@ const BEGINNINGS: [&str; 10] = [
 ];
 
 /// A clock whose timers count as calls of the host.
-struct Ticking(Rc<World>);
+struct CountingTimer(Rc<World>);
 
-impl Timer for Ticking {
+impl Timer for CountingTimer {
     fn now(&self) -> u64 {
         self.0.clock.now()
     }
 
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
-        self.0.touch("sleep");
+        self.0.host_call("sleep");
         let world = self.0.clone();
         async move {
             world.clock.pause(ms).await;
-            world.touch("sleep is over");
+            world.host_call("sleep is over");
         }
         .boxed_local()
     }
 }
 
-struct Judging(Rc<World>);
+struct RandomRetry(Rc<World>);
 
-impl RetryStrategy for Judging {
+impl RetryStrategy for RandomRetry {
     fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
-        self.0.touch("retry");
+        self.0.host_call("retry");
         match self.0.dice.below(10) {
             0 => RetryVerdict::StopNaming(90_000),
             _ => {
@@ -624,24 +626,24 @@ impl RetryStrategy for Judging {
     }
 }
 
-enum Said {
-    Word(E),
+enum ScriptStep {
+    Event(E),
     Pause(u64),
-    Nothing,
+    Silence,
 }
 
 /// Makes up what a model says in one call.
-fn script(dice: &Dice, n: usize) -> VecDeque<Said> {
+fn script(dice: &Dice, n: usize) -> VecDeque<ScriptStep> {
     let mut script = VecDeque::new();
     // The conversation must come to an end.
     let blocks = if n > 12 { 0 } else { dice.below(5) };
     let mut say = |event| {
         match dice.below(60) {
-            0 => script.push_back(Said::Nothing),
-            1..4 => script.push_back(Said::Pause(10 * dice.below(8) as u64)),
+            0 => script.push_back(ScriptStep::Silence),
+            1..4 => script.push_back(ScriptStep::Pause(10 * dice.below(8) as u64)),
             _ => {}
         }
-        script.push_back(Said::Word(event));
+        script.push_back(ScriptStep::Event(event));
     };
     say(E::Start);
     for index in 0..blocks as u32 {

@@ -20,8 +20,8 @@ use turnwheel::tool::AgentTool;
 
 use crate::clock::Hang;
 use crate::ports::{
-    Hands, Route, ScriptedApprover, ScriptedModel, ScriptedPolicy, ScriptedTool, ScriptedTransform, World,
-    message, raw,
+    Route, RunHandle, ScriptedApprover, ScriptedModel, ScriptedPolicy, ScriptedTool, ScriptedTransform,
+    World, message, raw,
 };
 use crate::scenario::{
     self, Driver, FailureKind, Mode, QueueMode, Scenario, Slot, Then, ToolExecution, Trigger,
@@ -65,7 +65,7 @@ fn play_in(world: Rc<World>) -> Value {
         Driver::Agent => play_agent(&world),
     };
     // Ports and alarms hold the world, so it is only freed without its handles and alarms.
-    world.hands.take();
+    world.handle.take();
     world.clock.clear();
     world.log.take().trace(&scenario.name, &scenario.divergences, &history)
 }
@@ -95,7 +95,7 @@ fn play_loop(world: &Rc<World>) -> Vec<AgentMessage> {
     };
     match stream {
         Ok(mut stream) => {
-            *world.hands.borrow_mut() = Some(Hands::Run(stream.inbox(), cancel));
+            *world.handle.borrow_mut() = Some(RunHandle::Run(stream.inbox(), cancel));
             world.fire(&Trigger::BeforeStart);
             watch(world, &mut stream, |world, event| write_down(world, event, true));
             stream.state().messages().to_vec()
@@ -111,14 +111,14 @@ fn play_loop(world: &Rc<World>) -> Vec<AgentMessage> {
 fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
     let scenario = world.scenario.clone();
     let agent = Agent::new(config(world), initial_messages(&scenario));
-    *world.hands.borrow_mut() = Some(Hands::Agent(agent.clone()));
+    *world.handle.borrow_mut() = Some(RunHandle::Agent(agent.clone()));
     let recorder = world.clone();
     agent.subscribe(move |event| write_down(&recorder, event, false));
     if let Some(fails_on) = scenario.panicking_subscriber {
-        let heard = std::cell::Cell::new(0);
+        let count = std::cell::Cell::new(0);
         agent.subscribe(move |_| {
-            heard.set(heard.get() + 1);
-            if heard.get() == fails_on {
+            count.set(count.get() + 1);
+            if count.get() == fails_on {
                 std::panic::resume_unwind(Box::new("the subscriber crashed".to_owned()));
             }
         });
@@ -253,9 +253,9 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
         (Some(scenario::ApprovalMode::Enabled), _) => ApprovalMode::Enabled,
         _ => ApprovalMode::Smart,
     };
-    let usual = if scenario.driver == Driver::Agent { QueueMode::OneAtATime } else { QueueMode::All };
-    rules.steering.delivery = delivery(options.steering_mode.unwrap_or(usual));
-    rules.follow_up = delivery(options.follow_up_mode.unwrap_or(usual));
+    let default = if scenario.driver == Driver::Agent { QueueMode::OneAtATime } else { QueueMode::All };
+    rules.steering.delivery = delivery(options.steering_mode.unwrap_or(default));
+    rules.follow_up = delivery(options.follow_up_mode.unwrap_or(default));
     rules.tool_execution = match &options.tool_execution {
         None | Some(ToolExecution::Concurrent) => ToolExecutionPolicy::Concurrent,
         Some(ToolExecution::Sequential) => ToolExecutionPolicy::Sequential,

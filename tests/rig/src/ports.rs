@@ -61,7 +61,7 @@ impl Route {
 
 /// What the triggers act on.
 #[derive(Clone)]
-pub enum Hands {
+pub enum RunHandle {
     Run(Inbox, CancelToken),
     Agent(Agent),
 }
@@ -71,7 +71,7 @@ pub struct World {
     pub clock: Clock,
     pub scenario: Rc<Scenario>,
     pub log: RefCell<Log>,
-    pub hands: RefCell<Option<Hands>>,
+    pub handle: RefCell<Option<RunHandle>>,
     pub route: Route,
     /// How many messages the provider has cached.
     pub cached: Rc<Cell<usize>>,
@@ -90,7 +90,7 @@ impl World {
             clock: Clock::default(),
             scenario,
             log: RefCell::default(),
-            hands: RefCell::default(),
+            handle: RefCell::default(),
             route,
             cached: Rc::default(),
             queues: Default::default(),
@@ -120,9 +120,9 @@ impl World {
 
     /// Stops the run.
     pub fn abort(&self) {
-        match &*self.hands.borrow() {
-            Some(Hands::Run(_, cancel)) => cancel.cancel("the user stopped it"),
-            Some(Hands::Agent(agent)) => agent.abort("the user stopped it"),
+        match &*self.handle.borrow() {
+            Some(RunHandle::Run(_, cancel)) => cancel.cancel("the user stopped it"),
+            Some(RunHandle::Agent(agent)) => agent.abort("the user stopped it"),
             None => {}
         }
     }
@@ -152,10 +152,10 @@ impl World {
         if self.route == Route::Provider {
             return self.queues[queue].borrow_mut().push_back(message);
         }
-        match &*self.hands.borrow() {
-            Some(Hands::Run(inbox, _)) => inbox.post(command(Letter { message, receipt: 0 })),
-            Some(Hands::Agent(agent)) if queue == 0 => drop(agent.steer(message)),
-            Some(Hands::Agent(agent)) => drop(agent.follow_up(message)),
+        match &*self.handle.borrow() {
+            Some(RunHandle::Run(inbox, _)) => inbox.post(command(Letter { message, receipt: 0 })),
+            Some(RunHandle::Agent(agent)) if queue == 0 => drop(agent.steer(message)),
+            Some(RunHandle::Agent(agent)) => drop(agent.follow_up(message)),
             None => {}
         }
     }

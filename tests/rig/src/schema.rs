@@ -127,8 +127,8 @@ fn object_violations(schema: &Value, value: &Value, at: &str, out: &mut Vec<Stri
     }
 }
 
-fn size(rule: &Value, otherwise: usize) -> usize {
-    rule.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(otherwise)
+fn size(rule: &Value, default: usize) -> usize {
+    rule.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(default)
 }
 
 fn is_a(kind: &Value, value: &Value) -> bool {

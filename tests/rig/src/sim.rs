@@ -97,12 +97,12 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         now: BEGINNING,
         outputs: VecDeque::new(),
         running: BTreeMap::new(),
-        gone: Vec::new(),
+        cancelled: Vec::new(),
         grammar: Grammar::default(),
         faults: Vec::new(),
         steps: 0,
         trace: Vec::new(),
-        letters: BTreeMap::new(),
+        receipts: BTreeMap::new(),
         allowed: BTreeSet::new(),
         delivered: Vec::new(),
         begun: BTreeSet::new(),
@@ -122,13 +122,13 @@ struct Sim {
     outputs: VecDeque<Output>,
     running: BTreeMap<EffectId, Running>,
     /// Effects that were cancelled.
-    gone: Vec<EffectId>,
+    cancelled: Vec<EffectId>,
     grammar: Grammar,
     faults: Vec<String>,
     steps: usize,
     trace: Vec<&'static str>,
     /// Receipts: open ones, and those that are settled.
-    letters: BTreeMap<u64, Option<Receipt>>,
+    receipts: BTreeMap<u64, Option<Receipt>>,
     /// Calls that were approved.
     allowed: BTreeSet<String>,
     /// What the run appended.
@@ -159,7 +159,7 @@ struct Script {
     blocks: Vec<(Kind, bool)>,
     /// The last call that has arguments.
     argued: Option<usize>,
-    said: usize,
+    emitted: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -182,10 +182,10 @@ impl Sim {
             } else if self.disturbance.steer_at == Some(self.steps) {
                 self.steer(true);
             } else if !self.disturbance.quiet && self.dice.chance(8) {
-                self.mail();
+                self.post_command();
             } else if !self.disturbance.quiet && self.dice.chance(1) {
                 self.abort();
-            } else if self.dice.chance(5) && !self.gone.is_empty() {
+            } else if self.dice.chance(5) && !self.cancelled.is_empty() {
                 self.late_reply();
             } else if !self.reply() {
                 self.decide_or_stick();
@@ -224,7 +224,7 @@ impl Sim {
         while let Some(output) = self.outputs.pop_front() {
             match output {
                 Output::Event(event) => {
-                    self.tell(&event);
+                    self.record(&event);
                     if self.dice_says_sleep() {
                         self.sleep();
                     }
@@ -235,18 +235,18 @@ impl Sim {
                     // The list must not be empty while mail is taken, or the step would walk it itself.
                     self.outputs.push_front(Output::Cancel(0));
                     if !self.disturbance.quiet && self.dice.chance(3) && !self.state.is_ended() {
-                        self.mail();
+                        self.post_command();
                     }
                     self.outputs.pop_front();
-                    let unwanted = self
+                    let is_cancelled = self
                         .outputs
                         .iter()
-                        .any(|output| matches!(output, Output::Cancel(gone) if *gone == id));
-                    if unwanted {
+                        .any(|output| matches!(output, Output::Cancel(cancelled) if *cancelled == id));
+                    if is_cancelled {
                         continue;
                     }
                     if let Some(event) = announce {
-                        self.tell(&event);
+                        self.record(&event);
                         if self.dice_says_sleep() {
                             self.sleep();
                             continue;
@@ -267,46 +267,46 @@ impl Sim {
         if self.trace.last() == Some(&"agent_end") {
             return;
         }
-        let (unannounced, untold) = unsaid(&self.outputs);
+        let (unannounced, unemitted) = unsaid(&self.outputs);
         let mut run = String::new();
         self.state.write_checkpoint(self.now, &unannounced, &mut run);
         let envelope = to_stakai(self.state.messages()).to_json();
-        let untold: Vec<AgentEvent> = untold.into_iter().cloned().collect();
-        let untold = untold.to_json();
+        let unemitted: Vec<AgentEvent> = unemitted.into_iter().cloned().collect();
+        let unemitted = unemitted.to_json();
         let value = |text: &str| Value::parse(text).unwrap_or_default();
         let session = SessionState::new(self.state.session().snapshot());
         let read = from_stakai(value(&envelope).as_array().unwrap_or_default())
             .and_then(|history| LoopState::read_checkpoint(history, session, &value(&run)));
-        let read = read.and_then(|state| Ok((state, Vec::<AgentEvent>::from_json(&value(&untold))?)));
-        let (state, untold) = match read {
+        let read = read.and_then(|state| Ok((state, Vec::<AgentEvent>::from_json(&value(&unemitted))?)));
+        let (state, unemitted) = match read {
             Ok(read) => read,
             Err(text) => return self.faults.push(format!("a checkpoint cannot be read: {text}\n{run}")),
         };
         let mut again = String::new();
         state.write_checkpoint(self.now + 5, &[], &mut again);
-        if untold.is_empty() && value(&again) != value(&run) && !run.contains("ended") {
+        if unemitted.is_empty() && value(&again) != value(&run) && !run.contains("ended") {
             self.faults.push(format!("written again it differs\n{run}\n{again}"));
         }
         self.state = state;
         self.running.clear();
-        self.gone.clear();
+        self.cancelled.clear();
         for output in std::mem::take(&mut self.outputs) {
             if let Output::Receipt(id, receipt) = output {
                 self.settle(id, receipt);
             }
         }
-        let open: Vec<u64> = self.letters.iter().filter(|(_, r)| r.is_none()).map(|(id, _)| *id).collect();
-        self.letters.retain(|_, receipt| receipt.is_some());
+        let open: Vec<u64> = self.receipts.iter().filter(|(_, r)| r.is_none()).map(|(id, _)| *id).collect();
+        self.receipts.retain(|_, receipt| receipt.is_some());
         self.orphans.extend(open);
         self.now += 1_000;
         let mut out = Vec::new();
         self.state.step(&self.rules, self.now, Input::Resume, &mut out);
         self.outputs.extend(out);
-        tell_first(untold, &mut self.outputs);
+        tell_first(unemitted, &mut self.outputs);
         self.drain();
     }
 
-    fn tell(&mut self, event: &AgentEvent) {
+    fn record(&mut self, event: &AgentEvent) {
         self.trace.push(event.name());
         self.grammar.take(event);
         match event {
@@ -322,7 +322,7 @@ impl Sim {
         if id == u64::MAX {
             return;
         }
-        match self.letters.get_mut(&id) {
+        match self.receipts.get_mut(&id) {
             Some(open @ None) => *open = Some(receipt),
             other => self.faults.push(format!("receipt {id} settled twice: {other:?}, {receipt:?}")),
         }
@@ -331,7 +331,7 @@ impl Sim {
     fn cancel(&mut self, id: EffectId) {
         self.running.remove(&id);
         if id > 0 {
-            self.gone.push(id);
+            self.cancelled.push(id);
         }
     }
 
@@ -359,7 +359,7 @@ impl Sim {
 
     fn check_execution(&mut self, tool: usize, call_id: &str) {
         let running = self.running.values().filter(|running| matches!(running, Running::Execute)).count() + 1;
-        if self.rules.max_concurrent_tools.is_some_and(|most| running > most.max(1)) {
+        if self.rules.max_concurrent_tools.is_some_and(|limit| running > limit.max(1)) {
             self.faults.push(format!("{running} tools at once"));
         }
         if matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential) && running > 1 {
@@ -444,7 +444,7 @@ impl Sim {
 
     /// A late reply to a cancelled effect must change nothing.
     fn late_reply(&mut self) {
-        let id = *self.dice.pick(&self.gone);
+        let id = *self.dice.pick(&self.cancelled);
         let reply = match self.dice.below(6) {
             0 => Reply::Executed(outcome(&self.dice)),
             1 => Reply::Stream(E::TextDelta { index: 0, delta: "late".to_owned() }),
@@ -460,7 +460,7 @@ impl Sim {
         }
     }
 
-    fn mail(&mut self) {
+    fn post_command(&mut self) {
         match self.dice.below(12) {
             0..=4 => self.steer(true),
             5 | 6 => self.steer(false),
@@ -487,8 +487,8 @@ impl Sim {
     }
 
     fn receipt(&mut self) -> u64 {
-        let receipt = u64::try_from(self.letters.len() + self.orphans.len()).unwrap_or(0) + 1;
-        self.letters.insert(receipt, None);
+        let receipt = u64::try_from(self.receipts.len() + self.orphans.len()).unwrap_or(0) + 1;
+        self.receipts.insert(receipt, None);
         receipt
     }
 
@@ -520,14 +520,14 @@ impl Sim {
         if !left.is_empty() {
             self.faults.push(format!("effects still run after the end: {left:?}"));
         }
-        self.check_letters();
+        self.check_receipts();
         let history = self.state.messages().to_vec();
         self.faults.append(&mut self.grammar.finish(&history));
         Played { faults: self.faults, steps: self.steps, trace: self.trace }
     }
 
     /// Checks that every letter was delivered once, or cleared, or is still in its queue.
-    fn check_letters(&mut self) {
+    fn check_receipts(&mut self) {
         let (steering, follow_up) = self.state.take_queues();
         let waiting: Vec<u64> = steering.iter().chain(&follow_up).map(|letter| letter.receipt).collect();
         for id in &self.orphans {
@@ -539,7 +539,7 @@ impl Sim {
                 self.faults.push(format!("orphaned letter {id} stands {stands} times, waits {waits} times"));
             }
         }
-        for (id, receipt) in &self.letters {
+        for (id, receipt) in &self.receipts {
             let text = format!("letter {id}");
             let stands = self.delivered.iter().filter(|m| is_text(m, &text)).count();
             let waits = waiting.iter().filter(|waiting| *waiting == id).count();
@@ -580,14 +580,14 @@ fn faults_of_request(request: &ModelRequest) -> Vec<String> {
 impl Script {
     /// Returns the next thing to say, and whether more may follow.
     fn next(&mut self, dice: &Dice) -> (Reply, bool) {
-        self.said += 1;
+        self.emitted += 1;
         let event = self.event(dice);
         let more = !matches!(event, Some(E::Done { .. } | E::Error(_)) | None);
         (event.map_or(Reply::StreamEnded, Reply::Stream), more)
     }
 
     fn event(&mut self, dice: &Dice) -> Option<E> {
-        if self.said == 1 && dice.chance(80) {
+        if self.emitted == 1 && dice.chance(80) {
             return Some(E::Start);
         }
         if self.blocks.is_empty() && dice.chance(90) {
@@ -668,8 +668,8 @@ impl Script {
         }
         use MessageStopReason as S;
         let rare = [S::Pause, S::Refusal, S::ContentFilter, S::Error, S::Aborted];
-        let usual = [S::Stop, S::ToolUse, S::ToolUse, S::Length];
-        let reasons = if dice.chance(8) { &rare[..] } else { &usual[..] };
+        let common = [S::Stop, S::ToolUse, S::ToolUse, S::Length];
+        let reasons = if dice.chance(8) { &rare[..] } else { &common[..] };
         let usage = dice.chance(50).then(|| Usage { input: 5, output: 3, total: 8, ..Usage::default() });
         E::Done { stop_reason: *dice.pick(reasons), usage }
     }

@@ -56,18 +56,18 @@ fn play_policy(input: &Value) -> Result<Value, String> {
 /// decides, or one of the two recommendations without one: an explicit denial holds under every policy,
 /// and the full name is looked up first.
 fn is_strict_enough(case: &Case<'_>, actual: &Value) -> bool {
-    let Some(came) = actual.get("action").and_then(|word| action(word).ok()) else { return false };
-    let least = case.wanted.and_then(|wanted| wanted.get("action_at_least"));
-    if let Some(least) = least.and_then(|word| action(word).ok()) {
-        return came >= least;
+    let Some(got) = actual.get("action").and_then(|word| action(word).ok()) else { return false };
+    let minimum = case.wanted.and_then(|wanted| wanted.get("action_at_least"));
+    if let Some(minimum) = minimum.and_then(|word| action(word).ok()) {
+        return got >= minimum;
     }
-    if case.is_host_specific && came >= ToolApprovalAction::Ask {
+    if case.is_host_specific && got >= ToolApprovalAction::Ask {
         return true;
     }
     let Ok(name) = text_of(case.input, "tool_name") else { return false };
     let denied = case.input.path(&["policy", "overrides", name]).and_then(Value::as_str) == Some("deny");
     let by_full_name = case.input.path(&["policy", "rules", name]).and_then(|word| action(word).ok());
-    case.recommended.is_some() && ((denied && came == ToolApprovalAction::Deny) || by_full_name == Some(came))
+    case.recommended.is_some() && ((denied && got == ToolApprovalAction::Deny) || by_full_name == Some(got))
 }
 
 fn play_table(input: &Value) -> Result<Value, String> {
@@ -198,13 +198,13 @@ fn same_outcome(expected: &Value, actual: &Value) -> bool {
         (None, None) => parts.iter().all(|part| match (expected.get(part), actual.get(part)) {
             (Some(Value::Array(expected)), Some(Value::Array(actual))) => {
                 expected.len() == actual.len()
-                    && expected.iter().zip(actual).all(|(wanted, came)| same_result(wanted, came))
+                    && expected.iter().zip(actual).all(|(wanted, got)| same_result(wanted, got))
             }
             (Some(expected), Some(actual)) => same(expected, actual),
             _ => false,
         }),
         (Some(Value::Array(expected)), Some(Value::Array(actual))) => {
-            actual.iter().all(|came| expected.iter().any(|wanted| same_outcome(wanted, came)))
+            actual.iter().all(|got| expected.iter().any(|wanted| same_outcome(wanted, got)))
         }
         _ => false,
     }

@@ -83,6 +83,6 @@ fn only(value: Value, keys: &[&str]) -> Value {
 
 fn without_nulls(value: Value, keys: &[&str]) -> Value {
     let Value::Object(fields) = value else { return value };
-    let is_told = |key: &str, value: &Value| !(keys.contains(&key) && value.is_null());
-    fields.into_iter().filter(|(key, value)| is_told(key, value)).collect::<Map>().into()
+    let is_kept = |key: &str, value: &Value| !(keys.contains(&key) && value.is_null());
+    fields.into_iter().filter(|(key, value)| is_kept(key, value)).collect::<Map>().into()
 }

@@ -109,7 +109,7 @@ fn play_set(player: &Player, cases: &[Value]) -> Report {
                 continue;
             }
         };
-        let (verdict, came) = match (player.play)(case.input) {
+        let (verdict, got) = match (player.play)(case.input) {
             Ok(actual) => (judge(player, &case, &actual), actual.to_json()),
             Err(error) => (Err("an answer".to_owned()), error),
         };
@@ -119,7 +119,7 @@ fn play_set(player: &Player, cases: &[Value]) -> Report {
                 report.failed += 1;
                 println!("FAILED {} ({}, {})", case.id, case.status, case.title);
                 println!("  wanted {wanted}");
-                println!("  came   {came}");
+                println!("  came   {got}");
             }
         }
     }
@@ -174,12 +174,12 @@ fn same(expected: &Value, actual: &Value) -> bool {
             expected
                 .iter()
                 .filter(|(key, _)| counts(key))
-                .all(|(key, wanted)| actual.get(key).is_some_and(|came| same(wanted, came)))
+                .all(|(key, wanted)| actual.get(key).is_some_and(|got| same(wanted, got)))
                 && actual.iter().filter(|(key, _)| counts(key)).all(|(key, _)| expected.get(key).is_some())
         }
         (Value::Array(expected), Value::Array(actual)) => {
             expected.len() == actual.len()
-                && expected.iter().zip(actual).all(|(wanted, came)| same(wanted, came))
+                && expected.iter().zip(actual).all(|(wanted, got)| same(wanted, got))
         }
         (Value::Number(expected), Value::Number(actual)) => {
             let number = |text: &str| text.parse::<f64>().ok();
@@ -193,7 +193,7 @@ fn same(expected: &Value, actual: &Value) -> bool {
 fn includes(actual: &Value, wanted: &Value) -> bool {
     match (wanted, actual) {
         (Value::Object(wanted), Value::Object(actual)) => {
-            wanted.iter().all(|(key, wanted)| actual.get(key).is_some_and(|came| includes(came, wanted)))
+            wanted.iter().all(|(key, wanted)| actual.get(key).is_some_and(|got| includes(got, wanted)))
         }
         _ => same(wanted, actual),
     }

@@ -62,10 +62,10 @@ fn meets_recommendation(case: &Case<'_>, actual: &Value) -> bool {
     let headers = case.input.get("headers").and_then(Value::as_object);
     let mut values =
         headers.into_iter().flat_map(|headers| headers.iter()).filter_map(|(_, value)| value.as_str());
-    let came = actual.get("delay_ms").and_then(Value::as_u64);
+    let got = actual.get("delay_ms").and_then(Value::as_u64);
     case.recommended.is_some()
         && values.any(|value| match value.trim().parse::<f64>() {
-            Ok(seconds) => came == Some((seconds * 1_000.0).ceil() as u64),
+            Ok(seconds) => got == Some((seconds * 1_000.0).ceil() as u64),
             Err(_) => false,
         })
 }

@@ -54,9 +54,9 @@ fn requests(record: &Value) -> Vec<&Value> {
 
 /// A limit and tools are reported in different ways, or not at all.
 fn in_form_of(wanted: &Value, request: &mut Map) {
-    if let Some(most) = request.remove("max_tokens") {
+    if let Some(limit) = request.remove("max_tokens") {
         for key in ["max_tokens", "max_output_tokens"].into_iter().filter(|key| wanted.get(key).is_some()) {
-            request.insert(key, most.clone());
+            request.insert(key, limit.clone());
         }
     }
     let Some(Value::Array(tools)) = request.remove("tools") else { return };
@@ -121,40 +121,40 @@ fn put(trace: &mut Vec<Value>, place: Option<usize>, text: &mut String, thinking
 /// Drops empty answers: one side may store them and the other not.
 fn without_empty(messages: Vec<Value>) -> Vec<Value> {
     let is_empty = |message: &Value| {
-        let says_nothing = match message.get("content") {
+        let has_no_content = match message.get("content") {
             Some(Value::String(text)) => text.is_empty(),
             Some(Value::Array(parts)) => {
                 parts.iter().all(|part| part.get("text").and_then(Value::as_str) == Some(""))
             }
             _ => false,
         };
-        says_nothing && message.get("role").and_then(Value::as_str) == Some("assistant")
+        has_no_content && message.get("role").and_then(Value::as_str) == Some("assistant")
     };
     messages.into_iter().filter(|message| !is_empty(message)).collect()
 }
 
 /// Drops turns without a model call: one side may show them and the other not.
 fn without_idle_turns(trace: Vec<Value>) -> Vec<Value> {
-    let mut doomed = BTreeSet::new();
+    let mut removed = BTreeSet::new();
     let mut open: Option<Vec<usize>> = None;
     for (at, entry) in trace.iter().enumerate() {
         match event(entry) {
             Some("TurnStarted") => {
-                doomed.extend(open.take().unwrap_or_default());
+                removed.extend(open.take().unwrap_or_default());
                 open = Some(vec![at]);
             }
             Some("TurnCompleted") => {
                 if let Some(mut turn) = open.take() {
                     turn.push(at);
-                    doomed.extend(turn);
+                    removed.extend(turn);
                 }
             }
             _ if entry.get("inference").is_some() => open = None,
             _ => {}
         }
     }
-    doomed.extend(open.unwrap_or_default());
-    trace.into_iter().enumerate().filter(|(at, _)| !doomed.contains(at)).map(|(_, entry)| entry).collect()
+    removed.extend(open.unwrap_or_default());
+    trace.into_iter().enumerate().filter(|(at, _)| !removed.contains(at)).map(|(_, entry)| entry).collect()
 }
 
 /// Checks the assertions of a case that has some, and that the run did not wait for
@@ -170,13 +170,13 @@ fn holds(key: &str, wanted: &Value, actual: &Value) -> bool {
     let trace = actual.get("trace").and_then(Value::as_array).unwrap_or_default();
     let count = |key: &str| trace.iter().filter(|entry| entry.get(key).is_some()).count();
     let number = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
-    let came = match key {
+    let got = match key {
         "stop_reason" => actual.path(&["outcome", "ok", "stop_reason"]).cloned(),
         "tools_run" => {
             Some(Value::Array(trace.iter().filter_map(|e| e.get("tool_begin")).cloned().collect()))
         }
         "inferences" => return number(wanted) == Some(count("inference")),
-        "compactions_at_most" => return number(wanted).is_some_and(|most| count("compact") <= most),
+        "compactions_at_most" => return number(wanted).is_some_and(|limit| count("compact") <= limit),
         "last_user_text" => last_user_text(actual),
         "error_kind" => actual.path(&["outcome", "err", "kind"]).cloned(),
         "error" => Some(actual.path(&["outcome", "err"]).is_some().into()),
@@ -188,7 +188,7 @@ fn holds(key: &str, wanted: &Value, actual: &Value) -> bool {
         "stored_call_metadata" => Some(call_metadata(actual)),
         _ => None,
     };
-    came.is_some_and(|came| same(wanted, &came))
+    got.is_some_and(|got| same(wanted, &got))
 }
 
 fn messages(actual: &Value) -> &[Value] {

@@ -30,18 +30,18 @@ use turnwheel::tool::AgentTool;
 use super::approval::policy;
 use super::{Player, object, text_of};
 use ports::{Observer, Reducer, RetryAll, ScriptedCompactor, ScriptedHook, ScriptedTool, offered};
-use world::{Hands, RUN_ID, SESSION_ID, World, ours};
+use world::{RUN_ID, RunHandles, SESSION_ID, World, agent_messages};
 
 pub(super) const PLAYER: Player =
     Player { set: "runs", play, meets: compare::meets, meets_recommendation: compare::gives_wanted };
 
 /// A run with more events than this is taken to be endless.
-const LONGEST: usize = 5_000;
+const MAX_POLLS: usize = 5_000;
 
 fn play(input: &Value) -> Result<Value, String> {
     let world = World::new(input);
     let played = play_in(&world);
-    world.let_go();
+    world.release();
     let faults = world.faults.take();
     if faults.is_empty() { played } else { Err(faults.join("; ")) }
 }
@@ -50,33 +50,33 @@ fn play_in(world: &Rc<World>) -> Result<Value, String> {
     let history = initial_messages(world)?;
     let config = config(world)?;
     let agent = Agent::new(config, history);
-    let told = world.clone();
+    let recorder = world.clone();
     let subscription = agent.subscribe(move |event| {
-        let entries = told.view().of(event);
-        entries.into_iter().for_each(|entry| told.log(entry));
+        let entries = recorder.view().of(event);
+        entries.into_iter().for_each(|entry| recorder.log(entry));
     });
     let user = match world.input.get("user_message") {
-        Some(message) => ours(std::slice::from_ref(message))?,
+        Some(message) => agent_messages(std::slice::from_ref(message))?,
         None => vec![AgentMessage::user("go")],
     };
     let cancel = CancelToken::new();
     let context = AgentRunContext { run_id: RUN_ID.into(), session_id: SESSION_ID.into() };
     let run = agent.prompt(user, context, cancel.clone()).map_err(|error| error.to_string())?;
-    world.take_in_hand(Hands { agent, inbox: run.inbox(), cancel, subscription });
-    world.reach("before_run");
-    let (result, blocked) = watch(world, run)?;
+    world.attach(RunHandles { agent, inbox: run.inbox(), cancel, subscription });
+    world.fire_triggers("before_run");
+    let (result, blocked) = drive(world, run)?;
     Ok(record(world, &result, blocked))
 }
 
 /// Takes the run to its end. Whenever the engine has nothing left to do, the host does what the case
 /// allows; otherwise time advances. If neither is possible, the run is ended. Returns the result, and if
 /// the run had to be ended, whether it had a reason to wait.
-fn watch(world: &World, mut run: AgentStream) -> Result<(AgentLoopResult, Option<bool>), String> {
+fn drive(world: &World, mut run: AgentStream) -> Result<(AgentLoopResult, Option<bool>), String> {
     let flag = Arc::new(Flag(AtomicBool::new(true)));
     let waker = Waker::from(flag.clone());
     let mut cx = Context::from_waker(&waker);
     let mut blocked = None;
-    for _ in 0..LONGEST {
+    for _ in 0..MAX_POLLS {
         let mut polled = Poll::Pending;
         while flag.0.swap(false, Ordering::Relaxed) && polled.is_pending() {
             polled = run.poll_next_unpin(&mut cx);
@@ -89,8 +89,8 @@ fn watch(world: &World, mut run: AgentStream) -> Result<(AgentLoopResult, Option
                     .map(|result| (result, blocked))
                     .ok_or_else(|| "the run ended in silence".to_owned());
             }
-            Poll::Pending if world.rest() || world.clock.advance() => {}
-            Poll::Pending if blocked.is_none() => blocked = Some(world.end_the_wait()),
+            Poll::Pending if world.run_idle_actions() || world.clock.advance() => {}
+            Poll::Pending if blocked.is_none() => blocked = Some(world.unblock()),
             Poll::Pending => return Err("the run goes on waiting although it was cancelled".to_owned()),
         }
     }
@@ -147,11 +147,11 @@ fn initial_messages(world: &World) -> Result<Vec<AgentMessage>, String> {
     if !prompt.is_empty() && !given.iter().any(is_system) {
         *world.system.borrow_mut() = Some(object([("role", "system".into()), ("content", prompt.into())]));
     }
-    ours(given)
+    agent_messages(given)
 }
 
 fn config(world: &Rc<World>) -> Result<AgentLoopConfig, String> {
-    let number = |key: &str, usual: u64| world.config(key).and_then(Value::as_u64).unwrap_or(usual);
+    let number = |key: &str, default: u64| world.config(key).and_then(Value::as_u64).unwrap_or(default);
     let mut config = AgentLoopConfig::new(world.model(), Rc::new(world.clock.clone()));
     config.offer_tools(tools(world)?);
     let hooks = world.input.get("hooks").and_then(Value::as_array).unwrap_or_default();
@@ -168,8 +168,9 @@ fn config(world: &Rc<World>) -> Result<AgentLoopConfig, String> {
     let rules = &mut config.rules;
     rules.schemas = offered(world).iter().map(|tool| tool.spec().schema.clone()).collect();
     rules.max_turns = Some(u32::try_from(number("max_turns", 10)).map_err(|error| error.to_string())?);
-    let most = number("max_output_tokens", 0);
-    let options = StreamOptions { max_tokens: (most > 0).then_some(most), ..StreamOptions::default() };
+    let max_tokens = number("max_output_tokens", 0);
+    let options =
+        StreamOptions { max_tokens: (max_tokens > 0).then_some(max_tokens), ..StreamOptions::default() };
     rules.stream_options = Rc::new(options);
     rules.retry = Rc::new(RetryAll(retry(world)?));
     let given = world.config("approval").cloned().unwrap_or_else(|| "all".into());
@@ -204,7 +205,7 @@ fn system_message(message: &Value) -> Result<LlmMessage, String> {
 
 fn retry(world: &World) -> Result<RetryConfig, String> {
     let given = world.config("retry").cloned().unwrap_or_default();
-    let number = |key: &str, usual: u64| given.get(key).and_then(Value::as_u64).unwrap_or(usual);
+    let number = |key: &str, default: u64| given.get(key).and_then(Value::as_u64).unwrap_or(default);
     let multiplier = match given.get("multiplier") {
         Some(Value::Number(number)) => number.as_str().parse().map_err(|_| "`multiplier` is no number")?,
         _ => 2.0,

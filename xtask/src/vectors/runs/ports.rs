@@ -25,7 +25,7 @@ use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, Tool
 use super::super::peer_message::PeerMessage;
 use super::super::{list_of, object, text_of};
 use super::view;
-use super::world::{World, ours, roles, sent, stakai};
+use super::world::{World, agent_messages, roles, sent, stakai};
 
 /// Returns the n-th entry of a script, or what it says for all later ones.
 fn scripted<'a>(world: &'a World, script: &str, n: usize) -> Option<&'a Value> {
@@ -50,7 +50,7 @@ impl StreamFn for ScriptedModel {
         let answer = async move {
             let n = world.count("inference");
             log_request(&world, n, &request);
-            world.reach(&format!("inference:{n}"));
+            world.fire_triggers(&format!("inference:{n}"));
             let events = match scripted(&world, "provider", n) {
                 Some(answer) => answer_events(&world, answer),
                 None => Err(format!("the script has no answer for inference {n}")),
@@ -77,8 +77,8 @@ fn log_request(world: &World, n: usize, request: &ModelRequest) {
         ("messages".to_owned(), Value::Array(messages)),
         ("at_ms".to_owned(), world.clock.elapsed().into()),
     ];
-    if let Some(most) = request.options.max_tokens {
-        entry.push(("max_tokens".to_owned(), most.into()));
+    if let Some(max_tokens) = request.options.max_tokens {
+        entry.push(("max_tokens".to_owned(), max_tokens.into()));
     }
     if !request.tools.is_empty() {
         entry.push(("tools".to_owned(), Value::Array(request.tools.iter().map(offer).collect())));
@@ -155,9 +155,9 @@ fn answer_events(world: &World, answer: &Value) -> Result<Vec<E>, String> {
         Some(other) => return Err(format!("unknown finish `{other}`")),
     };
     let tokens = answer.get("usage").and_then(Value::as_array);
-    let tokens = |at: usize, usual: u64| match tokens {
+    let tokens = |at: usize, default: u64| match tokens {
         Some(list) => list.get(at).and_then(Value::as_u64).unwrap_or(0),
-        None => usual,
+        None => default,
     };
     let usage = Usage { input: tokens(0, 10), output: tokens(1, 5), ..Usage::default() }.totalled();
     events.push(E::Done { stop_reason, usage: Some(usage) });
@@ -212,7 +212,7 @@ impl AgentTool for ScriptedTool {
                 ("arguments", arguments),
             ]));
             let end = ToolEnd(world.clone(), id.to_owned());
-            world.reach(&format!("tool:{id}"));
+            world.fire_triggers(&format!("tool:{id}"));
             let given = world.input.path(&["tools", id]);
             let flag =
                 |key: &str| given.and_then(|given| given.get(key)).and_then(Value::as_bool) == Some(true);
@@ -254,11 +254,11 @@ impl AgentHook for ScriptedHook {
     fn call(&self, context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>> {
         let (world, name) = (&self.world, self.name.as_str());
         world.check_ids(&context.run_id, &context.session_id);
-        let (stage, more) = told(world, call);
+        let (stage, more) = hook_entry(world, call);
         let first = [("hook".to_owned(), name.into()), ("stage".to_owned(), stage.into())];
         world.log(Value::Object(first.into_iter().chain(more).collect()));
         let n = world.count(&format!("hook:{name}:{stage}"));
-        world.reach(&format!("hook:{name}:{stage}:{n}"));
+        world.fire_triggers(&format!("hook:{name}:{stage}:{n}"));
         let failures = world.input.get("hook_failures").and_then(Value::as_array).unwrap_or_default();
         let fails = failures.iter().any(|failure| {
             let is = |key: &str, wanted: &str| failure.get(key).and_then(Value::as_str) == Some(wanted);
@@ -270,7 +270,7 @@ impl AgentHook for ScriptedHook {
     }
 }
 
-fn told(world: &World, call: HookCall) -> (&'static str, Vec<(String, Value)>) {
+fn hook_entry(world: &World, call: HookCall) -> (&'static str, Vec<(String, Value)>) {
     let roles_now = || ("roles".to_owned(), roles(&world.history()));
     let named = |key: &str, text: &str| (key.to_owned(), Value::from(text));
     match call {
@@ -342,17 +342,17 @@ impl CompactionEngine for ScriptedCompactor {
                 ("model", model.as_ref().into()),
                 ("roles", roles(&given)),
             ]));
-            world.reach(&format!("compact:{n}"));
+            world.fire_triggers(&format!("compact:{n}"));
             let script = scripted(&world, "compactor", n).cloned().unwrap_or_default();
             if let Some(error) = script.get("error") {
                 let text = error.as_str().or_else(|| error.get("message").and_then(Value::as_str));
                 return Err(text.unwrap_or_default().to_owned());
             }
             if script.get("messages").is_none() {
-                let words = words(&given);
-                return Ok(compaction(messages.to_vec(), words, words, false));
+                let word_count = word_count(&given);
+                return Ok(compaction(messages.to_vec(), word_count, word_count, false));
             }
-            let number = |key: &str, usual: u64| script.get(key).and_then(Value::as_u64).unwrap_or(usual);
+            let number = |key: &str, default: u64| script.get(key).and_then(Value::as_u64).unwrap_or(default);
             let truncated = script.get("truncated").and_then(Value::as_bool) == Some(true);
             let kept = keep_system(&world, list_of(&script, "messages")?);
             let (before, after) = (number("tokens_before", 1_000), number("tokens_after", 100));
@@ -360,7 +360,7 @@ impl CompactionEngine for ScriptedCompactor {
             if world.metadata.borrow().get(turnwheel::context::BOUNDARY_KEY).is_some() {
                 set_boundary(&mut world.metadata.borrow_mut(), 0);
             }
-            Ok(compaction(ours(&kept)?, before, after, truncated))
+            Ok(compaction(agent_messages(&kept)?, before, after, truncated))
         })
     }
 }
@@ -390,7 +390,7 @@ fn compaction(messages: Vec<AgentMessage>, before: u64, after: u64, truncated: b
 }
 
 /// Counts like the peer's own compactor, which changes nothing.
-fn words(messages: &[Value]) -> u64 {
+fn word_count(messages: &[Value]) -> u64 {
     let in_part =
         |part: &Value| part.get("text").and_then(Value::as_str).map_or(0, |t| t.split_whitespace().count());
     let count = messages.iter().map(|message| match message.get("content") {
@@ -435,7 +435,7 @@ impl ContextTransformer for Reducer {
         if world.system.borrow().is_some() && !reduced.is_empty() {
             reduced.remove(0);
         }
-        ours(&reduced).map(Transform::View)
+        agent_messages(&reduced).map(Transform::View)
     }
 }
 

@@ -40,28 +40,30 @@ pub(super) fn result_text(cause: ToolResultCause) -> Option<String> {
 impl View {
     /// Returns what the peer reports in place of an event, in order.
     pub(super) fn of(&mut self, event: &AgentEvent) -> Vec<Value> {
-        let mut told = Vec::new();
+        let mut entries = Vec::new();
         if let Some(answer) = self.answer.take() {
             if !answer.text().is_empty() {
-                told.push(named("TextComplete", [("text", answer.text().into())]));
+                entries.push(named("TextComplete", [("text", answer.text().into())]));
             }
             let usage = tokens(&answer.usage);
-            told.push(named("UsageReport", [("turn", self.turn.into()), ("usage", usage)]));
+            entries.push(named("UsageReport", [("turn", self.turn.into()), ("usage", usage)]));
         }
-        self.tell(event, &mut told);
-        told
+        self.add_entries(event, &mut entries);
+        entries
     }
 
-    fn tell(&mut self, event: &AgentEvent, told: &mut Vec<Value>) {
+    fn add_entries(&mut self, event: &AgentEvent, entries: &mut Vec<Value>) {
         match event {
-            AgentEvent::AgentStart => told.push(named("RunStarted", [])),
+            AgentEvent::AgentStart => entries.push(named("RunStarted", [])),
             AgentEvent::TurnStart { turn_index } => {
                 self.turn = u64::from(*turn_index) + 1;
-                told.push(named("TurnStarted", [("turn", self.turn.into())]));
+                entries.push(named("TurnStarted", [("turn", self.turn.into())]));
             }
             AgentEvent::MessageUpdate(Delta { kind, text, .. }) => match kind {
-                DeltaKind::Text => told.push(named("TextDelta", [("delta", text.as_str().into())])),
-                DeltaKind::Thinking => told.push(named("ThinkingDelta", [("delta", text.as_str().into())])),
+                DeltaKind::Text => entries.push(named("TextDelta", [("delta", text.as_str().into())])),
+                DeltaKind::Thinking => {
+                    entries.push(named("ThinkingDelta", [("delta", text.as_str().into())]))
+                }
                 DeltaKind::ToolCall { .. } => {}
             },
             AgentEvent::MessageEnd { message } if !message.is_cut() || self.finished_with_error => {
@@ -70,17 +72,18 @@ impl View {
             AgentEvent::ToolCallsProposed { calls } => {
                 let ids = calls.iter().map(|call| call.call_id.as_str().into()).collect();
                 let calls = calls.iter().map(proposed).collect();
-                told.push(named("ToolCallsProposed", [("tool_calls", Value::Array(calls))]));
-                told.push(named("WaitingForToolApproval", [("pending_tool_call_ids", Value::Array(ids))]));
+                entries.push(named("ToolCallsProposed", [("tool_calls", Value::Array(calls))]));
+                entries.push(named("WaitingForToolApproval", [("pending_tool_call_ids", Value::Array(ids))]));
             }
             AgentEvent::ToolExecutionStart { call_id, tool_name, .. } => {
-                told.push(of_call("ToolExecutionStarted", call_id, tool_name, []));
+                entries.push(of_call("ToolExecutionStarted", call_id, tool_name, []));
             }
-            AgentEvent::ToolExecutionEnd { result } => told.push(ended(result)),
+            AgentEvent::ToolExecutionEnd { result } => entries.push(ended(result)),
             AgentEvent::TurnEnd { message, reason, .. } => {
                 if let Some(word) = self.finish_word(message.as_deref(), *reason) {
                     let word = word.into();
-                    told.push(named("TurnCompleted", [("turn", self.turn.into()), ("finish_reason", word)]));
+                    entries
+                        .push(named("TurnCompleted", [("turn", self.turn.into()), ("finish_reason", word)]));
                 }
             }
             AgentEvent::ContextCompacted { report } => {
@@ -89,18 +92,18 @@ impl View {
                     ("tokens_after", report.tokens_after.into()),
                     ("truncated", (report.text == "truncated").into()),
                 ];
-                told.push(named("CompactionCompleted", members));
+                entries.push(named("CompactionCompleted", members));
                 // The same turn continues; the peer announces it again.
-                told.push(named("TurnStarted", [("turn", self.turn.into())]));
+                entries.push(named("TurnStarted", [("turn", self.turn.into())]));
             }
             AgentEvent::RetryAttempt { attempt, delay_ms, reason, .. } => {
                 let attempt = u64::from(*attempt).into();
                 let reason = reason.as_str().into();
                 let members = [("attempt", attempt), ("delay_ms", (*delay_ms).into()), ("reason", reason)];
-                told.push(named("RetryAttempt", members));
+                entries.push(named("RetryAttempt", members));
             }
             AgentEvent::AgentEnd { stop_reason, usage, turns, error, .. } => {
-                told.push(self.end(*stop_reason, usage, *turns, error.as_ref()));
+                entries.push(self.end(*stop_reason, usage, *turns, error.as_ref()));
             }
             _ => {}
         }

@@ -35,7 +35,7 @@ pub(super) struct World {
     view: RefCell<View>,
     counts: RefCell<BTreeMap<String, usize>>,
     fired: RefCell<Vec<bool>>,
-    hands: RefCell<Option<Hands>>,
+    handles: RefCell<Option<RunHandles>>,
     /// The system prompt, unless it was taken out of the conversation.
     pub(super) system: RefCell<Option<Value>>,
     pub(super) metadata: RefCell<Value>,
@@ -48,7 +48,7 @@ pub(super) struct World {
 }
 
 /// How the host reaches the run.
-pub(super) struct Hands {
+pub(super) struct RunHandles {
     pub(super) agent: Agent,
     pub(super) inbox: Inbox,
     pub(super) cancel: CancelToken,
@@ -69,7 +69,7 @@ impl World {
             view: RefCell::default(),
             counts: RefCell::default(),
             fired: RefCell::new(vec![false; triggers]),
-            hands: RefCell::default(),
+            handles: RefCell::default(),
             system: RefCell::default(),
             metadata: RefCell::new(metadata),
             named: RefCell::default(),
@@ -83,13 +83,13 @@ impl World {
         self.input.path(&["config", key])
     }
 
-    pub(super) fn take_in_hand(&self, hands: Hands) {
-        *self.hands.borrow_mut() = Some(hands);
+    pub(super) fn attach(&self, handles: RunHandles) {
+        *self.handles.borrow_mut() = Some(handles);
     }
 
     /// The run is over: breaks the reference cycles.
-    pub(super) fn let_go(&self) {
-        self.hands.take();
+    pub(super) fn release(&self) {
+        self.handles.take();
         self.clock.clear();
     }
 
@@ -120,7 +120,7 @@ impl World {
     }
 
     /// A point was reached at which the host may act, once for each trigger.
-    pub(super) fn reach(&self, point: &str) {
+    pub(super) fn fire_triggers(&self, point: &str) {
         let triggers = self.input.get("triggers").and_then(Value::as_array).unwrap_or_default();
         for (at, trigger) in triggers.iter().enumerate() {
             let is_due = trigger.get("at").and_then(Value::as_str) == Some(point);
@@ -133,7 +133,7 @@ impl World {
     }
 
     /// Called when the engine can only wait. Returns whether the host did something.
-    pub(super) fn rest(&self) -> bool {
+    pub(super) fn run_idle_actions(&self) -> bool {
         let lists = self.input.get("on_idle").and_then(Value::as_array).unwrap_or_default();
         let list = lists.get(self.idle.get()).and_then(Value::as_array);
         self.idle.set(self.idle.get() + 1);
@@ -145,15 +145,15 @@ impl World {
 
     /// Ends a run that waits for ever. Returns whether it had a reason to wait: a question
     /// that nobody ever answered.
-    pub(super) fn end_the_wait(&self) -> bool {
+    pub(super) fn unblock(&self) -> bool {
         self.log(object([("host", BLOCKED.into())]));
-        let hands = self.hands.borrow();
-        let Some(hands) = hands.as_ref() else { return false };
-        let open = hands.agent.pending_approvals();
+        let handles = self.handles.borrow();
+        let Some(handles) = handles.as_ref() else { return false };
+        let open = handles.agent.pending_approvals();
         let named = self.named.borrow();
         let had_reason = !open.is_empty() && open.iter().all(|call| !named.contains(&call.call_id));
-        hands.cancel.cancel("the harness");
-        hands.inbox.post(AgentCommand::Cancel("the harness".into()));
+        handles.cancel.cancel("the harness");
+        handles.inbox.post(AgentCommand::Cancel("the harness".into()));
         had_reason
     }
 
@@ -167,34 +167,34 @@ impl World {
     }
 
     fn act_once(&self, action: &Value) -> Result<(), String> {
-        let hands = self.hands.borrow();
-        let hands = hands.as_ref().ok_or("the host acts before there is a run")?;
+        let handles = self.handles.borrow();
+        let handles = handles.as_ref().ok_or("the host acts before there is a run")?;
         if action.get("cancel_token").is_some() {
-            hands.cancel.cancel("the host");
+            handles.cancel.cancel("the host");
         } else if action.get("close_commands").is_some() {
-            hands.inbox.close();
+            handles.inbox.close();
         } else if action.get("drop_events").is_some() {
-            hands.agent.unsubscribe(hands.subscription);
+            handles.agent.unsubscribe(handles.subscription);
         } else {
             let command =
                 action.get("command").ok_or_else(|| format!("unknown action {}", action.to_json()))?;
-            return self.command(hands, command);
+            return self.command(handles, command);
         }
         Ok(())
     }
 
-    fn command(&self, hands: &Hands, command: &Value) -> Result<(), String> {
+    fn command(&self, handles: &RunHandles, command: &Value) -> Result<(), String> {
         let letter = |text: &str| Letter { message: AgentMessage::user(text), receipt: 0 };
         if command.as_str() == Some("cancel") {
-            hands.inbox.post(AgentCommand::Cancel("the host".into()));
+            handles.inbox.post(AgentCommand::Cancel("the host".into()));
         } else if let Some(text) = command.get("steering").and_then(Value::as_str) {
-            hands.inbox.post(AgentCommand::Steer(letter(text)));
+            handles.inbox.post(AgentCommand::Steer(letter(text)));
         } else if let Some(text) = command.get("follow_up").and_then(Value::as_str) {
-            hands.inbox.post(AgentCommand::FollowUp(letter(text)));
+            handles.inbox.post(AgentCommand::FollowUp(letter(text)));
         } else if let Some(model) = command.get("switch_model") {
             let id = model.as_str().or_else(|| model.get("id").and_then(Value::as_str));
             let id = id.ok_or_else(|| format!("no model in {}", command.to_json()))?;
-            hands.agent.configure(|config| {
+            handles.agent.configure(|config| {
                 let stream_fn = config.ports.models.first().map(|model| model.stream_fn.clone());
                 config.set_models(stream_fn.into_iter().map(|f| Model::new("scripted", id, f)).collect());
             });
@@ -202,14 +202,14 @@ impl World {
             let call_id = text_of(one, "id")?.to_owned();
             self.named.borrow_mut().push(call_id.clone());
             let decision = decision(one.get("decision").ok_or("no `decision`")?)?;
-            hands.inbox.post(AgentCommand::ResolveTool { call_id, decision });
+            handles.inbox.post(AgentCommand::ResolveTool { call_id, decision });
         } else if let Some(many) = command.get("resolve_tools").and_then(Value::as_object) {
             let mut decisions = Vec::new();
             for (id, given) in many.iter() {
                 self.named.borrow_mut().push(id.to_owned());
                 decisions.push((id.to_owned(), decision(given)?));
             }
-            hands.inbox.post(AgentCommand::ResolveTools(decisions));
+            handles.inbox.post(AgentCommand::ResolveTools(decisions));
         } else {
             return Err(format!("unknown command {}", command.to_json()));
         }
@@ -218,8 +218,8 @@ impl World {
 
     /// Returns the conversation as the peer shows it, without empty answers.
     pub(super) fn history(&self) -> Vec<Value> {
-        let hands = self.hands.borrow();
-        let messages = hands.as_ref().map(|hands| hands.agent.messages()).unwrap_or_default();
+        let handles = self.handles.borrow();
+        let messages = handles.as_ref().map(|handles| handles.agent.messages()).unwrap_or_default();
         self.with_system(stakai(&messages))
     }
 
@@ -239,7 +239,7 @@ pub(super) fn roles(messages: &[Value]) -> Value {
 
 /// Returns messages in the peer's form, without what the engine keeps in addition.
 pub(super) fn stakai(messages: &[AgentMessage]) -> Vec<Value> {
-    let kept = messages.iter().filter(|message| says_something(message)).map(in_words_of_the_peer);
+    let kept = messages.iter().filter(|message| has_content(message)).map(as_written_by_peer);
     let mut messages = to_stakai(&kept.collect::<Vec<_>>());
     for message in &mut messages {
         let Value::Object(fields) = message else { continue };
@@ -253,7 +253,7 @@ pub(super) fn stakai(messages: &[AgentMessage]) -> Vec<Value> {
     messages
 }
 
-pub(super) fn ours(messages: &[Value]) -> Result<Vec<AgentMessage>, String> {
+pub(super) fn agent_messages(messages: &[Value]) -> Result<Vec<AgentMessage>, String> {
     from_stakai(messages)
 }
 
@@ -261,7 +261,7 @@ pub(super) fn sent(messages: &[LlmMessage]) -> Vec<AgentMessage> {
     messages.iter().cloned().map(AgentMessage::from).collect()
 }
 
-fn says_something(message: &AgentMessage) -> bool {
+fn has_content(message: &AgentMessage) -> bool {
     let AgentMessage::Assistant(answer) = message else { return true };
     let AssistantMessage { content, .. } = answer.as_ref();
     content.iter().any(|block| match block {
@@ -271,7 +271,7 @@ fn says_something(message: &AgentMessage) -> bool {
 }
 
 /// The peer writes JSON for a skipped call; here every result is a text.
-fn in_words_of_the_peer(message: &AgentMessage) -> AgentMessage {
+fn as_written_by_peer(message: &AgentMessage) -> AgentMessage {
     match message {
         AgentMessage::ToolResult(result)
             if matches!(result.cause, Some(ToolResultCause::Steering | ToolResultCause::Skipped)) =>
