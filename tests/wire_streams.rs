@@ -678,6 +678,30 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
 }
 
 #[test]
+fn arguments_that_their_item_repeats_with_other_blanks_stay_as_they_came() {
+    let added = r#"+ 0 {"type":"function_call","call_id":"c","name":"f","arguments":""}"#;
+    let done = |arguments: &str| {
+        let text = RawJson::string(arguments);
+        format!(r#". 0 {{"type":"function_call","call_id":"c","name":"f","arguments":{}}}"#, text.as_str())
+    };
+    let input_of = |pieces: &[&str], whole: &str| -> String {
+        let deltas: Vec<String> =
+            pieces.iter().map(|piece| format!("0 function_call_arguments {piece}")).collect();
+        let end = done(whole);
+        let documents: Vec<&str> =
+            [added].into_iter().chain(deltas.iter().map(String::as_str)).chain([&*end]).collect();
+        items(&documents, COMPLETED).iter().filter_map(|event| event.strip_prefix("0 + ")).collect()
+    };
+    // The frames of the later pieces are compared with the first one's, and not read.
+    let pieces = [r#"{"a":"#, r#""b","#, r#""c":"#, "1}"];
+    let streamed = pieces.concat();
+    assert_eq!(input_of(&pieces, r#"{"a": "b", "c": 1}"#), streamed);
+    assert_eq!(input_of(&pieces, &streamed), streamed);
+    assert_eq!(input_of(&pieces[..3], &streamed), streamed);
+    assert_eq!(input_of(&[], &streamed), streamed);
+}
+
+#[test]
 fn a_call_whose_item_is_incomplete_is_cut() {
     let call =
         r#". 0 {"type":"function_call","call_id":"c","name":"f","arguments":"{}","status":"incomplete"}"#;

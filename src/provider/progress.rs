@@ -50,8 +50,8 @@ pub(super) trait Frames {
         self.progress().remarks.raw_stop_reason.is_some()
     }
 
-    /// The last frame came again, with a different text of `_length` bytes.
-    fn repeated(&mut self, _length: usize) {}
+    /// The last frame came again, with a different text.
+    fn repeated(&mut self, _text: &str) {}
 
     /// The answer is whole. Not called where `is_whole` never holds.
     fn done(&mut self, _out: &mut Vec<Event>) {}
@@ -195,11 +195,11 @@ impl FrameTemplate {
             return;
         }
         let length = text.len();
+        answer.repeated(&text);
         push_delta(self.index, self.kind, text.into_owned(), out);
         if self.kind.is_none() {
             answer.progress_mut().count_bytes(length, out);
         }
-        answer.repeated(length);
     }
 
     /// Keeps a frame that produced one piece of text and nothing else.

@@ -77,8 +77,9 @@ impl MessageWriter<'_> {
     }
 
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        // Nothing but calls may stand behind a call. Thinking stays where it was.
+        // Nothing but calls may stand behind a call. Thinking stays where it was, but may not be the last.
         let (mut list, mut calls) = (String::new(), String::new());
+        let mut end_of_others = 0;
         let is_own = message.provider == self.provider;
         let is_same_model = is_own && message.model == self.model;
         // What Claude said before it refused does not count; shown it again, it goes on refusing.
@@ -113,9 +114,13 @@ impl MessageWriter<'_> {
                             )
                         };
                         list.truncate(begin);
-                        list.put(&std::mem::take(&mut calls));
+                        if !calls.is_empty() {
+                            list.put(&std::mem::take(&mut calls));
+                            end_of_others = list.len();
+                        }
                         list.put(",");
                         fill(template, &values, &mut list);
+                        continue;
                     }
                 }
                 ContentBlock::ToolCall(call) => {
@@ -128,10 +133,15 @@ impl MessageWriter<'_> {
                 }
                 _ => {}
             }
-            // Nothing was written.
-            if list.len() == begin + 1 {
+            if list.len() > begin + 1 {
+                end_of_others = list.len();
+            } else {
                 list.truncate(begin);
             }
+        }
+        // An answer on which the provider paused goes back as it came.
+        if calls.is_empty() && message.stop_reason != MessageStopReason::Pause {
+            list.truncate(end_of_others);
         }
         list.put(&calls);
         if let Some(list) = list.strip_prefix(",") {

@@ -50,6 +50,8 @@ struct Item {
     signature: String,
     /// Bytes emitted so far: text, thinking, arguments.
     emitted: usize,
+    /// What was emitted of a call's input. Some servers write it with other blanks when they repeat it as a whole.
+    input: String,
     /// Bytes of a refusal emitted so far.
     emitted_refusal: usize,
     /// Whether thinking arrives as a summary or in full.
@@ -100,9 +102,12 @@ impl Frames for Answer {
         self.finish(&response, out);
     }
 
-    fn repeated(&mut self, length: usize) {
+    fn repeated(&mut self, text: &str) {
         if let Some(item) = self.items.get_mut(self.last) {
-            item.emitted += length;
+            item.emitted += text.len();
+            if item.block.is_some() {
+                item.input.put(text);
+            }
         }
     }
 
@@ -275,6 +280,7 @@ impl Answer {
         };
         let is_first = item.emitted == 0;
         item.emitted += piece.text.len();
+        item.input.put(&piece.text);
         if item.kind == ItemKind::Call {
             *last = at;
             progress.blocks.piece_place = piece.place();
@@ -385,7 +391,7 @@ impl Answer {
             Some(object @ Value::Object(_)) => object.to_json(),
             _ => String::new(),
         };
-        let emitted = item.emitted;
+        let input = std::mem::take(&mut item.input);
         let mut members = String::new();
         if let Some(id) = value.text_at("id") {
             fill(",\"item_id\":\"$\"", &[id], &mut members);
@@ -394,7 +400,7 @@ impl Answer {
             members.put(",\"custom\":true");
         }
         item.metadata = RawJson::object_of(&members);
-        if let Some(rest) = whole.get(emitted..) {
+        if let Some(rest) = whole.strip_prefix(&*input) {
             self.arguments(at, rest.into(), out);
         }
         let Some(item) = self.items.get(at) else {
