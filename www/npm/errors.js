@@ -114,12 +114,12 @@ export function isOfClass(value) {
 export function didYouMean(word, names) {
   const given = word.toLowerCase();
   let best = "";
-  let least = Math.max(2, Math.floor(word.length / 3)) + 1;
+  let fewest = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const path of names) {
     const name = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
     const isPart = Math.min(given.length, name.length) > 3 && (name.includes(given) || given.includes(name));
-    const d = isPart ? Math.min(2, distance(given, name)) : distance(given, name);
-    if (d < least) [best, least] = [path, d];
+    const edits = isPart ? Math.min(2, distance(given, name)) : distance(given, name);
+    if (edits < fewest) [best, fewest] = [path, edits];
   }
   return best && `; did you mean \`${best}\`?`;
 }
