@@ -62,11 +62,11 @@ test("every run asks what a new agent over the same messages asks", async () => 
       if (roll(4) === 0) agent.tools = tools[roll(2)];
       if (roll(4) === 0) agent.model = models[(wire = roll(4))];
       const answer = WIRES[wire][1];
-      const says = () => new Response(answer());
+      const respond = () => new Response(answer());
       const calls = () => new Response(answer(["a", "b", ""][roll(3)]));
       const cut = () => new Response(answer().slice(0, 60));
       const refuses = () => new Response(TOO_LONG, { status: 400 });
-      script = [[says], [calls, says], [calls, calls, says], [cut], [calls, cut], [refuses, says], [refuses, calls, says], []][roll(8)];
+      script = [[respond], [calls, respond], [calls, calls, respond], [cut], [calls, cut], [refuses, respond], [refuses, calls, respond], []][roll(8)];
       /** @type {any} */
       const prompt = [`Go ${run}`, [{ type: "text", text: "See" }, { type: "image", mimeType: "image/png", data: "AAAA" }], { role: "custom", kind: "note", data: run, timestamp: 1 }][roll(8) < 6 ? 0 : 1 + roll(2)];
       const { messages, systemPrompt } = agent;

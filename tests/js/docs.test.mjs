@@ -56,8 +56,8 @@ test("tsc agrees with the code of every page", async () => {
     const files = [...programs.map((program) => write(folder, program, language)), join(folder, "ambient.d.ts")];
     const file = join(folder, `tsconfig.${language}.json`);
     writeFileSync(file, JSON.stringify({ extends: "../../js/types/tsconfig.json", compilerOptions: { ...options, paths, skipLibCheck: true }, files }));
-    const said = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", file]).catch((error) => error);
-    assert.equal(said.stdout, "");
+    const output = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", file]).catch((error) => error);
+    assert.equal(output.stdout, "");
   };
   await check("ts", ofLanguage("ts"), {});
   // In code that is not strict, the AI SDK's own types mean something else than intended.
@@ -130,11 +130,11 @@ function eventsOfTypes() {
   return Object.fromEntries([...text.matchAll(/\{ type: "(\w+)"/g)].map((match) => {
     let depth = 1;
     let fields = "";
-    for (const letter of text.slice(match.index + match[0].length)) {
-      if ("{[(".includes(letter)) depth += 1;
-      if ("}])".includes(letter)) depth -= 1;
+    for (const character of text.slice(match.index + match[0].length)) {
+      if ("{[(".includes(character)) depth += 1;
+      if ("}])".includes(character)) depth -= 1;
       if (depth === 0) break;
-      if (depth === 1) fields += letter;
+      if (depth === 1) fields += character;
     }
     return [match[1], [...fields.matchAll(/(\w+)\??:/g)].map((field) => field[1])];
   }));

@@ -10,7 +10,7 @@ import { AgentStore } from "../../pkg/react-store.js";
 import { useAgent } from "../../pkg/react.js";
 import { RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler } from "../../pkg/server.js";
-import { Agent, call, custom, later, misused, say, scripted, settle } from "./kit.mjs";
+import { Agent, call, custom, deferred, misused, scripted, settle, testTool } from "./kit.mjs";
 
 /** A store whose frames come when the test says so. @param {any} agent @param {any} [options] */
 function watch(agent, options) {
@@ -33,7 +33,7 @@ function watch(agent, options) {
 function speaker() {
   /** @type {any[]} */
   const pieces = [];
-  let wake = later();
+  let wake = deferred();
   let newest = 0;
   const model = custom("speaker", async function* () {
     // A speaker that was stopped takes nothing from the next one.
@@ -45,7 +45,7 @@ function speaker() {
         if (piece.type === "done") return;
       }
       await wake.promise;
-      if (own === newest) wake = later();
+      if (own === newest) wake = deferred();
     }
   });
   const text = (/** @type {string} */ delta) => ({ type: "text_delta", contentIndex: 0, delta });
@@ -125,8 +125,8 @@ test("a frame costs the same after 5,000 messages as after one", async () => {
 
 test("arguments grow, and what is complete in them stays the same object", async () => {
   const { model, give } = speaker();
-  const written = later();
-  const agent = new Agent({ model, tools: [say("write", () => written.promise)] });
+  const written = deferred();
+  const agent = new Agent({ model, tools: [testTool("write", () => written.promise)] });
   const { frame, view } = watch(agent);
   view().send("Go");
   const piece = (/** @type {string} */ delta) => ({ type: "tool_call_delta", contentIndex: 0, delta });
@@ -152,9 +152,9 @@ test("arguments grow, and what is complete in them stays the same object", async
 });
 
 test("a tool from its call to its result; steering and follow-up are shown until they are read", async () => {
-  const going = later();
+  const going = deferred();
   const execute = async (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ content: [{ type: "text", text: "half" }], details: { progress: 0.5 } }), await going.promise, "whole");
-  const agent = new Agent({ model: scripted([call("slow"), "first", "second"]), tools: [say("slow", execute)], steering: { when: "after_tool" } });
+  const agent = new Agent({ model: scripted([call("slow"), "first", "second"]), tools: [testTool("slow", execute)], steering: { when: "after_tool" } });
   const { frame, view } = watch(agent);
   const done = view().send("Go");
   await settle();
@@ -173,7 +173,7 @@ test("a tool from its call to its result; steering and follow-up are shown until
 test("calls that ask: allowed, allowed with other arguments, refused", async () => {
   /** @type {any[]} */
   const ran = [];
-  const tools = [say("pay", (/** @type {any} */ args) => (ran.push(args), "paid"), { requiresApproval: true })];
+  const tools = [testTool("pay", (/** @type {any} */ args) => (ran.push(args), "paid"), { requiresApproval: true })];
   const agent = new Agent({ model: scripted([call(["pay", { n: 1 }], ["pay", { n: 2 }], ["pay", { n: 3 }]), "done"]), tools });
   const { frame, view } = watch(agent);
   const done = view().send("Go");
@@ -245,10 +245,10 @@ test("events: so many, the newest, pieces of one block joined; none where none a
 });
 
 test("who comes while tools run sees them", async () => {
-  const slow = later();
+  const slow = deferred();
   const agent = new Agent({
     model: scripted([call("before"), call("slow", "quick", "bad", "ask"), "done"]),
-    tools: [say("before", () => ""), say("slow", () => slow.promise), say("quick", () => "q"), say("bad", () => { throw new Error("no"); }), say("ask", () => "", { requiresApproval: true })],
+    tools: [testTool("before", () => ""), testTool("slow", () => slow.promise), testTool("quick", () => "q"), testTool("bad", () => { throw new Error("no"); }), testTool("ask", () => "", { requiresApproval: true })],
     gate: "prefix",
   });
   const early = watch(agent);
@@ -278,7 +278,7 @@ test("who comes in the middle of an answer sees what was said of it", async () =
 });
 
 test("a run of a checkpoint goes on, with its question and what it had said", async () => {
-  const tools = [say("pay", () => "paid", { requiresApproval: true })];
+  const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const asking = new Agent({ model: scripted([call("pay")]), tools });
   asking.prompt("Go");
   await settle();
@@ -342,7 +342,7 @@ test("taken back after all, a component makes a new agent that may go on from th
 
 test("an agent elsewhere is shown as one here: what it said before, streaming, approval, steering, stopping; it goes on without the component", async () => {
   const { model, give } = speaker();
-  const tools = [say("pay", () => "paid", { requiresApproval: true })];
+  const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const there = new Agent({ model, tools, messages: [{ role: "user", content: [{ type: "text", text: "before" }], timestamp: 1 }] });
   const handler = agentHandler(there);
   const url = "http://agent.example/7";

@@ -16,10 +16,10 @@ const user = (/** @type {string} */ text) => ({ role: "user", content: [{ type: 
 /** @param {any[]} messages @param {object} [more] @returns {any} */
 const request = (messages, more = {}) => ({ model: "rehearsal", systemPrompt: "", messages, tools: offered, options: {}, ...more });
 
-/** All events of one answer. @param {any} asked */
-async function eventsOf(asked) {
+/** All events of one answer. @param {any} modelRequest */
+async function eventsOf(modelRequest) {
   const events = [];
-  for await (const event of rehearsal({ sleep: atOnce })(asked, { signal })) events.push(event);
+  for await (const event of rehearsal({ sleep: atOnce })(modelRequest, { signal })) events.push(event);
   return /** @type {any[]} */ (events);
 }
 
@@ -307,7 +307,7 @@ test("a call that comes back in another shape is not made for ever", () => {
 });
 
 test("whatever is said, an answer comes, and every call fits its tool's schema", async () => {
-  const words = "what is the time in Oslo and Tokyo , then ? . ; ! 17 * 23 ( ) / 0 % of that it convert km miles to feet primes below 5 million count also stop go on instead search for steering coffee how does a { } \" ` ** <b> ½ 😀 -- plus minus half double square root sum average call calculator".split(" ");
+  const vocabulary = "what is the time in Oslo and Tokyo , then ? . ; ! 17 * 23 ( ) / 0 % of that it convert km miles to feet primes below 5 million count also stop go on instead search for steering coffee how does a { } \" ` ** <b> ½ 😀 -- plus minus half double square root sum average call calculator".split(" ");
   let seed = 7;
   const random = (/** @type {number} */ below) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -316,8 +316,8 @@ test("whatever is said, an answer comes, and every call fits its tool's schema",
   for (let round = 0; round < 400; round += 1) {
     /** @type {any[]} */
     const messages = [];
-    for (let said = 0; said <= random(3); said += 1) {
-      const text = Array.from({ length: 1 + random(14) }, () => words[random(words.length)]).join(random(5) === 0 ? "" : " ");
+    for (let count = 0; count <= random(3); count += 1) {
+      const text = Array.from({ length: 1 + random(14) }, () => vocabulary[random(vocabulary.length)]).join(random(5) === 0 ? "" : " ");
       messages.push(user(text));
       for (let turn = 0; ; turn += 1) {
         assert.ok(turn < 13, `no end for ${JSON.stringify(text)}`);

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { Agent, anthropic, clock, gemini, hear, misused, openai, openaiCompatible, openaiResponses } from "./kit.mjs";
+import { Agent, anthropic, clock, gemini, misused, openai, openaiCompatible, openaiResponses, readRun } from "./kit.mjs";
 import worker, { proxy } from "../../www/examples/proxy/worker.js";
 
 const KEY = "sk-this-must-never-be-seen-0123456789";
@@ -54,22 +54,22 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
         /** @type {any[]} */
         const sent = [];
         /** @type {any} */
-        const told = { events: [], hooks: [] };
+        const recorded = { events: [], hooks: [] };
         const model = make("m", { apiKey, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => (sent.push([url, init.headers[header]]), respond()) });
         const agent = new Agent({
           model, retry: { maxAttempts: 2 }, host: clock().host, includeRequests: true, ...(apiKey === undefined && { getApiKey: () => KEY }),
-          hooks: { onError: ({ error }) => void told.hooks.push(error), beforeInference: (context) => void told.hooks.push(context), afterInference: (context) => void told.hooks.push(context) },
+          hooks: { onError: ({ error }) => void recorded.hooks.push(error), beforeInference: (context) => void recorded.hooks.push(context), afterInference: (context) => void recorded.hooks.push(context) },
         });
-        agent.subscribe((event) => void told.events.push(event));
-        const heard = await hear(agent.prompt("Hello"));
+        agent.subscribe((event) => void recorded.events.push(event));
+        const outcome = await readRun(agent.prompt("Hello"));
         assert.ok(sent.every(([url, value]) => value.endsWith(KEY) && !url.includes(KEY)), `${how}: the key is sent, in its header alone`);
-        const { error, ...result } = heard.result;
+        const { error, ...result } = outcome.result;
         // What a host's own function threw is returned as it is.
-        const said = error && [error.message, error.stack, error.info, error.code];
-        const seen = [JSON.stringify([told, heard.events, result, agent.messages, said]), inspect([agent, agent.model, result, told], { depth: 20 }), String(error), ...logged].join("\n");
+        const errorParts = error && [error.message, error.stack, error.info, error.code];
+        const seen = [JSON.stringify([recorded, outcome.events, result, agent.messages, errorParts]), inspect([agent, agent.model, result, recorded], { depth: 20 }), String(error), ...logged].join("\n");
         assert.ok(!seen.includes(KEY), `the key is shown: ${how}`);
-        if (how === "not at all") assert.equal(heard.result.text, "hi");
-        else assert.equal(heard.result.stopReason, "error", how);
+        if (how === "not at all") assert.equal(outcome.result.text, "hi");
+        else assert.equal(outcome.result.stopReason, "error", how);
       }
     }
   });
@@ -77,10 +77,10 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
   test(`${wire}: a price makes a cost, exactly`, async () => {
     const costs = async (/** @type {any} */ price) => {
       const agent = new Agent({ model: make("m", { apiKey: KEY, price, fetch: async () => answer(whole) }) });
-      const heard = await hear(agent.prompt("Hello"));
-      const { cost } = heard.all("message_end")[0].message.usage;
-      assert.deepEqual([heard.end.usage.cost, agent.usage.cost], [cost, cost]);
-      const again = await hear(agent.prompt("Hello"));
+      const outcome = await readRun(agent.prompt("Hello"));
+      const { cost } = outcome.all("message_end")[0].message.usage;
+      assert.deepEqual([outcome.end.usage.cost, agent.usage.cost], [cost, cost]);
+      const again = await readRun(agent.prompt("Hello"));
       assert.equal(again.result.usage.cost, cost);
       if (cost !== undefined) assert.ok(Math.abs((agent.usage.cost ?? NaN) - 2 * cost) < 1e-12);
       // The cost in a message is read back as it was written.
@@ -99,7 +99,7 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
     misused(() => make("m", { compat: { paralelToolCalls: true } }), /unknown `compat` switch `paralelToolCalls`; did you mean `parallelToolCalls`/);
     const wrong = { chat: "cacheTtl", responses: "toolIds", messages: "store", gemini: "strict" }[wire] ?? "";
     for (const [compat, words] of /** @type {[any, RegExp][]} */ ([[{ [wrong]: true }, new RegExp(`\`${wrong}\` of this wire; it has `)], [{ reasoning: "much" }, /`compat.reasoning` must be one of/]])) {
-      const { result } = await hear(new Agent({ model: make("m", { compat }) }).prompt("Hello"));
+      const { result } = await readRun(new Agent({ model: make("m", { compat }) }).prompt("Hello"));
       assert.equal(result.error.code, "misuse");
       assert.match(result.error.message, words);
     }
@@ -119,7 +119,7 @@ test("an answer without end is given up at its limits, which are options, and is
   for (const [limits, piece, words] of cases) {
     const bytes = new TextEncoder();
     const endless = () => new Response(new ReadableStream({ pull: (controller) => controller.enqueue(bytes.encode(piece())) }));
-    const { result, all } = await hear(new Agent({ model: openai("m", { limits, fetch: async () => endless() }), host: clock().host }).prompt("Hello"));
+    const { result, all } = await readRun(new Agent({ model: openai("m", { limits, fetch: async () => endless() }), host: clock().host }).prompt("Hello"));
     assert.match(result.error.message, words);
     assert.deepEqual([result.error.info.retryable, all("retry_attempt").length], [false, 0]);
   }
@@ -137,8 +137,8 @@ async function asked(make, options, streamOptions = {}) {
   let sent;
   const model = make("m", { apiKey: KEY, ...options, fetch: async (/** @type {string} */ url, /** @type {any} */ init) => ((sent = { url, headers: init.headers, body: JSON.parse(new TextDecoder().decode(init.body)) }), answer("{}", 400)) });
   const tools = [{ name: "t", description: "", parameters: { type: "object" }, execute: () => "" }];
-  const heard = await hear(new Agent({ model, tools, retry: ONCE, streamOptions: { maxTokens: 9, ...streamOptions }, sessionId: "s1" }).prompt("Hello"));
-  return { ...sent, model, provider: heard.all("message_end")[0].message.provider };
+  const outcome = await readRun(new Agent({ model, tools, retry: ONCE, streamOptions: { maxTokens: 9, ...streamOptions }, sessionId: "s1" }).prompt("Hello"));
+  return { ...sent, model, provider: outcome.all("message_end")[0].message.provider };
 }
 
 test("servers are known by their name: the address, the switches, the name in messages", async () => {
@@ -213,8 +213,8 @@ test("behind the proxy of the examples every wire works, and the page has no key
         return given;
       },
     });
-    const heard = await hear(new Agent({ model, host }).prompt("Hello"));
-    assert.deepEqual([heard.result.text, slept], ["hi", [7000]], heard.result.error?.message);
+    const outcome = await readRun(new Agent({ model, host }).prompt("Hello"));
+    assert.deepEqual([outcome.result.text, slept], ["hi", [7000]], outcome.result.error?.message);
     const last = forwarded.at(-1);
     assert.equal(last.url, `https://${targets[/** @type {keyof typeof targets} */ (wire)]}`);
     assert.ok(last.headers[header].endsWith(KEY));
@@ -223,8 +223,8 @@ test("behind the proxy of the examples every wire works, and the page has no key
 });
 
 test("behind the proxy a page hears that the provider cannot be reached", async () => {
-  const asked = (/** @type {any} */ forward) => proxy(new Request("https://proxy.example/anthropic/v1/messages", { method: "POST", headers: { origin: ORIGIN }, body: "{}" }), ENV, forward);
-  const given = await asked(async () => { throw new TypeError("fetch failed: key sk-1"); });
+  const askProxy = (/** @type {any} */ forward) => proxy(new Request("https://proxy.example/anthropic/v1/messages", { method: "POST", headers: { origin: ORIGIN }, body: "{}" }), ENV, forward);
+  const given = await askProxy(async () => { throw new TypeError("fetch failed: key sk-1"); });
   assert.deepEqual([given.status, given.headers.get("access-control-allow-origin"), await given.text()], [502, ORIGIN, "anthropic cannot be reached"]);
 });
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
 import { fromUIMessages } from "../../../pkg/server.js";
-import { Agent, later, say, scripted } from "../kit.mjs";
+import { Agent, deferred, scripted, testTool } from "../kit.mjs";
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const { outputFiles } = await build({
@@ -68,11 +68,11 @@ async function page(text) {
   return { page, errors, texts, status: (/** @type {string} */ status) => page.waitForSelector(`main[data-status=${status}]`, { timeout: 60_000 }) };
 }
 
-const pay = () => say("pay", (/** @type {any} */ { n }) => ({ paid: n }), { requiresApproval: true, parameters: { type: "object", properties: { n: { type: "number" } } } });
+const pay = () => testTool("pay", (/** @type {any} */ { n }) => ({ paid: n }), { requiresApproval: true, parameters: { type: "object", properties: { n: { type: "number" } } } });
 
 test("words, thoughts and a tool stream into the page", async () => {
-  const gate = later();
-  begin({ model: scripted([{ thinking: "hm", text: ["one ", "two"], toolCalls: [{ toolName: "look", arguments: { at: "north" } }] }, "done"]), tools: [say("look", async (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: 1 }), await gate.promise, { seen: 1 }))] });
+  const gate = deferred();
+  begin({ model: scripted([{ thinking: "hm", text: ["one ", "two"], toolCalls: [{ toolName: "look", arguments: { at: "north" } }] }, "done"]), tools: [testTool("look", async (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: 1 }), await gate.promise, { seen: 1 }))] });
   const { page: at, errors, texts, status } = await page("Go");
   await at.waitForSelector(".tool[data-state=output-available]");
   assert.deepEqual(await texts(".tool"), ['tool-look {"at":"north"} {"half":1}'], "progress shows");
@@ -117,7 +117,7 @@ test("an error is shown, and a stop reaches the run", async () => {
   await first.status("error");
   assert.deepEqual(await first.texts("[role=alert]"), ["who are you?"]);
   await first.page.close();
-  begin({ model: scripted([{ text: "wait", toolCalls: [{ toolName: "wait" }] }]), tools: [say("wait", () => new Promise(() => {}))] });
+  begin({ model: scripted([{ text: "wait", toolCalls: [{ toolName: "wait" }] }]), tools: [testTool("wait", () => new Promise(() => {}))] });
   const second = await page("Go");
   await second.page.waitForSelector(".tool");
   await second.page.click("#stop");
