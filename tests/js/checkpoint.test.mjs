@@ -449,11 +449,11 @@ test("pieces that are held back: what comes behind them is in a checkpoint that 
     await restored.continue();
     checkTrace(events);
     // The pieces of the last attempt form the answer.
-    let told = "";
+    let shown = "";
     for (const { type, delta, message } of events) {
-      if (type === "message_start" || type === "message_reset") told = "";
-      else if (type === "message_update" && delta.type === "text") told += delta.delta;
-      else if (type === "message_end") assert.equal(told, message.content.map((/** @type {any} */ block) => block.text ?? "").join(""), `after event ${until}`);
+      if (type === "message_start" || type === "message_reset") shown = "";
+      else if (type === "message_update" && delta.type === "text") shown += delta.delta;
+      else if (type === "message_end") assert.equal(shown, message.content.map((/** @type {any} */ block) => block.text ?? "").join(""), `after event ${until}`);
     }
   }
 });

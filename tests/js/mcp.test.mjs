@@ -107,17 +107,17 @@ test("names are made legal and get a prefix; annotations say what asks and what 
 
 test("the server's list changes: what is new comes, what stays is the same object, the agent takes it over", async () => {
   const { client } = await everything({ sampling: {}, roots: {}, elicitation: {} });
-  const live = await mcpTools(client);
-  const before = new Map([...live].map((tool) => [tool.name, tool]));
-  const agent = new Agent({ model: scripted([]), tools: live.tools });
+  const liveServer = await mcpTools(client);
+  const before = new Map([...liveServer].map((tool) => [tool.name, tool]));
+  const agent = new Agent({ model: scripted([]), tools: liveServer.tools });
   const changed = deferred();
-  live.onChange((tools) => {
+  liveServer.onChange((tools) => {
     agent.tools = tools;
     if (tools.some(({ name }) => name === "trigger-elicitation-request")) changed.resolve();
   });
-  if (!named("trigger-elicitation-request", live)) await changed.promise;
-  assert.ok(live.tools.length > 12, `${live.tools.length} tools`);
-  for (const tool of live) if (before.has(tool.name)) assert.equal(tool, before.get(tool.name));
+  if (!named("trigger-elicitation-request", liveServer)) await changed.promise;
+  assert.ok(liveServer.tools.length > 12, `${liveServer.tools.length} tools`);
+  for (const tool of liveServer) if (before.has(tool.name)) assert.equal(tool, before.get(tool.name));
 });
 
 test("a tool that exists as a task only runs too, and tells how it goes", async () => {

@@ -169,8 +169,8 @@ test("a structured answer may have a Standard Schema, whose value is the output"
 });
 
 test("a transformer is told how much of the conversation is cached", async () => {
-  const told = /** @type {number[]} */ ([]);
-  const note = (/** @type {any} */ { cachedMessages }) => void told.push(cachedMessages);
+  const cachedCounts = /** @type {number[]} */ ([]);
+  const note = (/** @type {any} */ { cachedMessages }) => void cachedCounts.push(cachedMessages);
   const agent = new Agent({
     model: scripted([call("t"), call("t"), "done"]), tools: [testTool("t", () => "T")], cache: { minTokens: 1, intervals: 2 },
     transformContext: (_messages, _overflow, info) => note(info),
@@ -178,7 +178,7 @@ test("a transformer is told how much of the conversation is cached", async () =>
   });
   const outcome = await readRun(agent.prompt("A prompt of some length"));
   assert.deepEqual(outcome.all("cache_action").map((event) => event.action), ["write", "read", "write"]);
-  assert.deepEqual(told, [0, 0, 1, 1, 1, 1]);
+  assert.deepEqual(cachedCounts, [0, 0, 1, 1, 1, 1]);
 });
 
 test("a tool hands the conversation over; one back to where it came from is refused; a value with such a member is a value", async () => {

@@ -101,7 +101,7 @@ function world(act, at) {
 
 const ABORT = (/** @type {Agent} */ agent) => agent.abort("enough");
 
-/** Plays the world once for every call of the host. @param {(agent: any) => void} act @param {(heard: any, agent: Agent, what: string) => void} check */
+/** Plays the world once for every call of the host. @param {(agent: any) => void} act @param {(outcome: any, agent: Agent, what: string) => void} check */
 async function everywhere(act, check) {
   const { agent, touched } = world(act);
   const { result } = await readRun(agent.prompt("go"));

@@ -19,7 +19,7 @@ const modelAt = ({ baseUrl }, options) => openaiCompatible("test-model", { baseU
 /** No second attempt: for tests of a single answer. */
 const ONCE = { maxAttempts: 1 };
 
-/** Asserts that nothing visible of a run contains the key. @param {any} heard */
+/** Asserts that nothing visible of a run contains the key. @param {any} outcome */
 function keepsTheKey({ events, result }) {
   const shown = JSON.stringify(events) + JSON.stringify(result) + String(result.error) + JSON.stringify(result.error?.info) + String(result.error?.stack);
   assert.ok(!shown.includes(KEY), "the key is shown");

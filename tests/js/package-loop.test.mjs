@@ -705,9 +705,9 @@ test("coalesceMs lets a piece go when its time has come", async () => {
 test("includeRequests tells what the model is sent, and only then", async () => {
   for (const includeRequests of [true, false]) {
     const outcome = await readRun(new Agent({ model: scripted([call("go"), "done"]), tools: [testTool("go", () => "gone")], systemPrompt: "Be brief.", includeRequests }).prompt("Go"));
-    const told = outcome.all("before_llm_call");
-    assert.equal(told.length, includeRequests ? 2 : 0);
-    if (includeRequests) assert.deepEqual(told.map((event) => [event.systemPrompt, event.model, outline(event.messages)]), [["Be brief.", "scripted", ["user Go"]], ["Be brief.", "scripted", ["user Go", "assistant", "tool_result gone"]]]);
+    const requestEvents = outcome.all("before_llm_call");
+    assert.equal(requestEvents.length, includeRequests ? 2 : 0);
+    if (includeRequests) assert.deepEqual(requestEvents.map((event) => [event.systemPrompt, event.model, outline(event.messages)]), [["Be brief.", "scripted", ["user Go"]], ["Be brief.", "scripted", ["user Go", "assistant", "tool_result gone"]]]);
   }
 });
 

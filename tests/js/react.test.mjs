@@ -296,12 +296,12 @@ test("who leaves leaves nothing behind; an agent of one's own is stopped and dis
   for (const isOwn of [true, false]) {
     const { model, give } = speaker();
     const agent = new Agent({ model });
-    const heard = { on: 0 };
+    const subscribers = { on: 0 };
     const subscribe = agent.subscribe.bind(agent);
     agent.subscribe = (listener) => {
-      heard.on += 1;
+      subscribers.on += 1;
       const stop = subscribe(listener);
-      return () => void ((heard.on -= 1), stop());
+      return () => void ((subscribers.on -= 1), stop());
     };
     const { store, leave, view, waiting } = watch(isOwn ? () => agent : agent);
     const run = view().send("Go");
@@ -310,10 +310,10 @@ test("who leaves leaves nothing behind; an agent of one's own is stopped and dis
     leave();
     const again = store.subscribe(() => {});
     await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual([heard.on, agent.isRunning], [1, true], "it was only a rehearsal");
+    assert.deepEqual([subscribers.on, agent.isRunning], [1, true], "it was only a rehearsal");
     again();
     await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual([heard.on, waiting()], [0, 0]);
+    assert.deepEqual([subscribers.on, waiting()], [0, 0]);
     if (isOwn) {
       assert.equal((await run).stopReason, "aborted");
       misused(() => agent.prompt("More"), /disposed/);

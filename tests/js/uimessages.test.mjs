@@ -138,9 +138,9 @@ test("a question that waits for days: another process goes on with the same mess
   const asked = await read(agent.prompt("Pay").toUIMessageStreamResponse());
   const saved = JSON.stringify(agent.checkpoint());
   const posted = answered(asked.message, "c1", true);
-  const later = Agent.restore(saved, { model: scripted(["Thanks."]), tools });
-  later.resolveTools(fromUIMessages([posted]).decisions);
-  const { message, error } = await read(later.continue().toUIMessageStreamResponse(), structuredClone(posted));
+  const restored = Agent.restore(saved, { model: scripted(["Thanks."]), tools });
+  restored.resolveTools(fromUIMessages([posted]).decisions);
+  const { message, error } = await read(restored.continue().toUIMessageStreamResponse(), structuredClone(posted));
   assert.equal(error, undefined);
   const parts = partsOf(message);
   assert.deepEqual([parts.length, parts[2].state, parts[2].output, parts.at(-1).text], [5, "output-available", "paid", "Thanks."]);

@@ -395,15 +395,15 @@ await checkPage("all of it works by keyboard, with the focus in sight", async (p
 await checkPage("a screen reader hears sentences, not tokens", async (page) => {
   await page.evaluate(() => {
     const announced = /** @type {string[]} */ ([]);
-    Object.assign(globalThis, { heard: announced });
+    Object.assign(globalThis, { announced });
     const live = /** @type {Element} */ (document.querySelector('[data-testid="live"]'));
     new MutationObserver(() => announced.push(live.textContent ?? "")).observe(live, { childList: true, characterData: true, subtree: true });
   });
   await send(page, TWO_PARTS);
   await idle(page);
-  await page.waitForFunction(() => /** @type {any} */ (globalThis)["heard"].join(" ").includes("391"));
-  await page.waitForFunction(() => /Oslo it is/.test(/** @type {any} */ (globalThis)["heard"].join(" ")));
-  const announced = await page.evaluate(() => /** @type {any} */ (globalThis)["heard"]);
+  await page.waitForFunction(() => /** @type {any} */ (globalThis)["announced"].join(" ").includes("391"));
+  await page.waitForFunction(() => /Oslo it is/.test(/** @type {any} */ (globalThis)["announced"].join(" ")));
+  const announced = await page.evaluate(() => /** @type {any} */ (globalThis)["announced"]);
   assert.ok(announced.length < 10, `${announced.length} announcements`);
   assert.equal(await page.locator('[data-testid="messages"] [aria-live]').count(), 0, "the growing text itself is not live");
 });

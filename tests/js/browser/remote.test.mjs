@@ -75,14 +75,14 @@ test("two pages hear one run, each event once, over connections that are cut", {
   const [one, two] = await Promise.all([open(), open()]);
   await inPage(one, "begin()");
   for (const gate of gates) {
-    await two.waitForFunction((n) => /** @type {any} */ (globalThis).heard.filter((/** @type {any} */ { type }) => type === "tool_execution_start").length === n, gates.indexOf(gate) + 1);
+    await two.waitForFunction((n) => /** @type {any} */ (globalThis).received.filter((/** @type {any} */ { type }) => type === "tool_execution_start").length === n, gates.indexOf(gate) + 1);
     site.closeAllConnections();
     gate.resolve("ok");
   }
   assert.equal(await inPage(one, "end()"), "four");
   await inPage(two, "agent.waitForIdle()");
   for (const page of [one, two]) {
-    assert.deepEqual(await inPage(page, "heard"), events);
+    assert.deepEqual(await inPage(page, "received"), events);
     assert.deepEqual(await inPage(page, "agent.messages"), JSON.parse(JSON.stringify(agent.messages)));
   }
   const state = await fetch(`http://127.0.0.1:${port}/agent/state`, { headers: { origin: "http://other.example" } });

@@ -23,10 +23,10 @@ export async function startSite() {
    * The files of the project that the page may load; how often each was requested, by path.
    * @type {Map<string, number>}
    */
-  const asked = new Map();
+  const requestCounts = new Map();
   const site = createServer((request, response) => {
     const path = normalize(new URL(request.url ?? "/", "http://x").pathname);
-    asked.set(path, (asked.get(path) ?? 0) + 1);
+    requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1);
     response.setHeader("content-security-policy", request.url === "/?bare" ? POLICY.replace(" 'wasm-unsafe-eval'", "") : POLICY);
     if (path === "/") return void response.setHeader("content-type", "text/html").end('<!doctype html><title>turnwheel</title><script type="module" src="/tests/js/browser/page.mjs"></script>');
     const file = join(ROOT, path);
@@ -74,7 +74,7 @@ export async function startSite() {
 
   return {
     /** With `?bare` the page's policy does not allow wasm. */
-    port, at, asked, closed,
+    port, at, requestCounts, closed,
     /** The next client is answered from the beginning. */
     anew: () => void (turns = new Map()),
     async end() {

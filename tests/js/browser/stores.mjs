@@ -54,7 +54,7 @@ export async function storesSuite(test, tab, schedules) {
     let reloads = 0;
     for (let seed = 1; seed <= schedules; seed++) {
       await tab.run(`begin(${seed}, ${1 + (seed % 4)})`).catch(() => {});
-      const { failure, events, ran, history } = await until(tab, "globalThis.told?.()", 120_000);
+      const { failure, events, ran, history } = await until(tab, "globalThis.report?.()", 120_000);
       assert.equal(failure, undefined, `seed ${seed}`);
       assert.deepEqual(history, expected(whole, interrupted(events)), `seed ${seed}`);
       assert.equal(tooOften(ran, events, history), undefined, `seed ${seed}`);

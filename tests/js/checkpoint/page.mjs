@@ -100,6 +100,6 @@ async function churn() {
   }
 }
 
-Object.assign(globalThis, { begin, told: report, errors, churn });
+Object.assign(globalThis, { begin, report, errors, churn });
 if (remembered() && !remembered().history) nextLife().catch((error) => (failure = String(error?.stack ?? error)));
 document.documentElement.dataset["ready"] = "";
