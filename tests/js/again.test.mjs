@@ -45,9 +45,9 @@ test("every run asks what a new agent over the same messages asks", async () => 
     /** How the server answers the next requests. @type {(() => Response)[]} */
     let script = [];
     /** @type {any} */
-    let asked;
+    let lastRequest;
     const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
-      asked ??= { url: String(url), body: new TextDecoder().decode(init.body) };
+      lastRequest ??= { url: String(url), body: new TextDecoder().decode(init.body) };
       return script.shift()?.() ?? new Response("{}", { status: 400 });
     };
     const models = WIRES.map(([make]) => make(fetch));
@@ -73,11 +73,11 @@ test("every run asks what a new agent over the same messages asks", async () => 
       const fresh = new Agent({ ...options, model: agent.model, tools: agent.tools, systemPrompt, messages: structuredClone(messages) });
       const own = script;
       script = [];
-      asked = undefined;
+      lastRequest = undefined;
       await fresh.prompt(prompt);
-      const wanted = asked;
+      const wanted = lastRequest;
       script = own;
-      asked = undefined;
+      lastRequest = undefined;
       const going = agent.prompt(prompt);
       const stop = roll(6) === 0 ? ["message_update", "tool_execution_start"][roll(2)] : "";
       const leave = agent.subscribe((event) => event.type === stop && agent.abort());
@@ -85,8 +85,8 @@ test("every run asks what a new agent over the same messages asks", async () => 
       await going;
       leave();
       // A posted message is in the request too, unless the run was stopped before it.
-      if (asked && wanted && !asked.body.includes("And this")) {
-        assert.equal(asked.body, wanted.body, `seed ${seed}, run ${run}`);
+      if (lastRequest && wanted && !lastRequest.body.includes("And this")) {
+        assert.equal(lastRequest.body, wanted.body, `seed ${seed}, run ${run}`);
         compared++;
       }
     }

@@ -71,13 +71,13 @@ test("toModelOutput: a text, JSON, an error, a picture", async () => {
 
 test("needsApproval asks, for a call or for all", async () => {
   /** @type {any[]} */
-  const asked = [];
-  const approveTool = (/** @type {any} */ { arguments: args }) => (asked.push(args.sum), "approve");
+  const sums = [];
+  const approveTool = (/** @type {any} */ { arguments: args }) => (sums.push(args.sum), "approve");
   const pay = (/** @type {any} */ needsApproval) => aiTool({ inputSchema: z.object({ sum: z.number() }), needsApproval, execute: async () => "paid" });
   for (const needsApproval of [true, false, (/** @type {any} */ { sum }) => sum > 10]) for (const sum of [5, 50]) await once(pay(needsApproval), { sum }, { approveTool });
-  assert.deepEqual(asked, [5, 50, 50]);
+  assert.deepEqual(sums, [5, 50, 50]);
   await once(pay(async () => false), { sum: 7 }, { approveTool });
-  assert.equal(asked.pop(), 7, "a promise counts as yes");
+  assert.equal(sums.pop(), 7, "a promise counts as yes");
 });
 
 test("one that throws, one that nobody runs here, one with a name of ours", async () => {

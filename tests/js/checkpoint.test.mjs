@@ -201,8 +201,8 @@ test("an agent that sleeps between runs is its history, its state and its mail",
 });
 
 test("what other settings do to a run that goes on", async () => {
-  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
-  const { saved } = await runLife(world(), { until: asked });
+  const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const { saved } = await runLife(world(), { until: approvalEvent });
   const fewer = world();
   const { tools, ...rest } = options(fewer);
   const agent = Agent.restore(saved, { ...rest, tools: tools.slice(0, 2) });
@@ -237,8 +237,8 @@ test("what is no checkpoint is refused with the reason", () => {
 });
 
 test("a call that would wait for ever, because nothing in the checkpoint waits for it, is refused", async () => {
-  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
-  const { saved } = await runLife(world(), { until: asked });
+  const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const { saved } = await runLife(world(), { until: approvalEvent });
   const refuse = (/** @type {(run: any) => void} */ change, /** @type {RegExp} */ text) => {
     const data = JSON.parse(typeof saved === "string" ? saved : JSON.stringify(saved));
     change(data.metadata.turnwheel.run);
@@ -297,9 +297,9 @@ test("messages are written and read as the native half does", async () => {
 });
 
 test("whatever is given as a checkpoint is taken or refused with a reason", async () => {
-  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
   const saved = [];
-  for (const until of [3, 9, asked, asked + 4]) saved.push((await runLife(world(), { until })).saved);
+  for (const until of [3, 9, approvalEvent, approvalEvent + 4]) saved.push((await runLife(world(), { until })).saved);
   const values = [null, 0, -1, 7, true, "", "x", [], {}, [1], { a: 1 }];
   let dice = 7;
   const roll = (/** @type {number} */ n) => (dice = (dice * 1_103_515_245 + 12_345) % 2_147_483_648) % n;

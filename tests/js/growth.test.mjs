@@ -130,8 +130,8 @@ for (const [name, wire] of Object.entries(WIRES)) {
   });
 
   test(`${name}: a turn behind a prompt that is another one each time costs the same but for some looks`, async () => {
-    let asked = 0;
-    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, { dynamicSystemPrompt: () => `Request ${asked++}` });
+    let promptCount = 0;
+    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, { dynamicSystemPrompt: () => `Request ${promptCount++}` });
     const { early, late } = await growth(turns);
     // The list is copied to put the prompt in front, and every encoded message is now at another index.
     const looks = 2 * (500 - 150) * 14;

@@ -23,14 +23,14 @@ function pair(options, served = {}, remote = {}) {
   const agent = new Agent(options);
   const handler = agentHandler(agent, { host, ...served });
   /** @type {{ method: string, path: string }[]} */
-  const asked = [];
+  const requests = [];
   const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
     const request = new Request(url, init);
-    asked.push({ method: request.method, path: new URL(request.url).pathname.split("/").at(-1) ?? "" });
+    requests.push({ method: request.method, path: new URL(request.url).pathname.split("/").at(-1) ?? "" });
     return handler(request);
   };
   const mirror = new RemoteAgent({ url: AT, fetch, host, ...remote });
-  return { agent, handler, mirror, asked, another: (more = {}) => new RemoteAgent({ url: AT, fetch, host, ...more }) };
+  return { agent, handler, mirror, requests, another: (more = {}) => new RemoteAgent({ url: AT, fetch, host, ...more }) };
 }
 
 /** Asserts that both know the same. @param {any} agent @param {any} mirror */
@@ -380,9 +380,9 @@ test("nobody there: runs, receipts and ready say so, and a later try works", asy
 test("the connection is open as long as somebody needs it", async () => {
   /** @type {string[]} */
   const states = [];
-  const { mirror, asked } = pair({ model: scripted(["a", "b"]) }, {}, { onConnection: (/** @type {string} */ state) => states.push(state) });
+  const { mirror, requests } = pair({ model: scripted(["a", "b"]) }, {}, { onConnection: (/** @type {string} */ state) => states.push(state) });
   await settle();
-  assert.equal(asked.length, 0, "nothing is asked before it is needed");
+  assert.equal(requests.length, 0, "nothing is asked before it is needed");
   await mirror.prompt("A");
   while (mirror.connection !== "idle") await settle();
   assert.deepEqual(states, ["connecting", "open", "idle"]);
@@ -665,13 +665,13 @@ test("listeners and callbacks that throw or reject end nothing, here as little a
     mirror.subscribe(({ type }) => void received.push(type));
     assert.equal((await mirror.prompt("Go")).text, "hello");
     assert.deepEqual([received[0], received.at(-1)], ["agent_start", "agent_end"]);
-    const gone = new RemoteAgent({ url: AT, host, fetch: async () => new Response("no", { status: 400 }), onError: fail });
-    await assert.rejects(gone.abort(), /the server answered 400/);
+    const unreachable = new RemoteAgent({ url: AT, host, fetch: async () => new Response("no", { status: 400 }), onError: fail });
+    await assert.rejects(unreachable.abort(), /the server answered 400/);
     await settle();
   }
-  const words = logged.mock.calls.map(({ arguments: [text] }) => text);
-  assert.ok(words.some((text) => /a subscriber threw and was removed/.test(text)));
-  assert.ok(words.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
+  const texts = logged.mock.calls.map(({ arguments: [text] }) => text);
+  assert.ok(texts.some((text) => /a subscriber threw and was removed/.test(text)));
+  assert.ok(texts.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
 });
 
 test("a log that fails once, at any event, costs that event and nothing else", async (context) => {
@@ -701,16 +701,16 @@ test("a command that was done and could not be stored is not done again", async 
   context.mock.method(console, "error", () => {});
   let n = 0;
   const commit = async () => { if (n++ === 0) throw new Error("the disk is full"); };
-  const { agent, mirror, asked } = pair({ model: scripted(["one", "two"]) }, { commit });
+  const { agent, mirror, requests } = pair({ model: scripted(["one", "two"]) }, { commit });
   const receipt = mirror.followUp("And now?");
   assert.equal((await mirror.prompt("Go")).text, "two");
   assert.equal((await receipt).delivered, true);
   assert.equal(agent.messages.filter(({ role }) => role === "user").length, 2);
-  assert.deepEqual(asked.filter(({ method }) => method === "POST").map(({ path }) => path), ["follow-up", "follow-up", "prompt"]);
+  assert.deepEqual(requests.filter(({ method }) => method === "POST").map(({ path }) => path), ["follow-up", "follow-up", "prompt"]);
   n = 0;
   const slow = pair({ model: scripted([call("wait"), "waited"]), tools: [testTool("wait", async () => { for (let i = 0; i < 20; i++) await settle(); })] }, { commit });
   assert.equal((await slow.mirror.prompt("Go")).text, "waited");
-  assert.deepEqual(slow.asked.filter(({ path }) => path === "prompt").length, 2);
+  assert.deepEqual(slow.requests.filter(({ path }) => path === "prompt").length, 2);
 });
 
 test("a limit that is undefined is the usual one", async () => {
@@ -718,19 +718,19 @@ test("a limit that is undefined is the usual one", async () => {
   const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });
   const body = JSON.stringify({ input: "x".repeat(1_000_001) });
   assert.equal((await handler(new Request(`${AT}/prompt`, { method: "POST", headers: { "content-type": "application/json" }, body }))).status, 413);
-  let asked = 0;
-  const fetch = async () => { asked += 1; throw new TypeError("nobody is there"); };
-  const gone = new RemoteAgent({ url: AT, host, fetch: /** @type {any} */ (fetch), reconnects: /** @type {any} */ ({ maxAttempts: undefined, initialMs: undefined, maxMs: 100 }), onError: () => {} });
-  await assert.rejects(gone.ready(), /nobody is there/);
-  assert.equal(asked, 11);
+  let requestCount = 0;
+  const fetch = async () => { requestCount += 1; throw new TypeError("nobody is there"); };
+  const unreachable = new RemoteAgent({ url: AT, host, fetch: /** @type {any} */ (fetch), reconnects: /** @type {any} */ ({ maxAttempts: undefined, initialMs: undefined, maxMs: 100 }), onError: () => {} });
+  await assert.rejects(unreachable.ready(), /nobody is there/);
+  assert.equal(requestCount, 11);
 });
 
 test("a fetch that gives no Response is named, and not tried again", async () => {
-  let asked = 0;
-  const remote = new RemoteAgent({ url: AT, fetch: /** @type {any} */ (async () => void (asked += 1)), onError: () => {} });
+  let requestCount = 0;
+  const remote = new RemoteAgent({ url: AT, fetch: /** @type {any} */ (async () => void (requestCount += 1)), onError: () => {} });
   const { error } = await remote.prompt("Go");
   assert.deepEqual([error?.code, error?.message], ["misuse", "`fetch` and `reconnect` must give a Response, got nothing"]);
-  assert.ok(asked <= 2, `asked ${asked} times`);
+  assert.ok(requestCount <= 2, `asked ${requestCount} times`);
 });
 
 test("misuse is told at the call", () => {
@@ -777,15 +777,15 @@ test("a run that would be over before anybody listens is heard from its beginnin
 test("a run that is aborted before it was sent is not sent, and does not wait for who cannot be reached", async () => {
   const { agent, handler } = pair({ model: scripted(["hello"]) });
   /** @type {string[]} */
-  const asked = [];
-  const mirror = new RemoteAgent({ url: AT, host, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => (asked.push(String(url)), handler(new Request(url, init))) });
+  const urls = [];
+  const mirror = new RemoteAgent({ url: AT, host, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => (urls.push(String(url)), handler(new Request(url, init))) });
   const { result, names } = await readRun(mirror.prompt("Go", { signal: AbortSignal.abort("too late") }));
   assert.deepEqual([result.stopReason, result.error?.message, names], ["aborted", "too late", ["agent_start", "agent_end"]]);
   const left = mirror.prompt("Go");
   left.abort();
   assert.equal((await left).stopReason, "aborted");
   assert.equal((await mirror.prompt("Go")).text, "hello");
-  assert.deepEqual([asked.filter((url) => url.endsWith("/prompt")).length, agent.messages.length], [1, 2]);
+  assert.deepEqual([urls.filter((url) => url.endsWith("/prompt")).length, agent.messages.length], [1, 2]);
   mirror[Symbol.dispose]();
   const nowhere = new RemoteAgent({ url: AT, host, fetch: () => new Promise(() => {}), onError() {} });
   const run = nowhere.prompt("Go");

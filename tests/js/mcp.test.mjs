@@ -131,16 +131,16 @@ test("a tool that exists as a task only runs too, and tells how it goes", async 
 
 test("a server that is gone: the call that is on and the next ones say so", async () => {
   const { client, transport } = await everything();
-  const gone = await mcpTools(client);
-  const agent = new Agent({ model: scripted([call(["trigger-long-running-operation", { duration: 60, steps: 600 }]), call(["echo", { message: "hi" }]), "done"]), tools: gone.tools });
+  const closedServer = await mcpTools(client);
+  const agent = new Agent({ model: scripted([call(["trigger-long-running-operation", { duration: 60, steps: 600 }]), call(["echo", { message: "hi" }]), "done"]), tools: closedServer.tools });
   agent.subscribe((event) => { if (event.type === "tool_execution_update" && transport.pid) process.kill(transport.pid); });
   const { all } = await readRun(agent.prompt("Go"));
   for (const { result } of all("tool_execution_end")) {
     assert.deepEqual([result.isError, result.cause], [true, "threw"]);
     assert.match(result.content[0].text, /mcp-servers\/everything is gone: its connection is closed; connect to it again and call mcpTools anew/);
   }
-  assert.deepEqual([all("tool_execution_end").length, gone.isConnected], [2, false]);
-  await assert.rejects(gone.refresh(), /is gone/);
+  assert.deepEqual([all("tool_execution_end").length, closedServer.isConnected], [2, false]);
+  await assert.rejects(closedServer.refresh(), /is gone/);
   misusedLater(() => mcpTools(client), /the MCP client is not connected/);
 });
 
@@ -216,8 +216,8 @@ test("a server may be waited for as long as it takes", async () => {
 });
 
 test("an empty cursor is the end of the list", async () => {
-  let asked = 0;
-  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(asked += 1)}`)], nextCursor: asked < 3 ? "more" : "" }) };
+  let pages = 0;
+  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(pages += 1)}`)], nextCursor: pages < 3 ? "more" : "" }) };
   assert.deepEqual((await mcpTools(client)).tools.map(({ name }) => name), ["t1", "t2", "t3"]);
 });
 

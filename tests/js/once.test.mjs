@@ -39,14 +39,14 @@ test("the question of two parts runs two tools at once and ends with both result
 
 test("the events stand in order, each deeper than the one it belongs to", async () => {
   const { text } = await once(["What is 2+2?", "--fast"]);
-  const lines = [...text.matchAll(/^ *(\d+\.\d{3}) s {2}( *)(.+)$/gm)].map(([, at, indent = "", words = ""]) => ({ at: Number(at), depth: indent.length / 2, words }));
+  const lines = [...text.matchAll(/^ *(\d+\.\d{3}) s {2}( *)(.+)$/gm)].map(([, at, indent = "", content = ""]) => ({ at: Number(at), depth: indent.length / 2, words: content }));
   assert.deepEqual(lines.map(({ at }) => at), lines.map(({ at }) => at).sort((a, b) => a - b));
   const depths = { "run starts": 0, "turn 0": 1, "message starts": 2, "asks calculator": 3, "message ends": 2, "calculator starts": 2, "calculator ends": 2, "turn 0 ends": 1, "turn 1": 1, "run ends: completed": 0 };
   let from = 0;
-  for (const [words, depth] of Object.entries(depths)) {
-    const at = lines.findIndex((line, index) => index >= from && line.words.startsWith(words));
-    assert.ok(at >= from, `${words} after line ${from} of\n${text}`);
-    assert.equal(lines[at]?.depth, depth, words);
+  for (const [content, depth] of Object.entries(depths)) {
+    const at = lines.findIndex((line, index) => index >= from && line.words.startsWith(content));
+    assert.ok(at >= from, `${content} after line ${from} of\n${text}`);
+    assert.equal(lines[at]?.depth, depth, content);
     from = at + 1;
   }
 });

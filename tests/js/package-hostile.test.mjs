@@ -297,9 +297,9 @@ test("a fetch whose answer is no bytes fails alone, in words that say so", async
   assert.match(nodes.result.error.message, /the body of an answer must be a ReadableStream; `fetch` gave an object \(Readable\)/);
   assert.deepEqual([nodes.result.error.code, nodes.all("retry_attempt").length], ["misuse", 0]);
   // A wrapper that forgot its `return`, or the response of another client.
-  for (const [answer, words] of /** @type {[any, string][]} */ ([[undefined, "nothing"], ["hi", "a string"], [{ status: 200, data: "hi" }, "an object (Object)"]])) {
+  for (const [answer, kind] of /** @type {[any, string][]} */ ([[undefined, "nothing"], ["hi", "a string"], [{ status: 200, data: "hi" }, "an object (Object)"]])) {
     const { result, all } = await ask(answer);
-    assert.deepEqual([result.error.code, result.error.message, all("retry_attempt").length], ["misuse", `\`fetch\` must give a Response, got ${words}`, 0]);
+    assert.deepEqual([result.error.code, result.error.message, all("retry_attempt").length], ["misuse", `\`fetch\` must give a Response, got ${kind}`, 0]);
   }
   assert.equal((await ask({ ok: false, status: 5n, headers: new Headers(), body: null })).result.stopReason, "error");
   gate.resolve("");

@@ -237,17 +237,17 @@ test("a key that no header can hold is told as such, not shown in the error, and
 test("a model's own fetch is used, and its headers are sent", async (t) => {
   const server = await serve(t, [textAnswer("hi")]);
   /** @type {any[]} */
-  const asked = [];
+  const providers = [];
   const model = openai("gpt-x", {
     apiKey: KEY, baseUrl: `${server.url}/v1/`, headers: { "x-team": "blue" },
     fetch: (/** @type {any} */ url, /** @type {any} */ init) => {
-      asked.push([String(url), init.method, init.body.constructor.name]);
+      providers.push([String(url), init.method, init.body.constructor.name]);
       return fetch(url, init);
     },
   });
   assert.deepEqual([model.provider, model.id], ["openai", "gpt-x"]);
   await readRun(new Agent({ model }).prompt("Hello"));
-  assert.deepEqual(asked, [[`${server.url}/v1/chat/completions`, "POST", "Uint8Array"]]);
+  assert.deepEqual(providers, [[`${server.url}/v1/chat/completions`, "POST", "Uint8Array"]]);
   assert.equal(server.requests[0]?.headers["x-team"], "blue");
 });
 
@@ -255,15 +255,15 @@ test("getApiKey is asked once per turn, and its key serves the attempts of that 
   const { host } = clock();
   const server = await serve(t, [{ status: 503, body: "{}" }, calls(["go", "{}"]), textAnswer("done")]);
   /** @type {string[]} */
-  const asked = [];
+  const providers = [];
   const agent = new Agent({
     model: openaiCompatible("m", { baseUrl: server.baseUrl }), host,
-    getApiKey: (provider) => { asked.push(provider); return `${KEY}-${asked.length}`; },
+    getApiKey: (provider) => { providers.push(provider); return `${KEY}-${providers.length}`; },
     tools: [{ name: "go", description: "", parameters: { type: "object" }, execute: () => "gone" }],
   });
   keepsTheKey(await readRun(agent.prompt("Go")));
-  assert.equal(asked.length, 2);
-  assert.equal(asked[0], agent.model.provider);
+  assert.equal(providers.length, 2);
+  assert.equal(providers[0], agent.model.provider);
   assert.deepEqual(server.requests.map((request) => request.headers.authorization), [`Bearer ${KEY}-1`, `Bearer ${KEY}-1`, `Bearer ${KEY}-2`]);
 });
 
@@ -309,10 +309,10 @@ test("getApiKey is asked once a turn, however many models of the provider are tr
   const [first, second] = [await serve(t, Array(6).fill({ status: 503, body: "{}" })), await serve(t, [calls(["add", '{"a":1,"b":2}']), textAnswer("3")])];
   const { host } = clock();
   /** @type {string[]} */
-  const asked = [];
+  const providers = [];
   const model = openaiCompatible("m", { baseUrl: first.baseUrl });
   const fallback = [openaiCompatible("n", { baseUrl: second.baseUrl })];
-  const getApiKey = (/** @type {string} */ provider) => `${provider} ${asked.push(provider)}`;
+  const getApiKey = (/** @type {string} */ provider) => `${provider} ${providers.push(provider)}`;
   const outcome = await readRun(new Agent({ model, fallback, getApiKey, retry: ONCE, host, tools: [tool({ name: "add", description: "Adds", parameters: { type: "object" }, execute: () => 3 })] }).prompt("Hello"));
   assert.equal(outcome.result.text, "3");
   assert.deepEqual([...first.requests, ...second.requests].map((request) => request.headers.authorization), [1, 2, 1, 2].map((n) => `Bearer openai-compatible ${n}`));

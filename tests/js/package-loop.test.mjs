@@ -517,8 +517,8 @@ test("who iterates late hears the beginning all the same, or is told that pieces
 test("an iterator may be asked ahead of the events, and is done when it was left", async () => {
   const run = new Agent({ model: scripted(["a"]) }).prompt("1");
   const iterator = run[Symbol.asyncIterator]();
-  const asked = await Promise.all(Array.from({ length: 9 }, () => iterator.next()));
-  assert.deepEqual(asked.map((step) => step.value?.type ?? "done"), ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end", "done", "done"]);
+  const steps = await Promise.all(Array.from({ length: 9 }, () => iterator.next()));
+  assert.deepEqual(steps.map((step) => step.value?.type ?? "done"), ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end", "done", "done"]);
   const other = new Agent({ model: scripted(["a"]) }).prompt("1");
   const leaving = other[Symbol.asyncIterator]();
   const waiting = leaving.next();

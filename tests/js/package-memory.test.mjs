@@ -32,15 +32,15 @@ const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "do
 test("agents that are forgotten leave the engine's memory flat", async () => {
   const rounds = [];
   let made = 0;
-  let gone = 0;
-  const registry = new FinalizationRegistry(() => void gone++);
+  let collected = 0;
+  const registry = new FinalizationRegistry(() => void collected++);
   /**
    * How many are left must not depend on when the host finds the time; code that is running
    * now may hold one or two.
    */
   const forgotten = async () => {
-    for (let i = 0; i < 100 && gone < made - 2; i++) await collect();
-    assert.ok(gone >= made - 2, `${made - gone} of ${made} agents are still held`);
+    for (let i = 0; i < 100 && collected < made - 2; i++) await collect();
+    assert.ok(collected >= made - 2, `${made - collected} of ${made} agents are still held`);
   };
   for (let round = 0; round < 5; round++) {
     for (let i = 0; i < 400; i++) {

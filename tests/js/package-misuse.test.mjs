@@ -71,11 +71,11 @@ const OPTIONS = [
   ["a message of another make", { model, messages: [{ role: "system", content: "x" }] }, /messages\[0\].*got the role `system`/],
   ["a message with a broken block", { model, messages: [{ role: "user", content: [{ type: "txt", text: "x" }] }] }, /messages\[0\]\.content\[0\] must be a block of type text, image, file, got `txt`/],
 ];
-for (const [name, options, words] of OPTIONS) {
+for (const [name, options, pattern] of OPTIONS) {
   test(`options are checked when the agent is made: ${name}`, () => {
-    misused(() => new Agent(options), words);
+    misused(() => new Agent(options), pattern);
     // A single loop accepts two tools with one name: the first one runs.
-    if (options && !options.messages && !/two tools/.test(name)) misused(() => agentLoop(["Hi"], options), words);
+    if (options && !options.messages && !/two tools/.test(name)) misused(() => agentLoop(["Hi"], options), pattern);
   });
 }
 
@@ -112,7 +112,7 @@ const SCRIPTS = [
   ["a misspelt call", [{ toolCalls: [{ toolname: "x" }] }], /scripted: item 0: unknown member of a call `toolname`; did you mean `toolName`\?/],
   ["a call of nothing", [{ toolCalls: [{ arguments: {} }] }], /scripted: item 0: a call needs a `toolName`, got nothing/],
 ];
-for (const [name, items, words] of SCRIPTS) test(`a script is checked where it is made: ${name}`, () => misused(() => scripted(items), words));
+for (const [name, items, pattern] of SCRIPTS) test(`a script is checked where it is made: ${name}`, () => misused(() => scripted(items), pattern));
 
 test("what a function of a script gives is checked when it gives it", async () => {
   const { result } = await readRun(new Agent({ model: scripted([() => /** @type {any} */ ({ txt: "x" })]) }).prompt("Go"));
@@ -132,7 +132,7 @@ const TOOLS = [
   ["parameters that are no object", { parameters: { type: "string" } }, /parameters of tool `go` must describe an object, they describe string/],
   ["a function by another name", { execute: undefined, handler: () => "" }, /tool `go`: unknown option `handler`; did you mean `execute`\?/],
 ];
-for (const [name, more, words] of TOOLS) test(`a tool is checked where it is made: ${name}`, () => misused(() => tool(testTool("go", () => "", more)), words));
+for (const [name, more, pattern] of TOOLS) test(`a tool is checked where it is made: ${name}`, () => misused(() => tool(testTool("go", () => "", more)), pattern));
 
 test("a tool may carry what is its host's own; one without a name belongs into a record", () => {
   tool(testTool("go", () => "", { label: "Go!", icon: "arrow", annotations: {} }));
@@ -184,12 +184,12 @@ const INPUTS = [
   ["a list with a hole", ["a", null], /input\[1\] must be .*got null/],
   ["what is no JSON", { role: "custom", kind: "k", data: 1n }, /is no JSON: .*BigInt/],
 ];
-for (const [name, input, words] of INPUTS) {
+for (const [name, input, pattern] of INPUTS) {
   test(`an input that is none is told at the call: ${name}`, () => {
     const agent = new Agent({ model });
-    misused(() => agent.prompt(input), words);
-    if (!Array.isArray(input)) misused(() => agent.steer(input), words);
-    if (!Array.isArray(input)) misused(() => agent.followUp(input), words);
+    misused(() => agent.prompt(input), pattern);
+    if (!Array.isArray(input)) misused(() => agent.steer(input), pattern);
+    if (!Array.isArray(input)) misused(() => agent.followUp(input), pattern);
     assert.equal(agent.isRunning, false);
   });
 }
@@ -233,18 +233,18 @@ test("other misuse of an agent", async () => {
 test("what is no JSON is nobody else's end: other runs go on", async () => {
   const done = deferred();
   const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [testTool("wait", () => done.promise)] }).prompt("Go");
-  const asking = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "pay" }] }, "paid"]), tools: [testTool("pay", () => "", { requiresApproval: true })] });
+  const approvalAgent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "pay" }] }, "paid"]), tools: [testTool("pay", () => "", { requiresApproval: true })] });
   const bad = { role: "custom", kind: "k", data: 1n, timestamp: 0 };
   const early = new Agent({ model: scripted(["one", "two"]) });
   misused(() => early.steer(/** @type {any} */ (bad)), /no JSON/);
   const receipt = early.steer("a good one");
-  asking.subscribe((event) => {
+  approvalAgent.subscribe((event) => {
     if (event.type !== "tool_approval_requested") return;
-    misused(() => asking.steer(/** @type {any} */ (bad)), /the message is no JSON: .*BigInt/);
-    misused(() => asking.resolveTools({ c: { action: "approve", arguments: /** @type {any} */ (bad) } }), /the decision is no JSON/);
-    asking.resolveTool("c", "approve");
+    misused(() => approvalAgent.steer(/** @type {any} */ (bad)), /the message is no JSON: .*BigInt/);
+    misused(() => approvalAgent.resolveTools({ c: { action: "approve", arguments: /** @type {any} */ (bad) } }), /the decision is no JSON/);
+    approvalAgent.resolveTool("c", "approve");
   });
-  assert.equal((await asking.prompt("Go")).text, "paid");
+  assert.equal((await approvalAgent.prompt("Go")).text, "paid");
   assert.equal((await early.prompt("Go")).text, "two");
   assert.equal((await receipt).delivered, true);
   const { error } = await new Agent({ model: scripted(["never"]), messages: /** @type {any} */ ([bad]) }).prompt("Go");
@@ -347,6 +347,6 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     console.log(JSON.stringify(said));`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   const foreign = ["misuse", "the wasm file is not turnwheel.wasm, or that of another version"];
-  const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
-  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), foreign, foreign, ["", "Hi."]]);
+  const wasmMisuse = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
+  assert.deepEqual(JSON.parse(stdout), [wasmMisuse("an object (Buffer)"), wasmMisuse("an object (Response)"), wasmMisuse("a string"), wasmMisuse("nothing"), foreign, foreign, ["", "Hi."]]);
 });

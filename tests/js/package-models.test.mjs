@@ -43,10 +43,10 @@ test("a key that a stream function is told stands in none of its errors; what it
   const boom = new Error("401: no such key: sk-42424242");
   const failure = { type: /** @type {const} */ ("error"), error: { code: /** @type {const} */ ("auth"), message: "who is sk-42424242?" } };
   const throws = custom("own", async function* ({ apiKey }) { yield { type: "start" }; throw apiKey === "sk-42424242" ? boom : apiKey; });
-  for (const [model, cause, words] of /** @type {const} */ ([[throws, boom, "401: no such key: [key]"], [scripted([[failure]]), undefined, "who is [key]?"]])) {
+  for (const [model, cause, message] of /** @type {const} */ ([[throws, boom, "401: no such key: [key]"], [scripted([[failure]]), undefined, "who is [key]?"]])) {
     const agent = new Agent({ model, getApiKey: () => "sk-42424242" });
     const outcome = await readRun(agent.prompt("Go"));
-    assert.equal(outcome.result.error.message, words);
+    assert.equal(outcome.result.error.message, message);
     assert.equal(outcome.result.error.cause, cause);
     assert.doesNotMatch(JSON.stringify([outcome.events, agent.messages, agent.checkpoint()]), /sk-4242/);
   }
@@ -108,15 +108,15 @@ test("a stream function may be a generator, give a promise of one, or anything t
 
 test("a stream function gets the request and its signal", async () => {
   /** @type {any} */
-  let asked;
-  const outcome = await stream((request, context) => ((asked = { request, context }), text("a")), { systemPrompt: "Be brief.", tools: [testTool("go", () => "")], streamOptions: { temperature: 1 }, getApiKey: () => "k" });
-  assert.equal(asked.request.model, "own");
-  assert.equal(asked.request.systemPrompt, "Be brief.");
-  assert.deepEqual(asked.request.tools, [{ name: "go", description: "says go", parameters: { type: "object", properties: {} } }]);
-  assert.deepEqual(asked.request.options.temperature, 1);
-  assert.equal(asked.request.apiKey, "k");
-  assert.equal(asked.context.runId, outcome.result.runId);
-  assert.ok(asked.context.signal instanceof AbortSignal);
+  let received;
+  const outcome = await stream((request, context) => ((received = { request, context }), text("a")), { systemPrompt: "Be brief.", tools: [testTool("go", () => "")], streamOptions: { temperature: 1 }, getApiKey: () => "k" });
+  assert.equal(received.request.model, "own");
+  assert.equal(received.request.systemPrompt, "Be brief.");
+  assert.deepEqual(received.request.tools, [{ name: "go", description: "says go", parameters: { type: "object", properties: {} } }]);
+  assert.deepEqual(received.request.options.temperature, 1);
+  assert.equal(received.request.apiKey, "k");
+  assert.equal(received.context.runId, outcome.result.runId);
+  assert.ok(received.context.signal instanceof AbortSignal);
   assert.ok(!JSON.stringify(outcome.events).includes('"k"'));
 });
 
@@ -171,11 +171,11 @@ const WRONG = [
   ["opens a block twice", async function* () { yield { type: "text_start", contentIndex: 0 }; yield { type: "text_start", contentIndex: 0 }; }, /./],
   ["writes into a block that is not there", async function* () { yield { type: "text_delta", contentIndex: 3, delta: "x" }; }, /./],
 ];
-for (const [name, streamFn, words, cause] of WRONG) {
+for (const [name, streamFn, message, cause] of WRONG) {
   test(`a stream function that ${name} ends the run with an error that says so`, async () => {
     const outcome = await stream(streamFn);
     assert.equal(outcome.result.stopReason, "error");
-    assert.match(outcome.result.error.message, words);
+    assert.match(outcome.result.error.message, message);
     if (cause) assert.equal(outcome.result.error.cause, cause);
   });
 }
@@ -198,10 +198,10 @@ test("an error of a stream function may say its kind, and is tried again if it i
 test("retry may be a function", async () => {
   const { slept, host } = clock();
   /** @type {any[]} */
-  const asked = [];
+  const retries = [];
   const items = Array.from({ length: 4 }, () => ({ error: { code: /** @type {const} */ ("unknown"), message: "hm" } }));
-  const outcome = await readRun(new Agent({ model: scripted(items), host, retry: (error, attempt) => (asked.push([error.code, attempt]), attempt < 3 ? attempt * 10 : false) }).prompt("Go"));
-  assert.deepEqual(asked, [["unknown", 1], ["unknown", 2], ["unknown", 3]]);
+  const outcome = await readRun(new Agent({ model: scripted(items), host, retry: (error, attempt) => (retries.push([error.code, attempt]), attempt < 3 ? attempt * 10 : false) }).prompt("Go"));
+  assert.deepEqual(retries, [["unknown", 1], ["unknown", 2], ["unknown", 3]]);
   assert.deepEqual(slept, [10, 20]);
   assert.equal(outcome.result.stopReason, "error");
 });

@@ -59,11 +59,11 @@ const NO_JSON = [
   ["bytes", () => new Uint8Array(2), /Uint8Array/],
   ["details that are no JSON", () => ({ content: [], details: new Set() }), /details is an object \(Set\)/],
 ];
-for (const [name, make, words] of NO_JSON) {
+for (const [name, make, pattern] of NO_JSON) {
   test(`what is no JSON is an error result that says so: ${name}`, async () => {
     const result = await gives(make);
     assert.equal(result.isError, true);
-    assert.match(textOf(result), words);
+    assert.match(textOf(result), pattern);
   });
 }
 
@@ -90,10 +90,10 @@ test("JSON Schema: what the model may send, and what it is told when it sends so
   const parameters = { type: "object", properties: { city: { type: "string", minLength: 2 }, days: { type: "integer", enum: [1, 3] }, tags: { type: "array", items: { type: "string" } } }, required: ["city"], additionalProperties: false };
   const weather = { name: "weather", description: "", parameters, execute: (/** @type {any} */ args) => args };
   assert.equal((await once(weather, { city: "Oslo", days: 3, tags: ["a"] })).text, '{"city":"Oslo","days":3,"tags":["a"]}');
-  for (const [args, words] of /** @type {[any, RegExp][]} */ ([[{}, /city/], [{ city: "O" }, /city.*(short|2)/], [{ city: "Oslo", days: 2 }, /days/], [{ city: "Oslo", tags: [1] }, /tags\/0.*string/s], [{ city: "Oslo", town: "x" }, /town/]])) {
+  for (const [args, pattern] of /** @type {[any, RegExp][]} */ ([[{}, /city/], [{ city: "O" }, /city.*(short|2)/], [{ city: "Oslo", days: 2 }, /days/], [{ city: "Oslo", tags: [1] }, /tags\/0.*string/s], [{ city: "Oslo", town: "x" }, /town/]])) {
     const { toolResult, text } = await once(weather, args);
     assert.equal(toolResult.cause, "invalid_arguments");
-    assert.match(text, words);
+    assert.match(text, pattern);
   }
 });
 
@@ -264,10 +264,10 @@ test("approval: asked, approved with other arguments, refused, answered, by call
 test("a tool may say of each call whether it must be asked for", async () => {
   const pay = testTool("pay", () => "paid", { requiresApproval: (/** @type {any} */ { sum }) => sum > 10 });
   /** @type {any[]} */
-  const asked = [];
-  const approveTool = (/** @type {any} */ request) => (asked.push(request.arguments.sum), "approve");
+  const sums = [];
+  const approveTool = (/** @type {any} */ request) => (sums.push(request.arguments.sum), "approve");
   for (const sum of [5, 50]) await once(pay, { sum }, { approveTool });
-  assert.deepEqual(asked, [50]);
+  assert.deepEqual(sums, [50]);
 });
 
 test("what says whether a call must be asked for judges what the tool would get", async () => {
@@ -283,10 +283,10 @@ test("what says whether a call must be asked for judges what the tool would get"
     [z.object({ amount }), { amount: "much" }, false],
   ];
   for (const [parameters, args, isAsked] of cases) {
-    let asked = 0;
+    let approvals = 0;
     const pay = tool({ name: "pay", description: "", parameters, requiresApproval: ({ amount }) => amount > 100, execute: () => "paid" });
-    const { toolResult } = await once(pay, args, { approveTool: () => (asked++, "reject") });
-    assert.equal(asked, isAsked ? 1 : 0, JSON.stringify(args));
+    const { toolResult } = await once(pay, args, { approveTool: () => (approvals++, "reject") });
+    assert.equal(approvals, isAsked ? 1 : 0, JSON.stringify(args));
     assert.equal(toolResult.cause, isAsked ? "rejected" : args.amount === "much" ? "invalid_arguments" : undefined);
   }
 });
@@ -308,10 +308,10 @@ const BAD_TOOLS = [
   ["a schema whose properties are a list", { name: "go", parameters: { type: "object", properties: [] }, execute: () => "" }, /`properties` must be an object, got an array/],
   ["a schema that contains itself", { name: "go", parameters: (() => { const schema = /** @type {any} */ ({ type: "object" }); schema.properties = { self: schema }; return schema; })(), execute: () => "" }, /no JSON/],
 ];
-for (const [name, bad, words] of BAD_TOOLS) {
+for (const [name, bad, pattern] of BAD_TOOLS) {
   test(`a tool that is none is refused where it is made, and by the agent: ${name}`, () => {
-    misused(() => tool(bad), words);
-    misused(() => new Agent({ model: scripted([]), tools: [bad] }), words);
+    misused(() => tool(bad), pattern);
+    misused(() => new Agent({ model: scripted([]), tools: [bad] }), pattern);
   });
 }
 

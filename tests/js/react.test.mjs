@@ -16,9 +16,9 @@ import { Agent, call, custom, deferred, misused, scripted, settle, testTool } fr
 function watch(agent, options) {
   /** @type {(() => void)[]} */
   let due = [];
-  let asked = 0;
+  let scheduled = 0;
   const schedule = (/** @type {() => void} */ work) => {
-    asked += 1;
+    scheduled += 1;
     due.push(work);
     return () => void (due = due.filter((one) => one !== work));
   };
@@ -26,7 +26,7 @@ function watch(agent, options) {
   let shown = 0;
   const leave = store.subscribe(() => void (shown += 1));
   const frame = () => due.splice(0).forEach((work) => work());
-  return { store, leave, frame, view: () => /** @type {any} */ (store.getSnapshot()), count: () => shown, asked: () => asked, waiting: () => due.length };
+  return { store, leave, frame, view: () => /** @type {any} */ (store.getSnapshot()), count: () => shown, scheduled: () => scheduled, waiting: () => due.length };
 }
 
 /** A model that says what it is given, piece by piece. */
@@ -180,12 +180,12 @@ test("calls that ask: allowed, allowed with other arguments, refused", async () 
   await settle();
   frame();
   assert.deepEqual([view().status, view().pendingApprovals.map((/** @type {any} */ one) => one.callId), view().calls.map((/** @type {any} */ { state }) => state)], ["approval", ["c1", "c2", "c3"], ["approval", "approval", "approval"]]);
-  const asked = view().pendingApprovals;
+  const approvals = view().pendingApprovals;
   view().approve("c1");
   view().approve("c2", { n: 20 });
   await settle();
   frame();
-  assert.notEqual(view().pendingApprovals, asked);
+  assert.notEqual(view().pendingApprovals, approvals);
   assert.deepEqual(view().pendingApprovals.map((/** @type {any} */ one) => one.callId), ["c3"]);
   view().deny("c3", "too dear");
   await settle();
@@ -389,8 +389,8 @@ test("an agent elsewhere is shown as one here: what it said before, streaming, a
 });
 
 test("an agent elsewhere that nobody can reach is an error that is shown", async () => {
-  const gone = new RemoteAgent({ url: "http://agent.example/7", fetch: async () => new Response("no such agent", { status: 404 }), onError() {} });
-  const { frame, view } = watch(gone);
+  const unreachable = new RemoteAgent({ url: "http://agent.example/7", fetch: async () => new Response("no such agent", { status: 404 }), onError() {} });
+  const { frame, view } = watch(unreachable);
   for (let tries = 0; view().status !== "error" && tries < 50; tries += 1) {
     await settle();
     frame();

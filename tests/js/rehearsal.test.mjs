@@ -121,9 +121,9 @@ test("calls have ids that no other call of the conversation has", async () => {
 
 test("it answers from the results it was given, even from wrong ones", () => {
   const calls = [{ type: "tool_call", callId: "c", toolName: "calculator", arguments: { expression: "17*23" } }];
-  const asked = [user("What is 17*23?"), { role: "assistant", content: calls, stopReason: "tool_use" }];
+  const history = [user("What is 17*23?"), { role: "assistant", content: calls, stopReason: "tool_use" }];
   const result = { role: "tool_result", callId: "c", toolName: "calculator", isError: false, content: [{ type: "text", text: "17*23 = 5" }] };
-  const { text } = planOf(request([...asked, result]));
+  const { text } = planOf(request([...history, result]));
   assert.match(text, /\b5\b/);
   assert.doesNotMatch(text, /391/);
 });
@@ -235,8 +235,8 @@ test("it promises only what it was offered, and says which tool is missing", () 
 });
 
 test("a tool it does not know is called when it is named, with the arguments that were given", () => {
-  const asked = request([user('call get_weather {"city":"Oslo","days":2}')], { tools: [...offered, { name: "get_weather", description: "", parameters: {} }] });
-  assert.deepEqual(planOf(asked).calls.map(({ toolName, arguments: given }) => [toolName, given]), [["get_weather", { city: "Oslo", days: 2 }]]);
+  const modelRequest = request([user('call get_weather {"city":"Oslo","days":2}')], { tools: [...offered, { name: "get_weather", description: "", parameters: {} }] });
+  assert.deepEqual(planOf(modelRequest).calls.map(({ toolName, arguments: given }) => [toolName, given]), [["get_weather", { city: "Oslo", days: 2 }]]);
 });
 
 test("options are kept: no tools, one call at a time, no thinking", () => {
@@ -264,9 +264,9 @@ test("usage grows with the conversation and counts thinking as output", async ()
 });
 
 test("an abort is noticed at every wait: the signal's reason is thrown and nothing more is said", async () => {
-  const asked = request([user("What is 17*23, and what time is it in Oslo?")]);
+  const modelRequest = request([user("What is 17*23, and what time is it in Oslo?")]);
   let waits = 0;
-  for await (const _ of rehearsal({ sleep: async () => void (waits += 1) })(asked, { signal })) continue;
+  for await (const _ of rehearsal({ sleep: async () => void (waits += 1) })(modelRequest, { signal })) continue;
   for (let last = 1; last <= waits; last += 1) {
     const controller = new AbortController();
     const reason = new Error(`at wait ${last}`);
@@ -277,7 +277,7 @@ test("an abort is noticed at every wait: the signal's reason is thrown and nothi
       if (waited === last) controller.abort(reason);
     };
     const listen = async () => {
-      for await (const _ of rehearsal({ sleep })(asked, { signal: controller.signal })) if (controller.signal.aborted) late += 1;
+      for await (const _ of rehearsal({ sleep })(modelRequest, { signal: controller.signal })) if (controller.signal.aborted) late += 1;
     };
     await assert.rejects(listen(), (error) => error === reason);
     assert.equal(late, 0);

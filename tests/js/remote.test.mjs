@@ -362,9 +362,9 @@ test("server-sent events are read as a browser reads them, whoever wrote them", 
   const end = event({ type: "agent_end", messages: [], stopReason: "completed", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, turns: 0 });
   const init = { headers: { "content-type": "text/event-stream" } };
   /** @type {string[]} */
-  const asked = [];
+  const lastEventIds = [];
   const reconnect = async (/** @type {string} */ after) => {
-    asked.push(after);
+    lastEventIds.push(after);
     return new Response(`id: 2\ndata: ${end}\n\n`, init);
   };
   for (const [written, after] of [
@@ -380,7 +380,7 @@ test("server-sent events are read as a browser reads them, whoever wrote them", 
       });
       const types = [];
       for await (const { type } of fromResponse(new Response(body, init), { reconnect, host })) types.push(type);
-      assert.deepEqual([types, asked.pop()], [["agent_start", "agent_end"], after], JSON.stringify([written, size]));
+      assert.deepEqual([types, lastEventIds.pop()], [["agent_start", "agent_end"], after], JSON.stringify([written, size]));
     }
   }
 });

@@ -98,12 +98,12 @@ test("a connection that was lost is made anew", async () => {
     open() {
       const number = ++opened;
       /** @type {any} */
-      const asked = { result: { transaction: () => {
+      const openRequest = { result: { transaction: () => {
         if (number === 1) throw new DOMException("the database connection is closing", "InvalidStateError");
         return transaction();
       } } };
-      setImmediate(() => asked.onsuccess());
-      return asked;
+      setImmediate(() => openRequest.onsuccess());
+      return openRequest;
     },
   };
   try {

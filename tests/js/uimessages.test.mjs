@@ -86,7 +86,7 @@ test("what an attempt that failed had shown is taken back", async () => {
  * Does what useChat does with a user's decision.
  * @param {any} message @param {string} toolCallId @param {boolean} approved @param {string} [reason]
  */
-function answered(message, toolCallId, approved, reason) {
+function withDecision(message, toolCallId, approved, reason) {
   const copy = structuredClone(message);
   const part = copy.parts.find((/** @type {any} */ one) => one.toolCallId === toolCallId);
   assert.equal(part.state, "approval-requested");
@@ -100,10 +100,10 @@ for (const approved of [true, false]) {
     const pay = testTool("pay", () => "paid", { requiresApproval: true });
     const agent = new Agent({ model: scripted([{ text: "May I?", toolCalls: [{ callId: "p", toolName: "pay", arguments: { n: 5 } }, { callId: "q", toolName: "pay" }] }, "Thanks."]), tools: [pay] });
     const run = agent.prompt("Pay");
-    const asked = await read(run.toUIMessageStreamResponse());
+    const response = await read(run.toUIMessageStreamResponse());
     assert.ok(agent.isRunning, "the run waits");
-    assert.deepEqual(asked.chunks.slice(-2), [{ type: "finish-step" }, { type: "finish", finishReason: "tool-calls" }]);
-    const posted = answered(answered(asked.message, "p", approved, "too much"), "q", true);
+    assert.deepEqual(response.chunks.slice(-2), [{ type: "finish-step" }, { type: "finish", finishReason: "tool-calls" }]);
+    const posted = withDecision(withDecision(response.message, "p", approved, "too much"), "q", true);
     const { prompt, decisions } = fromUIMessages([{ id: "u", role: "user", parts: [{ type: "text", text: "Pay" }] }, posted]);
     assert.equal(prompt, undefined);
     assert.deepEqual(decisions, { p: approved ? "approve" : { action: "reject", reason: "too much" }, q: "approve" });
@@ -123,10 +123,10 @@ test("a question that somebody in the program answers does not end it; neither d
   const script = () => scripted([call("pay"), "Thanks."]);
   const listening = new Agent({ model: script(), tools: [pay] });
   listening.subscribe((event) => { if (event.type === "tool_approval_requested") listening.resolveTool(event.callId, "approve"); });
-  const asking = new Agent({ model: script(), tools: [pay], approveTool: async () => (await settle(), "approve") });
+  const autoApproving = new Agent({ model: script(), tools: [pay], approveTool: async () => (await settle(), "approve") });
   const waiting = new Agent({ model: script(), tools: [pay] });
   waiting.subscribe((event) => { if (event.type === "tool_approval_requested") setTimeout(() => waiting.resolveTool(event.callId, "approve")); });
-  for (const agent of [listening, asking, waiting]) {
+  for (const agent of [listening, autoApproving, waiting]) {
     const { message } = await read(agent.prompt("Pay").toUIMessageStreamResponse({ waitsForApproval: agent === waiting }));
     assert.equal(partsOf(message).at(-1).text, "Thanks.");
   }
@@ -135,9 +135,9 @@ test("a question that somebody in the program answers does not end it; neither d
 test("a question that waits for days: another process goes on with the same message", async () => {
   const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const agent = new Agent({ model: scripted([{ text: "May I?", ...call("pay") }]), tools });
-  const asked = await read(agent.prompt("Pay").toUIMessageStreamResponse());
+  const response = await read(agent.prompt("Pay").toUIMessageStreamResponse());
   const saved = JSON.stringify(agent.checkpoint());
-  const posted = answered(asked.message, "c1", true);
+  const posted = withDecision(response.message, "c1", true);
   const restored = Agent.restore(saved, { model: scripted(["Thanks."]), tools });
   restored.resolveTools(fromUIMessages([posted]).decisions);
   const { message, error } = await read(restored.continue().toUIMessageStreamResponse(), structuredClone(posted));

@@ -98,10 +98,10 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
   test(`${wire}: a switch that it does not have is refused by name, and so is a wrong value`, async () => {
     misused(() => make("m", { compat: { paralelToolCalls: true } }), /unknown `compat` switch `paralelToolCalls`; did you mean `parallelToolCalls`/);
     const wrong = { chat: "cacheTtl", responses: "toolIds", messages: "store", gemini: "strict" }[wire] ?? "";
-    for (const [compat, words] of /** @type {[any, RegExp][]} */ ([[{ [wrong]: true }, new RegExp(`\`${wrong}\` of this wire; it has `)], [{ reasoning: "much" }, /`compat.reasoning` must be one of/]])) {
+    for (const [compat, pattern] of /** @type {[any, RegExp][]} */ ([[{ [wrong]: true }, new RegExp(`\`${wrong}\` of this wire; it has `)], [{ reasoning: "much" }, /`compat.reasoning` must be one of/]])) {
       const { result } = await readRun(new Agent({ model: make("m", { compat }) }).prompt("Hello"));
       assert.equal(result.error.code, "misuse");
-      assert.match(result.error.message, words);
+      assert.match(result.error.message, pattern);
     }
   });
 }
@@ -116,11 +116,11 @@ test("an answer without end is given up at its limits, which are options, and is
     [{ arguments: 2000 }, () => call(0, "x".repeat(300)), /arguments of the tool calls are longer than 2000 bytes/],
   ];
   let n = 0;
-  for (const [limits, piece, words] of cases) {
+  for (const [limits, piece, pattern] of cases) {
     const bytes = new TextEncoder();
     const endless = () => new Response(new ReadableStream({ pull: (controller) => controller.enqueue(bytes.encode(piece())) }));
     const { result, all } = await readRun(new Agent({ model: openai("m", { limits, fetch: async () => endless() }), host: clock().host }).prompt("Hello"));
-    assert.match(result.error.message, words);
+    assert.match(result.error.message, pattern);
     assert.deepEqual([result.error.info.retryable, all("retry_attempt").length], [false, 0]);
   }
 });
@@ -132,7 +132,7 @@ test("a price that is none is refused", () => {
 });
 
 /** The address and the body that a model of a server sends. @param {any} make @param {any} options @param {any} [streamOptions] */
-async function asked(make, options, streamOptions = {}) {
+async function sentRequest(make, options, streamOptions = {}) {
   /** @type {any} */
   let sent;
   const model = make("m", { apiKey: KEY, ...options, fetch: async (/** @type {string} */ url, /** @type {any} */ init) => ((sent = { url, headers: init.headers, body: JSON.parse(new TextDecoder().decode(init.body)) }), answer("{}", 400)) });
@@ -148,12 +148,12 @@ test("servers are known by their name: the address, the switches, the name in me
     xai: "https://api.x.ai/v1", together: "https://api.together.xyz/v1",
   };
   for (const [server, address] of Object.entries(addresses)) {
-    const named = await asked(openaiCompatible, { server });
+    const named = await sentRequest(openaiCompatible, { server });
     assert.deepEqual([named.url, named.provider, named.model.provider], [`${address}/chat/completions`, server, server]);
     // Recognised by its address, the server is the same.
-    const { body } = await asked(openaiCompatible, { baseUrl: address }, { reasoning: "low", parallelToolCalls: true });
-    assert.deepEqual((await asked(openaiCompatible, { server, baseUrl: "https://example.com/v1" }, { reasoning: "low", parallelToolCalls: true })).body, body, server);
-    assert.equal((await asked(openaiResponses, { server })).url, `${address}/responses`);
+    const { body } = await sentRequest(openaiCompatible, { baseUrl: address }, { reasoning: "low", parallelToolCalls: true });
+    assert.deepEqual((await sentRequest(openaiCompatible, { server, baseUrl: "https://example.com/v1" }, { reasoning: "low", parallelToolCalls: true })).body, body, server);
+    assert.equal((await sentRequest(openaiResponses, { server })).url, `${address}/responses`);
   }
 });
 
@@ -164,26 +164,26 @@ test("servers with a part of one's own in their address want it, and say in whic
   misused(() => openaiCompatible("m", /** @type {any} */ ({ server: "olama" })), /unknown server "olama".*did you mean `ollama`/);
   misused(() => openaiCompatible("m", /** @type {any} */ ({ server: "toString" })), /unknown server/);
   misused(() => openaiCompatible("m", /** @type {any} */ ({})), /its name/);
-  const azure = await asked(openaiCompatible, { server: "azure", baseUrl: "https://r.openai.azure.com" });
+  const azure = await sentRequest(openaiCompatible, { server: "azure", baseUrl: "https://r.openai.azure.com" });
   assert.deepEqual([azure.url, azure.headers["api-key"], azure.body.max_completion_tokens], ["https://r.openai.azure.com/openai/v1/chat/completions", KEY, 9]);
-  const groq = await asked(openaiCompatible, { server: "ai-gateway", baseUrl: "https://gateway.ai.cloudflare.com/v1/a/g/groq" });
+  const groq = await sentRequest(openaiCompatible, { server: "ai-gateway", baseUrl: "https://gateway.ai.cloudflare.com/v1/a/g/groq" });
   assert.deepEqual([groq.provider, groq.body.stream_options], ["groq", { include_usage: true }]);
-  const workers = await asked(openaiCompatible, { server: "workers-ai", baseUrl: "https://api.cloudflare.com/client/v4/accounts/a/ai/v1" });
+  const workers = await sentRequest(openaiCompatible, { server: "workers-ai", baseUrl: "https://api.cloudflare.com/client/v4/accounts/a/ai/v1" });
   assert.deepEqual([workers.provider, workers.body.max_tokens], ["workers-ai", 9]);
 });
 
 test("OpenAI keeps the caches of sessions apart, and nobody else is told of them", async () => {
-  assert.equal((await asked(openai, {})).body.prompt_cache_key, "s1");
-  assert.equal((await asked(openaiResponses, {})).body.prompt_cache_key, "s1");
-  assert.equal((await asked(openai, {}, { cache: "none" })).body.prompt_cache_key, undefined);
-  assert.equal((await asked(openaiCompatible, { server: "groq" })).body.prompt_cache_key, undefined);
+  assert.equal((await sentRequest(openai, {})).body.prompt_cache_key, "s1");
+  assert.equal((await sentRequest(openaiResponses, {})).body.prompt_cache_key, "s1");
+  assert.equal((await sentRequest(openai, {}, { cache: "none" })).body.prompt_cache_key, undefined);
+  assert.equal((await sentRequest(openaiCompatible, { server: "groq" })).body.prompt_cache_key, undefined);
 });
 
 test("Anthropic's header for browsers is sent only to those who asked for it by name", async () => {
   const name = "anthropic-dangerous-direct-browser-access";
-  assert.equal((await asked(anthropic, {})).headers[name], undefined);
-  assert.equal((await asked(anthropic, { dangerouslyAllowBrowser: false })).headers[name], undefined);
-  assert.equal((await asked(anthropic, { dangerouslyAllowBrowser: true })).headers[name], "true");
+  assert.equal((await sentRequest(anthropic, {})).headers[name], undefined);
+  assert.equal((await sentRequest(anthropic, { dangerouslyAllowBrowser: false })).headers[name], undefined);
+  assert.equal((await sentRequest(anthropic, { dangerouslyAllowBrowser: true })).headers[name], "true");
   misused(() => openai("m", /** @type {any} */ ({ dangerouslyAllowBrowser: true })), /unknown option/);
 });
 

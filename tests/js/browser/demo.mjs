@@ -249,8 +249,8 @@ await check("words, arguments and thinking arrive in pieces, drawn in frames onl
     return { outside, draws, given: given.size };
   });
   // Events from a Worker may arrive together.
-  const [words, given] = inWorker ? [3, 1] : [10, 10];
-  assert.ok(seen.draws > words, `the answer grew in ${seen.draws} steps`);
+  const [pieces, given] = inWorker ? [3, 1] : [10, 10];
+  assert.ok(seen.draws > pieces, `the answer grew in ${seen.draws} steps`);
   assert.ok(seen.given > given, `the arguments grew in ${seen.given} steps`);
   assert.equal(seen.outside, 0, "nothing grew outside of a frame");
   const thinking = page.locator(by("thinking")).first();
@@ -567,13 +567,13 @@ await check("reloaded in mid-answer and while tools run, the run comes to its en
 }, { hold: 4 });
 
 await check("a key is not remembered with the run: it waits until somebody says who goes on", async (page) => {
-  let asked = 0;
+  let requestCount = 0;
   await withServer((request, response) => {
     if (request.method === "OPTIONS") return void response.writeHead(204, CORS).end();
     const call = { index: 0, id: "c", function: { name: "rename_page", arguments: '{"title":"Secret"}' } };
     response.writeHead(200, { ...CORS, "content-type": "text/event-stream" });
-    asked += 1;
-    const choice = asked === 1 ? { delta: { tool_calls: [call] }, finish_reason: "tool_calls" } : { delta: { content: "Done." }, finish_reason: "stop" };
+    requestCount += 1;
+    const choice = requestCount === 1 ? { delta: { tool_calls: [call] }, finish_reason: "tool_calls" } : { delta: { content: "Done." }, finish_reason: "stop" };
     response.end(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, ...choice }] })}\n\ndata: [DONE]\n\n`);
   }, async (address) => {
     await choose(page, { address, key: "key-of-the-test" });
@@ -589,7 +589,7 @@ await check("a key is not remembered with the run: it waits until somebody says 
     await idle(page);
     assert.equal(await page.title(), "Secret");
     // Here the rehearsal model continues; the Worker still has its model.
-    assert.equal(asked, inWorker ? 2 : 1);
+    assert.equal(requestCount, inWorker ? 2 : 1);
   });
 });
 
@@ -655,12 +655,12 @@ const WIRES = [
 await check("each of the four wires can be chosen, with a key and an address of one's own", async (page) => {
   for (const [row, header, key, path, frames] of WIRES) {
     /** @type {string[]} */
-    const asked = [];
+    const urls = [];
     await withServer((request, response) => {
       if (request.method === "OPTIONS") return void response.writeHead(204, { ...CORS, "access-control-allow-headers": request.headers["access-control-request-headers"] }).end();
       assert.equal(request.headers[header], key);
       assert.equal(request.headers["anthropic-dangerous-direct-browser-access"], row === "anthropic" ? "true" : undefined);
-      asked.push(request.url ?? "");
+      urls.push(request.url ?? "");
       const models = row === "gemini" ? { models: [{ name: "models/small" }] } : { data: [{ id: "small" }] };
       if (request.url?.endsWith("/models")) return void response.writeHead(200, { ...CORS, "content-type": "application/json" }).end(JSON.stringify(models));
       response.writeHead(200, { ...CORS, "content-type": "text/event-stream" }).end(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join(""));
@@ -680,7 +680,7 @@ await check("each of the four wires can be chosen, with a key and an address of 
       await send(page, "Hello");
       await idle(page);
       assert.equal(await answer(page), "By this wire.", row);
-      assert.ok(asked.length === 2 && path.test(asked[1] ?? ""), asked.join(" "));
+      assert.ok(urls.length === 2 && path.test(urls[1] ?? ""), urls.join(" "));
     });
   }
   assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })), "{}");
@@ -734,9 +734,9 @@ await check("a refused key, a refused origin and a missing server are told apart
 if (inWorker) await check("a conversation goes on at the other place, there and back", async (page) => {
   await full(page);
   await page.check(by("place-page"));
-  for (const [words, result] of [["What is 17*23?", /391/], ["Multiply that by 2", /782/], ["Multiply that by 2", /1,?564/], ["Multiply that by 2", /3,?128/]]) {
+  for (const [question, result] of [["What is 17*23?", /391/], ["Multiply that by 2", /782/], ["Multiply that by 2", /1,?564/], ["Multiply that by 2", /3,?128/]]) {
     const runs = await page.locator(by("run-end")).count();
-    await send(page, String(words));
+    await send(page, String(question));
     await page.waitForFunction((runs) => document.querySelectorAll('[data-testid="run-end"]').length === runs + 1, runs);
     assert.match(await answer(page), /** @type {RegExp} */ (result));
     await page.check(by((await page.isChecked(by("place-page"))) ? "place-worker" : "place-page"));
@@ -748,9 +748,9 @@ if (inWorker) await check("a conversation goes on at the other place, there and 
  * @param {Page} page @param {string} words
  */
 async function goAway(page, words) {
-  const asked = page.waitForRequest((request) => request.url().endsWith("/prompt"));
+  const promptRequest = page.waitForRequest((request) => request.url().endsWith("/prompt"));
   await send(page, words);
-  const address = (await asked).url().replace(/prompt$/, "");
+  const address = (await promptRequest).url().replace(/prompt$/, "");
   await page.waitForSelector(by("thinking"));
   await stored(page, words);
   await page.goto("about:blank");

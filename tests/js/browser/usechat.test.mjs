@@ -23,12 +23,12 @@ const HTML = '<!doctype html><title>useChat</title><div id="root"></div><script 
  * @type {{ agent: Agent, run: any, asked: number }}
  */
 let now;
-const begin = (/** @type {any} */ options) => void (now = { agent: new Agent(options), run: undefined, asked: 0 });
+const begin = (/** @type {any} */ options) => void (now = { agent: new Agent(options), run: undefined, requestCount: 0 });
 
 /** What a route of an app would do. @param {Request} request @param {AbortSignal} left */
 async function chat(request, left) {
   const { prompt, decisions } = fromUIMessages((await request.json()).messages);
-  now.asked += 1;
+  now.requestCount += 1;
   if (prompt) now.run = now.agent.prompt(prompt, { signal: left });
   else now.agent.resolveTools(decisions);
   return now.run.toUIMessageStreamResponse();
@@ -98,7 +98,7 @@ for (const button of ["approve", "deny"]) {
     await at.waitForSelector(`.tool[data-state=${button === "approve" ? "output-available" : "output-denied"}]`);
     await at.waitForSelector(".text >> text=Thanks.");
     await status("ready");
-    assert.equal(now.asked, 2);
+    assert.equal(now.requestCount, 2);
     assert.deepEqual(await texts(".assistant .text"), ["May I?", "Thanks."]);
     assert.equal(await at.locator("section").count(), 2, "one question, one answer");
     if (button === "approve") assert.deepEqual(await texts(".tool"), ['tool-pay {"n":5} {"paid":5}']);
