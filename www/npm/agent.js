@@ -303,8 +303,8 @@ class Core {
 
   /** Starts a run without a prompt. @param {any} [options] */
   continue(options) {
-    const refusal = this.driver ? undefined : this.whyCannotContinue();
-    if (refusal) throw misuse(refusal);
+    const reason = this.driver ? undefined : this.whyCannotContinue();
+    if (reason) throw misuse(reason);
     return this.run(null, options);
   }
 

@@ -50,10 +50,10 @@ export function broken(message, cause) {
 export function fromEngine(thrown) {
   if (typeof thrown === "string" && thrown.startsWith("{")) return new AgentError(JSON.parse(thrown));
   if (AgentError.isInstance(thrown)) return thrown;
-  const own = textOf(thrown);
+  const text = textOf(thrown);
   // The browsers' own message suggests a directive that allows far more.
-  const isPolicy = /\bCSP\b|content.security/i.test(own);
-  return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : own, thrown);
+  const isPolicy = /\bCSP\b|content.security/i.test(text);
+  return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : text, thrown);
 }
 
 /**

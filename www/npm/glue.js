@@ -74,7 +74,7 @@ export function instantiate(engine, module) {
     engine.words[(at >>> 2) + 1] = length;
   };
 
-  /** Like `leave`, but stores an exception for the engine. @param {number} at @param {() => unknown} work */
+  /** Like `putResult`, but stores an exception for the engine. @param {number} at @param {() => unknown} work */
   const putResultOrError = (at, work) => {
     try {
       putResult(at, work());

@@ -443,15 +443,15 @@ class Link {
 
   /** @param {string} path @param {any} [init] */
   async fetch(path, { headers, ...init } = {}) {
-    const own = typeof this.options.headers === "function" ? await this.options.headers() : this.options.headers;
-    const all = new Headers(own);
-    for (const [name, value] of Object.entries(headers ?? {})) all.set(name, /** @type {string} */ (value));
+    const ownHeaders = typeof this.options.headers === "function" ? await this.options.headers() : this.options.headers;
+    const merged = new Headers(ownHeaders);
+    for (const [name, value] of Object.entries(headers ?? {})) merged.set(name, /** @type {string} */ (value));
     // A server that accepts a connection and never answers counts as unreachable.
     const { sleep } = this.host;
     const stop = new AbortController();
     const abort = () => stop.abort(init.signal.reason);
     init.signal?.addEventListener("abort", abort);
-    const response = (this.options.fetch ?? fetch)(`${this.url}/${path}`, { ...init, headers: all, signal: stop.signal });
+    const response = (this.options.fetch ?? fetch)(`${this.url}/${path}`, { ...init, headers: merged, signal: stop.signal });
     try {
       return responseOf(await withTimeout(response, this.options.stallMs ?? STALL, sleep));
     } catch (error) {
@@ -469,11 +469,11 @@ class Link {
   subscribe(listener) {
     if (this.disposed) throw misuse("the agent was disposed of");
     // Wrapped, so that the same function subscribed twice is two listeners.
-    const own = (/** @type {any} */ event) => listener(event);
-    this.listeners.add(own);
+    const wrapped = (/** @type {any} */ event) => listener(event);
+    this.listeners.add(wrapped);
     this.connect();
     return () => {
-      this.listeners.delete(own);
+      this.listeners.delete(wrapped);
       this.closeIfUnused();
     };
   }

@@ -11,7 +11,7 @@ export function textsOf(events) {
   const texts = textDeltas(events);
   const returnTexts = texts.return;
   // A generator learns of `return` only at its next piece, or never if it was not started. Streams are
-  // cancelled this way, so the iterator of the events is told directly.
+  // cancelled this way, so the iterator of the events is notified directly.
   texts.return = (value) => (events.return(), returnTexts.call(texts, value));
   return texts;
 }
