@@ -72,7 +72,7 @@ class Core {
     /** The run in progress. @type {Driver | undefined} */
     this.driver = undefined;
     /** The run that the engine is currently working on. @type {Driver | undefined} */
-    this.steppingRun = undefined;
+    this.activeRun = undefined;
     /** @type {Map<number, (event: any) => void>} */
     this.listeners = new Map();
     this.nextListener = 1;
@@ -91,7 +91,7 @@ class Core {
      */
     this.commands = [];
     /** State from a checkpoint, until the engine has taken it over. @type {any} */
-    this.restoredState = undefined;
+    this.checkpointState = undefined;
     /** A run from a checkpoint that has not been resumed yet. @type {any} */
     this.restoredRun = undefined;
     /** The other fields of that checkpoint. @type {any} */
@@ -233,7 +233,7 @@ class Core {
       // Host objects are read before the call, never inside it: an exception thrown in there ends every run.
       const settings = this.settings();
       const history = jsonOf("`messages` are", this.messages);
-      const stateJson = jsonOf("the checkpoint is", this.restoredState);
+      const stateJson = jsonOf("the checkpoint is", this.checkpointState);
       const number = this.call(() => glue.agent_new(settings, history, this.host()));
       try {
         if (stateJson) this.call(() => glue.agent_restore(number, stateJson));
@@ -241,7 +241,7 @@ class Core {
         if (!engine.dead) glue.agent_drop(number);
         throw error;
       }
-      this.restoredState = undefined;
+      this.checkpointState = undefined;
       this.number = number;
       this.noteHistory();
       registry?.register(this.owner, { engine, handle: this.handle }, this);
@@ -354,7 +354,7 @@ class Core {
   restore({ state, otherFields, runId }) {
     this.otherFields = otherFields;
     if (!state) return;
-    this.restoredState = state;
+    this.checkpointState = state;
     if (state.run || state.prompts !== undefined) this.restoredRun = { ...state, runId };
     this.sessionId = state.sessionId ?? this.sessionId;
     this.usage = { ...NO_USAGE, ...state.usage };
@@ -369,9 +369,9 @@ class Core {
 
   /** The state to checkpoint while the engine does not know this agent. */
   unregisteredState() {
-    const { restoredState, commands } = this;
-    const own = restoredState ?? { session: Object.fromEntries(this.state), changes: {} };
-    return { ...own, mail: [...(restoredState?.mail ?? []), ...commands.map(({ command }) => command)] };
+    const { checkpointState, commands } = this;
+    const own = checkpointState ?? { session: Object.fromEntries(this.state), changes: {} };
+    return { ...own, mail: [...(checkpointState?.mail ?? []), ...commands.map(({ command }) => command)] };
   }
 
   /** @param {any} state as the engine reports it @param {string} [runId] */
@@ -455,7 +455,7 @@ class Core {
     this.messages = [];
     this.noteHistory();
     this.commands = [];
-    this.restoredState = undefined;
+    this.checkpointState = undefined;
     this.restoredRun = undefined;
     this.otherFields = undefined;
     this.unreadRun?.drop();

@@ -89,7 +89,7 @@ const EFFECTS = {
     const { byProvider } = keys;
     const key = byProvider.has(provider) ? byProvider.get(provider) : await getApiKey?.(provider);
     byProvider.set(provider, key);
-    return key ?? (typeof modelKey === "function" && run.abortMessage === undefined ? await modelKey() : null) ?? null;
+    return key ?? (typeof modelKey === "function" && run.abortText === undefined ? await modelKey() : null) ?? null;
   },
 
   async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
@@ -102,7 +102,7 @@ const EFFECTS = {
     if (context.messages) context.messages = run.resolveRefs(context.messages);
     for (const hooks of [run.core.options.hooks].flat()) {
       // The previous hook may have stopped the run; then the others are not called.
-      if (run.abortMessage !== undefined) break;
+      if (run.abortText !== undefined) break;
       try {
         await hooks[stage]?.(context);
       } catch (error) {
@@ -384,7 +384,7 @@ class Intake {
     this.chunks = emptyList();
     this.size = 0;
     /** How many microtasks until the bytes are passed on; 0 if none are waiting. */
-    this.ticks = 0;
+    this.flushTicks = 0;
   }
 
   /**
@@ -401,14 +401,14 @@ class Intake {
     // While the run is iterated nothing is batched: an iterator sees an event only after everything
     // delivered along with it.
     if (this.size >= FLUSH_BYTES || run.queue !== undefined) this.flush();
-    else if (this.ticks === 0) this.flushSoon();
-    else this.ticks = FLUSH_TICKS;
+    else if (this.flushTicks === 0) this.flushSoon();
+    else this.flushTicks = FLUSH_TICKS;
     return true;
   }
 
   /** Waits as long as more bytes keep arriving. */
   async flushSoon() {
-    for (this.ticks = FLUSH_TICKS; this.ticks > 0; this.ticks--) await undefined;
+    for (this.flushTicks = FLUSH_TICKS; this.flushTicks > 0; this.flushTicks--) await undefined;
     this.flush();
   }
 

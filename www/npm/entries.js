@@ -64,12 +64,12 @@ export const ENTRIES = {
   },
 
   [KIND.TURN_START](run, turnIndex) {
-    run.turn = { turnIndex, hasMessage: false, answered: false };
+    run.turn = { turnIndex, messageStarted: false, answered: false };
     return { type: "turn_start", runId: run.runId, turnIndex };
   },
 
   [KIND.MESSAGE_START](run) {
-    if (run.turn) run.turn.hasMessage = true;
+    if (run.turn) run.turn.messageStarted = true;
     return { type: "message_start", runId: run.runId };
   },
 
@@ -205,10 +205,10 @@ function turnEnd(run, turnIndex, reason, message, ids) {
 export function note(run, event) {
   switch (event.type) {
     case "turn_start":
-      run.turn = { turnIndex: event.turnIndex, hasMessage: false, answered: false };
+      run.turn = { turnIndex: event.turnIndex, messageStarted: false, answered: false };
       break;
     case "message_start":
-      if (run.turn) run.turn.hasMessage = true;
+      if (run.turn) run.turn.messageStarted = true;
       break;
     case "message_end":
       if (run.turn) run.turn.answered = true;

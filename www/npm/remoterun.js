@@ -69,7 +69,7 @@ export class RemoteDriver {
     this.turns = 0;
     /**
      * The open turn, and what has arrived of its answer.
-     * @type {{ turnIndex: number, hasMessage: boolean, pieces: any[], answer: any, results: Map<string, any> } | undefined}
+     * @type {{ turnIndex: number, messageStarted: boolean, pieces: any[], answer: any, results: Map<string, any> } | undefined}
      */
     this.turn = undefined;
     /** @type {Map<string, PartialJson>} */
@@ -113,12 +113,12 @@ export class RemoteDriver {
     const { turn } = this;
     switch (event.type) {
       case "run_resumed":
-        if (event.partialMessage) this.turn ??= { turnIndex: event.turnIndex, hasMessage: true, pieces: [...event.partialMessage.content], answer: undefined, results: new Map() };
+        if (event.partialMessage) this.turn ??= { turnIndex: event.turnIndex, messageStarted: true, pieces: [...event.partialMessage.content], answer: undefined, results: new Map() };
         return;
       case "turn_start":
-        return void (this.turn = { turnIndex: event.turnIndex, hasMessage: false, pieces: [], answer: undefined, results: new Map() });
+        return void (this.turn = { turnIndex: event.turnIndex, messageStarted: false, pieces: [], answer: undefined, results: new Map() });
       case "message_start":
-        return void (turn && (turn.hasMessage = true));
+        return void (turn && (turn.messageStarted = true));
       case "message_update":
         return this.#feed(event.delta);
       case "message_reset":
@@ -184,7 +184,7 @@ export class RemoteDriver {
       let { answer } = turn;
       if (!answer) {
         answer = { role: "assistant", content: turn.pieces.filter(({ type }) => type !== "tool_call"), provider: "", model: "", usage: { ...NO_USAGE }, stopReason: reason, error: error.info, timestamp };
-        if (!turn.hasMessage) emit({ type: "message_start", runId });
+        if (!turn.messageStarted) emit({ type: "message_start", runId });
         emit({ type: "message_end", runId, message: answer });
       }
       const toolResults = callsOf(answer).map(({ callId, toolName }) => {

@@ -24,7 +24,7 @@ const RULES = {
   },
 
   transformContext(core, { overflow, cached, messages }) {
-    const { log } = core.steppingRun;
+    const { log } = core.activeRun;
     return transformAnswer(handled(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached })), log);
   },
 
@@ -32,7 +32,7 @@ const RULES = {
   postLoop: (core, context) => runPolicies(core, core.options.policies.postLoop, context),
 
   postTurn(core, { known, rest, ...turn }) {
-    const { log } = core.steppingRun;
+    const { log } = core.activeRun;
     /** @type {any[] | undefined} */
     let messages;
     Object.defineProperty(turn, "messages", { enumerable: true, get: () => (messages ??= [...log.slice(0, known), ...rest]) });

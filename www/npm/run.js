@@ -91,7 +91,7 @@ export class Driver {
     this.lengthBefore = this.log.length;
     /**
      * The open turn, as far as it is needed to end it after a crash.
-     * @type {{ turnIndex: number, hasMessage: boolean, answered: boolean } | undefined}
+     * @type {{ turnIndex: number, messageStarted: boolean, answered: boolean } | undefined}
      */
     this.turn = undefined;
     /** The API keys of the turn, by provider. @type {{ turn: any, byProvider: Map<string, any> | undefined }} */
@@ -152,7 +152,7 @@ export class Driver {
     /** The agent's usage before this run was added. @type {any} */
     this.usageBefore = undefined;
     /** @type {string | undefined} */
-    this.abortMessage = undefined;
+    this.abortText = undefined;
     /** @type {(result: any) => void} */
     this.settle = () => {};
     this.result = new Promise((resolve) => (this.settle = resolve));
@@ -189,7 +189,7 @@ export class Driver {
       this.core.byHandle.set(this.handle, this);
       if (this.restoredRun?.run) this.#restoreTurn();
       engine.runs.add(this.ref);
-      if (this.abortMessage !== undefined) engine.glue.run_abort(this.handle, this.abortMessage);
+      if (this.abortText !== undefined) engine.glue.run_abort(this.handle, this.abortText);
       this.poll();
     } catch (error) {
       this.#fail(fromEngine(error));
@@ -257,7 +257,7 @@ export class Driver {
   #step(slot, size) {
     const { core, engine } = this;
     engine.busy = true;
-    core.steppingRun = this;
+    core.activeRun = this;
     this.seenPosts = core.posts;
     try {
       return engine.glue.run_poll(this.handle, slot, size, this.now());
@@ -266,7 +266,7 @@ export class Driver {
       return 0;
     } finally {
       engine.busy = false;
-      core.steppingRun = undefined;
+      core.activeRun = undefined;
     }
   }
 
@@ -345,7 +345,7 @@ export class Driver {
     this.answer = answer;
     for (const message of results) if (message.role === "tool_result") this.results.set(message.callId, message);
     for (const { result } of this.restoredRun.run.phase.calls ?? []) if (result) this.results.set(result.callId, result);
-    if (turn.open) this.turn = { turnIndex, hasMessage: turn.messageOpen, answered: !turn.messageOpen && this.restoredRun.run.phase.kind === "dispatching" };
+    if (turn.open) this.turn = { turnIndex, messageStarted: turn.messageOpen, answered: !turn.messageOpen && this.restoredRun.run.phase.kind === "dispatching" };
   }
 
   /** Resumes the run. Events that were never delivered come first. @param {any} event */
@@ -569,12 +569,12 @@ export class Driver {
 
   /** @param {unknown} [reason] */
   abort(reason) {
-    if (this.ended || this.abortMessage !== undefined) return;
-    this.abortMessage = reason === undefined ? "the run was aborted" : textOf(reason);
+    if (this.ended || this.abortText !== undefined) return;
+    this.abortText = reason === undefined ? "the run was aborted" : textOf(reason);
     this.abortReason = reason;
     if (this.handle === 0) return;
     this.core.posts++;
-    this.#post((glue) => glue.run_abort(this.handle, this.abortMessage), "soon");
+    this.#post((glue) => glue.run_abort(this.handle, this.abortText), "soon");
   }
 
   /**
@@ -586,8 +586,8 @@ export class Driver {
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.complete) return;
-    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.abortMessage ?? "not wanted any more"));
-    if (effect.reading && this.abortMessage === undefined) effect.timer = quietTimer(stop, 200);
+    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.abortText ?? "not wanted any more"));
+    if (effect.reading && this.abortText === undefined) effect.timer = quietTimer(stop, 200);
     else stop();
   }
 
@@ -725,7 +725,7 @@ export class Driver {
       const { provider, id } = core.models[0];
       this.answer = { role: "assistant", content: [], provider, model: id, usage, stopReason: "error", error: info, timestamp };
       this.log.push(this.answer);
-      if (!turn.hasMessage) this.emit({ type: "message_start", runId });
+      if (!turn.messageStarted) this.emit({ type: "message_start", runId });
       this.emit({ type: "message_end", runId, message: this.answer });
     }
     const toolResults = callsOf(this.answer).map(({ callId, toolName }) => {
