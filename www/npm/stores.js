@@ -180,8 +180,8 @@ function store({ place, write, read, remove }) {
     const done = work();
     const queue = { done };
     queues.set(id, queue);
-    const leave = () => void (queues.get(id) === queue && !("waiting" in queue) && queues.delete(id));
-    done.then(leave, leave);
+    const removeQueue = () => void (queues.get(id) === queue && !("waiting" in queue) && queues.delete(id));
+    done.then(removeQueue, removeQueue);
     return done;
   };
 
