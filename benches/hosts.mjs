@@ -81,8 +81,8 @@ await table('Chromium', async (engine, cell, times) => {
 await browser.close();
 server.close();
 
-const others = new Set(workers());
-const flare = new Miniflare({
+const earlierWorkers = new Set(workers());
+const miniflare = new Miniflare({
   modules: [
     { type: 'ESModule', path: 'main.js', contents: `import { play } from './app/app.js'; export default { async fetch(request) { const [engine, cell, times] = await request.json(); await play(engine, cell, times); return new Response('done'); } };` },
     { type: 'ESModule', path: 'app/app.js', contents: await script('workerd') },
@@ -90,15 +90,15 @@ const flare = new Miniflare({
   ],
   modulesRoot: '.', compatibilityDate: '2026-01-01',
 });
-await flare.ready;
-const [own] = workers().filter((pid) => !others.has(pid));
+await miniflare.ready;
+const [worker] = workers().filter((pid) => !earlierWorkers.has(pid));
 await table('workerd', async (engine, cell, times) => {
-  const before = cpuOf(own);
-  const answer = await flare.dispatchFetch('http://x/', { method: 'POST', body: JSON.stringify([engine, cell, times]) });
+  const before = cpuOf(worker);
+  const answer = await miniflare.dispatchFetch('http://x/', { method: 'POST', body: JSON.stringify([engine, cell, times]) });
   if (await answer.text() !== 'done') throw new Error('the Worker failed');
-  return cpuOf(own) - before;
+  return cpuOf(worker) - before;
 });
-await flare.dispose();
+await miniflare.dispose();
 
 /** The processes of workerd. */
 function workers() {

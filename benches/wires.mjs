@@ -15,7 +15,7 @@ const bare = (data) => `data: ${JSON.stringify(data)}\n\n`;
 /** The events of an answer as each provider sends them, and where an event holds the text. */
 const WIRES = {
   'openai-chat': {
-    make: (e) => e.openaiCompatible,
+    make: (engine) => engine.openaiCompatible,
     *events(texts) {
       const chunk = (delta, finish_reason = null) => bare({
         id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1700000000, model: 'm', system_fingerprint: 'fp', obfuscation: 'x'.repeat(delta.content?.length ?? 0),
@@ -29,21 +29,21 @@ const WIRES = {
     text: (data) => data.choices[0]?.delta.content,
   },
   'openai-responses': {
-    make: (e) => e.openaiResponses,
+    make: (engine) => engine.openaiResponses,
     *events(texts) {
       let sequence_number = 0;
       const at = { output_index: 0, content_index: 0, item_id: 'msg_68a0b0d0c0ac8190a1c0e0d0b0a09080' };
-      const say = (type, more) => event({ type: `response.${type}`, sequence_number: sequence_number++, ...more });
+      const typedEvent = (type, more) => event({ type: `response.${type}`, sequence_number: sequence_number++, ...more });
       const item = (content) => ({ output_index: 0, item: { id: at.item_id, type: 'message', status: 'completed', role: 'assistant', content } });
-      yield say('output_item.added', item([]));
-      for (const delta of texts) yield say('output_text.delta', { ...at, delta, logprobs: [], obfuscation: 'x'.repeat(16 - delta.length % 16) });
-      yield say('output_item.done', item([{ type: 'output_text', text: texts.join(''), annotations: [] }]));
-      yield say('completed', { response: { id: 'resp_1', object: 'response', status: 'completed', output: [], usage: { input_tokens: 9, output_tokens: PIECES, total_tokens: 9 + PIECES } } });
+      yield typedEvent('output_item.added', item([]));
+      for (const delta of texts) yield typedEvent('output_text.delta', { ...at, delta, logprobs: [], obfuscation: 'x'.repeat(16 - delta.length % 16) });
+      yield typedEvent('output_item.done', item([{ type: 'output_text', text: texts.join(''), annotations: [] }]));
+      yield typedEvent('completed', { response: { id: 'resp_1', object: 'response', status: 'completed', output: [], usage: { input_tokens: 9, output_tokens: PIECES, total_tokens: 9 + PIECES } } });
     },
     text: (data) => (data.type === 'response.output_text.delta' ? data.delta : undefined),
   },
   anthropic: {
-    make: (e) => e.anthropic,
+    make: (engine) => engine.anthropic,
     *events(texts) {
       yield event({ type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [], usage: { input_tokens: 9, output_tokens: 1 } } });
       yield event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } });
@@ -55,7 +55,7 @@ const WIRES = {
     text: (data) => (data.type === 'content_block_delta' ? data.delta.text : undefined),
   },
   gemini: {
-    make: (e) => e.gemini,
+    make: (engine) => engine.gemini,
     *events(texts) {
       for (const [i, text] of texts.entries()) {
         yield bare({
@@ -68,7 +68,7 @@ const WIRES = {
   },
 };
 
-async function floor(fetch, textOf, told) {
+async function floor(fetch, textOf, onText) {
   const reader = (await fetch()).body.getReader();
   const decoder = new TextDecoder();
   let rest = '', text = '';
@@ -81,15 +81,15 @@ async function floor(fetch, textOf, told) {
       const data = rest.slice(rest.indexOf('data: ', at) + 6, end);
       at = end + 2;
       const piece = data === '[DONE]' ? undefined : textOf(JSON.parse(data));
-      if (piece) { text += piece; told(piece); }
+      if (piece) { text += piece; onText(piece); }
     }
     rest = rest.slice(at);
   }
 }
 
-async function turnwheel(engine, make, fetch, told) {
+async function turnwheel(engine, make, fetch, onText) {
   const agent = new engine.Agent({ model: make(engine)('m', { baseUrl: 'https://model.example/v1', apiKey: 'k', fetch }) });
-  agent.subscribe((event) => { if (event.type === 'message_update' && event.delta.type === 'text') told(event.delta.delta); });
+  agent.subscribe((event) => { if (event.type === 'message_update' && event.delta.type === 'text') onText(event.delta.delta); });
   const { text, error } = await agent.prompt('Do the work.').result;
   if (error) throw error;
   return text;
@@ -108,12 +108,12 @@ async function measure(name, wire, mode) {
   const times = [];
   for (let run = -WARM; run < RUNS; run++) {
     globalThis.gc?.();
-    const heard = [];
+    const received = [];
     const before = process.cpuUsage();
-    const told = (piece) => { heard.push(piece); };
-    const said = await (engine ? turnwheel(engine, make, fetch, told) : floor(fetch, text, told));
+    const onText = (piece) => { received.push(piece); };
+    const answer = await (engine ? turnwheel(engine, make, fetch, onText) : floor(fetch, text, onText));
     const { user, system } = process.cpuUsage(before);
-    if (said !== wanted.join('') || heard.join('') !== said) throw new Error(`${name} got ${wire} wrong`);
+    if (answer !== wanted.join('') || received.join('') !== answer) throw new Error(`${name} got ${wire} wrong`);
     if (run >= 0) times.push((user + system) / PIECES);
   }
   console.log(median(times));

@@ -2,35 +2,35 @@
 import { mockFetch } from './sse.mjs';
 import { sha } from './workloads.mjs';
 
-export async function driveOnce(engine, wl) {
+export async function driveOnce(engine, workload) {
   const jobs = [];
-  for (let a = 0; a < wl.agents; a++) {
-    const acc = { runs: 0, sum: 0, live: 0, maxLive: 0, argHash: undefined, deltas: 0, inputDeltas: 0, parts: [] };
-    const mock = mockFetch(wl.script());
-    jobs.push({ acc, mock, spec: {
+  for (let index = 0; index < workload.agents; index++) {
+    const totals = { runs: 0, sum: 0, live: 0, maxLive: 0, argHash: undefined, deltas: 0, inputDeltas: 0, parts: [] };
+    const mock = mockFetch(workload.script());
+    jobs.push({ totals, mock, spec: {
       baseURL: 'http://bench.invalid/v1', apiKey: 'sk-bench', model: 'bench-model', fetch: mock.fetch,
-      system: wl.system, prompt: wl.prompt, tools: wl.makeTools(acc), maxTurns: wl.maxTurns, readsPartial: wl.readsPartial,
-      onDelta: (t) => { acc.deltas++; acc.parts.push(t); },
-      onToolInputDelta: () => { acc.inputDeltas++; },
+      system: workload.system, prompt: workload.prompt, tools: workload.makeTools(totals), maxTurns: workload.maxTurns, readsPartial: workload.readsPartial,
+      onDelta: (text) => { totals.deltas++; totals.parts.push(text); },
+      onToolInputDelta: () => { totals.inputDeltas++; },
     } });
   }
-  const c0 = process.cpuUsage();
-  const t0 = performance.now();
-  const outs = jobs.length === 1 ? [await engine.run(jobs[0].spec)] : await Promise.all(jobs.map((j) => engine.run(j.spec)));
-  const wall = performance.now() - t0;
-  const c = process.cpuUsage(c0);
+  const cpuBefore = process.cpuUsage();
+  const startedAt = performance.now();
+  const outputs = jobs.length === 1 ? [await engine.run(jobs[0].spec)] : await Promise.all(jobs.map((job) => engine.run(job.spec)));
+  const wall = performance.now() - startedAt;
+  const cpu = process.cpuUsage(cpuBefore);
   const errors = [];
-  outs.forEach((out, i) => {
-    const { acc, mock } = jobs[i]; const e = wl.expect; const st = mock.state;
-    errors.push(...st.errors.slice(0, 3));
-    const want = (k, got, exp) => { if (exp !== undefined && got !== exp) errors.push(`${k}: got ${got}, wanted ${exp}`); };
-    want('requests', st.requests, e.requests);
-    want('toolRuns', acc.runs, e.toolRuns);
-    want('argSum', acc.runs && e.argSum !== undefined ? acc.sum : undefined, e.argSum);
-    want('argHash', acc.argHash, e.argHash);
-    want('finalText', sha(out.text), e.finalHash);
-    want('deltaText', sha(acc.parts.join('')), e.deltaHash);
+  outputs.forEach((out, i) => {
+    const { totals, mock } = jobs[i]; const expected = workload.expect; const state = mock.state;
+    errors.push(...state.errors.slice(0, 3));
+    const check = (name, got, wanted) => { if (wanted !== undefined && got !== wanted) errors.push(`${name}: got ${got}, wanted ${wanted}`); };
+    check('requests', state.requests, expected.requests);
+    check('toolRuns', totals.runs, expected.toolRuns);
+    check('argSum', totals.runs && expected.argSum !== undefined ? totals.sum : undefined, expected.argSum);
+    check('argHash', totals.argHash, expected.argHash);
+    check('finalText', sha(out.text), expected.finalHash);
+    check('deltaText', sha(totals.parts.join('')), expected.deltaHash);
   });
-  const a0 = jobs[0].acc;
-  return { wall, cpu: (c.user + c.system) / 1000, errors, deltas: a0.deltas, inputDeltas: a0.inputDeltas, maxLive: a0.maxLive };
+  const first = jobs[0].totals;
+  return { wall, cpu: (cpu.user + cpu.system) / 1000, errors, deltas: first.deltas, inputDeltas: first.inputDeltas, maxLive: first.maxLive };
 }

@@ -34,7 +34,7 @@ export function table(cells, version, reps) {
     '`floor` is no engine: `fetch`, `JSON.parse` and a loop. "wrong": the work was not done as verified. What each cell does: README.md.', '',
     `| | floor | turnwheel | at most | ${peers.length ? `of the fastest peer | ${peers.join(' | ')} |` : ''}`, `|---|---:|---:|---:|${peers.length ? `---:|${peers.map(() => '---:|').join('')}` : ''}`,
   ];
-  for (const [cell, about, most] of ROWS) {
+  for (const [cell, about, limit] of ROWS) {
     const byEngine = cells[cell];
     if (!byEngine) continue;
     const floor = cpu(cell, byEngine.floor);
@@ -45,8 +45,8 @@ export function table(cells, version, reps) {
     };
     const fastest = Math.min(...peers.map((name) => cpu(cell, byEngine[name]) ?? Infinity));
     const own = cpu(cell, byEngine.turnwheel);
-    const against = own && fastest < Infinity ? short(own / fastest) : '';
-    lines.push(`| ${cell}: ${about} | ${floor ? short(floor) : 'wrong'} | **${shown('turnwheel')}** | ${most ?? ''} | ${peers.length ? `${against} | ${peers.map(shown).join(' | ')} |` : ''}`);
+    const ratio = own && fastest < Infinity ? short(own / fastest) : '';
+    lines.push(`| ${cell}: ${about} | ${floor ? short(floor) : 'wrong'} | **${shown('turnwheel')}** | ${limit ?? ''} | ${peers.length ? `${ratio} | ${peers.map(shown).join(' | ')} |` : ''}`);
   }
   return `${lines.join('\n')}\n`;
 }
@@ -58,7 +58,7 @@ export function chart(cells) {
   const colours = ['#d9480f', '#1c7ed6', '#2f9e44', '#7048e8', '#868e96', '#e8a317', '#c2255c'];
   const [left, bar, gap, width, top] = [170, 9, 14, 720, 46];
   const scale = (ratio) => (Math.log10(Math.min(300, Math.max(0.25, ratio)) / 0.25) / Math.log10(300 / 0.25)) * (width - left - 60);
-  const text = (x, y, words, more = '') => `<text x="${x}" y="${y}" ${more}>${words}</text>`;
+  const text = (x, y, content, more = '') => `<text x="${x}" y="${y}" ${more}>${content}</text>`;
   const parts = [];
   let y = top;
   for (const cell of rows) {

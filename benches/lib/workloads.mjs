@@ -2,16 +2,16 @@
 import { createHash } from 'node:crypto';
 import { encodeTurn, turnEvents, words, byteLength } from './sse.mjs';
 
-export const sha = (s) => createHash('sha256').update(s).digest('hex').slice(0, 16);
+export const sha = (text) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 const SYSTEM = 'You are a benchmark agent.';
 const PROMPT = 'Do the work.';
-const splitIn = (s, n) => { const out = []; const k = Math.ceil(s.length / n); for (let i = 0; i < s.length; i += k) out.push(s.slice(i, i + k)); return out; };
+const splitIntoPieces = (text, n) => { const out = []; const size = Math.ceil(text.length / n); for (let i = 0; i < text.length; i += size) out.push(text.slice(i, i + size)); return out; };
 
 /** W1 / W6 / W7: one text turn of n deltas. */
 export function textTurn({ n, chunks = 'event', lazy = false }) {
-  const w = words(n);
-  const turn = { text: w };
-  const text = w.join('');
+  const texts = words(n);
+  const turn = { text: texts };
+  const text = texts.join('');
   const body = lazy ? () => turnEvents(turn) : encodeTurn(turn, chunks);
   return {
     agents: 1, system: SYSTEM, prompt: PROMPT, maxTurns: 4, makeTools: () => [],
@@ -21,34 +21,34 @@ export function textTurn({ n, chunks = 'event', lazy = false }) {
   };
 }
 
-const addTool = (acc) => ({
+const addTool = (totals) => ({
   name: 'step', description: 'Records one step.',
   shape: { i: 'integer' },
   parameters: { type: 'object', properties: { i: { type: 'integer' } }, required: ['i'], additionalProperties: false },
   execute: async ({ i }) => {
-    acc.runs++; acc.sum += i; acc.live++; if (acc.live > acc.maxLive) acc.maxLive = acc.live;
-    await null; acc.live--;
+    totals.runs++; totals.sum += i; totals.live++; if (totals.live > totals.maxLive) totals.maxLive = totals.live;
+    await null; totals.live--;
     return `ok ${i}`;
   },
 });
 
 /** W2 / W5: T turns, each with 5 text deltas and one tool call, then one final text turn. */
 export function toolTurns({ turns, chunks = 'event', agents = 1 }) {
-  const w = words(5 * (turns + 1), 11);
+  const texts = words(5 * (turns + 1), 11);
   const script = [];
-  for (let t = 0; t < turns; t++) {
+  for (let turn = 0; turn < turns; turn++) {
     script.push({
-      body: encodeTurn({ text: w.slice(5 * t, 5 * t + 5), calls: [{ id: `call_${t}`, name: 'step', argPieces: splitIn(JSON.stringify({ i: t }), 2) }] }, chunks),
-      messages: 2 + 2 * t,
+      body: encodeTurn({ text: texts.slice(5 * turn, 5 * turn + 5), calls: [{ id: `call_${turn}`, name: 'step', argPieces: splitIntoPieces(JSON.stringify({ i: turn }), 2) }] }, chunks),
+      messages: 2 + 2 * turn,
     });
   }
-  script.push({ body: encodeTurn({ text: w.slice(5 * turns) }, chunks), messages: 2 + 2 * turns });
+  script.push({ body: encodeTurn({ text: texts.slice(5 * turns) }, chunks), messages: 2 + 2 * turns });
   return {
-    agents, system: SYSTEM, prompt: PROMPT, maxTurns: turns + 10, makeTools: (acc) => [addTool(acc)],
+    agents, system: SYSTEM, prompt: PROMPT, maxTurns: turns + 10, makeTools: (totals) => [addTool(totals)],
     script: () => script,
     expect: {
       requests: turns + 1, toolRuns: turns, argSum: (turns * (turns - 1)) / 2,
-      finalHash: sha(w.slice(5 * turns).join('')), deltaHash: sha(w.join('')), deltas: w.length,
+      finalHash: sha(texts.slice(5 * turns).join('')), deltaHash: sha(texts.join('')), deltas: texts.length,
     },
     units: turns * agents, bytes: agents * script.reduce((n, s) => n + byteLength(s.body), 0),
   };
@@ -56,16 +56,16 @@ export function toolTurns({ turns, chunks = 'event', agents = 1 }) {
 
 /** W3: one turn with `calls` parallel tool calls, then one final text turn. */
 export function parallelTools({ calls, chunks = 'event' }) {
-  const w = words(5, 13);
-  const list = Array.from({ length: calls }, (_, i) => ({ id: `call_${i}`, name: 'step', argPieces: splitIn(JSON.stringify({ i }), 2) }));
+  const texts = words(5, 13);
+  const list = Array.from({ length: calls }, (_, i) => ({ id: `call_${i}`, name: 'step', argPieces: splitIntoPieces(JSON.stringify({ i }), 2) }));
   const script = [
     { body: encodeTurn({ calls: list }, chunks), messages: 2 },
-    { body: encodeTurn({ text: w }, chunks), messages: 3 + calls },
+    { body: encodeTurn({ text: texts }, chunks), messages: 3 + calls },
   ];
   return {
-    agents: 1, system: SYSTEM, prompt: PROMPT, maxTurns: 6, makeTools: (acc) => [addTool(acc)],
+    agents: 1, system: SYSTEM, prompt: PROMPT, maxTurns: 6, makeTools: (totals) => [addTool(totals)],
     script: () => script,
-    expect: { requests: 2, toolRuns: calls, argSum: (calls * (calls - 1)) / 2, finalHash: sha(w.join('')), deltaHash: sha(w.join('')), deltas: w.length },
+    expect: { requests: 2, toolRuns: calls, argSum: (calls * (calls - 1)) / 2, finalHash: sha(texts.join('')), deltaHash: sha(texts.join('')), deltas: texts.length },
     units: calls, bytes: script.reduce((n, s) => n + byteLength(s.body), 0),
   };
 }
@@ -74,20 +74,20 @@ export function parallelTools({ calls, chunks = 'event' }) {
 export function streamedArgs({ pieces, chunks = 'event', readsPartial = false }) {
   const value = words(pieces, 17).join('');
   const json = JSON.stringify({ text: value });
-  const w = words(5, 19);
+  const texts = words(5, 19);
   const script = [
-    { body: encodeTurn({ calls: [{ id: 'call_0', name: 'write', argPieces: splitIn(json, pieces) }] }, chunks), messages: 2 },
-    { body: encodeTurn({ text: w }, chunks), messages: 4 },
+    { body: encodeTurn({ calls: [{ id: 'call_0', name: 'write', argPieces: splitIntoPieces(json, pieces) }] }, chunks), messages: 2 },
+    { body: encodeTurn({ text: texts }, chunks), messages: 4 },
   ];
   return {
     agents: 1, system: SYSTEM, prompt: PROMPT, maxTurns: 6, readsPartial,
-    makeTools: (acc) => [{
+    makeTools: (totals) => [{
       name: 'write', description: 'Writes a text.', shape: { text: 'string' },
       parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'], additionalProperties: false },
-      execute: async ({ text }) => { acc.runs++; acc.argHash = sha(text); return 'written'; },
+      execute: async ({ text }) => { totals.runs++; totals.argHash = sha(text); return 'written'; },
     }],
     script: () => script,
-    expect: { requests: 2, toolRuns: 1, argHash: sha(value), finalHash: sha(w.join('')), deltaHash: sha(w.join('')), deltas: w.length },
+    expect: { requests: 2, toolRuns: 1, argHash: sha(value), finalHash: sha(texts.join('')), deltaHash: sha(texts.join('')), deltas: texts.length },
     units: pieces, bytes: script.reduce((n, s) => n + byteLength(s.body), 0),
   };
 }

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { clean, install } from "../examples/kit.mjs";
-import { calls, says, serve } from "../js/server.mjs";
+import { calls, serve, textAnswer } from "../js/server.mjs";
 import { packagesOf } from "./npm.mjs";
 
 const { folder: peers, missing } = packagesOf("deno", ["deno@2.9.6"]);
@@ -17,9 +17,9 @@ after(clean);
 
 test("a server in Deno", { skip: missing, timeout: 180_000 }, async (t) => {
   const folder = await install("deno");
-  const piece = says(["on ", "and "]).split("\n\n")[0] + "\n\n";
+  const piece = textAnswer(["on ", "and "]).split("\n\n")[0] + "\n\n";
   const model = await serve(t, [
-    calls(["clock", '{"zone":"Europe/Oslo"}']), says(["It is ", "late."]),
+    calls(["clock", '{"zone":"Europe/Oslo"}']), textAnswer(["It is ", "late."]),
     { status: 401, body: '{"error":{"message":"no such key"}}' },
     { body: piece, again: piece },
   ]);

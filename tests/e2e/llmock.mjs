@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Agent, hear, openaiCompatible, textOf } from "../js/kit.mjs";
+import { Agent, openaiCompatible, readRun, textOf } from "../js/kit.mjs";
 import { pythonWith, startServer } from "./python.mjs";
 
 /** A response that the server is told to send. @param {number} status @param {any} [more] */
@@ -79,11 +79,11 @@ function suite(python) {
   for (const [name, behaviors, calls, options] of PASSING) {
     test(`mended by asking again: ${name}`, async () => {
       await queue(behaviors);
-      const heard = await hear(agent(options).prompt(name));
-      assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
-      assert.ok(heard.result.text.length > 0);
-      assert.equal(heard.all("message_end").length, 1);
-      assert.deepEqual([heard.all("retry_attempt").length, await asked(name)], [calls - 1, calls]);
+      const outcome = await readRun(agent(options).prompt(name));
+      assert.equal(outcome.result.stopReason, "completed", outcome.result.error?.message);
+      assert.ok(outcome.result.text.length > 0);
+      assert.equal(outcome.all("message_end").length, 1);
+      assert.deepEqual([outcome.all("retry_attempt").length, await asked(name)], [calls - 1, calls]);
     });
   }
 
@@ -91,16 +91,16 @@ function suite(python) {
     test(`asked once: a ${status}, ${code}`, async () => {
       const prompt = `refused with ${status} ${code}`;
       await queue([refuses(status, more)]);
-      const heard = await hear(agent().prompt(prompt));
-      assert.equal(heard.result.error.code, code);
+      const outcome = await readRun(agent().prompt(prompt));
+      assert.equal(outcome.result.error.code, code);
       assert.equal(await asked(prompt), 1);
     });
   }
 
   test("an outage is asked three times and no more", async () => {
     await queue([refuses(503, { times: 3 })]);
-    const heard = await hear(agent().prompt("an outage"));
-    assert.equal(heard.result.error.code, "overloaded");
+    const outcome = await readRun(agent().prompt("an outage"));
+    assert.equal(outcome.result.error.code, "overloaded");
     assert.equal(await asked("an outage"), 3);
   });
 
@@ -112,18 +112,18 @@ function suite(python) {
   };
 
   test("a tool turn: the call comes in pieces, runs, and its result is answered", async () => {
-    const heard = await hear(agent({ tools: [weather] }).prompt("What is the weather?"));
-    assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
-    assert.match(textOf(heard.all("tool_execution_end")[0].result), /^Rain in /);
-    assert.equal(heard.result.turns, 2);
+    const outcome = await readRun(agent({ tools: [weather] }).prompt("What is the weather?"));
+    assert.equal(outcome.result.stopReason, "completed", outcome.result.error?.message);
+    assert.match(textOf(outcome.all("tool_execution_end")[0].result), /^Rain in /);
+    assert.equal(outcome.result.turns, 2);
   });
 
   for (const [kind, cause] of [["malformed_arguments", "invalid_arguments"], ["unknown_tool", "unknown_tool"]]) {
     test(`a broken call gets an error result, and the run goes on: ${kind}`, async () => {
       await queue([{ type: "tool_fault", kind }]);
-      const heard = await hear(agent({ tools: [weather] }).prompt(`What is the weather, ${kind}?`));
-      assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
-      assert.equal(heard.all("tool_execution_end")[0].result.cause, cause);
+      const outcome = await readRun(agent({ tools: [weather] }).prompt(`What is the weather, ${kind}?`));
+      assert.equal(outcome.result.stopReason, "completed", outcome.result.error?.message);
+      assert.equal(outcome.all("tool_execution_end")[0].result.cause, cause);
     });
   }
 
@@ -131,17 +131,17 @@ function suite(python) {
     let ran = 0;
     const tools = [{ ...weather, execute: () => String(++ran) }];
     await queue([breaks("disconnect")]);
-    const heard = await hear(agent({ tools }).prompt("What is the weather behind the cut?"));
-    assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
-    assert.deepEqual([ran, heard.all("message_reset").length], [1, 1]);
+    const outcome = await readRun(agent({ tools }).prompt("What is the weather behind the cut?"));
+    assert.equal(outcome.result.stopReason, "completed", outcome.result.error?.message);
+    assert.deepEqual([ran, outcome.all("message_reset").length], [1, 1]);
   });
 
   test("ten runs at once in bad weather all arrive", async () => {
     await queue([breaks("truncate", { times: 3 }), breaks("disconnect", { times: 3 }), refuses(429, { retry_after: 0.3, times: 3 }), refuses(502, { times: 2 })]);
     const retry = { maxAttempts: 9, initialBackoffMs: 100 };
     const prompts = Array.from({ length: 10 }, (_, n) => `bad weather ${n}`);
-    const heard = await Promise.all(prompts.map((prompt) => hear(agent({ retry }).prompt(prompt))));
-    for (const { result } of heard) assert.equal(result.stopReason, "completed", result.error?.message);
+    const outcomes = await Promise.all(prompts.map((prompt) => readRun(agent({ retry }).prompt(prompt))));
+    for (const { result } of outcomes) assert.equal(result.stopReason, "completed", result.error?.message);
   });
 
   test("the verdict on this client is clean", async () => {

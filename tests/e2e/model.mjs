@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Agent, anthropic, hear, openaiCompatible, openaiResponses, textOf } from "../js/kit.mjs";
+import { Agent, anthropic, openaiCompatible, openaiResponses, readRun, textOf } from "../js/kit.mjs";
 import { MODEL, pythonWith, startServer } from "./python.mjs";
 
 const CONTEXT = 512;
@@ -46,18 +46,18 @@ function suite(wire, make, path) {
   const ENDLESS = { maxTokens: CONTEXT - 100, body: { ignore_eos: true } };
 
   check("a text turn: its events in order, its pieces and its usage told", async () => {
-    const heard = await hear(agentWith().prompt("Say hello."));
-    assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
-    const { message } = heard.all("message_end")[0];
-    assert.ok(heard.text.length > 0);
-    assert.equal(heard.text, textOf(message));
-    assert.ok(heard.all("message_update").length > 1, "it came in one piece");
+    const outcome = await readRun(agentWith().prompt("Say hello."));
+    assert.deepEqual(outcome.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+    const { message } = outcome.all("message_end")[0];
+    assert.ok(outcome.text.length > 0);
+    assert.equal(outcome.text, textOf(message));
+    assert.ok(outcome.all("message_update").length > 1, "it came in one piece");
     assert.ok(["stop", "length"].includes(message.stopReason));
-    assert.equal(heard.end.stopReason, "completed");
-    const { input, output, cacheRead, total } = heard.result.usage;
+    assert.equal(outcome.end.stopReason, "completed");
+    const { input, output, cacheRead, total } = outcome.result.usage;
     assert.ok(input > 0 && output > 0 && output <= 24);
     assert.equal(input + cacheRead + output, total);
-    assert.deepEqual(message.usage, heard.result.usage);
+    assert.deepEqual(message.usage, outcome.result.usage);
   });
 
   check("what the server still knows of a conversation is told apart", async () => {
@@ -69,18 +69,18 @@ function suite(wire, make, path) {
   });
 
   check("an answer that reaches maxTokens stops by length, and the run completes", async () => {
-    const heard = await hear(agentWith({ maxTokens: 5, body: { ignore_eos: true } }).prompt("Tell a story."));
+    const outcome = await readRun(agentWith({ maxTokens: 5, body: { ignore_eos: true } }).prompt("Tell a story."));
     // Over Responses, llama.cpp reports every answer as completed.
-    assert.equal(heard.all("message_end")[0].message.stopReason, wire === "responses" ? "stop" : "length");
-    assert.equal(heard.result.usage.output, 5);
-    assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason], ["completed", "complete"]);
+    assert.equal(outcome.all("message_end")[0].message.stopReason, wire === "responses" ? "stop" : "length");
+    assert.equal(outcome.result.usage.output, 5);
+    assert.deepEqual([outcome.end.stopReason, outcome.all("turn_end")[0].reason], ["completed", "complete"]);
   });
 
   check("an answer that fills the context stops by length too", async () => {
-    const heard = await hear(agentWith({ ...ENDLESS, maxTokens: CONTEXT }).prompt("word ".repeat(CONTEXT - 100)));
+    const outcome = await readRun(agentWith({ ...ENDLESS, maxTokens: CONTEXT }).prompt("word ".repeat(CONTEXT - 100)));
     // Over the other two, llama.cpp does not distinguish this end from others.
-    if (wire === "chat") assert.equal(heard.all("message_end")[0].message.stopReason, "length");
-    assert.ok(heard.result.usage.output > 0 && heard.result.usage.output < CONTEXT);
+    if (wire === "chat") assert.equal(outcome.all("message_end")[0].message.stopReason, "length");
+    assert.ok(outcome.result.usage.output > 0 && outcome.result.usage.output < CONTEXT);
   });
 
   check("an abort in mid-stream keeps what had come, and the server stops at once", async () => {
@@ -120,7 +120,7 @@ function suite(wire, make, path) {
     const agent = agentWith({ maxTokens: 40, body: { ignore_eos: true } });
     const run = agent.prompt("Tell a story.");
     for await (const event of run) if (event.type === "message_update") run.abort();
-    const next = await hear(agent.prompt("Shorter, please."));
+    const next = await readRun(agent.prompt("Shorter, please."));
     assert.equal(next.result.stopReason, "completed", next.result.error?.message);
     assert.deepEqual(agent.messages.map((message) => message.role), ["user", "assistant", "user", "assistant"]);
   });
@@ -130,33 +130,33 @@ function suite(wire, make, path) {
     /** @type {any} */
     let receipt;
     agent.subscribe((event) => void (event.type === "message_update" && (receipt ??= agent.steer("Now in French."))));
-    const heard = await hear(agent.prompt("Say hello."));
+    const outcome = await readRun(agent.prompt("Say hello."));
     assert.deepEqual(await receipt, { delivered: true, turnIndex: 1 });
-    assert.equal(heard.result.turns, 2);
-    assert.deepEqual(heard.all("turn_end").map((turn) => turn.reason), ["complete", "complete"]);
+    assert.equal(outcome.result.turns, 2);
+    assert.deepEqual(outcome.all("turn_end").map((turn) => turn.reason), ["complete", "complete"]);
     assert.deepEqual(agent.messages.map((message) => message.role), ["user", "assistant", "user", "assistant"]);
-    assert.ok(heard.result.usage.output <= 16);
+    assert.ok(outcome.result.usage.output <= 16);
   });
 
   check("a prompt that does not fit is an overflow, told at once", async () => {
-    const heard = await hear(agentWith().prompt("word ".repeat(2 * CONTEXT)));
-    assert.equal(heard.result.error.code, "context_overflow");
-    assert.equal(heard.result.error.info.retryable, false);
-    assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason, heard.all("retry_attempt").length], ["error", "error", 0]);
+    const outcome = await readRun(agentWith().prompt("word ".repeat(2 * CONTEXT)));
+    assert.equal(outcome.result.error.code, "context_overflow");
+    assert.equal(outcome.result.error.info.retryable, false);
+    assert.deepEqual([outcome.end.stopReason, outcome.all("turn_end")[0].reason, outcome.all("retry_attempt").length], ["error", "error", 0]);
   });
 
   check("an overflow is mended in the same turn where a transformer can", async () => {
     const old = { role: "user", content: [{ type: "text", text: "word ".repeat(2 * CONTEXT) }], timestamp: 1 };
     /** @type {(messages: readonly any[], overflowed: boolean) => any} */
     const transformContext = (messages, overflowed) => (overflowed ? { messages: messages.slice(-1), report: { text: "the oldest left out" } } : undefined);
-    const heard = await hear(agentWith({}, { messages: [old], transformContext }).prompt("Say hello."));
-    assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
-    assert.deepEqual([heard.all("turn_start").length, heard.all("message_start").length, heard.all("context_compacted").length], [1, 1, 1]);
+    const outcome = await readRun(agentWith({}, { messages: [old], transformContext }).prompt("Say hello."));
+    assert.equal(outcome.result.stopReason, "completed", outcome.result.error?.message);
+    assert.deepEqual([outcome.all("turn_start").length, outcome.all("message_start").length, outcome.all("context_compacted").length], [1, 1, 1]);
   });
 
   check("two runs at once share the one slot, and both end", async () => {
-    const heard = await Promise.all(["Say yes.", "Say no."].map((prompt) => hear(agentWith({ maxTokens: 6 }).prompt(prompt))));
-    assert.deepEqual(heard.map(({ result }) => result.stopReason), ["completed", "completed"]);
+    const outcomes = await Promise.all(["Say yes.", "Say no."].map((prompt) => readRun(agentWith({ maxTokens: 6 }).prompt(prompt))));
+    assert.deepEqual(outcomes.map(({ result }) => result.stopReason), ["completed", "completed"]);
   });
 
   check("offered tools, whatever the model makes of them, the run ends and every call has its result", async () => {
@@ -166,9 +166,9 @@ function suite(wire, make, path) {
       parameters: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] },
       execute: (/** @type {any} */ { a, b }) => String(a + b),
     };
-    const heard = await hear(agentWith({ maxTokens: 64 }, { tools: [tool], retry: { maxAttempts: 1 } }).prompt("What is 3 plus 4? Use the tool."));
-    assert.ok(["completed", "max_turns", "error"].includes(heard.result.stopReason));
-    const calls = heard.all("message_end").flatMap(({ message }) => message.content.filter((/** @type {any} */ block) => block.type === "tool_call"));
-    assert.deepEqual(calls.map((call) => call.callId), heard.all("tool_execution_end").map((event) => event.callId));
+    const outcome = await readRun(agentWith({ maxTokens: 64 }, { tools: [tool], retry: { maxAttempts: 1 } }).prompt("What is 3 plus 4? Use the tool."));
+    assert.ok(["completed", "max_turns", "error"].includes(outcome.result.stopReason));
+    const calls = outcome.all("message_end").flatMap(({ message }) => message.content.filter((/** @type {any} */ block) => block.type === "tool_call"));
+    assert.deepEqual(calls.map((call) => call.callId), outcome.all("tool_execution_end").map((event) => event.callId));
   });
 }

@@ -7,7 +7,7 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { calls, says, serve } from "../js/server.mjs";
+import { calls, serve, textAnswer } from "../js/server.mjs";
 
 const run = promisify(execFile);
 const cwd = fileURLToPath(new URL("../../www/examples/rust", import.meta.url));
@@ -18,7 +18,7 @@ test("an agent in Rust", { timeout: 600_000 }, async (t) => {
   const model = await serve(t, [
     calls(["letters", '{"word":"Llanfairpwllgwyngyll"}']),
     { status: 503, headers: { "retry-after-ms": "20" }, body: '{"error":{"message":"busy"}}' },
-    { body: says(["It has ", "20."]), cut: 7 },
+    { body: textAnswer(["It has ", "20."]), cut: 7 },
     { status: 401, body: '{"error":{"message":"no such key: sk-test-1234"}}' },
   ]);
   const env = { ...process.env, OPENAI_BASE_URL: model.baseUrl, OPENAI_API_KEY: "sk-test-1234" };

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import { later } from "../js/kit.mjs";
-import { calls, says, serve } from "../js/server.mjs";
+import { deferred } from "../js/kit.mjs";
+import { calls, serve, textAnswer } from "../js/server.mjs";
 import { clean, install, site } from "./kit.mjs";
 
 /** @type {import("playwright-core").Browser} */
@@ -41,7 +41,7 @@ async function open(t, answers) {
 }
 
 test("it streams, with a tool in between, and remembers", { timeout: 60_000 }, async (t) => {
-  const { page, server, complaints, send, said, idle } = await open(t, [calls(["clock", '{"zone":"Europe/Oslo"}']), says(["<b>It is ", "noon.</b>"]), says("You are welcome.")]);
+  const { page, server, complaints, send, said, idle } = await open(t, [calls(["clock", '{"zone":"Europe/Oslo"}']), textAnswer(["<b>It is ", "noon.</b>"]), textAnswer("You are welcome.")]);
   await send("What time is it in Oslo?");
   await idle();
   assert.deepEqual(await said("assistant"), ["<b>It is noon.</b>"]);
@@ -56,8 +56,8 @@ test("it streams, with a tool in between, and remembers", { timeout: 60_000 }, a
 });
 
 test("a piece stands in the page before the next one is written, and Stop hangs up", { timeout: 60_000 }, async (t) => {
-  const story = says(["On and ", "on"]);
-  const { page, server, said, send, idle, complaints } = await open(t, [{ body: story, silent: story.indexOf("\n\n") + 2 }, says("Stopped.")]);
+  const story = textAnswer(["On and ", "on"]);
+  const { page, server, said, send, idle, complaints } = await open(t, [{ body: story, silent: story.indexOf("\n\n") + 2 }, textAnswer("Stopped.")]);
   await send("Tell me a story.");
   await page.waitForFunction(() => document.querySelector("#log .assistant")?.textContent === "On and ");
   await page.click("#stop");
@@ -71,8 +71,8 @@ test("a piece stands in the page before the next one is written, and Stop hangs 
 });
 
 test("what is sent while it works is read next; an error is told", { timeout: 60_000 }, async (t) => {
-  const typed = later();
-  const { page, server, said, send, idle } = await open(t, [{ stream: () => typed.promise.then(() => says("Monday: hills.")) }, says("Lundi : collines."), { status: 401, body: '{"error":{"message":"no such key"}}' }]);
+  const typed = deferred();
+  const { page, server, said, send, idle } = await open(t, [{ stream: () => typed.promise.then(() => textAnswer("Monday: hills.")) }, textAnswer("Lundi : collines."), { status: 401, body: '{"error":{"message":"no such key"}}' }]);
   await send("Plan my week.");
   await page.waitForFunction(() => document.querySelector("#stop")?.matches(":enabled"));
   await send("In French.");

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { join } from "node:path";
-import { Agent, clock, hear, later, say } from "../js/kit.mjs";
+import { Agent, clock, deferred, readRun, testTool } from "../js/kit.mjs";
 import { serve } from "../js/server.mjs";
 import { clean, install, run } from "./kit.mjs";
 
@@ -35,7 +35,7 @@ test("thinking, text and two calls of one answer, in their order", async (t) => 
     ndjson({ message: { thinking: "h" } }, { message: { thinking: "m" } }, { message: { content: "Both." } }, { message: { tool_calls: [call(1), call(2)] } }, END),
     ndjson({ message: { content: "Done." } }, END),
   ]);
-  const { result, all } = await hear(new Agent({ model: ollama("m", { url: server.url }), tools: [say("add", (/** @type {any} */ { n }) => `${n}`)] }).prompt("Go"));
+  const { result, all } = await readRun(new Agent({ model: ollama("m", { url: server.url }), tools: [testTool("add", (/** @type {any} */ { n }) => `${n}`)] }).prompt("Go"));
   assert.equal(result.text, "Done.");
   assert.deepEqual(all("message_end")[0].message.content.map((/** @type {any} */ block) => block.thinking ?? block.text ?? block.arguments), ["hm", "Both.", { n: 1 }, { n: 2 }]);
   assert.equal(new Set(all("tool_execution_start").map((event) => event.callId)).size, 2);
@@ -50,14 +50,14 @@ test("a server that is busy and a stream that breaks off are asked again; a refu
   ]);
   const { host } = clock();
   const agent = new Agent({ model: ollama("m", { url: server.url }), host });
-  const { result, names } = await hear(agent.prompt("Go"));
+  const { result, names } = await readRun(agent.prompt("Go"));
   assert.deepEqual([result.text, names.filter((name) => name === "retry_attempt").length], ["A whole answer.", 2]);
-  const refused = await hear(agent.prompt("Go"));
+  const refused = await readRun(agent.prompt("Go"));
   assert.deepEqual([refused.result.error.code, refused.result.error.message], ["invalid_request", "no such model"]);
 });
 
 test("an abort hangs up", async (t) => {
-  const open = later();
+  const open = deferred();
   const server = await serve(t, [{ body: ndjson({ message: { content: "On and " } }), until: () => open.promise }]);
   const begun = new Agent({ model: ollama("m", { url: server.url }) }).prompt("Go");
   for await (const piece of begun.textStream) if (piece) break;

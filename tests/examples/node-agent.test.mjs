@@ -7,8 +7,8 @@ import { spawn } from "node:child_process";
 import { readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { later } from "../js/kit.mjs";
-import { calls, says, serve } from "../js/server.mjs";
+import { deferred } from "../js/kit.mjs";
+import { calls, serve, textAnswer } from "../js/server.mjs";
 import { clean, install } from "./kit.mjs";
 
 after(clean);
@@ -58,8 +58,8 @@ test("it works through files, asks, survives being killed while it asks, and rem
   const server = await serve(t, [
     calls(["list_files", "{}"], ["read_file", '{"path":"notes.txt"}'], ["read_file", '{"path":"../../../etc/passwd"}']),
     calls(["write_file", '{"path":"list.md","text":"- milk"}']),
-    says("It is written."),
-    says("I wrote list.md."),
+    textAnswer("It is written."),
+    textAnswer("I wrote list.md."),
   ]);
   let agent = start(t, server.baseUrl, { OPENAI_API_KEY: "sk-test" });
   await agent.until(/> $/);
@@ -93,12 +93,12 @@ test("it works through files, asks, survives being killed while it asks, and rem
 });
 
 test("no means no, and what is typed while it works is read in the same run", { timeout: 60_000 }, async (t) => {
-  const asked = later();
-  const typed = later();
+  const asked = deferred();
+  const typed = deferred();
   const server = await serve(t, [
     calls(["write_file", '{"path":"a.txt","text":"a"}']),
-    { stream: () => (asked.resolve(), typed.promise.then(() => says("Then not."))) },
-    says("In French: alors non."),
+    { stream: () => (asked.resolve(), typed.promise.then(() => textAnswer("Then not."))) },
+    textAnswer("In French: alors non."),
   ]);
   const agent = start(t, server.baseUrl, { CHAT: "second.json" });
   await agent.until(/> $/);
@@ -116,7 +116,7 @@ test("no means no, and what is typed while it works is read in the same run", { 
 
 test("a link that leads out of the folder is not followed", { timeout: 60_000 }, async (t) => {
   await symlink("/etc", join(folder, "out"));
-  const server = await serve(t, [calls(["list_files", '{"path":"out"}']), says("No.")]);
+  const server = await serve(t, [calls(["list_files", '{"path":"out"}']), textAnswer("No.")]);
   const agent = start(t, server.baseUrl, { CHAT: "third.json" });
   await agent.until(/> $/);
   agent.type("Look into out.");
@@ -138,7 +138,7 @@ test("the key in the environment chooses the provider; its refusal is told", { t
 });
 
 test("two calls that ask at once are asked about one after the other", { timeout: 60_000 }, async (t) => {
-  const server = await serve(t, [calls(["write_file", '{"path":"yes.txt","text":"1"}'], ["write_file", '{"path":"no.txt","text":"2"}']), says("One of two.")]);
+  const server = await serve(t, [calls(["write_file", '{"path":"yes.txt","text":"1"}'], ["write_file", '{"path":"no.txt","text":"2"}']), textAnswer("One of two.")]);
   const agent = start(t, server.baseUrl, { CHAT: "fourth.json" });
   await agent.until(/> $/);
   agent.type("Write both");

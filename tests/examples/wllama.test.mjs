@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Agent, hear, say } from "../js/kit.mjs";
+import { Agent, readRun, testTool } from "../js/kit.mjs";
 import { clean, install } from "./kit.mjs";
 
 after(clean);
@@ -37,7 +37,7 @@ function fake(...answers) {
 
 test("text, its usage and its end", async () => {
   const wllama = fake([begin, chunk({ content: "Hel" }), chunk({ content: "lo" }), chunk({}, "length"), usage]);
-  const { result, text, all } = await hear(new Agent({ model: wllamaModel(wllama), systemPrompt: "S", streamOptions: { maxTokens: 5 } }).prompt("Hi"));
+  const { result, text, all } = await readRun(new Agent({ model: wllamaModel(wllama), systemPrompt: "S", streamOptions: { maxTokens: 5 } }).prompt("Hi"));
   assert.deepEqual([text, all("message_end")[0].message.stopReason], ["Hello", "length"]);
   assert.deepEqual([result.usage.input, result.usage.cacheRead, result.usage.output, result.usage.total], [1, 32, 5, 38]);
   const { messages, max_tokens, stream_options } = wllama.asked[0];
@@ -50,7 +50,7 @@ test("thinking, two calls in pieces, and their results in the next request", asy
     [begin, chunk({ reasoning_content: "hm" }), chunk({ content: "Both." }), call(0, { name: "add", arguments: "" }, "a"), call(0, { arguments: '{"n":' }), call(0, { arguments: "1}" }), call(1, { name: "add", arguments: '{"n":2}' }, "b"), chunk({}, "tool_calls"), usage],
     [begin, chunk({ content: "Done." }), chunk({}, "stop"), usage],
   );
-  const { result, all } = await hear(new Agent({ model: wllamaModel(wllama), tools: [say("add", (/** @type {any} */ { n }) => `${n} added`)] }).prompt("Go"));
+  const { result, all } = await readRun(new Agent({ model: wllamaModel(wllama), tools: [testTool("add", (/** @type {any} */ { n }) => `${n} added`)] }).prompt("Go"));
   assert.equal(result.text, "Done.");
   assert.deepEqual(all("message_end")[0].message.content.map((/** @type {any} */ block) => block.thinking ?? block.text ?? block.arguments), ["hm", "Both.", { n: 1 }, { n: 2 }]);
   assert.deepEqual(wllama.asked[1].messages.slice(1), [

@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { build } from "esbuild";
 import { Miniflare } from "miniflare";
 import { chromium } from "playwright-core";
-import { calls, says, serve } from "../js/server.mjs";
+import { calls, serve, textAnswer } from "../js/server.mjs";
 import { clean, install } from "./kit.mjs";
 
 after(clean);
@@ -33,12 +33,12 @@ async function deploy(t, answers) {
 }
 
 test("the page shows what comes, stops what it wants no more, and goes on", { timeout: 90_000 }, async (t) => {
-  const piece = says(["on ", "and "]).split("\n\n")[0] + "\n\n";
+  const piece = textAnswer(["on ", "and "]).split("\n\n")[0] + "\n\n";
   const { server, address } = await deploy(t, [
     calls(["clock", '{"zone":"Europe/Oslo"}']),
-    says(["It is ", "noon."]),
+    textAnswer(["It is ", "noon."]),
     { body: piece, again: piece },
-    says("As you like."),
+    textAnswer("As you like."),
   ]);
   const browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
   t.after(() => browser.close());

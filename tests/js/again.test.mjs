@@ -45,9 +45,9 @@ test("every run asks what a new agent over the same messages asks", async () => 
     /** How the server answers the next requests. @type {(() => Response)[]} */
     let script = [];
     /** @type {any} */
-    let asked;
+    let lastRequest;
     const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
-      asked ??= { url: String(url), body: new TextDecoder().decode(init.body) };
+      lastRequest ??= { url: String(url), body: new TextDecoder().decode(init.body) };
       return script.shift()?.() ?? new Response("{}", { status: 400 });
     };
     const models = WIRES.map(([make]) => make(fetch));
@@ -62,22 +62,22 @@ test("every run asks what a new agent over the same messages asks", async () => 
       if (roll(4) === 0) agent.tools = tools[roll(2)];
       if (roll(4) === 0) agent.model = models[(wire = roll(4))];
       const answer = WIRES[wire][1];
-      const says = () => new Response(answer());
+      const respond = () => new Response(answer());
       const calls = () => new Response(answer(["a", "b", ""][roll(3)]));
       const cut = () => new Response(answer().slice(0, 60));
       const refuses = () => new Response(TOO_LONG, { status: 400 });
-      script = [[says], [calls, says], [calls, calls, says], [cut], [calls, cut], [refuses, says], [refuses, calls, says], []][roll(8)];
+      script = [[respond], [calls, respond], [calls, calls, respond], [cut], [calls, cut], [refuses, respond], [refuses, calls, respond], []][roll(8)];
       /** @type {any} */
       const prompt = [`Go ${run}`, [{ type: "text", text: "See" }, { type: "image", mimeType: "image/png", data: "AAAA" }], { role: "custom", kind: "note", data: run, timestamp: 1 }][roll(8) < 6 ? 0 : 1 + roll(2)];
       const { messages, systemPrompt } = agent;
       const fresh = new Agent({ ...options, model: agent.model, tools: agent.tools, systemPrompt, messages: structuredClone(messages) });
       const own = script;
       script = [];
-      asked = undefined;
+      lastRequest = undefined;
       await fresh.prompt(prompt);
-      const wanted = asked;
+      const wanted = lastRequest;
       script = own;
-      asked = undefined;
+      lastRequest = undefined;
       const going = agent.prompt(prompt);
       const stop = roll(6) === 0 ? ["message_update", "tool_execution_start"][roll(2)] : "";
       const leave = agent.subscribe((event) => event.type === stop && agent.abort());
@@ -85,8 +85,8 @@ test("every run asks what a new agent over the same messages asks", async () => 
       await going;
       leave();
       // A posted message is in the request too, unless the run was stopped before it.
-      if (asked && wanted && !asked.body.includes("And this")) {
-        assert.equal(asked.body, wanted.body, `seed ${seed}, run ${run}`);
+      if (lastRequest && wanted && !lastRequest.body.includes("And this")) {
+        assert.equal(lastRequest.body, wanted.body, `seed ${seed}, run ${run}`);
         compared++;
       }
     }

@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dynamicTool, jsonSchema, tool as aiTool, zodSchema } from "ai";
 import { z } from "zod";
-import { Agent, call, hear, misused, scripted, textOf, tool } from "./kit.mjs";
+import { Agent, call, misused, readRun, scripted, textOf, tool } from "./kit.mjs";
 
 /** One call of a tool in a record. @param {any} given @param {any} [args] @param {any} [options] */
 async function once(given, args = {}, options = {}) {
-  const heard = await hear(new Agent({ model: scripted([call(["look", args]), "done"]), tools: { look: given }, ...options }).prompt("Go"));
-  const [result] = heard.all("turn_end")[0].toolResults;
-  return { ...heard, toolResult: result, text: textOf(result) };
+  const outcome = await readRun(new Agent({ model: scripted([call(["look", args]), "done"]), tools: { look: given }, ...options }).prompt("Go"));
+  const [result] = outcome.all("turn_end")[0].toolResults;
+  return { ...outcome, toolResult: result, text: textOf(result) };
 }
 
 test("tool() with zod: its schema is shown and checked, defaults reach it, its options are those it knows", async () => {
@@ -23,9 +23,9 @@ test("tool() with zod: its schema is shown and checked, defaults reach it, its o
     description: "The weather", inputSchema: z.object({ city: z.string(), days: z.number().default(2) }),
     execute: async ({ city, days }, options) => ((seen = options), { city, days }),
   });
-  const model = scripted([{ thinking: "hm", text: "I look.", ...call(["look", { city: "Oslo" }]) }, (asked) => ((request = asked), call(["look", { city: "Bergen" }])), "done"]);
+  const model = scripted([{ thinking: "hm", text: "I look.", ...call(["look", { city: "Oslo" }]) }, (received) => ((request = received), call(["look", { city: "Bergen" }])), "done"]);
   const agent = new Agent({ model, tools: { look: weather } });
-  const { result, all } = await hear(agent.prompt([{ type: "text", text: "Go" }, { type: "image", mimeType: "image/png", data: "AAAA" }]));
+  const { result, all } = await readRun(agent.prompt([{ type: "text", text: "Go" }, { type: "image", mimeType: "image/png", data: "AAAA" }]));
   assert.equal(result.stopReason, "completed");
   assert.equal(textOf(all("turn_end")[0].toolResults[0]), '{"city":"Oslo","days":2}');
   assert.deepEqual([request.tools[0].name, request.tools[0].description, request.tools[0].parameters.required], ["look", "The weather", ["city"]]);
@@ -71,13 +71,13 @@ test("toModelOutput: a text, JSON, an error, a picture", async () => {
 
 test("needsApproval asks, for a call or for all", async () => {
   /** @type {any[]} */
-  const asked = [];
-  const approveTool = (/** @type {any} */ { arguments: args }) => (asked.push(args.sum), "approve");
+  const sums = [];
+  const approveTool = (/** @type {any} */ { arguments: args }) => (sums.push(args.sum), "approve");
   const pay = (/** @type {any} */ needsApproval) => aiTool({ inputSchema: z.object({ sum: z.number() }), needsApproval, execute: async () => "paid" });
   for (const needsApproval of [true, false, (/** @type {any} */ { sum }) => sum > 10]) for (const sum of [5, 50]) await once(pay(needsApproval), { sum }, { approveTool });
-  assert.deepEqual(asked, [5, 50, 50]);
+  assert.deepEqual(sums, [5, 50, 50]);
   await once(pay(async () => false), { sum: 7 }, { approveTool });
-  assert.equal(asked.pop(), 7, "a promise counts as yes");
+  assert.equal(sums.pop(), 7, "a promise counts as yes");
 });
 
 test("one that throws, one that nobody runs here, one with a name of ours", async () => {
@@ -94,7 +94,7 @@ test("a record may hold tools of both kinds, and names them", async () => {
   const ours = tool({ name: "other", description: "", parameters: { type: "object" }, execute: () => "ours" });
   const theirs = aiTool({ inputSchema: z.object({}), execute: async () => "theirs" });
   const agent = new Agent({ model: scripted([call("a", "b"), "done"]), tools: { a: ours, b: theirs } });
-  const heard = await hear(agent.prompt("Go"));
-  assert.deepEqual(heard.all("turn_end")[0].toolResults.map(textOf), ["ours", "theirs"]);
+  const outcome = await readRun(agent.prompt("Go"));
+  assert.deepEqual(outcome.all("turn_end")[0].toolResults.map(textOf), ["ours", "theirs"]);
   assert.deepEqual(agent.tools.map(({ name }) => name), ["a", "b"]);
 });

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { LLMock } from "@copilotkit/aimock";
-import { Agent, anthropic, clock, gemini, hear, later, openaiCompatible, openaiResponses, textOf } from "./kit.mjs";
+import { Agent, anthropic, clock, deferred, gemini, openaiCompatible, openaiResponses, readRun, textOf } from "./kit.mjs";
 
 const mock = new LLMock({ port: 0, logLevel: "silent" });
 let root = "";
@@ -24,7 +24,7 @@ const LONG = "one two three four five six";
 /** An answer, and how it is served. @typedef {[any, any?]} Answer */
 
 /** @type {(text: string, more?: any) => any} */
-const says = (content, more) => ({ content, ...more });
+const textAnswer = (content, more) => ({ content, ...more });
 /** @type {(status: number, message: string, more?: any, retryAfter?: number) => any} */
 const refuses = (status, message, more, retryAfter) => ({ error: { message, ...more }, status, retryAfter });
 
@@ -59,8 +59,8 @@ function suite(wire, make, path, keyHeader) {
     const { model, requests } = modelThat(...answers);
     const { host, slept } = clock();
     const agent = new Agent({ model, host, ...options });
-    const heard = await hear(agent.prompt("Go."));
-    return { ...heard, agent, slept, requests: requests(), retries: heard.all("retry_attempt") };
+    const outcome = await readRun(agent.prompt("Go."));
+    return { ...outcome, agent, slept, requests: requests(), retries: outcome.all("retry_attempt") };
   }
 
   // On Responses, an answer begins with events that say nothing yet.
@@ -68,24 +68,24 @@ function suite(wire, make, path, keyHeader) {
   const check = (/** @type {string} */ name, /** @type {() => Promise<void>} */ act) => test(`${wire}: ${name}`, act);
 
   check("a text comes piece by piece, with its usage", async () => {
-    const heard = await ask([[says(LONG, { usage: { prompt_tokens: 11, completion_tokens: 6, total_tokens: 17 } })]]);
-    assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
-    assert.equal(heard.text, LONG);
-    assert.equal(heard.result.text, LONG);
-    assert.equal(heard.all("message_update").length, Math.ceil(LONG.length / 4));
-    assert.deepEqual(heard.result.usage, { input: 11, output: 6, cacheRead: 0, cacheWrite: 0, total: 17 });
-    assert.equal(heard.all("message_end")[0].message.stopReason, "stop");
-    assert.equal(heard.requests[0].headers[keyHeader], "[REDACTED]");
+    const outcome = await ask([[textAnswer(LONG, { usage: { prompt_tokens: 11, completion_tokens: 6, total_tokens: 17 } })]]);
+    assert.deepEqual(outcome.names, ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]);
+    assert.equal(outcome.text, LONG);
+    assert.equal(outcome.result.text, LONG);
+    assert.equal(outcome.all("message_update").length, Math.ceil(LONG.length / 4));
+    assert.deepEqual(outcome.result.usage, { input: 11, output: 6, cacheRead: 0, cacheWrite: 0, total: 17 });
+    assert.equal(outcome.all("message_end")[0].message.stopReason, "stop");
+    assert.equal(outcome.requests[0].headers[keyHeader], "[REDACTED]");
   });
 
   check("thinking comes before the text, as a block of its own", async () => {
-    const heard = await ask([[says("391", { reasoning: "17 times 23 is 391." })]]);
-    assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type), ["thinking", "text"]);
-    assert.equal(heard.result.text, "391");
+    const outcome = await ask([[textAnswer("391", { reasoning: "17 times 23 is 391." })]]);
+    assert.deepEqual(outcome.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type), ["thinking", "text"]);
+    assert.equal(outcome.result.text, "391");
   });
 
   check("calls of one message run side by side, and their results go back in order", async () => {
-    const both = later();
+    const both = deferred();
     let running = 0;
     const tools = [{
       ...add,
@@ -96,94 +96,94 @@ function suite(wire, make, path, keyHeader) {
       },
     }];
     const calls = [{ id: "c1", name: "add", arguments: '{"a":1,"b":2}' }, { id: "c2", name: "add", arguments: '{"a":30,"b":40}' }];
-    const heard = await ask([[{ toolCalls: calls }], [says("3 and 70")]], { tools });
-    assert.equal(heard.result.text, "3 and 70");
-    assert.deepEqual(heard.all("turn_end").map((turn) => turn.reason), ["tools_executed", "complete"]);
-    const [first, second] = heard.requests.map((request) => /** @type {any} */ (request.body));
+    const outcome = await ask([[{ toolCalls: calls }], [textAnswer("3 and 70")]], { tools });
+    assert.equal(outcome.result.text, "3 and 70");
+    assert.deepEqual(outcome.all("turn_end").map((turn) => turn.reason), ["tools_executed", "complete"]);
+    const [first, second] = outcome.requests.map((request) => /** @type {any} */ (request.body));
     assert.equal(first.tools[0].function.name, "add");
     // aimock reads every request as one of Chat; for Responses it makes each item a message.
-    const told = (/** @type {string} */ text) => (wire === "gemini" ? JSON.stringify({ result: text }) : text);
+    const resultText = (/** @type {string} */ text) => (wire === "gemini" ? JSON.stringify({ result: text }) : text);
     const answers = second.messages.filter((/** @type {any} */ { role }) => role === "assistant");
     assert.deepEqual(second.messages.slice(1 + answers.length).map((/** @type {any} */ { role, tool_call_id, content }) => [role, tool_call_id, content]), [
-      ["tool", "c1", told("3")], ["tool", "c2", told("70")],
+      ["tool", "c1", resultText("3")], ["tool", "c2", resultText("70")],
     ]);
     assert.deepEqual(answers.flatMap((/** @type {any} */ answer) => answer.tool_calls).map((/** @type {any} */ call) => [call.id, JSON.parse(call.function.arguments)]), [["c1", { a: 1, b: 2 }], ["c2", { a: 30, b: 40 }]]);
   });
 
   check("a text may stand before the calls, and calls before a text", async () => {
     const blocks = [{ type: "toolCall", id: "c1", name: "add", arguments: '{"a":1,"b":1}' }, { type: "text", text: "Let me see." }];
-    const heard = await ask([[{ blocks }], [says("2")]], { tools: [add] });
-    assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type).sort(), ["text", "tool_call"]);
-    assert.equal(heard.all("tool_execution_end")[0].result.content[0].text, "2");
+    const outcome = await ask([[{ blocks }], [textAnswer("2")]], { tools: [add] });
+    assert.deepEqual(outcome.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.type).sort(), ["text", "tool_call"]);
+    assert.equal(outcome.all("tool_execution_end")[0].result.content[0].text, "2");
   });
 
   // On the other two, aimock sends only what it can parse of them.
   if (wire === "chat" || wire === "responses") check("arguments that are no JSON go back to the model with what is wrong, and the run goes on", async () => {
     const call = { id: "c1", name: "add", arguments: '{"a": 1, "b"' };
-    const heard = await ask([[{ toolCalls: [call] }], [says("Sorry.")]], { tools: [add] });
-    const { result } = heard.all("tool_execution_end")[0];
+    const outcome = await ask([[{ toolCalls: [call] }], [textAnswer("Sorry.")]], { tools: [add] });
+    const { result } = outcome.all("tool_execution_end")[0];
     assert.equal(result.cause, "invalid_arguments");
     assert.match(textOf(result), /no JSON.*\{"a": 1, "b"/);
-    assert.equal(heard.all("tool_execution_start").length, 0);
-    assert.equal(heard.result.stopReason, "completed");
-    assert.ok(/** @type {any} */ (heard.requests[1].body).messages.at(-1).content.endsWith(textOf(result)));
+    assert.equal(outcome.all("tool_execution_start").length, 0);
+    assert.equal(outcome.result.stopReason, "completed");
+    assert.ok(/** @type {any} */ (outcome.requests[1].body).messages.at(-1).content.endsWith(textOf(result)));
   });
 
   check("a tool that nobody offered gets an error result that names those there are", async () => {
-    const heard = await ask([[{ toolCalls: [{ id: "c1", name: "subtract", arguments: "{}" }] }], [says("Sorry.")]], { tools: [add] });
-    assert.equal(heard.all("tool_execution_end")[0].result.cause, "unknown_tool");
-    assert.match(textOf(heard.all("tool_execution_end")[0].result), /`subtract`.*`add`/);
+    const outcome = await ask([[{ toolCalls: [{ id: "c1", name: "subtract", arguments: "{}" }] }], [textAnswer("Sorry.")]], { tools: [add] });
+    assert.equal(outcome.all("tool_execution_end")[0].result.cause, "unknown_tool");
+    assert.match(textOf(outcome.all("tool_execution_end")[0].result), /`subtract`.*`add`/);
   });
 
   check("a server that asks to wait is asked again when it said, and not before", async () => {
-    const heard = await ask([[refuses(429, "slow down", { type: "rate_limit_error" }, 7)], [refuses(429, "slow down", {}, 9)], [says("ok")]]);
-    assert.deepEqual(heard.slept, [7000, 9000]);
-    assert.deepEqual(heard.retries.map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code, error.provider.status]), [[1, 7000, "throttled", 429], [2, 9000, "throttled", 429]]);
-    assert.equal(heard.result.text, "ok");
-    assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "retry_attempt", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end"]);
+    const outcome = await ask([[refuses(429, "slow down", { type: "rate_limit_error" }, 7)], [refuses(429, "slow down", {}, 9)], [textAnswer("ok")]]);
+    assert.deepEqual(outcome.slept, [7000, 9000]);
+    assert.deepEqual(outcome.retries.map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code, error.provider.status]), [[1, 7000, "throttled", 429], [2, 9000, "throttled", 429]]);
+    assert.equal(outcome.result.text, "ok");
+    assert.deepEqual(outcome.names, ["agent_start", "turn_start", "message_start", "retry_attempt", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end"]);
   });
 
   check("a server that asks for too long a wait is not asked again, and the error names the wait", async () => {
-    const heard = await ask([[refuses(429, "come back later", {}, 3600)], [says("too early")]]);
-    assert.deepEqual([heard.slept, heard.requests.length], [[], 1]);
-    assert.equal(heard.result.error.code, "throttled");
-    assert.equal(heard.result.error.info.retryAfterMs, 3_600_000);
-    assert.match(heard.result.error.message, /come back later.*3600000 ms/);
+    const outcome = await ask([[refuses(429, "come back later", {}, 3600)], [textAnswer("too early")]]);
+    assert.deepEqual([outcome.slept, outcome.requests.length], [[], 1]);
+    assert.equal(outcome.result.error.code, "throttled");
+    assert.equal(outcome.result.error.info.retryAfterMs, 3_600_000);
+    assert.match(outcome.result.error.message, /come back later.*3600000 ms/);
   });
 
   check("a spent quota is no rate limit: it is told at once", async () => {
-    const heard = await ask([[refuses(429, "You exceeded your current quota", { code: "insufficient_quota" })], [says("never")]]);
-    assert.equal(heard.requests.length, 1);
-    assert.equal(heard.result.error.info.retryable, false);
+    const outcome = await ask([[refuses(429, "You exceeded your current quota", { code: "insufficient_quota" })], [textAnswer("never")]]);
+    assert.equal(outcome.requests.length, 1);
+    assert.equal(outcome.result.error.info.retryable, false);
   });
 
   check("three calls in all, then the error; the message is one, whatever was tried", async () => {
-    const heard = await ask([1, 2, 3, 4].map(() => [refuses(503, "overloaded")]));
-    assert.equal(heard.requests.length, 3);
-    assert.deepEqual(heard.slept, [1000, 2000]);
-    assert.equal(heard.result.error.code, "overloaded");
-    assert.deepEqual(heard.all("message_end").map((event) => event.message.stopReason), ["error"]);
-    assert.equal(heard.all("turn_end")[0].reason, "error");
+    const outcome = await ask([1, 2, 3, 4].map(() => [refuses(503, "overloaded")]));
+    assert.equal(outcome.requests.length, 3);
+    assert.deepEqual(outcome.slept, [1000, 2000]);
+    assert.equal(outcome.result.error.code, "overloaded");
+    assert.deepEqual(outcome.all("message_end").map((event) => event.message.stopReason), ["error"]);
+    assert.equal(outcome.all("turn_end")[0].reason, "error");
   });
 
   /** Failures that a retry may fix. @type {[string, any, any, string][]} */
   const PASSING = [
-    ["a server's own fault", says("never"), { chaos: { dropRate: 1 } }, "server"],
-    ["a rate limit without words", says("never"), { chaos: { rateLimitRate: 1 } }, "throttled"],
-    ["a connection closed before any answer", says("never"), { chaos: { disconnectRate: 1 } }, "network"],
-    ["JSON that suffered on its way, in place of a stream", says("never"), { chaos: { malformedRate: 1 } }, "network"],
-    ["a stream that is cut", says(LONG), CUT, "network"],
+    ["a server's own fault", textAnswer("never"), { chaos: { dropRate: 1 } }, "server"],
+    ["a rate limit without words", textAnswer("never"), { chaos: { rateLimitRate: 1 } }, "throttled"],
+    ["a connection closed before any answer", textAnswer("never"), { chaos: { disconnectRate: 1 } }, "network"],
+    ["JSON that suffered on its way, in place of a stream", textAnswer("never"), { chaos: { malformedRate: 1 } }, "network"],
+    ["a stream that is cut", textAnswer(LONG), CUT, "network"],
     ["a gateway's 502", refuses(502, "bad gateway"), {}, "server"],
     ["an overload", refuses(529, "overloaded_error"), {}, "overloaded"],
   ];
   for (const [name, response, how, code] of PASSING) {
     check(`asked for again: ${name}`, async () => {
-      const heard = await ask([[response, how], [says("ok")]]);
-      assert.equal(heard.result.stopReason, "completed", heard.result.error?.message);
-      assert.equal(heard.result.text, "ok");
-      assert.deepEqual(heard.retries.map(({ attempt, error }) => [attempt, error.code]), [[1, code]]);
-      assert.deepEqual([heard.requests.length, heard.slept], [2, [1000]]);
-      assert.equal(heard.all("message_end").length, 1);
+      const outcome = await ask([[response, how], [textAnswer("ok")]]);
+      assert.equal(outcome.result.stopReason, "completed", outcome.result.error?.message);
+      assert.equal(outcome.result.text, "ok");
+      assert.deepEqual(outcome.retries.map(({ attempt, error }) => [attempt, error.code]), [[1, code]]);
+      assert.deepEqual([outcome.requests.length, outcome.slept], [2, [1000]]);
+      assert.equal(outcome.all("message_end").length, 1);
     });
   }
 
@@ -196,36 +196,36 @@ function suite(wire, make, path, keyHeader) {
     ["a content filter", refuses(400, "blocked by the content management policy", { code: "content_filter" }), "content_filtered", /blocked/],
     ["an overflow that nothing mends", refuses(400, "This model's maximum context length is 8192 tokens.", { code: "context_length_exceeded" }), "context_overflow", /8192/],
   ];
-  for (const [name, response, code, words] of LASTING) {
+  for (const [name, response, code, pattern] of LASTING) {
     check(`not asked for again: ${name}`, async () => {
-      const heard = await ask([[response], [says("never")]]);
-      assert.equal(heard.result.error.code, code);
-      assert.match(heard.result.error.message, words);
-      assert.deepEqual([heard.requests.length, heard.slept, heard.retries.length], [1, [], 0]);
-      assert.deepEqual([heard.end.stopReason, heard.all("turn_end")[0].reason], ["error", "error"]);
+      const outcome = await ask([[response], [textAnswer("never")]]);
+      assert.equal(outcome.result.error.code, code);
+      assert.match(outcome.result.error.message, pattern);
+      assert.deepEqual([outcome.requests.length, outcome.slept, outcome.retries.length], [1, [], 0]);
+      assert.deepEqual([outcome.end.stopReason, outcome.all("turn_end")[0].reason], ["error", "error"]);
     });
   }
 
   check("what a cut stream had shown is taken back, and shown anew", async () => {
-    const heard = await ask([[says(LONG), CUT], [says("whole")]]);
-    assert.deepEqual(heard.names, [
+    const outcome = await ask([[textAnswer(LONG), CUT], [textAnswer("whole")]]);
+    assert.deepEqual(outcome.names, [
       "agent_start", "turn_start", "message_start", "message_update", "message_reset", "retry_attempt", "message_update", "message_end", "turn_end", "agent_end",
     ]);
-    assert.match(heard.text, /^one.*whole$/);
-    assert.equal(textOf(heard.all("message_end")[0].message), "whole");
-    assert.deepEqual(heard.agent.messages.map((message) => message.role), ["user", "assistant"]);
+    assert.match(outcome.text, /^one.*whole$/);
+    assert.equal(textOf(outcome.all("message_end")[0].message), "whole");
+    assert.deepEqual(outcome.agent.messages.map((message) => message.role), ["user", "assistant"]);
   });
 
   check("a stream that is cut every time ends in an error, and what had come is kept but not sent", async () => {
-    const { model, requests } = modelThat([says(LONG), CUT], [says(LONG), CUT], [says(LONG), CUT], [says("better now")]);
+    const { model, requests } = modelThat([textAnswer(LONG), CUT], [textAnswer(LONG), CUT], [textAnswer(LONG), CUT], [textAnswer("better now")]);
     const agent = new Agent({ model, host: clock().host });
-    const heard = await hear(agent.prompt("Go."));
-    assert.equal(heard.result.error.code, "network");
-    const { message } = heard.all("message_end")[0];
+    const outcome = await readRun(agent.prompt("Go."));
+    assert.equal(outcome.result.error.code, "network");
+    const { message } = outcome.all("message_end")[0];
     assert.equal(message.stopReason, "error");
     assert.ok(textOf(message).length > 0 && LONG.startsWith(textOf(message)));
-    assert.equal(heard.result.text, textOf(message));
-    assert.equal(heard.all("message_reset").length, 2);
+    assert.equal(outcome.result.text, textOf(message));
+    assert.equal(outcome.all("message_reset").length, 2);
 
     assert.equal((await agent.prompt("Once more.")).text, "better now");
     const sent = /** @type {any} */ (requests().at(-1)?.body).messages;
@@ -237,48 +237,48 @@ function suite(wire, make, path, keyHeader) {
     let ran = 0;
     const tools = [{ ...add, execute: () => String(++ran) }];
     const call = { id: "c1", name: "add", arguments: '{"a":1,"b":2}' };
-    const heard = await ask([[{ toolCalls: [call] }, CUT], [says("without")]], { tools });
+    const outcome = await ask([[{ toolCalls: [call] }, CUT], [textAnswer("without")]], { tools });
     assert.equal(ran, 0);
-    assert.equal(heard.result.text, "without");
-    assert.equal(heard.all("message_reset").length, 1);
-    assert.deepEqual(heard.agent.messages.map((message) => message.role), ["user", "assistant"]);
+    assert.equal(outcome.result.text, "without");
+    assert.equal(outcome.all("message_reset").length, 1);
+    assert.deepEqual(outcome.agent.messages.map((message) => message.role), ["user", "assistant"]);
   });
 
   check("when a model fails for good, the next one is asked", async () => {
     const first = modelThat(...[1, 2, 3].map(() => /** @type {Answer} */ ([refuses(500, "down")])));
-    const second = modelThat([says("here")]);
+    const second = modelThat([textAnswer("here")]);
     const { host, slept } = clock();
-    const heard = await hear(new Agent({ model: first.model, fallback: [second.model], host }).prompt("Go."));
-    assert.equal(heard.result.text, "here");
+    const outcome = await readRun(new Agent({ model: first.model, fallback: [second.model], host }).prompt("Go."));
+    assert.equal(outcome.result.text, "here");
     assert.deepEqual([first.requests().length, second.requests().length, slept], [3, 1, [1000, 2000]]);
-    assert.deepEqual(heard.all("model_fallback").map(({ from, to }) => [from, to]), [[first.model.id, second.model.id]]);
+    assert.deepEqual(outcome.all("model_fallback").map(({ from, to }) => [from, to]), [[first.model.id, second.model.id]]);
   });
 
   check("an overflow is mended in the same turn where a transformer can", async () => {
     const overflow = refuses(400, "This model's maximum context length is 8192 tokens.", { code: "context_length_exceeded" });
-    const heard = await ask([[overflow], [says("short enough")]], {
+    const outcome = await ask([[overflow], [textAnswer("short enough")]], {
       messages: [{ role: "user", content: [{ type: "text", text: "old ".repeat(100) }], timestamp: 1 }],
       transformContext: (/** @type {any[]} */ messages, /** @type {boolean} */ overflowed) => (overflowed ? { messages: messages.slice(-1), report: { text: "the oldest left out" } } : undefined),
     });
-    assert.equal(heard.result.text, "short enough");
-    assert.deepEqual(heard.requests.map((request) => JSON.stringify(request.body).includes("old old")), [true, false]);
-    assert.equal(heard.all("context_compacted").length, 1);
-    assert.deepEqual([heard.all("message_start").length, heard.all("turn_start").length, heard.slept], [1, 1, []]);
+    assert.equal(outcome.result.text, "short enough");
+    assert.deepEqual(outcome.requests.map((request) => JSON.stringify(request.body).includes("old old")), [true, false]);
+    assert.equal(outcome.all("context_compacted").length, 1);
+    assert.deepEqual([outcome.all("message_start").length, outcome.all("turn_start").length, outcome.slept], [1, 1, []]);
   });
 
   check("a stop by length keeps the text, and a content filter's stop is told", async () => {
-    const cut = await ask([[says("one two", { finishReason: "length" })]]);
+    const cut = await ask([[textAnswer("one two", { finishReason: "length" })]]);
     assert.deepEqual([cut.result.stopReason, cut.all("message_end")[0].message.stopReason, cut.result.text], ["completed", "length", "one two"]);
     // aimock has no such stop reason on the other two.
     if (wire === "responses" || wire === "messages") return;
-    const filtered = await ask([[says("", { finishReason: "content_filter" })]]);
+    const filtered = await ask([[textAnswer("", { finishReason: "content_filter" })]]);
     assert.deepEqual([filtered.result.stopReason, filtered.all("message_end")[0].message.stopReason], ["completed", "content_filter"]);
   });
 
   check("an abort in mid-stream keeps what had come, and closes the connection", async () => {
     const whole = LONG.repeat(20);
-    const { model, requests } = modelThat([says(whole), { latency: 3 }]);
-    const closed = later();
+    const { model, requests } = modelThat([textAnswer(whole), { latency: 3 }]);
+    const closed = deferred();
     const watching = make(model.id, {
       baseUrl: root + path,
       /** @type {typeof fetch} */
@@ -288,13 +288,13 @@ function suite(wire, make, path, keyHeader) {
       },
     });
     const run = new Agent({ model: watching, host: clock().host }).prompt("Go.");
-    const heard = hear({ result: run.result, async *[Symbol.asyncIterator]() {
+    const outcome = readRun({ result: run.result, async *[Symbol.asyncIterator]() {
       for await (const event of run) {
         yield event;
         if (event.type === "message_update") run.abort("enough");
       }
     } });
-    const { result, all } = await heard;
+    const { result, all } = await outcome;
     await closed.promise;
     assert.equal(result.stopReason, "aborted");
     const { message } = all("message_end")[0];
@@ -305,8 +305,8 @@ function suite(wire, make, path, keyHeader) {
   });
 
   check("an abort while the run waits to ask again ends it at once", async () => {
-    const { model, requests } = modelThat([refuses(503, "overloaded")], [says("never")]);
-    const waiting = later();
+    const { model, requests } = modelThat([refuses(503, "overloaded")], [textAnswer("never")]);
+    const waiting = deferred();
     const host = { ...clock().host, sleep: () => (waiting.resolve(), new Promise(() => {})) };
     const run = new Agent({ model, host: /** @type {any} */ (host) }).prompt("Go.");
     await waiting.promise;
@@ -317,9 +317,9 @@ function suite(wire, make, path, keyHeader) {
   });
 
   check("a silent server is given up when its time is over, and asked again", async () => {
-    const asked = later();
-    const end = later();
-    const { model } = modelThat([() => (asked.resolve(), end.promise.then(() => says("too late")))], [says("ok")]);
+    const requested = deferred();
+    const end = deferred();
+    const { model } = modelThat([() => (requested.resolve(), end.promise.then(() => textAnswer("too late")))], [textAnswer("ok")]);
     // The first timeout expires as soon as the server has the request; the second never does.
     let now = 1_000_000;
     let watches = 0;
@@ -328,27 +328,27 @@ function suite(wire, make, path, keyHeader) {
       random: () => 0.5,
       async sleep(/** @type {number} */ ms) {
         if (ms === 5000 && ++watches > 1) return new Promise(() => {});
-        if (ms === 5000) await asked.promise;
+        if (ms === 5000) await requested.promise;
         now += ms;
       },
     };
-    const heard = await hear(new Agent({ model, host: /** @type {any} */ (host), timeouts: { firstChunkMs: 5000 } }).prompt("Go."));
-    assert.equal(heard.result.text, "ok");
-    const retries = heard.all("retry_attempt");
+    const outcome = await readRun(new Agent({ model, host: /** @type {any} */ (host), timeouts: { firstChunkMs: 5000 } }).prompt("Go."));
+    assert.equal(outcome.result.text, "ok");
+    const retries = outcome.all("retry_attempt");
     assert.deepEqual(retries.map(({ error }) => error.code), ["network"]);
     assert.match(retries[0].reason, /5000 ms/);
     end.resolve();
   });
 
   check("what is said during a text turn is heard after it, in the same run", async () => {
-    const { model, requests } = modelThat([says(LONG)], [says("and now this")]);
+    const { model, requests } = modelThat([textAnswer(LONG)], [textAnswer("and now this")]);
     const agent = new Agent({ model, host: clock().host });
     /** @type {any} */
     let receipt;
     agent.subscribe((event) => void (event.type === "message_update" && (receipt ??= agent.steer("Something else, please."))));
-    const heard = await hear(agent.prompt("Go."));
+    const outcome = await readRun(agent.prompt("Go."));
     assert.deepEqual(await receipt, { delivered: true, turnIndex: 1 });
-    assert.deepEqual([heard.result.turns, heard.result.text], [2, "and now this"]);
+    assert.deepEqual([outcome.result.turns, outcome.result.text], [2, "and now this"]);
     assert.deepEqual(/** @type {any} */ (requests()[1].body).messages.map((/** @type {any} */ { role }) => role), ["user", "assistant", "user"]);
   });
 }
@@ -366,14 +366,14 @@ for (const [from, first, firstPath] of WIRES) {
       const id = `model-${++models}`;
       const calls = [{ id: "functions.add:0", name: "add", arguments: '{"a":1,"b":2}' }, { id: "x".repeat(80), name: "add", arguments: '{"a":3,"b":4}' }];
       mock.on({ model: id, sequenceIndex: 0 }, { content: "Let me see.", reasoning: "Hm.", toolCalls: calls }, PIECES);
-      mock.on({ model: id, sequenceIndex: 1 }, says("3 and 7"), PIECES);
-      mock.on({ model: id, sequenceIndex: 2 }, says("as said"), PIECES);
+      mock.on({ model: id, sequenceIndex: 1 }, textAnswer("3 and 7"), PIECES);
+      mock.on({ model: id, sequenceIndex: 2 }, textAnswer("as said"), PIECES);
       const picture = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" };
       const tools = [{ ...add, execute: (/** @type {any} */ { a, b }) => ({ content: [{ type: "text", text: String(a + b) }, picture] }) }];
       const agent = new Agent({ model: first(id, { baseUrl: root + firstPath, apiKey: "not-a-secret" }), tools, host: clock().host });
       assert.equal((await agent.prompt("Go.")).text, "3 and 7");
       agent.model = second(id, { baseUrl: root + secondPath, apiKey: "not-a-secret" });
-      const { result } = await hear(agent.prompt("Again."));
+      const { result } = await readRun(agent.prompt("Again."));
       assert.equal(result.text, "as said", result.error?.message);
       const { messages } = /** @type {any} */ (mock.getRequests().filter((request) => request.body?.model === id).at(-1)?.body);
       const called = messages.flatMap((/** @type {any} */ message) => message.tool_calls ?? []);
@@ -386,8 +386,8 @@ for (const [from, first, firstPath] of WIRES) {
         const pattern = to === "chat" ? /^[\w.:-]{1,40}$/ : /^[\w-]{1,64}$/;
         assert.ok(ids.every((/** @type {string} */ one) => pattern.test(one)) && ids[0] !== ids[1], ids.join(" "));
       }
-      const words = JSON.stringify(messages);
-      assert.ok(["Let me see.", "3 and 7", "Again."].every((text) => words.includes(text)) && !words.includes("Hm."), words);
+      const sent = JSON.stringify(messages);
+      assert.ok(["Let me see.", "3 and 7", "Again."].every((text) => sent.includes(text)) && !sent.includes("Hm."), sent);
     });
   }
 }

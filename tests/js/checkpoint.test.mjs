@@ -7,31 +7,31 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Agent, approve, options, world } from "./checkpoint/world.mjs";
 import { checkTrace } from "./grammar.mjs";
-import { call, misused, say, scripted, settle } from "./kit.mjs";
+import { call, misused, scripted, settle, testTool } from "./kit.mjs";
 
 /** A history without timestamps. @param {readonly any[]} messages */
 const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
 
 /** Runs to the end, or to an event, from the beginning or a checkpoint. @param {any} own @param {{ from?: string, until?: number, iterates?: boolean }} [how] */
-async function live(own, { from, until = Infinity, iterates = false } = {}) {
+async function runLife(own, { from, until = Infinity, iterates = false } = {}) {
   /** @type {any[]} */
   const events = [];
   const agent = from === undefined ? new Agent(options(own)) : Agent.restore(from, options(own));
   /** @type {(saved: string) => void} */
   let sleep = () => {};
   const asleep = new Promise((resolve) => (sleep = resolve));
-  const hear = (/** @type {any} */ event) => {
+  const onEvent = (/** @type {any} */ event) => {
     if (own.dead) return;
     events.push(event);
     if (events.length !== until) return;
     sleep(JSON.stringify(agent.checkpoint()));
     own.dead = true;
   };
-  if (!iterates) agent.subscribe(hear);
+  if (!iterates) agent.subscribe(onEvent);
   approve(agent, own);
   const run = from === undefined ? agent.prompt("Go") : agent.continue();
   const iterate = async () => {
-    for await (const event of run) hear(event);
+    for await (const event of run) onEvent(event);
     return run.result;
   };
   const saved = await Promise.race([asleep, iterates ? iterate() : run.result]);
@@ -39,7 +39,7 @@ async function live(own, { from, until = Infinity, iterates = false } = {}) {
   return { events, saved: /** @type {string} */ (saved), result, agent };
 }
 
-const whole = await live(world());
+const whole = await runLife(world());
 
 test("the undisturbed run is what the tests suppose", () => {
   assert.equal(whole.result.stopReason, "completed");
@@ -51,12 +51,12 @@ for (const iterates of [false, true]) {
   test(`after every single event another agent goes on${iterates ? ", for who iterates" : ""}`, async () => {
     for (let until = 1; until < whole.events.length; until++) {
       const first = world();
-      const slept = await live(first, { until, iterates });
+      const slept = await runLife(first, { until, iterates });
       const second = { ...world(), failed: first.failed };
-      const woken = await live(second, { from: slept.saved, iterates });
+      const restored = await runLife(second, { from: slept.saved, iterates });
       const where = `after event ${until}, ${slept.events.at(-1).type}`;
-      assert.equal(woken.result.stopReason, "completed", where);
-      const [resumed, ...after] = woken.events;
+      assert.equal(restored.result.stopReason, "completed", where);
+      const [resumed, ...after] = restored.events;
       assert.equal(resumed.type, "run_resumed", where);
       assert.equal(resumed.runId, slept.events[0].runId);
       checkTrace([...slept.events, ...after]);
@@ -70,8 +70,8 @@ for (const iterates of [false, true]) {
         if (!running.includes(message.callId)) continue;
         Object.assign(message, { isError: true, cause: "interrupted", content: [{ type: "text", text: "tool call interrupted: the process ended while the tool ran" }] });
       }
-      assert.deepEqual(plain(woken.agent.messages), expected, where);
-      assert.deepEqual(plain(woken.result.messages), expected, where);
+      assert.deepEqual(plain(restored.agent.messages), expected, where);
+      assert.deepEqual(plain(restored.result.messages), expected, where);
     }
   });
 }
@@ -107,7 +107,7 @@ test("again and again, at any moment: the run comes to the same end", async () =
     let failed = false;
     for (let life = 0; ; life++) {
       const own = { ...world(() => roll(6)), failed };
-      const { events, saved, result, agent } = await live(own, { from, until: life > 12 ? Infinity : 1 + roll(30) });
+      const { events, saved, result, agent } = await runLife(own, { from, until: life > 12 ? Infinity : 1 + roll(30) });
       for (const { type, toolName, callId } of events.flatMap(({ type, runningTools }) => (type === "run_resumed" ? runningTools : []))) {
         if (type === "tool_call" && toolName === "pay") interrupted.add(callId);
       }
@@ -142,16 +142,16 @@ test("the state of tools, the mail and the usage go along", async () => {
   });
   await agent.prompt("Go");
   const other = { ...world(), now: own.now + 86_400_000 };
-  const woken = Agent.restore(saved, options(other));
-  assert.equal(woken.isRunning, false);
-  assert.deepEqual(woken.pendingApprovals.map(({ callId }) => callId), ["b1"]);
-  assert.equal(woken.messages.length, 6);
-  approve(woken, other);
-  const result = await woken.continue();
-  const said = woken.messages.filter(({ role }) => role === "user").map((/** @type {any} */ { content }) => content[0].text);
-  assert.deepEqual(said, ["Go", "Hurry", "And then?"]);
+  const restored = Agent.restore(saved, options(other));
+  assert.equal(restored.isRunning, false);
+  assert.deepEqual(restored.pendingApprovals.map(({ callId }) => callId), ["b1"]);
+  assert.equal(restored.messages.length, 6);
+  approve(restored, other);
+  const result = await restored.continue();
+  const texts = restored.messages.filter(({ role }) => role === "user").map((/** @type {any} */ { content }) => content[0].text);
+  assert.deepEqual(texts, ["Go", "Hurry", "And then?"]);
   assert.equal(result.stopReason, "error", "the model of this world has no sixth answer");
-  const { metadata } = woken.checkpoint();
+  const { metadata } = restored.checkpoint();
   assert.equal(/** @type {any} */ (metadata.turnwheel).session.begun, true);
   assert.equal(/** @type {any} */ (metadata.turnwheel).session.a1, true);
 });
@@ -160,14 +160,14 @@ test("letters of before the first run keep their kind", async () => {
   const agent = new Agent({ model: scripted(["one", "two", "three"]) });
   agent.followUp("And then?");
   agent.steer("Hurry");
-  const woken = Agent.restore(agent.checkpoint(), { model: scripted(["one", "two", "three"]), steering: { atStart: "before_first_call" } });
-  await woken.prompt("Go");
-  assert.deepEqual(woken.messages.map((/** @type {any} */ { content }) => content[0].text), ["Go", "Hurry", "one", "And then?", "two"]);
+  const restored = Agent.restore(agent.checkpoint(), { model: scripted(["one", "two", "three"]), steering: { atStart: "before_first_call" } });
+  await restored.prompt("Go");
+  assert.deepEqual(restored.messages.map((/** @type {any} */ { content }) => content[0].text), ["Go", "Hurry", "one", "And then?", "two"]);
 });
 
 test("a decision before the run goes on counts; nobody has to be asked again", async () => {
   const own = world();
-  const slept = await live(own, { until: whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1 });
+  const slept = await runLife(own, { until: whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1 });
   const other = world();
   const agent = Agent.restore(slept.saved, options(other));
   agent.resolveTool("b1", { action: "reject", reason: "too dear" });
@@ -186,9 +186,9 @@ test("a run that has not begun is in the checkpoint with its prompt", async () =
   const saved = run.checkpoint();
   run.abort();
   await run;
-  const woken = await live(world(), { from: JSON.stringify(saved) });
-  assert.equal(woken.events[0].type, "agent_start");
-  assert.deepEqual(plain(woken.agent.messages), plain(whole.agent.messages));
+  const restored = await runLife(world(), { from: JSON.stringify(saved) });
+  assert.equal(restored.events[0].type, "agent_start");
+  assert.deepEqual(plain(restored.agent.messages), plain(whole.agent.messages));
 });
 
 test("an agent that sleeps between runs is its history, its state and its mail", async () => {
@@ -201,8 +201,8 @@ test("an agent that sleeps between runs is its history, its state and its mail",
 });
 
 test("what other settings do to a run that goes on", async () => {
-  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
-  const { saved } = await live(world(), { until: asked });
+  const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const { saved } = await runLife(world(), { until: approvalEvent });
   const fewer = world();
   const { tools, ...rest } = options(fewer);
   const agent = Agent.restore(saved, { ...rest, tools: tools.slice(0, 2) });
@@ -237,12 +237,12 @@ test("what is no checkpoint is refused with the reason", () => {
 });
 
 test("a call that would wait for ever, because nothing in the checkpoint waits for it, is refused", async () => {
-  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
-  const { saved } = await live(world(), { until: asked });
+  const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const { saved } = await runLife(world(), { until: approvalEvent });
   const refuse = (/** @type {(run: any) => void} */ change, /** @type {RegExp} */ text) => {
-    const told = JSON.parse(typeof saved === "string" ? saved : JSON.stringify(saved));
-    change(told.metadata.turnwheel.run);
-    assert.throws(() => Agent.restore(told, options(world())), text);
+    const data = JSON.parse(typeof saved === "string" ? saved : JSON.stringify(saved));
+    change(data.metadata.turnwheel.run);
+    assert.throws(() => Agent.restore(data, options(world())), text);
   };
   refuse((run) => void (run.table.entries = []), /the run of the checkpoint cannot be read: `table` must hold the calls that wait/);
   refuse((run) => void (run.table.entries[0].call.callId = "x"), /`table` must hold the calls that wait/);
@@ -297,9 +297,9 @@ test("messages are written and read as the native half does", async () => {
 });
 
 test("whatever is given as a checkpoint is taken or refused with a reason", async () => {
-  const asked = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
+  const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
   const saved = [];
-  for (const until of [3, 9, asked, asked + 4]) saved.push((await live(world(), { until })).saved);
+  for (const until of [3, 9, approvalEvent, approvalEvent + 4]) saved.push((await runLife(world(), { until })).saved);
   const values = [null, 0, -1, 7, true, "", "x", [], {}, [1], { a: 1 }];
   let dice = 7;
   const roll = (/** @type {number} */ n) => (dice = (dice * 1_103_515_245 + 12_345) % 2_147_483_648) % n;
@@ -374,7 +374,7 @@ test("arguments nested as deep as they may be come back with the run", async () 
 });
 
 test("a checkpoint that somebody wrote into is refused in words, or taken, and ends nobody else's run", async () => {
-  const ask = { ...say("ask", () => ""), requiresApproval: true };
+  const ask = { ...testTool("ask", () => ""), requiresApproval: true };
   const options = () => ({ model: scripted([call("ask"), "done"]), tools: [ask] });
   const agent = new Agent(options());
   const run = agent.prompt("Go");
@@ -421,9 +421,9 @@ test("pieces that are held back: what comes behind them is in a checkpoint that 
     const { host, ...rest } = options(own);
     return { ...rest, coalesceMs: 1, host: { ...host, sleep: (/** @type {number} */ ms) => (ms > 1 ? host.sleep(ms) : new Promise(() => {})) } };
   };
-  const begin = (/** @type {any} */ own, /** @type {(event: any, agent: Agent) => void} */ hear) => {
+  const begin = (/** @type {any} */ own, /** @type {(event: any, agent: Agent) => void} */ onEvent) => {
     const agent = new Agent(held(own));
-    agent.subscribe((event) => hear(event, agent));
+    agent.subscribe((event) => onEvent(event, agent));
     approve(agent, own);
     return agent.prompt("Go").result;
   };
@@ -443,17 +443,17 @@ test("pieces that are held back: what comes behind them is in a checkpoint that 
       });
     });
     const second = { ...world(), failed: first.failed };
-    const woken = Agent.restore(saved, held(second));
-    woken.subscribe((event) => void (event.type !== "run_resumed" && events.push(event)));
-    approve(woken, second);
-    await woken.continue();
+    const restored = Agent.restore(saved, held(second));
+    restored.subscribe((event) => void (event.type !== "run_resumed" && events.push(event)));
+    approve(restored, second);
+    await restored.continue();
     checkTrace(events);
     // The pieces of the last attempt form the answer.
-    let told = "";
+    let shown = "";
     for (const { type, delta, message } of events) {
-      if (type === "message_start" || type === "message_reset") told = "";
-      else if (type === "message_update" && delta.type === "text") told += delta.delta;
-      else if (type === "message_end") assert.equal(told, message.content.map((/** @type {any} */ block) => block.text ?? "").join(""), `after event ${until}`);
+      if (type === "message_start" || type === "message_reset") shown = "";
+      else if (type === "message_update" && delta.type === "text") shown += delta.delta;
+      else if (type === "message_end") assert.equal(shown, message.content.map((/** @type {any} */ block) => block.text ?? "").join(""), `after event ${until}`);
     }
   }
 });
@@ -469,9 +469,9 @@ test("a run whose end nobody took yet is counted once, wherever it goes on", asy
     assert.ok(isFirst && agent.usage.total === 6);
     isFirst = false;
     const saved = agent.checkpoint();
-    const woken = Agent.restore(saved, { model: scripted([]) });
-    const { usage } = await woken.continue();
-    assert.deepEqual([usage.total, woken.usage.total], [6, 6]);
-    assert.deepEqual(woken.messages, agent.messages);
+    const restored = Agent.restore(saved, { model: scripted([]) });
+    const { usage } = await restored.continue();
+    assert.deepEqual([usage.total, restored.usage.total], [6, 6]);
+    assert.deepEqual(restored.messages, agent.messages);
   }
 });

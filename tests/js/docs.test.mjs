@@ -46,7 +46,7 @@ test("blocks of jsx compile", async () => {
 
 test("tsc agrees with the code of every page", async () => {
   const config = JSON.parse(readFileSync(join(ROOT, "tests/js/types/tsconfig.json"), "utf8"));
-  const paths = Object.fromEntries(Object.entries(config.compilerOptions.paths).map(([name, [place]]) => [name, [`../../js/types/${place}`]]));
+  const paths = Object.fromEntries(Object.entries(config.compilerOptions.paths).map(([name, [linked]]) => [name, [`../../js/types/${linked}`]]));
   writeFileSync(join(folder, "ambient.d.ts"), 'declare module "node:*";\ndeclare const process: any;\ndeclare module "*.wasm";\n');
   /**
    * Strict for ts; js has no way to declare what may be missing.
@@ -56,8 +56,8 @@ test("tsc agrees with the code of every page", async () => {
     const files = [...programs.map((program) => write(folder, program, language)), join(folder, "ambient.d.ts")];
     const file = join(folder, `tsconfig.${language}.json`);
     writeFileSync(file, JSON.stringify({ extends: "../../js/types/tsconfig.json", compilerOptions: { ...options, paths, skipLibCheck: true }, files }));
-    const said = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", file]).catch((error) => error);
-    assert.equal(said.stdout, "");
+    const output = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", file]).catch((error) => error);
+    assert.equal(output.stdout, "");
   };
   await check("ts", ofLanguage("ts"), {});
   // In code that is not strict, the AI SDK's own types mean something else than intended.
@@ -77,9 +77,9 @@ test("every link leads to a file, and to a heading of it", () => {
     for (const [, target = ""] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^https?:/.test(target)) continue;
       const [path = "", heading] = target.split("#");
-      const place = path === "" ? page : normalize(join(dirname(page), path));
-      assert.ok(existsSync(join(ROOT, place)), `${page}: nothing is at ${target}`);
-      if (heading !== undefined) assert.ok(headings(place).includes(heading), `${page}: ${target} is no heading of it; there are ${headings(place).join(", ")}`);
+      const linked = path === "" ? page : normalize(join(dirname(page), path));
+      assert.ok(existsSync(join(ROOT, linked)), `${page}: nothing is at ${target}`);
+      if (heading !== undefined) assert.ok(headings(linked).includes(heading), `${page}: ${target} is no heading of it; there are ${headings(linked).join(", ")}`);
       count += 1;
     }
   }
@@ -115,7 +115,7 @@ test("every example says what it is, stands in the index, and takes the package 
 const types = readFileSync(join(ROOT, "www/npm/index.d.ts"), "utf8");
 /** The text of a type. @param {string} name */
 const typeOf = (name) => new RegExp(`export type ${name} =([^]*?);\n(?:\n|$|\/)`).exec(types)?.[1] ?? "";
-const words = (/** @type {string} */ text) => [...text.matchAll(/"([\w.-]+)"/g)].map((match) => match[1]);
+const quotedNames = (/** @type {string} */ text) => [...text.matchAll(/"([\w.-]+)"/g)].map((match) => match[1]);
 /**
  * The code words in the line or paragraph that begins like this.
  * @param {string} page @param {string} begin
@@ -133,11 +133,11 @@ function eventsOfTypes() {
   return Object.fromEntries([...text.matchAll(/\{ type: "(\w+)"/g)].map((match) => {
     let depth = 1;
     let fields = "";
-    for (const letter of text.slice(match.index + match[0].length)) {
-      if ("{[(".includes(letter)) depth += 1;
-      if ("}])".includes(letter)) depth -= 1;
+    for (const character of text.slice(match.index + match[0].length)) {
+      if ("{[(".includes(character)) depth += 1;
+      if ("}])".includes(character)) depth -= 1;
       if (depth === 0) break;
-      if (depth === 1) fields += letter;
+      if (depth === 1) fields += character;
     }
     return [match[1], [...fields.matchAll(/(\w+)\??:/g)].map((field) => field[1])];
   }));
@@ -150,16 +150,16 @@ test("the page on events has every event with all its fields", () => {
 });
 
 test("the page on events has every reason and every cause", () => {
-  assert.deepEqual(listed("docs/events.md", "`result.cause` is one of "), words(typeOf("ToolResultCause")));
-  assert.deepEqual(listed("docs/events.md", "Its `stopReason` is ").slice(0, 8), words(typeOf("MessageStopReason")));
+  assert.deepEqual(listed("docs/events.md", "`result.cause` is one of "), quotedNames(typeOf("ToolResultCause")));
+  assert.deepEqual(listed("docs/events.md", "Its `stopReason` is ").slice(0, 8), quotedNames(typeOf("MessageStopReason")));
   const ends = [...textOfPage("docs/events.md").split("## Where a run ends")[1]?.matchAll(/^\| `(\w+)` \|/gm) ?? []].map((match) => match[1]);
-  assert.deepEqual(ends, words(typeOf("RunStopReason")));
+  assert.deepEqual(ends, quotedNames(typeOf("RunStopReason")));
 });
 
 test("the page on errors has every kind, the page on providers every server and switch", () => {
   const kinds = [...textOfPage("docs/errors.md").matchAll(/^\| `(\w+)` \| .* \| .* \|$/gm)].map((match) => match[1]);
-  assert.deepEqual(kinds.toSorted(), words(typeOf("ErrorKind")).toSorted());
-  assert.deepEqual(listed("docs/providers.md", "names one that is known, with its address:"), words(typeOf("ServerName")));
+  assert.deepEqual(kinds.toSorted(), quotedNames(typeOf("ErrorKind")).toSorted());
+  assert.deepEqual(listed("docs/providers.md", "names one that is known, with its address:"), quotedNames(typeOf("ServerName")));
   const switches = [...textOfPage("docs/providers.md").split("| switch | |")[1]?.split("\n\n")[0]?.matchAll(/^\| `(\w+)`/gm) ?? []].map((match) => match[1]);
   assert.deepEqual(switches, [...typeOf("Compat").matchAll(/^ {2}(\w+)\?:/gm)].map((match) => match[1]));
 });
@@ -167,7 +167,7 @@ test("the page on errors has every kind, the page on providers every server and 
 test("the page on providers has every event that a model of one's own may yield", () => {
   const table = textOfPage("docs/providers.md").split("## A model of your own")[1]?.split("| event | |")[1]?.split("\n\n")[0] ?? "";
   const shown = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap((match) => [...(match[1] ?? "").matchAll(/`(\w+)`/g)].map((name) => name[1]));
-  const types = [...typeOf("AssistantMessageEvent").matchAll(/type: ([^;]+);?/g)].flatMap((match) => words(match[1] ?? ""));
+  const types = [...typeOf("AssistantMessageEvent").matchAll(/type: ([^;]+);?/g)].flatMap((match) => quotedNames(match[1] ?? ""));
   assert.deepEqual(shown.toSorted(), [...new Set(types)].toSorted());
 });
 

@@ -8,7 +8,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { Agent, anthropic, gemini, openai, openaiResponses, told } from "./kit.mjs";
+import { Agent, anthropic, checkRun, gemini, openai, openaiResponses } from "./kit.mjs";
 
 const PIECES = [Infinity, 1, 7, 17, 4096];
 
@@ -68,71 +68,71 @@ async function play(expected, answer) {
     if (known) known.isOne &&= known.partial === undefined || known.partial === partial;
     else grown.push({ callId, partial, isOne: true });
   }
-  return { ...told(events, await run.result), ran, grown };
+  return { ...checkRun(events, await run.result), ran, grown };
 }
 
 /** The name and the arguments of a call; a tool with text input has a single argument. @param {any} call */
-const asked = ({ name, arguments: args, input_text: input }) => [name, args ?? { input }];
+const nameAndArguments = ({ name, arguments: args, input_text: input }) => [name, args ?? { input }];
 
 /**
  * Lists how the result differs from the expectation.
- * @param {any} expected @param {any} heard @param {number} size of the pieces
+ * @param {any} expected @param {any} outcome @param {number} size of the pieces
  */
-function differences(expected, heard, size) {
+function differences(expected, outcome, size) {
   /** @type {string[]} */
   const found = [];
-  const same = (/** @type {string} */ what, /** @type {any} */ got, /** @type {any} */ wanted) => {
+  const compare = (/** @type {string} */ what, /** @type {any} */ got, /** @type {any} */ wanted) => {
     if (!isDeepStrictEqual(got, wanted)) found.push(`${what}: ${JSON.stringify(got)} in place of ${JSON.stringify(wanted)}`);
   };
-  const { message } = heard.all("message_end")[0];
-  const { error } = heard.result;
+  const { message } = outcome.all("message_end")[0];
+  const { error } = outcome.result;
   if (expected.error) {
     const { kind, retryable, retry_after_ms: after, provider_type: type, provider_code: code } = expected.error;
-    same("error", [error?.info.code, error?.info.retryable, error?.info.retryAfterMs ?? null], [kind, retryable, after ?? null]);
-    if (type) same("its type", String(error?.info.provider?.type), String(type));
-    if (code) same("its code", String(error?.info.provider?.code), String(code));
-  } else same("error", error?.message, undefined);
+    compare("error", [error?.info.code, error?.info.retryable, error?.info.retryAfterMs ?? null], [kind, retryable, after ?? null]);
+    if (type) compare("its type", String(error?.info.provider?.type), String(type));
+    if (code) compare("its code", String(error?.info.provider?.code), String(code));
+  } else compare("error", error?.message, undefined);
   // The pieces of an answer that did not fit are taken back.
-  if (expected.text === undefined || (error && heard.all("message_reset").length > 0)) return found;
+  if (expected.text === undefined || (error && outcome.all("message_reset").length > 0)) return found;
 
   const of = (/** @type {string} */ type) => message.content.filter((/** @type {any} */ block) => block.type === type);
   const shown = of("text").map((/** @type {any} */ block) => block.text).join("");
   const refusal = expected.refusal ?? "";
-  if (![expected.text + refusal, refusal + expected.text].includes(shown)) same("text", shown, expected.text + refusal);
-  if (expected.text_from_deltas === undefined) same("text of the deltas", heard.text, shown);
-  if (expected.stop_reason !== undefined && expected.stop_reason !== "unknown" && !expected.error) same("stop reason", message.stopReason, expected.stop_reason);
+  if (![expected.text + refusal, refusal + expected.text].includes(shown)) compare("text", shown, expected.text + refusal);
+  if (expected.text_from_deltas === undefined) compare("text of the deltas", outcome.text, shown);
+  if (expected.stop_reason !== undefined && expected.stop_reason !== "unknown" && !expected.error) compare("stop reason", message.stopReason, expected.stop_reason);
   if (expected.usage) {
     const { input, output, cache_read: cacheRead, cache_write: cacheWrite, reasoning } = expected.usage;
     const { input: i, output: o, cacheRead: r, cacheWrite: w, reasoning: t } = message.usage;
-    same("usage", [i, o, r, w, t ?? null], [input, output, cacheRead, cacheWrite, reasoning ?? null]);
+    compare("usage", [i, o, r, w, t ?? null], [input, output, cacheRead, cacheWrite, reasoning ?? null]);
   }
   if (expected.thinking) {
     const thoughts = of("thinking");
-    same("thinking", thoughts.map((/** @type {any} */ { thinking, redacted }) => [thinking, redacted ?? false]), expected.thinking.map((/** @type {any} */ { text, redacted }) => [text ?? "", redacted ?? false]));
+    compare("thinking", thoughts.map((/** @type {any} */ { thinking, redacted }) => [thinking, redacted ?? false]), expected.thinking.map((/** @type {any} */ { text, redacted }) => [text ?? "", redacted ?? false]));
     for (const [at, { signature, data }] of expected.thinking.entries()) {
       const wanted = signature ?? data ?? "";
-      if (!(thoughts[at]?.signature ?? "").includes(JSON.stringify(wanted).slice(1, -1))) same("signature", thoughts[at]?.signature, wanted);
+      if (!(thoughts[at]?.signature ?? "").includes(JSON.stringify(wanted).slice(1, -1))) compare("signature", thoughts[at]?.signature, wanted);
     }
   }
-  if (expected.text_signature) same("signature of the text", of("text").findLast((/** @type {any} */ block) => block.signature)?.signature, expected.text_signature);
+  if (expected.text_signature) compare("signature of the text", of("text").findLast((/** @type {any} */ block) => block.signature)?.signature, expected.text_signature);
 
   if (!expected.tool_calls) return found;
   // A failed message keeps its complete calls, and none of them runs.
   const wanted = expected.tool_calls.filter((/** @type {any} */ call) => call.complete !== false);
   const runs = expected.error ? [] : wanted;
   const called = of("tool_call");
-  const whole = expected.error ? called : called.filter((/** @type {any} */ _, /** @type {number} */ at) => expected.tool_calls[at]?.complete !== false);
-  same("calls", whole.map((/** @type {any} */ call) => [call.toolName, call.arguments]), wanted.map(asked));
+  const complete = expected.error ? called : called.filter((/** @type {any} */ _, /** @type {number} */ at) => expected.tool_calls[at]?.complete !== false);
+  compare("calls", complete.map((/** @type {any} */ call) => [call.toolName, call.arguments]), wanted.map(nameAndArguments));
   for (const [at, { id }] of wanted.entries()) {
-    if (id) same("id", whole[at]?.metadata?.originalCallId ?? whole[at]?.callId, id);
+    if (id) compare("id", complete[at]?.metadata?.originalCallId ?? complete[at]?.callId, id);
   }
   if (expected.stop_reason === "tool_use" || expected.stop_reason === "length") {
-    same("what ran", heard.ran, runs.map(asked));
+    compare("what ran", outcome.ran, runs.map(nameAndArguments));
   }
-  for (const { callId, partial, isOne } of heard.grown) {
-    const call = whole.find((/** @type {any} */ call) => call.callId === callId);
+  for (const { callId, partial, isOne } of outcome.grown) {
+    const call = complete.find((/** @type {any} */ call) => call.callId === callId);
     // If an answer comes at once, its last pieces are only seen when the message is complete.
-    if (call && partial !== undefined) same("partial arguments", [partial, isOne || size > 1], [call.arguments, true]);
+    if (call && partial !== undefined) compare("partial arguments", [partial, isOne || size > 1], [call.arguments, true]);
   }
   return found;
 }

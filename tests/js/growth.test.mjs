@@ -130,8 +130,8 @@ for (const [name, wire] of Object.entries(WIRES)) {
   });
 
   test(`${name}: a turn behind a prompt that is another one each time costs the same but for some looks`, async () => {
-    let asked = 0;
-    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, { dynamicSystemPrompt: () => `Request ${asked++}` });
+    let promptCount = 0;
+    const turns = (/** @type {number} */ count) => cost(wire, [...upTo(count).map((turn) => wire.calls([`call_${turn}`])), wire.words], count, { dynamicSystemPrompt: () => `Request ${promptCount++}` });
     const { early, late } = await growth(turns);
     // The list is copied to put the prompt in front, and every encoded message is now at another index.
     const looks = 2 * (500 - 150) * 14;
@@ -158,7 +158,7 @@ test("a piece of text and one of arguments cost the same however many there are"
 });
 
 const ask = { ...add, requiresApproval: true };
-const said = (/** @type {string} */ text) => ({ type: "text", text });
+const textBlock = (/** @type {string} */ text) => ({ type: "text", text });
 
 /**
  * What users do in every turn, and how many looks at each message it may cost.
@@ -173,17 +173,17 @@ const USES = {
   "the request as an event": { looks: 3, options: { includeRequests: true } },
   "a policy that is told the history": { looks: 2, options: { policies: { postTurn: [() => undefined] } } },
   "a call without a result long ago": {
-    looks: 1, options: { messages: [{ role: "assistant", content: [said("Wait"), { type: "tool_call", callId: "lost", toolName: "add", arguments: {} }], stopReason: "aborted" }] },
+    looks: 1, options: { messages: [{ role: "assistant", content: [textBlock("Wait"), { type: "tool_call", callId: "lost", toolName: "add", arguments: {} }], stopReason: "aborted" }] },
   },
   "results in another order than their calls long ago": {
     looks: 1, options: { messages: [
       { role: "assistant", content: ["a", "b"].map((callId) => ({ type: "tool_call", callId, toolName: "add", arguments: {} })), stopReason: "tool_use" },
-      ...["b", "a"].map((callId) => ({ role: "tool_result", callId, toolName: "add", content: [said("added")], isError: false })),
+      ...["b", "a"].map((callId) => ({ role: "tool_result", callId, toolName: "add", content: [textBlock("added")], isError: false })),
     ] },
   },
   "another system prompt": { looks: 1, listener: (event, agent) => event.type === "turn_end" && (agent.systemPrompt = `Turn ${event.turnIndex}`) },
   "other tools": { looks: 1, listener: (event, agent) => event.type === "turn_end" && (agent.tools = [add]) },
-  "a result without a call long ago": { looks: 1, options: { messages: [{ role: "tool_result", callId: "lost", toolName: "add", content: [said("added")], isError: false }] } },
+  "a result without a call long ago": { looks: 1, options: { messages: [{ role: "tool_result", callId: "lost", toolName: "add", content: [textBlock("added")], isError: false }] } },
 };
 
 for (const [name, { looks, options, listener }] of Object.entries(USES)) {
@@ -224,11 +224,11 @@ for (const [name, { options, listener }] of Object.entries(DECISIONS)) {
 
 test("a letter costs the same however many wait", async () => {
   const wire = WIRES.chat;
-  const letters = (/** @type {number} */ count) =>
+  const messages = (/** @type {number} */ count) =>
     cost(wire, upTo(count + 1).map(() => wire.words), 0, { followUp: { delivery: "one_at_a_time" } }, (event, agent) => {
       if (event.type === "agent_start") for (const n of upTo(count)) void agent.followUp(`letter ${n}`);
     });
-  const { early, late } = await growth(letters);
+  const { early, late } = await growth(messages);
   assert.ok(late < early * 1.01 + 2 * (500 - 150), `${early.toFixed()} marks for a letter after 100, ${late.toFixed()} after 200`);
 });
 

@@ -11,7 +11,7 @@ import { fromResponse, RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler, memoryEvents } from "../../pkg/server.js";
 import { dice } from "./dice.mjs";
 import { checkTrace } from "./grammar.mjs";
-import { Agent, call, hear, isOpen, later, misused, say, scripted, settle } from "./kit.mjs";
+import { Agent, call, deferred, isOpen, misused, readRun, scripted, settle, testTool } from "./kit.mjs";
 
 const json = (/** @type {any} */ value) => JSON.parse(JSON.stringify(value));
 /** Waits for a connection end quickly; timeouts on a silent one never do. */
@@ -23,14 +23,14 @@ function pair(options, served = {}, remote = {}) {
   const agent = new Agent(options);
   const handler = agentHandler(agent, { host, ...served });
   /** @type {{ method: string, path: string }[]} */
-  const asked = [];
+  const requests = [];
   const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
     const request = new Request(url, init);
-    asked.push({ method: request.method, path: new URL(request.url).pathname.split("/").at(-1) ?? "" });
+    requests.push({ method: request.method, path: new URL(request.url).pathname.split("/").at(-1) ?? "" });
     return handler(request);
   };
   const mirror = new RemoteAgent({ url: AT, fetch, host, ...remote });
-  return { agent, handler, mirror, asked, another: (more = {}) => new RemoteAgent({ url: AT, fetch, host, ...more }) };
+  return { agent, handler, mirror, requests, another: (more = {}) => new RemoteAgent({ url: AT, fetch, host, ...more }) };
 }
 
 /** Asserts that both know the same. @param {any} agent @param {any} mirror */
@@ -38,7 +38,7 @@ function same(agent, mirror) {
   for (const key of ["messages", "pendingApprovals", "isRunning", "usage"]) assert.deepEqual(json(mirror[key]), json(agent[key]), key);
 }
 
-const pay = (/** @type {any} */ execute) => say("pay", execute, { requiresApproval: true });
+const pay = (/** @type {any} */ execute) => testTool("pay", execute, { requiresApproval: true });
 
 test("a conversation there is as one here", async () => {
   const script = () => scripted([{ thinking: "hm", text: ["a", "b"], toolCalls: [{ callId: "p", toolName: "pay", arguments: { n: 1 } }], usage: { input: 5, output: 2 } }, { text: "done", usage: { input: 1, output: 1 } }, "more"]);
@@ -49,17 +49,17 @@ test("a conversation there is as one here", async () => {
   const run = mirror.prompt("Pay");
   assert.ok(mirror.isRunning);
   misused(() => mirror.prompt("Again"), /already running/);
-  const heard = [];
+  const received = [];
   for await (const event of run) {
-    heard.push(event);
+    received.push(event);
     if (event.type === "tool_approval_requested") {
       assert.deepEqual(json(mirror.pendingApprovals), json(agent.pendingApprovals));
       await mirror.resolveTool("p", "approve");
     }
     if (event.type === "message_end") assert.equal(mirror.messages.at(-1)?.role, "assistant");
   }
-  assert.deepEqual(heard, events);
-  checkTrace(heard);
+  assert.deepEqual(received, events);
+  checkTrace(received);
   same(agent, mirror);
   const { text, usage, stopReason } = await run;
   assert.deepEqual([text, usage.input, stopReason], ["done", 6, "completed"]);
@@ -69,8 +69,8 @@ test("a conversation there is as one here", async () => {
 });
 
 test("letters get their receipts, commands their effect", async () => {
-  const gate = later();
-  const { agent, mirror } = pair({ model: scripted([call("wait"), "steered", "followed", call("wait"), "unreached"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const { agent, mirror } = pair({ model: scripted([call("wait"), "steered", "followed", call("wait"), "unreached"]), tools: [testTool("wait", () => gate.promise)] });
   const run = mirror.prompt("Go");
   const followed = mirror.followUp("And then?");
   const steered = mirror.steer("Stop that");
@@ -82,7 +82,7 @@ test("letters get their receipts, commands their effect", async () => {
   const cleared = mirror.followUp("never");
   await mirror.clearQueues();
   assert.deepEqual(await cleared, { delivered: false, reason: "cleared" });
-  const endless = say("wait", () => new Promise(() => {}));
+  const endless = testTool("wait", () => new Promise(() => {}));
   agent.tools = [endless];
   const stopped = mirror.prompt("Again");
   for await (const event of stopped) if (event.type === "tool_execution_start") void mirror.abort("enough");
@@ -96,7 +96,7 @@ test("letters get their receipts, commands their effect", async () => {
 });
 
 test("leaving the iteration, or a signal, stops the run there", async () => {
-  const { agent, mirror } = pair({ model: scripted([call("wait"), call("wait"), call("wait")]), tools: [say("wait", () => new Promise(() => {}))] });
+  const { agent, mirror } = pair({ model: scripted([call("wait"), call("wait"), call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))] });
   const run = mirror.prompt("Go");
   for await (const event of run) if (event.type === "tool_execution_start") break;
   assert.equal((await run).stopReason, "aborted");
@@ -109,8 +109,8 @@ test("leaving the iteration, or a signal, stops the run there", async () => {
 });
 
 test("who comes into a run hears it from its start; who comes after it has the history", async () => {
-  const gate = later();
-  const { agent, mirror, another } = pair({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const { agent, mirror, another } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   /** @type {any[]} */
   const events = [];
   mirror.subscribe((event) => void events.push(event));
@@ -118,15 +118,15 @@ test("who comes into a run hears it from its start; who comes after it has the h
   while (!events.some(({ type }) => type === "tool_execution_start")) await settle();
   const late = another();
   /** @type {any[]} */
-  const heard = [];
-  const leave = late.subscribe((event) => void heard.push(event));
+  const received = [];
+  const leave = late.subscribe((event) => void received.push(event));
   await late.ready();
-  assert.deepEqual(heard, events.filter(({ runId }) => runId === run.runId));
+  assert.deepEqual(received, events.filter(({ runId }) => runId === run.runId));
   same(agent, late);
   gate.resolve("ok");
   await run;
   await late.waitForIdle();
-  assert.deepEqual(heard, events.filter(({ runId }) => runId === run.runId));
+  assert.deepEqual(received, events.filter(({ runId }) => runId === run.runId));
   leave();
   const after = another();
   await after.ready();
@@ -134,14 +134,14 @@ test("who comes into a run hears it from its start; who comes after it has the h
 });
 
 test("a run that others began is heard, and is on here as well", async () => {
-  const gate = later();
-  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   /** @type {string[]} */
-  const heard = [];
-  mirror.subscribe(({ type }) => void heard.push(type));
+  const received = [];
+  mirror.subscribe(({ type }) => void received.push(type));
   await mirror.ready();
   const run = agent.prompt("Go");
-  while (!heard.includes("tool_execution_start")) await settle();
+  while (!received.includes("tool_execution_start")) await settle();
   misused(() => mirror.prompt("Mine"), /already running/);
   gate.resolve();
   await run;
@@ -150,11 +150,11 @@ test("a run that others began is heard, and is on here as well", async () => {
 });
 
 test("a prompt that crosses another's is refused, and its run says so", async () => {
-  const gate = later();
-  const { agent, another } = pair({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const { agent, another } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   const [one, two] = [another(), another()];
   const [a, b] = [one.prompt("A"), two.prompt("B")];
-  const lost = await hear(b);
+  const lost = await readRun(b);
   assert.equal(lost.result.error?.code, "misuse");
   gate.resolve();
   assert.equal((await a).text, "done");
@@ -180,7 +180,7 @@ test("who was away for longer than events are kept goes on from a turn of the ru
   /** @type {(() => void)[]} */
   const gates = [];
   const model = scripted([...Array.from({ length: turns }, (_, i) => ({ text: `t${i}`, toolCalls: [{ callId: `w${i}`, toolName: "wait" }] })), "done"]);
-  const agent = new Agent({ model, tools: [say("wait", () => new Promise((resolve) => gates.push(() => resolve("ok"))))] });
+  const agent = new Agent({ model, tools: [testTool("wait", () => new Promise((resolve) => gates.push(() => resolve("ok"))))] });
   const handler = agentHandler(agent, { host, limits: { events: 40 } });
   let isCut = false;
   /** @type {any} */
@@ -197,8 +197,8 @@ test("who was away for longer than events are kept goes on from a turn of the ru
   }, reconnects: { maxAttempts: 1000, maxMs: 100 } });
   const run = mirror.prompt("Go");
   /** @type {any[]} */
-  const heard = [];
-  mirror.subscribe((event) => void heard.push(event));
+  const received = [];
+  mirror.subscribe((event) => void received.push(event));
   const pass = async (/** @type {number} */ until) => {
     while (gates.length < until) {
       gates.at(-1)?.();
@@ -210,12 +210,12 @@ test("who was away for longer than events are kept goes on from a turn of the ru
   cut();
   await pass(25);
   isCut = false;
-  for (let i = 0; i < 2000 && !heard.some(({ type }) => type === "run_resumed"); i++) await settle();
+  for (let i = 0; i < 2000 && !received.some(({ type }) => type === "run_resumed"); i++) await settle();
   const finished = run.result;
   for (let i = 0; i < 2000 && (await isOpen(finished)); i++) { gates.at(-1)?.(); await settle(); }
   assert.equal((await finished).text, "done");
   same(agent, mirror);
-  const ends = heard.filter(({ type }) => type === "tool_execution_end").map(({ callId }) => callId);
+  const ends = received.filter(({ type }) => type === "tool_execution_end").map(({ callId }) => callId);
   assert.equal(new Set(ends).size, ends.length, "nothing twice");
   assert.ok(ends.length < turns, "some of it is gone");
 });
@@ -223,9 +223,9 @@ test("who was away for longer than events are kept goes on from a turn of the ru
 test("who comes into a turn whose start is not kept any more gets its answer and its results all the same", async () => {
   for (const calls of [1, 2]) {
     const model = scripted(["An older answer", { text: "The answer", toolCalls: ["a", "b"].slice(0, calls).map((callId) => ({ callId, toolName: "work", arguments: { callId } })) }, "done"]);
-    const late = later();
-    const ready = later();
-    const work = say("work", async (/** @type {any} */ { callId }, /** @type {any} */ { update }) => {
+    const late = deferred();
+    const ready = deferred();
+    const work = testTool("work", async (/** @type {any} */ { callId }, /** @type {any} */ { update }) => {
       if (callId === "b") return "b is done";
       await settle();
       for (let n = 0; n < 60; n++) update(`step ${n}`);
@@ -256,20 +256,20 @@ test("who comes back within what is kept goes on there, without a whole state", 
   await agent.prompt("Go");
   await settle();
   const last = Number((await ask(handler, "state")).body.lastEventId);
-  const told = async (/** @type {number} */ after) => {
+  const listenFrom = async (/** @type {number} */ after) => {
     const reader = /** @type {any} */ ((await handler(new Request(`${AT}/events?lastEventId=${after}`))).body).getReader();
     let text = "";
     while (!text.includes("event: ready")) text += new TextDecoder().decode((await reader.read()).value);
     await reader.cancel();
     return [text.includes("event: state"), [...text.matchAll(/^id: /gm)].length];
   };
-  assert.deepEqual([await told(last - 99), await told(last), await told(last - 130)], [[false, 99], [false, 0], [true, 1]]);
+  assert.deepEqual([await listenFrom(last - 99), await listenFrom(last), await listenFrom(last - 130)], [[false, 99], [false, 0], [true, 1]]);
 });
 
 test("nobody is told what the log may still lose: neither listeners nor who asked", async () => {
-  const gate = later();
-  const kept = memoryEvents();
-  const log = Object.assign(Object.create(kept, { first: { get: () => kept.first }, last: { get: () => kept.last } }), { sync: () => gate.promise });
+  const gate = deferred();
+  const stored = memoryEvents();
+  const log = Object.assign(Object.create(stored, { first: { get: () => stored.first }, last: { get: () => stored.last } }), { sync: () => gate.promise });
   const { handler } = pair({ model: scripted(["a"]) }, { events: log });
   const reader = /** @type {any} */ ((await handler(new Request(`${AT}/events`))).body).getReader();
   const waits = [reader.read(), ask(handler, "prompt", post({ input: "x" })), ask(handler, "state")];
@@ -304,7 +304,7 @@ test("connections that break and commands that get lost: everybody hears everyth
         { thinking: "hm", text: ["one ", "two ", "three"], toolCalls: [{ callId: "p", toolName: "pay", arguments: { n: 1 } }, { callId: "l", toolName: "look" }] },
         { text: ["a", "b", "c"], toolCalls: [{ callId: "l2", toolName: "look" }] }, "done", "and on", "and on",
       ]),
-      tools: [pay(() => `paid ${++paid}`), say("look", async (/** @type {any} */ _, /** @type {any} */ { update }) => { for (let i = roll(4); i > 0; i--) await settle(); update("half"); return "seen"; })],
+      tools: [pay(() => `paid ${++paid}`), testTool("look", async (/** @type {any} */ _, /** @type {any} */ { update }) => { for (let i = roll(4); i > 0; i--) await settle(); update("half"); return "seen"; })],
     });
     /** @type {any[]} */
     const events = [];
@@ -335,8 +335,8 @@ test("connections that break and commands that get lost: everybody hears everyth
     const options = { url: AT, host: { ...host, random: () => roll(100) / 100 }, fetch, reconnects: { maxAttempts: 100, maxMs: 100 } };
     const mirrors = [new RemoteAgent(options), new RemoteAgent(options)];
     /** @type {any[][]} */
-    const heard = mirrors.map(() => []);
-    mirrors.forEach((mirror, i) => mirror.subscribe((event) => void heard[i]?.push(event)));
+    const outcomes = mirrors.map(() => []);
+    mirrors.forEach((mirror, i) => mirror.subscribe((event) => void outcomes[i]?.push(event)));
     const [mine] = /** @type {[RemoteAgent]} */ (/** @type {any} */ (mirrors));
     await Promise.all(mirrors.map((mirror) => mirror.ready()));
     const run = mine.prompt("Go");
@@ -350,7 +350,7 @@ test("connections that break and commands that get lost: everybody hears everyth
     await Promise.all(mirrors.map((mirror) => mirror.ready().then(() => mirror.waitForIdle())));
     assert.equal(paid, 1, `seed ${seed}`);
     assert.deepEqual(all, events, `seed ${seed}: the run`);
-    heard.forEach((list, i) => assert.deepEqual(list, events, `seed ${seed}: listener ${i}`));
+    outcomes.forEach((list, i) => assert.deepEqual(list, events, `seed ${seed}: listener ${i}`));
     assert.equal(agent.messages.filter(({ role }) => role === "user").length, 2);
     for (const mirror of mirrors) { same(agent, mirror); mirror[Symbol.dispose](); }
   }
@@ -368,7 +368,7 @@ test("nobody there: runs, receipts and ready say so, and a later try works", asy
   const trouble = [];
   const mirror = new RemoteAgent({ url: AT, fetch, host, reconnects: { maxAttempts: 3 }, onError: (error) => trouble.push(error) });
   await assert.rejects(mirror.ready(), { code: "network" });
-  const lost = await hear(mirror.prompt("Go"));
+  const lost = await readRun(mirror.prompt("Go"));
   assert.equal(lost.result.error?.code, "network");
   assert.deepEqual(await mirror.steer("x"), { delivered: false, reason: "run_ended" });
   await assert.rejects(mirror.resolveTool("x", "approve"), { code: "network" });
@@ -380,9 +380,9 @@ test("nobody there: runs, receipts and ready say so, and a later try works", asy
 test("the connection is open as long as somebody needs it", async () => {
   /** @type {string[]} */
   const states = [];
-  const { mirror, asked } = pair({ model: scripted(["a", "b"]) }, {}, { onConnection: (/** @type {string} */ state) => states.push(state) });
+  const { mirror, requests } = pair({ model: scripted(["a", "b"]) }, {}, { onConnection: (/** @type {string} */ state) => states.push(state) });
   await settle();
-  assert.equal(asked.length, 0, "nothing is asked before it is needed");
+  assert.equal(requests.length, 0, "nothing is asked before it is needed");
   await mirror.prompt("A");
   while (mirror.connection !== "idle") await settle();
   assert.deepEqual(states, ["connecting", "open", "idle"]);
@@ -416,13 +416,13 @@ test("a listener that goes leaves no timer behind", async () => {
 });
 
 test("disposing ends what is open here, not the agent", async () => {
-  const gate = later();
-  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   const run = mirror.prompt("Go");
-  const letter = mirror.followUp("x");
+  const receipt = mirror.followUp("x");
   for await (const event of run) if (event.type === "tool_execution_start") mirror[Symbol.dispose]();
   assert.equal((await run).error?.code, "aborted");
-  assert.deepEqual(await letter, { delivered: false, reason: "disposed" });
+  assert.deepEqual(await receipt, { delivered: false, reason: "disposed" });
   gate.resolve();
   await agent.waitForIdle();
   assert.equal(agent.messages.at(-1)?.role, "assistant");
@@ -437,8 +437,8 @@ async function ask(handler, path, init) {
 const post = (/** @type {any} */ value, /** @type {any} */ headers = {}) => ({ method: "POST", body: typeof value === "string" ? value : JSON.stringify(value), headers: { "content-type": "application/json", ...headers } });
 
 test("what may not be is told so, in JSON", async () => {
-  const gate = later();
-  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   const handler = agentHandler(agent, { limits: { bodyBytes: 2000 } });
   const refused = /** @type {[string, any, number, string, RegExp][]} */ ([
     ["promt", post({}), 404, "invalid_request", /there is no `promt` here; did you mean `prompt`\?/],
@@ -463,11 +463,11 @@ test("what may not be is told so, in JSON", async () => {
     ["state", { headers: { "sec-fetch-site": "cross-site" } }, 403, "auth", /other sites/],
   ]);
   for (const [path, init, status, code, text] of refused) {
-    const said = await ask(handler, path, init);
-    assert.equal(said.status, status, `${path} ${JSON.stringify(init)}`);
-    assert.equal(said.body.error.code, code);
-    assert.match(said.body.error.message, text);
-    assert.equal(said.headers.get("access-control-allow-origin"), null);
+    const response = await ask(handler, path, init);
+    assert.equal(response.status, status, `${path} ${JSON.stringify(init)}`);
+    assert.equal(response.body.error.code, code);
+    assert.match(response.body.error.message, text);
+    assert.equal(response.headers.get("access-control-allow-origin"), null);
   }
   assert.equal(agent.isRunning, false);
   assert.equal((await ask(handler, "prompt", post({ input: "Go" }))).status, 202);
@@ -506,9 +506,9 @@ test("state is what a look at the agent shows", async () => {
 
 test("who asks is judged first", async () => {
   /** @type {any[]} */
-  const judged = [];
+  const commands = [];
   const { handler } = pair({ model: scripted(["a"]) }, { authorize: async (/** @type {Request} */ request, /** @type {string} */ what) => {
-    judged.push(what);
+    commands.push(what);
     const key = request.headers.get("authorization");
     return key === "teapot" ? new Response("{}", { status: 418 }) : key === "Bearer k";
   } });
@@ -516,7 +516,7 @@ test("who asks is judged first", async () => {
   assert.equal((await ask(handler, "state", { headers: { authorization: "teapot" } })).status, 418);
   assert.equal((await ask(handler, "state", { headers: { authorization: "Bearer k" } })).status, 200);
   assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 401);
-  assert.deepEqual(judged, ["state", "state", "state", "prompt"]);
+  assert.deepEqual(commands, ["state", "state", "state", "prompt"]);
   // As with `session?.isMine` without a session.
   for (const nothing of [undefined, null, "", 0, NaN]) {
     const { handler: silent } = pair({ model: scripted(["a"]) }, { authorize: async () => nothing });
@@ -533,9 +533,9 @@ test("who asks is judged first", async () => {
     assert.equal((await foreign(new Request(`${AT}/state`))).status, 418);
     const silent = agentHandler(new Agent({ model: scripted([]) }), { authorize: () => Promise.reject() });
     assert.equal((await ask(silent, "state")).status, 500);
-    const said = await ask(failing, "state");
-    assert.equal(said.status, 500);
-    assert.ok(!JSON.stringify(said.body).includes("secret"));
+    const response = await ask(failing, "state");
+    assert.equal(response.status, 500);
+    assert.ok(!JSON.stringify(response.body).includes("secret"));
   } finally {
     console.error = error;
   }
@@ -546,8 +546,8 @@ test("other origins: none, some, or all", async () => {
   const preflight = { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "content-type,authorization" } };
   for (const cors of [[origin], "*", (/** @type {string} */ one) => one === origin]) {
     const handler = agentHandler(new Agent({ model: scripted([]) }), { cors });
-    const said = await ask(handler, "prompt", preflight);
-    assert.deepEqual([said.status, said.headers.get("access-control-allow-origin"), said.headers.get("access-control-allow-headers")], [204, origin, "content-type,authorization"]);
+    const response = await ask(handler, "prompt", preflight);
+    assert.deepEqual([response.status, response.headers.get("access-control-allow-origin"), response.headers.get("access-control-allow-headers")], [204, origin, "content-type,authorization"]);
     const state = await ask(handler, "state", { headers: { origin } });
     assert.deepEqual([state.status, state.headers.get("access-control-allow-origin")], [200, origin]);
     const refused = await ask(handler, "prompt", post({}, { origin }));
@@ -591,20 +591,20 @@ test("limits: listeners, commands a minute, the length of a conversation", async
 });
 
 test("letters that wait count for the length of a conversation, until they are delivered or cleared", async () => {
-  const end = later();
+  const end = deferred();
   const agent = new Agent({ model: scripted([async () => end.promise, "read", "more"]) });
   const handler = agentHandler(agent, { limits: { historyBytes: 1_900 }, host });
-  const letter = () => ask(handler, "follow-up", post({ input: "a".repeat(900) }));
+  const postFollowUp = () => ask(handler, "follow-up", post({ input: "a".repeat(900) }));
   assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 202);
   const statuses = [];
-  for (let i = 0; i < 4; i++) statuses.push((await letter()).status);
+  for (let i = 0; i < 4; i++) statuses.push((await postFollowUp()).status);
   assert.deepEqual(statuses, [202, 202, 413, 413]);
   agent.clearQueues();
   await settle();
-  assert.equal((await letter()).status, 202);
+  assert.equal((await postFollowUp()).status, 202);
   end.resolve("hello");
   await agent.waitForIdle();
-  assert.equal((await letter()).status, 202, "it has been delivered, and counts once");
+  assert.equal((await postFollowUp()).status, 202, "it has been delivered, and counts once");
 });
 
 test("a server that takes a request and never answers is not there", async () => {
@@ -655,27 +655,27 @@ test("a page that came over plain HTTP, where there is no randomUUID, reaches an
 });
 
 test("listeners and callbacks that throw or reject end nothing, here as little as there", async (context) => {
-  const said = context.mock.method(console, "error", () => {});
+  const logged = context.mock.method(console, "error", () => {});
   const fails = [() => { throw new Error("no"); }, async () => { throw new Error("no"); }];
   for (const fail of fails) {
     const { mirror } = pair({ model: scripted(["hello"]) }, {}, { onConnection: fail, onError: fail });
     /** @type {string[]} */
-    const heard = [];
+    const received = [];
     mirror.subscribe(fail);
-    mirror.subscribe(({ type }) => void heard.push(type));
+    mirror.subscribe(({ type }) => void received.push(type));
     assert.equal((await mirror.prompt("Go")).text, "hello");
-    assert.deepEqual([heard[0], heard.at(-1)], ["agent_start", "agent_end"]);
-    const gone = new RemoteAgent({ url: AT, host, fetch: async () => new Response("no", { status: 400 }), onError: fail });
-    await assert.rejects(gone.abort(), /the server answered 400/);
+    assert.deepEqual([received[0], received.at(-1)], ["agent_start", "agent_end"]);
+    const unreachable = new RemoteAgent({ url: AT, host, fetch: async () => new Response("no", { status: 400 }), onError: fail });
+    await assert.rejects(unreachable.abort(), /the server answered 400/);
     await settle();
   }
-  const words = said.mock.calls.map(({ arguments: [text] }) => text);
-  assert.ok(words.some((text) => /a subscriber threw and was removed/.test(text)));
-  assert.ok(words.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
+  const texts = logged.mock.calls.map(({ arguments: [text] }) => text);
+  assert.ok(texts.some((text) => /a subscriber threw and was removed/.test(text)));
+  assert.ok(texts.some((text) => /a callback of RemoteAgent's options failed/.test(text)));
 });
 
 test("a log that fails once, at any event, costs that event and nothing else", async (context) => {
-  const said = context.mock.method(console, "error", () => {});
+  const logged = context.mock.method(console, "error", () => {});
   for (let failing = 1; ; failing++) {
     const log = memoryEvents();
     let n = 0;
@@ -686,31 +686,31 @@ test("a log that fails once, at any event, costs that event and nothing else", a
         log.append(entry);
       },
     });
-    const { agent, mirror } = pair({ model: scripted([{ text: "I look.", ...call("look", "look") }, "one", "two"]), tools: [say("look", async () => (await settle(), "seen"))] }, { events, keepAliveMs: 5 });
+    const { agent, mirror } = pair({ model: scripted([{ text: "I look.", ...call("look", "look") }, "one", "two"]), tools: [testTool("look", async () => (await settle(), "seen"))] }, { events, keepAliveMs: 5 });
     const { text, stopReason } = await mirror.prompt("Go");
     assert.deepEqual([text, stopReason], ["one", "completed"], `the ${failing}. fails`);
     assert.equal((await mirror.prompt("On")).text, "two");
     same(agent, mirror);
     if (n < failing) break;
   }
-  assert.ok(said.mock.calls.length > 20);
-  assert.match(said.mock.calls[0]?.arguments[0], /an event could not be kept/);
+  assert.ok(logged.mock.calls.length > 20);
+  assert.match(logged.mock.calls[0]?.arguments[0], /an event could not be kept/);
 });
 
 test("a command that was done and could not be stored is not done again", async (context) => {
   context.mock.method(console, "error", () => {});
   let n = 0;
   const commit = async () => { if (n++ === 0) throw new Error("the disk is full"); };
-  const { agent, mirror, asked } = pair({ model: scripted(["one", "two"]) }, { commit });
+  const { agent, mirror, requests } = pair({ model: scripted(["one", "two"]) }, { commit });
   const receipt = mirror.followUp("And now?");
   assert.equal((await mirror.prompt("Go")).text, "two");
   assert.equal((await receipt).delivered, true);
   assert.equal(agent.messages.filter(({ role }) => role === "user").length, 2);
-  assert.deepEqual(asked.filter(({ method }) => method === "POST").map(({ path }) => path), ["follow-up", "follow-up", "prompt"]);
+  assert.deepEqual(requests.filter(({ method }) => method === "POST").map(({ path }) => path), ["follow-up", "follow-up", "prompt"]);
   n = 0;
-  const slow = pair({ model: scripted([call("wait"), "waited"]), tools: [say("wait", async () => { for (let i = 0; i < 20; i++) await settle(); })] }, { commit });
+  const slow = pair({ model: scripted([call("wait"), "waited"]), tools: [testTool("wait", async () => { for (let i = 0; i < 20; i++) await settle(); })] }, { commit });
   assert.equal((await slow.mirror.prompt("Go")).text, "waited");
-  assert.deepEqual(slow.asked.filter(({ path }) => path === "prompt").length, 2);
+  assert.deepEqual(slow.requests.filter(({ path }) => path === "prompt").length, 2);
 });
 
 test("a limit that is undefined is the usual one", async () => {
@@ -718,19 +718,19 @@ test("a limit that is undefined is the usual one", async () => {
   const handler = agentHandler(new Agent({ model: scripted(["never"]) }), { limits: undefinedLimits });
   const body = JSON.stringify({ input: "x".repeat(1_000_001) });
   assert.equal((await handler(new Request(`${AT}/prompt`, { method: "POST", headers: { "content-type": "application/json" }, body }))).status, 413);
-  let asked = 0;
-  const fetch = async () => { asked += 1; throw new TypeError("nobody is there"); };
-  const gone = new RemoteAgent({ url: AT, host, fetch: /** @type {any} */ (fetch), reconnects: /** @type {any} */ ({ maxAttempts: undefined, initialMs: undefined, maxMs: 100 }), onError: () => {} });
-  await assert.rejects(gone.ready(), /nobody is there/);
-  assert.equal(asked, 11);
+  let requestCount = 0;
+  const fetch = async () => { requestCount += 1; throw new TypeError("nobody is there"); };
+  const unreachable = new RemoteAgent({ url: AT, host, fetch: /** @type {any} */ (fetch), reconnects: /** @type {any} */ ({ maxAttempts: undefined, initialMs: undefined, maxMs: 100 }), onError: () => {} });
+  await assert.rejects(unreachable.ready(), /nobody is there/);
+  assert.equal(requestCount, 11);
 });
 
 test("a fetch that gives no Response is named, and not tried again", async () => {
-  let asked = 0;
-  const remote = new RemoteAgent({ url: AT, fetch: /** @type {any} */ (async () => void (asked += 1)), onError: () => {} });
+  let requestCount = 0;
+  const remote = new RemoteAgent({ url: AT, fetch: /** @type {any} */ (async () => void (requestCount += 1)), onError: () => {} });
   const { error } = await remote.prompt("Go");
   assert.deepEqual([error?.code, error?.message], ["misuse", "`fetch` and `reconnect` must give a Response, got nothing"]);
-  assert.ok(asked <= 2, `asked ${asked} times`);
+  assert.ok(requestCount <= 2, `asked ${requestCount} times`);
 });
 
 test("misuse is told at the call", () => {
@@ -769,7 +769,7 @@ test("a run that would be over before anybody listens is heard from its beginnin
     return handler(new Request(url, init));
   };
   const mirror = new RemoteAgent({ url: AT, host, fetch: slowly });
-  const { result, names } = await hear(mirror.prompt("Go"));
+  const { result, names } = await readRun(mirror.prompt("Go"));
   assert.deepEqual([result.text, names], ["hello", ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"]]);
   mirror[Symbol.dispose]();
 });
@@ -777,15 +777,15 @@ test("a run that would be over before anybody listens is heard from its beginnin
 test("a run that is aborted before it was sent is not sent, and does not wait for who cannot be reached", async () => {
   const { agent, handler } = pair({ model: scripted(["hello"]) });
   /** @type {string[]} */
-  const asked = [];
-  const mirror = new RemoteAgent({ url: AT, host, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => (asked.push(String(url)), handler(new Request(url, init))) });
-  const { result, names } = await hear(mirror.prompt("Go", { signal: AbortSignal.abort("too late") }));
+  const urls = [];
+  const mirror = new RemoteAgent({ url: AT, host, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => (urls.push(String(url)), handler(new Request(url, init))) });
+  const { result, names } = await readRun(mirror.prompt("Go", { signal: AbortSignal.abort("too late") }));
   assert.deepEqual([result.stopReason, result.error?.message, names], ["aborted", "too late", ["agent_start", "agent_end"]]);
   const left = mirror.prompt("Go");
   left.abort();
   assert.equal((await left).stopReason, "aborted");
   assert.equal((await mirror.prompt("Go")).text, "hello");
-  assert.deepEqual([asked.filter((url) => url.endsWith("/prompt")).length, agent.messages.length], [1, 2]);
+  assert.deepEqual([urls.filter((url) => url.endsWith("/prompt")).length, agent.messages.length], [1, 2]);
   mirror[Symbol.dispose]();
   const nowhere = new RemoteAgent({ url: AT, host, fetch: () => new Promise(() => {}), onError() {} });
   const run = nowhere.prompt("Go");
@@ -795,7 +795,7 @@ test("a run that is aborted before it was sent is not sent, and does not wait fo
 });
 
 test("a server that begins anew in the middle of a run: who only listens hears an end for every start", async () => {
-  const { model, tools } = { model: scripted([{ text: "one ", ...call("wait") }]), tools: [say("wait", () => new Promise(() => {}))] };
+  const { model, tools } = { model: scripted([{ text: "one ", ...call("wait") }]), tools: [testTool("wait", () => new Promise(() => {}))] };
   let current = agentHandler(new Agent({ model, tools }), { host });
   const cut = new AbortController();
   const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
@@ -805,11 +805,11 @@ test("a server that begins anew in the middle of a run: who only listens hears a
   };
   const mirror = new RemoteAgent({ url: AT, host, fetch });
   /** @type {any[]} */
-  const heard = [];
-  const started = later();
-  const ended = later();
+  const received = [];
+  const started = deferred();
+  const ended = deferred();
   mirror.subscribe((event) => {
-    heard.push(event);
+    received.push(event);
     if (event.type === "tool_execution_start") started.resolve();
     if (event.type === "agent_end") ended.resolve();
   });
@@ -820,23 +820,23 @@ test("a server that begins anew in the middle of a run: who only listens hears a
   current = agentHandler(new Agent({ model: scripted([]) }), { host: { ...host, now: () => Date.now() + 60_000 } });
   cut.abort(new Error("the server is gone"));
   await ended.promise;
-  checkTrace(heard);
-  assert.deepEqual([heard.at(-1).stopReason, heard.at(-1).error.message, mirror.isRunning], ["error", "the run went on unheard, and its events are gone", false]);
+  checkTrace(received);
+  assert.deepEqual([received.at(-1).stopReason, received.at(-1).error.message, mirror.isRunning], ["error", "the run went on unheard, and its events are gone", false]);
   mirror[Symbol.dispose]();
 });
 
 test("a waitUntil that throws is told of, and the run goes on as who asked for it hears", async () => {
   const report = console.error;
   /** @type {any[]} */
-  const told = [];
-  console.error = (...words) => told.push(words.join(" "));
+  const logged = [];
+  console.error = (...parts) => logged.push(parts.join(" "));
   try {
     const { agent, mirror } = pair({ model: scripted(["done"]) }, { waitUntil() {
       throw new TypeError("Illegal invocation");
     } });
     assert.equal((await mirror.prompt("Go")).text, "done");
     assert.equal(agent.messages.length, 2);
-    assert.deepEqual(told, ["turnwheel: waitUntil threw TypeError: Illegal invocation"]);
+    assert.deepEqual(logged, ["turnwheel: waitUntil threw TypeError: Illegal invocation"]);
   } finally {
     console.error = report;
   }
@@ -853,9 +853,9 @@ test("a signal that outlives its runs is left by each of them", async () => {
 });
 
 test("a run that is heard of goes on here too, although no answer to its prompt ever came", async () => {
-  const gate = later();
-  const lost = later();
-  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const lost = deferred();
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   const handler = agentHandler(agent, { host });
   let sent = 0;
   const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {

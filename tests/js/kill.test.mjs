@@ -9,7 +9,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { expected, interrupted, live, plain, tooOften } from "./checkpoint/lives.mjs";
+import { expected, interrupted, runLife, plain, tooOften } from "./checkpoint/lives.mjs";
 import { world } from "./checkpoint/world.mjs";
 import { checkTrace } from "./grammar.mjs";
 
@@ -17,7 +17,7 @@ const CHILD = fileURLToPath(new URL("checkpoint/child.mjs", import.meta.url));
 
 /** @type {any[]} */
 const events = [];
-const agent = await live(world(), { hear: (event) => events.push(event), die() {} });
+const agent = await runLife(world(), { onEvent: (event) => events.push(event), die() {} });
 const whole = plain(agent.messages);
 
 /**
@@ -27,9 +27,9 @@ const whole = plain(agent.messages);
 function child(folder, until = Infinity) {
   return new Promise((resolve, reject) => {
     const started = spawn(process.execPath, [CHILD, folder, String(until)], { stdio: ["ignore", "ignore", "pipe"] });
-    let said = "";
-    started.stderr.on("data", (piece) => (said += piece));
-    started.on("close", (code, signal) => (signal === "SIGKILL" ? resolve(true) : code === 0 ? resolve(false) : reject(new Error(`the process ended with ${code ?? signal}: ${said}`))));
+    let errorOutput = "";
+    started.stderr.on("data", (piece) => (errorOutput += piece));
+    started.on("close", (code, signal) => (signal === "SIGKILL" ? resolve(true) : code === 0 ? resolve(false) : reject(new Error(`the process ended with ${code ?? signal}: ${errorOutput}`))));
   });
 }
 
@@ -37,19 +37,19 @@ function child(folder, until = Infinity) {
  * Runs lives, each in a process of its own and killed after this many events; the last one ends the run.
  * @param {Iterable<number>} deaths @param {string} what
  */
-async function lives(deaths, what) {
+async function runLives(deaths, what) {
   const folder = mkdtempSync(join(tmpdir(), "turnwheel-kill-"));
   try {
     let killed = true;
     for (const until of deaths) if (killed) killed = await child(folder, until);
     if (killed) killed = await child(folder);
     const lines = (/** @type {string} */ name) => readFileSync(join(folder, name), "utf8").trim().split("\n");
-    const heard = lines("events").map((line) => JSON.parse(line));
+    const allEvents = lines("events").map((line) => JSON.parse(line));
     const history = plain(JSON.parse(readFileSync(join(folder, "history.json"), "utf8")));
-    assert.deepEqual(history, expected(whole, interrupted(heard)), what);
-    assert.equal(tooOften(lines("ran"), heard, history), undefined, what);
-    checkTrace(heard.filter(({ type }) => type !== "run_resumed"));
-    return heard.filter(({ type }) => type === "run_resumed").length;
+    assert.deepEqual(history, expected(whole, interrupted(allEvents)), what);
+    assert.equal(tooOften(lines("ran"), allEvents, history), undefined, what);
+    checkTrace(allEvents.filter(({ type }) => type !== "run_resumed"));
+    return allEvents.filter(({ type }) => type === "run_resumed").length;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -60,7 +60,7 @@ test("a new process goes on after every single event", { timeout: 300_000 }, asy
   const work = async () => {
     while (next < events.length) {
       const until = next++;
-      assert.equal(await lives([until], `killed after event ${until}, ${events[until - 1].type}`), 1);
+      assert.equal(await runLives([until], `killed after event ${until}, ${events[until - 1].type}`), 1);
     }
   };
   await Promise.all(Array.from({ length: Math.min(4, availableParallelism() + 1) }, work));
@@ -68,5 +68,5 @@ test("a new process goes on after every single event", { timeout: 300_000 }, asy
 
 test("a run is killed again and again", { timeout: 120_000 }, async () => {
   // The longest answer has about 15 events; a process with a shorter life would request it again for ever.
-  for (const step of [19, 23, 31]) assert.ok((await lives(Array.from({ length: 12 }, () => step), `killed every ${step} events`)) > 1);
+  for (const step of [19, 23, 31]) assert.ok((await runLives(Array.from({ length: 12 }, () => step), `killed every ${step} events`)) > 1);
 });

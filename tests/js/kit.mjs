@@ -10,15 +10,15 @@ export * from "../../pkg/entry/node.js";
  * Reads a run to its end, checks its trace, and returns everything there is to know about it.
  * @param {any} run
  */
-export async function hear(run) {
+export async function readRun(run) {
   /** @type {any[]} */
   const events = [];
   for await (const event of run) events.push(event);
-  return told(events, await run.result);
+  return checkRun(events, await run.result);
 }
 
 /** A trace and its result, checked. @param {any[]} events @param {any} result */
-export function told(events, result) {
+export function checkRun(events, result) {
   checkTrace(events);
   const end = events.at(-1);
   assert.equal(result.stopReason, end.stopReason);
@@ -37,7 +37,7 @@ export function told(events, result) {
 }
 
 /** A tool that does what `execute` says. @param {string} name @param {any} execute @param {any} [more] */
-export const say = (name, execute, more = {}) => ({
+export const testTool = (name, execute, more = {}) => ({
   name, description: `says ${name}`, parameters: { type: "object", properties: {} }, execute, ...more,
 });
 
@@ -50,7 +50,7 @@ export const call = (...tools) => ({
 });
 
 /** A promise, with the functions to settle it. @template [T=any] */
-export function later() {
+export function deferred() {
   /** @type {(value?: any) => void} */
   let resolve = () => {};
   /** @type {(error: any) => void} */

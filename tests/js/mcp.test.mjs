@@ -11,7 +11,7 @@ import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { jsonSchemaValidator, mcpTools } from "../../pkg/mcp.js";
-import { Agent, call, hear, later, misused, scripted, settle } from "./kit.mjs";
+import { Agent, call, deferred, misused, readRun, scripted, settle } from "./kit.mjs";
 
 const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
 /** @type {(() => unknown)[]} */
@@ -42,7 +42,7 @@ async function everything(capabilities = {}) {
  */
 async function results(tools, ...calls) {
   const agent = new Agent({ model: scripted([call(...calls), "done"]), tools, approval: { mode: "bypassed" } });
-  const { events } = await hear(agent.prompt("Go"));
+  const { events } = await readRun(agent.prompt("Go"));
   return events.filter((event) => event.type === "tool_execution_end").sort((a, b) => (a.callId < b.callId ? -1 : 1)).map((event) => event.result);
 }
 
@@ -70,7 +70,7 @@ test("progress is told as updates, and holds off the time limit", async () => {
   const patient = await mcpTools(shared.client, { only: ["trigger-long-running-operation"], timeoutMs: 3000 });
   assert.equal(patient.tools.length, 1);
   const agent = new Agent({ model: scripted([call(["trigger-long-running-operation", { duration: 4, steps: 10 }]), "done"]), tools: patient.tools });
-  const { events, all } = await hear(agent.prompt("Go"));
+  const { events, all } = await readRun(agent.prompt("Go"));
   const updates = events.filter((event) => event.type === "tool_execution_update").map((event) => event.update);
   assert.ok(updates.length >= 8, `${updates.length} updates`);
   assert.deepEqual(updates[0], { content: [{ type: "text", text: "1 of 10" }], details: { progress: 1, total: 10 } });
@@ -95,8 +95,8 @@ test("names are made legal and get a prefix; annotations say what asks and what 
   assert.deepEqual(own.tools.map(({ name }) => name), ["mcp-servers_everything__echo"]);
   const short = await mcpTools(shared.client, { prefix: "all", name: ({ name }) => (name === "echo" ? "sagt/ä.b" : undefined), approval: "always" });
   assert.deepEqual([named("all__sagt___b", short)?.requiresApproval, named("all__get-sum", short)?.requiresApproval], [true, true]);
-  const [said] = await results(short.tools, ["all__sagt___b", { message: "hi" }]);
-  assert.equal(said.content[0].text, "Echo: hi");
+  const [result] = await results(short.tools, ["all__sagt___b", { message: "hi" }]);
+  assert.equal(result.content[0].text, "Echo: hi");
   assert.deepEqual([named("echo").requiresApproval, named("echo").idempotent, named("echo").parameters.$schema], [false, true, undefined]);
   const asks = async (/** @type {any} */ approval) => (await mcpTools(shared.client, { approval })).tools.filter(({ requiresApproval }) => requiresApproval).map(({ name }) => name);
   const [writes, destroys] = [await asks("writes"), await asks("destructive")];
@@ -107,17 +107,17 @@ test("names are made legal and get a prefix; annotations say what asks and what 
 
 test("the server's list changes: what is new comes, what stays is the same object, the agent takes it over", async () => {
   const { client } = await everything({ sampling: {}, roots: {}, elicitation: {} });
-  const live = await mcpTools(client);
-  const before = new Map([...live].map((tool) => [tool.name, tool]));
-  const agent = new Agent({ model: scripted([]), tools: live.tools });
-  const changed = later();
-  live.onChange((tools) => {
+  const liveServer = await mcpTools(client);
+  const before = new Map([...liveServer].map((tool) => [tool.name, tool]));
+  const agent = new Agent({ model: scripted([]), tools: liveServer.tools });
+  const changed = deferred();
+  liveServer.onChange((tools) => {
     agent.tools = tools;
     if (tools.some(({ name }) => name === "trigger-elicitation-request")) changed.resolve();
   });
-  if (!named("trigger-elicitation-request", live)) await changed.promise;
-  assert.ok(live.tools.length > 12, `${live.tools.length} tools`);
-  for (const tool of live) if (before.has(tool.name)) assert.equal(tool, before.get(tool.name));
+  if (!named("trigger-elicitation-request", liveServer)) await changed.promise;
+  assert.ok(liveServer.tools.length > 12, `${liveServer.tools.length} tools`);
+  for (const tool of liveServer) if (before.has(tool.name)) assert.equal(tool, before.get(tool.name));
 });
 
 test("a tool that exists as a task only runs too, and tells how it goes", async () => {
@@ -131,16 +131,16 @@ test("a tool that exists as a task only runs too, and tells how it goes", async 
 
 test("a server that is gone: the call that is on and the next ones say so", async () => {
   const { client, transport } = await everything();
-  const gone = await mcpTools(client);
-  const agent = new Agent({ model: scripted([call(["trigger-long-running-operation", { duration: 60, steps: 600 }]), call(["echo", { message: "hi" }]), "done"]), tools: gone.tools });
+  const closedServer = await mcpTools(client);
+  const agent = new Agent({ model: scripted([call(["trigger-long-running-operation", { duration: 60, steps: 600 }]), call(["echo", { message: "hi" }]), "done"]), tools: closedServer.tools });
   agent.subscribe((event) => { if (event.type === "tool_execution_update" && transport.pid) process.kill(transport.pid); });
-  const { all } = await hear(agent.prompt("Go"));
+  const { all } = await readRun(agent.prompt("Go"));
   for (const { result } of all("tool_execution_end")) {
     assert.deepEqual([result.isError, result.cause], [true, "threw"]);
     assert.match(result.content[0].text, /mcp-servers\/everything is gone: its connection is closed; connect to it again and call mcpTools anew/);
   }
-  assert.deepEqual([all("tool_execution_end").length, gone.isConnected], [2, false]);
-  await assert.rejects(gone.refresh(), /is gone/);
+  assert.deepEqual([all("tool_execution_end").length, closedServer.isConnected], [2, false]);
+  await assert.rejects(closedServer.refresh(), /is gone/);
   misusedLater(() => mcpTools(client), /the MCP client is not connected/);
 });
 
@@ -176,28 +176,28 @@ test("a list in pages; two tools of one name; a list that cannot be taken over l
   let tools = ["a", "b", "c", "d", "e"].map((name) => bare(name));
   const { client, made } = await small(() => tools);
   /** @type {any[]} */
-  const heard = [];
-  let told = later();
-  client.onclose = () => heard.push("closed");
-  const handle = await mcpTools(client, { onError: (/** @type {any} */ error) => (heard.push(error.message), told.resolve()) });
+  const errors = [];
+  let notified = deferred();
+  client.onclose = () => errors.push("closed");
+  const handle = await mcpTools(client, { onError: (/** @type {any} */ error) => (errors.push(error.message), notified.resolve()) });
   assert.deepEqual([handle.name, handle.tools.map(({ name }) => name).join("")], ["small", "abcde"]);
   assert.ok(handle.tools.every(({ requiresApproval, idempotent }) => requiresApproval && !idempotent), "who says nothing may destroy");
   tools = [bare("a.b"), bare("a b")];
   await made.sendToolListChanged();
-  await told.promise;
-  assert.deepEqual([heard, handle.tools.length], [["two tools of small would be named `a_b`: `a.b` and `a b`; give other names with `name`, or leave one out with `only`"], 5]);
+  await notified.promise;
+  assert.deepEqual([errors, handle.tools.length], [["two tools of small would be named `a_b`: `a.b` and `a b`; give other names with `name`, or leave one out with `only`"], 5]);
   tools = [bare("z")];
-  told = later();
+  notified = deferred();
   handle.onChange(async () => { throw new Error("a listener"); });
-  handle.onChange(() => told.resolve());
+  handle.onChange(() => notified.resolve());
   await made.sendToolListChanged();
-  await told.promise;
+  await notified.promise;
   assert.deepEqual(handle.tools.map(({ name }) => name), ["z"]);
   await handle.dispose();
   await settle();
-  assert.equal(heard[1], "a listener");
+  assert.equal(errors[1], "a listener");
   await client.close();
-  assert.equal(heard[2], "closed", "the client's own handler is as it was");
+  assert.equal(errors[2], "closed", "the client's own handler is as it was");
   await misusedLater(() => mcpTools(client), /not connected/);
 });
 
@@ -216,8 +216,8 @@ test("a server may be waited for as long as it takes", async () => {
 });
 
 test("an empty cursor is the end of the list", async () => {
-  let asked = 0;
-  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(asked += 1)}`)], nextCursor: asked < 3 ? "more" : "" }) };
+  let pages = 0;
+  const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(pages += 1)}`)], nextCursor: pages < 3 ? "more" : "" }) };
   assert.deepEqual((await mcpTools(client)).tools.map(({ name }) => name), ["t1", "t2", "t3"]);
 });
 

@@ -4,12 +4,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkAnswered } from "./grammar.mjs";
-import { Agent, agentLoop, call, hear, isOpen, later, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, agentLoop, call, deferred, isOpen, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
 
 const never = () => new Promise(() => {});
 
 /** A model that says something, and then nothing more. */
-const silent = (started = later()) => ({
+const silent = (started = deferred()) => ({
   provider: "own", id: "silent",
   async *streamFn() {
     yield { type: "start" };
@@ -33,9 +33,9 @@ const PHASES = {
   "in the middle of an answer": (reached) => ({ model: silent(/** @type {any} */ ({ resolve: () => setImmediate(reached) })) }),
   "in a hook before the call": (reached) => ({ model: scripted(["never"]), hooks: { beforeInference: () => (reached(), never()) } }),
   "in a hook after the call": (reached) => ({ model: scripted(["said"]), hooks: { afterInference: () => (reached(), never()) } }),
-  "in a tool": (reached) => ({ model: scripted([call("quick", "stuck"), "never"]), tools: [say("quick", () => "done"), say("stuck", () => (setImmediate(reached), never()))] }),
-  "in an approval": (reached) => ({ model: scripted([call("ask"), "never"]), tools: [say("ask", () => "never", { requiresApproval: true })], approveTool: () => (setImmediate(reached), never()) }),
-  "while a person is waited for": (reached) => ({ model: scripted([call("ask"), "never"]), tools: [say("ask", () => "never", { requiresApproval: true })], hooks: { afterInference: () => void setImmediate(reached) } }),
+  "in a tool": (reached) => ({ model: scripted([call("quick", "stuck"), "never"]), tools: [testTool("quick", () => "done"), testTool("stuck", () => (setImmediate(reached), never()))] }),
+  "in an approval": (reached) => ({ model: scripted([call("ask"), "never"]), tools: [testTool("ask", () => "never", { requiresApproval: true })], approveTool: () => (setImmediate(reached), never()) }),
+  "while a person is waited for": (reached) => ({ model: scripted([call("ask"), "never"]), tools: [testTool("ask", () => "never", { requiresApproval: true })], hooks: { afterInference: () => void setImmediate(reached) } }),
   "in a back-off": (reached) => ({ model: scripted([{ error: { code: "network", message: "gone" } }]), host: { sleep: () => (reached(), never()) } }),
   "while steering is polled": (reached) => ({ model: scripted(["said", "never"]), getSteeringMessages: () => (reached(), never()) }),
   "while follow-ups are polled": (reached) => ({ model: scripted(["said", "never"]), getFollowUpMessages: () => (reached(), never()) }),
@@ -65,7 +65,7 @@ for (const reads of [false, true]) {
 for (const [phase, options] of Object.entries(PHASES)) {
   for (const [means, stop] of Object.entries(MEANS)) {
     test(`a run that is stopped ${phase}, by ${means}, ends once and whole`, async () => {
-      const reached = later();
+      const reached = deferred();
       const agent = new Agent(options(reached.resolve));
       const controller = new AbortController();
       /** @type {any[]} */
@@ -97,44 +97,44 @@ test("a signal that was aborted before: one whole turn, and nobody is called", a
   let called = false;
   const agent = new Agent({ model: scripted([() => ((called = true), "never")]), asyncTransformContext: async () => void (called = true) });
   const reason = new Error("not today");
-  const heard = await hear(agent.prompt("Go", { signal: AbortSignal.abort(reason) }));
-  assert.deepEqual(heard.names, ["agent_start", "turn_start", "message_start", "message_end", "turn_end", "agent_end"]);
-  assert.equal(heard.all("message_end")[0].message.stopReason, "aborted");
-  assert.deepEqual(heard.all("message_end")[0].message.content, []);
+  const outcome = await readRun(agent.prompt("Go", { signal: AbortSignal.abort(reason) }));
+  assert.deepEqual(outcome.names, ["agent_start", "turn_start", "message_start", "message_end", "turn_end", "agent_end"]);
+  assert.equal(outcome.all("message_end")[0].message.stopReason, "aborted");
+  assert.deepEqual(outcome.all("message_end")[0].message.content, []);
   assert.equal(called, false);
-  assert.equal(heard.result.error.cause, reason);
+  assert.equal(outcome.result.error.cause, reason);
 });
 
 test("what was said stays, what was used is counted, finished tools keep their results", async () => {
-  const reached = later();
+  const reached = deferred();
   const half = new Agent({ model: silent(reached) });
   const run = half.prompt("Go");
   reached.promise.then(() => setImmediate(() => run.abort("enough")));
-  const heard = await hear(run);
-  assert.equal(heard.result.text, "half a ");
-  assert.equal(heard.all("turn_end")[0].message.stopReason, "aborted");
-  assert.match(heard.all("turn_end")[0].message.error.message, /enough/);
+  const outcome = await readRun(run);
+  assert.equal(outcome.result.text, "half a ");
+  assert.equal(outcome.all("turn_end")[0].message.stopReason, "aborted");
+  assert.match(outcome.all("turn_end")[0].message.error.message, /enough/);
 
-  const stuck = later();
-  const agent = new Agent({ model: scripted([{ ...call("quick", "stuck"), usage: { input: 4, output: 2 } }]), tools: [say("quick", () => "done"), say("stuck", (/** @type {any} */ _, /** @type {any} */ { signal }) => (setImmediate(stuck.resolve), new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))))] });
+  const stuck = deferred();
+  const agent = new Agent({ model: scripted([{ ...call("quick", "stuck"), usage: { input: 4, output: 2 } }]), tools: [testTool("quick", () => "done"), testTool("stuck", (/** @type {any} */ _, /** @type {any} */ { signal }) => (setImmediate(stuck.resolve), new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))))] });
   const second = agent.prompt("Go");
   stuck.promise.then(() => second.abort());
-  const cut = await hear(second);
+  const cut = await readRun(second);
   assert.deepEqual(cut.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => [textOf(result) === "done", result.isError, result.cause]), [[true, false, undefined], [false, true, "aborted"]]);
   assert.equal(cut.result.usage.total, 6);
 });
 
 test("a queued letter stays queued over an abort", async () => {
-  const reached = later();
+  const reached = deferred();
   const agent = new Agent({ model: silent(reached) });
   const run = agent.prompt("Go");
   reached.promise.then(() => run.abort());
-  const letter = agent.followUp("And then?");
-  await hear(run);
-  assert.equal(await isOpen(letter), true);
+  const receipt = agent.followUp("And then?");
+  await readRun(run);
+  assert.equal(await isOpen(receipt), true);
   agent.model = scripted(["a", "b"]);
-  await hear(agent.prompt("Again"));
-  assert.equal((await letter).delivered, true);
+  await readRun(agent.prompt("Again"));
+  assert.equal((await receipt).delivered, true);
 });
 
 test("a second abort, and one after the end, are nothing", async () => {
@@ -142,8 +142,8 @@ test("a second abort, and one after the end, are nothing", async () => {
   const run = agent.prompt("Go");
   run.abort("first");
   run.abort("second");
-  const heard = await hear(run);
-  assert.match(heard.result.error.message, /first/);
+  const outcome = await readRun(run);
+  assert.match(outcome.result.error.message, /first/);
   run.abort("third");
   agent.abort();
   await settle();
@@ -178,17 +178,17 @@ test("a subscriber that leaves does not stop the run", async () => {
 });
 
 test("an abort from every event on, one after the other", async () => {
-  const make = () => new Agent({ model: scripted([{ thinking: "hm", text: ["a", "b"], ...call("go", "also") }, call("go"), { text: ["c", "d"] }]), tools: [say("go", async (/** @type {any} */ _, /** @type {any} */ { update }) => { update(1); await settle(); update(2); return "gone"; }), say("also", () => "too")] });
-  const whole = await hear(make().prompt("Go"));
+  const make = () => new Agent({ model: scripted([{ thinking: "hm", text: ["a", "b"], ...call("go", "also") }, call("go"), { text: ["c", "d"] }]), tools: [testTool("go", async (/** @type {any} */ _, /** @type {any} */ { update }) => { update(1); await settle(); update(2); return "gone"; }), testTool("also", () => "too")] });
+  const whole = await readRun(make().prompt("Go"));
   for (let n = 0; n < whole.events.length - 1; n++) {
     const agent = make();
     const run = agent.prompt("Go");
     let seen = 0;
     agent.subscribe(() => { if (seen++ === n) run.abort(`at ${n}`); });
-    const heard = await hear(run);
+    const outcome = await readRun(run);
     const type = whole.events[n].type;
     // After its last turn it may be too late to abort a run.
-    if (n < whole.events.length - 2) assert.equal(heard.result.stopReason, "aborted", `${n} ${type}`);
+    if (n < whole.events.length - 2) assert.equal(outcome.result.stopReason, "aborted", `${n} ${type}`);
     checkAnswered([...agent.messages]);
   }
 });

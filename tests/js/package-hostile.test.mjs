@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { Agent, call, clock, custom, hear, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, call, clock, custom, deferred, openai, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
 
 /**
  * Calls that begin something, so none of them may come after an abort. Hooks about what is in the
@@ -101,10 +101,10 @@ function world(act, at) {
 
 const ABORT = (/** @type {Agent} */ agent) => agent.abort("enough");
 
-/** Plays the world once for every call of the host. @param {(agent: any) => void} act @param {(heard: any, agent: Agent, what: string) => void} check */
+/** Plays the world once for every call of the host. @param {(agent: any) => void} act @param {(outcome: any, agent: Agent, what: string) => void} check */
 async function everywhere(act, check) {
   const { agent, touched } = world(act);
-  const { result } = await hear(agent.prompt("go"));
+  const { result } = await readRun(agent.prompt("go"));
   assert.deepEqual([result.stopReason, result.text], ["completed", "so"]);
   const kinds = new Set(touched);
   assert.ok(kinds.size >= 30 && touched.length > 100, `${kinds.size} kinds of ${touched.length} calls`);
@@ -112,9 +112,9 @@ async function everywhere(act, check) {
     const one = world(act, at);
     const what = `call ${at}, ${touched[at]}`;
     try {
-      const heard = await hear(one.agent.prompt("go"));
+      const outcome = await readRun(one.agent.prompt("go"));
       assert.ok(!one.agent.isRunning);
-      check(heard, one.agent, what);
+      check(outcome, one.agent, what);
     } catch (/** @type {any} */ error) {
       error.message = `${what}: ${error.message}`;
       throw error;
@@ -139,7 +139,7 @@ test("a letter from inside any call of the host is delivered once or waits", asy
       const delivered = result.messages.filter((/** @type {any} */ message) => message.role === "user" && textOf(message) === "a letter").length;
       assert.ok(delivered === 1 || (delivered === 0 && result.stopReason === "completed"), `${delivered} times`);
       agent.clearQueues();
-      return receipt.then((/** @type {any} */ told) => assert.equal(told.delivered, delivered === 1));
+      return receipt.then((/** @type {any} */ outcome) => assert.equal(outcome.delivered, delivered === 1));
     },
   );
 });
@@ -173,20 +173,20 @@ for (const [what, thrown] of Object.entries(WORDLESS)) {
     const fail = async () => {
       throw thrown;
     };
-    const ask = say("ask", () => "asked", { requiresApproval: true });
+    const ask = testTool("ask", () => "asked", { requiresApproval: true });
     const network = { error: { code: "network", message: "gone" } };
     const worlds = [
-      { hooks: { beforeInference: fail } }, { asyncTransformContext: fail }, { getApiKey: fail }, { getSteeringMessages: fail }, { tools: [say("ask", fail)] },
+      { hooks: { beforeInference: fail } }, { asyncTransformContext: fail }, { getApiKey: fail }, { getSteeringMessages: fail }, { tools: [testTool("ask", fail)] },
       { tools: [ask], approveTool: fail }, { model: scripted([network, "done"]), host: { sleep: fail } }, { model: custom("m", fail), retry: { maxAttempts: 1 } },
       { model: scripted([{ error: { code: "context_overflow", message: "long" } }, "done"]), compaction: { engine: fail } },
       { model: openai("m", { fetch: fail }), retry: { maxAttempts: 1 } },
     ];
-    const gate = later();
-    const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
+    const gate = deferred();
+    const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [testTool("wait", () => gate.promise)] });
     const others = other.prompt("Go");
     await settle();
     for (const world of /** @type {any[]} */ (worlds)) {
-      const { result } = await hear(new Agent({ model: scripted([call("ask"), "done"]), ...world }).prompt("Go"));
+      const { result } = await readRun(new Agent({ model: scripted([call("ask"), "done"]), ...world }).prompt("Go"));
       assert.notEqual(result.error?.code, "internal", result.error?.message);
     }
     const stuck = new Agent({ model: scripted([call("ask")]), tools: [ask] });
@@ -204,27 +204,27 @@ test("a rule that must answer at once, promises and fails later ends no process"
     throw new Error("later");
   };
   /** @type {unknown[]} */
-  const unheard = [];
-  const hears = (/** @type {unknown} */ error) => unheard.push(error);
-  process.on("unhandledRejection", hears);
+  const unhandled = [];
+  const onUnhandled = (/** @type {unknown} */ error) => unhandled.push(error);
+  process.on("unhandledRejection", onUnhandled);
   const network = { error: { code: "network", message: "gone" } };
   for (const [world, end] of /** @type {[any, string][]} */ ([
     [{ dynamicSystemPrompt: fails }, "error"], [{ transformContext: fails }, "error"], [{ convertToLlm: fails }, "error"],
     [{ model: scripted([network, "done"]), retry: fails }, "error"], [{ toolExecution: fails }, "completed"],
     [{ tools: [], resultTexts: { unknown_tool: fails } }, "completed"],
-    [{ tools: [say("go", () => "", { requiresApproval: fails })], approveTool: () => "approve" }, "completed"],
+    [{ tools: [testTool("go", () => "", { requiresApproval: fails })], approveTool: () => "approve" }, "completed"],
   ])) {
-    const { result } = await hear(new Agent({ model: scripted([call("go"), "done"]), tools: [say("go", () => "")], ...world }).prompt("Go"));
+    const { result } = await readRun(new Agent({ model: scripted([call("go"), "done"]), tools: [testTool("go", () => "")], ...world }).prompt("Go"));
     await settle();
-    assert.deepEqual([result.stopReason, unheard], [end, []], Object.keys(world).join());
+    assert.deepEqual([result.stopReason, unhandled], [end, []], Object.keys(world).join());
   }
-  process.off("unhandledRejection", hears);
+  process.off("unhandledRejection", onUnhandled);
 });
 
 test("keys of the session state that are no texts are the tool's own error", async () => {
   for (const key of /** @type {any[]} */ ([5, Symbol("s"), undefined, null, {}])) {
     for (const act of [(/** @type {any} */ state) => state.set(key, 1), (/** @type {any} */ state) => state.delete(key)]) {
-      const { result } = await hear(new Agent({ model: scripted([call("t"), "done"]), tools: [say("t", (/** @type {any} */ _, /** @type {any} */ { state }) => act(state))] }).prompt("Go"));
+      const { result } = await readRun(new Agent({ model: scripted([call("t"), "done"]), tools: [testTool("t", (/** @type {any} */ _, /** @type {any} */ { state }) => act(state))] }).prompt("Go"));
       assert.equal(result.text, "done");
       assert.match(textOf(result.messages[2]), /a key of the session state must be a text, got /);
     }
@@ -244,7 +244,7 @@ test("a host's sleep that throws at once, or gives no promise, holds no piece ba
     throw new Error("no timers here");
   };
   for (const host of [own, { sleep: fail }]) {
-    const { result, text } = await hear(new Agent({ model: scripted([{ text: ["a", "b", "c"] }]), coalesceMs: 5, host }).prompt("Go"));
+    const { result, text } = await readRun(new Agent({ model: scripted([{ text: ["a", "b", "c"] }]), coalesceMs: 5, host }).prompt("Go"));
     assert.deepEqual([result.stopReason, text], ["completed", "abc"]);
   }
   assert.ok(own.slept > 0);
@@ -260,14 +260,14 @@ test("a host that never sleeps lets a model that is watched speak", async () => 
   let slept = 0;
   // Otherwise it would retry for as long as the clock runs.
   const sleep = async () => void (slept++ > 10_000 && (await new Promise(() => {})));
-  const { result } = await hear(new Agent({ model, timeouts: { chunkMs: 60_000 }, host: { sleep } }).prompt("Go"));
+  const { result } = await readRun(new Agent({ model, timeouts: { chunkMs: 60_000 }, host: { sleep } }).prompt("Go"));
   assert.equal(result.text, "here");
   assert.ok(slept < 1_000, `it slept ${slept} times`);
 });
 
 test("a run that is stopped lets go of an answer whose fetch does not hear the signal", async () => {
-  const gone = later();
-  const begun = later();
+  const gone = deferred();
+  const begun = deferred();
   const frame = new TextEncoder().encode('data: {"choices":[{"delta":{"content":"hi"}}]}\n\n');
   const body = new ReadableStream({ start: (controller) => controller.enqueue(frame), cancel: gone.resolve });
   const agent = new Agent({ model: openai("m", { fetch: async () => new Response(body) }) });
@@ -280,13 +280,13 @@ test("a run that is stopped lets go of an answer whose fetch does not hear the s
 });
 
 test("a fetch whose answer is no bytes fails alone, in words that say so", async () => {
-  const gate = later();
-  const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [testTool("wait", () => gate.promise)] });
   const others = other.prompt("Go");
   await settle();
   const frame = 'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n';
   const reads = (/** @type {any[]} */ ...values) => ({ ok: true, status: 200, headers: new Headers(), body: { getReader: () => ({ read: async () => ({ done: values.length === 0, value: values.shift() }), cancel: async () => {} }) } });
-  const ask = (/** @type {any} */ answer) => hear(new Agent({ model: openai("m", { fetch: async () => answer }), retry: { maxAttempts: 2 }, host: clock().host }).prompt("Go"));
+  const ask = (/** @type {any} */ answer) => readRun(new Agent({ model: openai("m", { fetch: async () => answer }), retry: { maxAttempts: 2 }, host: clock().host }).prompt("Go"));
   for (const answer of [new Response(new ReadableStream({ start: (controller) => (controller.enqueue(frame), controller.close()) })), reads(new TextEncoder().encode(frame), undefined), reads({ length: -5 })]) {
     const { result, all } = await ask(answer);
     assert.match(result.error.message, /the body of an answer must give bytes, as Uint8Array; `fetch` gave /);
@@ -297,9 +297,9 @@ test("a fetch whose answer is no bytes fails alone, in words that say so", async
   assert.match(nodes.result.error.message, /the body of an answer must be a ReadableStream; `fetch` gave an object \(Readable\)/);
   assert.deepEqual([nodes.result.error.code, nodes.all("retry_attempt").length], ["misuse", 0]);
   // A wrapper that forgot its `return`, or the response of another client.
-  for (const [answer, words] of /** @type {[any, string][]} */ ([[undefined, "nothing"], ["hi", "a string"], [{ status: 200, data: "hi" }, "an object (Object)"]])) {
+  for (const [answer, kind] of /** @type {[any, string][]} */ ([[undefined, "nothing"], ["hi", "a string"], [{ status: 200, data: "hi" }, "an object (Object)"]])) {
     const { result, all } = await ask(answer);
-    assert.deepEqual([result.error.code, result.error.message, all("retry_attempt").length], ["misuse", `\`fetch\` must give a Response, got ${words}`, 0]);
+    assert.deepEqual([result.error.code, result.error.message, all("retry_attempt").length], ["misuse", `\`fetch\` must give a Response, got ${kind}`, 0]);
   }
   assert.equal((await ask({ ok: false, status: 5n, headers: new Headers(), body: null })).result.stopReason, "error");
   gate.resolve("");
@@ -310,8 +310,8 @@ test("a clock and a die that fail, or give what is no number, end nobody's run",
   const report = console.error;
   console.error = () => {};
   try {
-    const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [say("wait", () => gate.promise)] });
-    const gate = later();
+    const other = new Agent({ model: scripted([call("wait"), "other"]), tools: [testTool("wait", () => gate.promise)] });
+    const gate = deferred();
     const others = other.prompt("Go");
     const fail = () => {
       throw new Error("it stopped");

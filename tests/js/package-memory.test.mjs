@@ -9,7 +9,7 @@ import { transform } from "esbuild";
 import { getEngine } from "../../pkg/core.js";
 import { agentHandler } from "../../pkg/server.js";
 import { checkTrace } from "./grammar.mjs";
-import { Agent, agentLoop, call, hear, later, openaiCompatible, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, agentLoop, call, deferred, openaiCompatible, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
 
 setFlagsFromString("--expose-gc");
 /** @type {() => void} */
@@ -27,20 +27,20 @@ const bytes = () => /** @type {any} */ (getEngine()).memory.buffer.byteLength;
 const long = "x".repeat(8_000);
 
 /** Everything that a run can do, about 24 KB of it. @param {any} [options] */
-const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "done"]), tools: [say("go", () => long)], systemPrompt: long, ...options });
+const busy = (options) => ({ model: scripted([{ text: long, ...call("go") }, "done"]), tools: [testTool("go", () => long)], systemPrompt: long, ...options });
 
 test("agents that are forgotten leave the engine's memory flat", async () => {
   const rounds = [];
   let made = 0;
-  let gone = 0;
-  const registry = new FinalizationRegistry(() => void gone++);
+  let collected = 0;
+  const registry = new FinalizationRegistry(() => void collected++);
   /**
    * How many are left must not depend on when the host finds the time; code that is running
    * now may hold one or two.
    */
   const forgotten = async () => {
-    for (let i = 0; i < 100 && gone < made - 2; i++) await collect();
-    assert.ok(gone >= made - 2, `${made - gone} of ${made} agents are still held`);
+    for (let i = 0; i < 100 && collected < made - 2; i++) await collect();
+    assert.ok(collected >= made - 2, `${made - collected} of ${made} agents are still held`);
   };
   for (let round = 0; round < 5; round++) {
     for (let i = 0; i < 400; i++) {
@@ -58,7 +58,7 @@ test("agents that are forgotten leave the engine's memory flat", async () => {
 });
 
 test("10,000 agents, made and dropped: flat; those that somebody holds are what fills it", async () => {
-  const small = () => new Agent({ model: scripted([call("go"), "done"]), tools: [say("go", () => "gone")] });
+  const small = () => new Agent({ model: scripted([call("go"), "done"]), tools: [testTool("go", () => "gone")] });
   const rounds = [];
   for (let round = 0; round < 5; round++) {
     for (let i = 0; i < 2_000; i++) {
@@ -92,7 +92,7 @@ test("`using` disposes of an agent at the end of its block, and stops the run th
     return [kept, await run];`;
   const { code } = await transform(`export async function block(Agent, model, tools, settle) {${source}}`, { target: "es2022" });
   const { block } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
-  const [agent, { stopReason }] = await block(Agent, scripted([call("wait")]), [say("wait", () => new Promise(() => {}))], settle);
+  const [agent, { stopReason }] = await block(Agent, scripted([call("wait")]), [testTool("wait", () => new Promise(() => {}))], settle);
   assert.equal(stopReason, "aborted");
   assert.throws(() => agent.prompt("Again"), /the agent was disposed of/);
 });
@@ -115,11 +115,11 @@ test("an agent that is forgotten while it waits for somebody is gone, with its r
   const rounds = [];
   for (let round = 0; round < 3; round++) {
     for (let i = 0; i < 100; i++) {
-      const asked = later();
-      const agent = new Agent(busy({ tools: [say("go", () => "", { requiresApproval: true })] }));
-      agent.subscribe((event) => { if (event.type === "tool_approval_requested") asked.resolve(); });
+      const requested = deferred();
+      const agent = new Agent(busy({ tools: [testTool("go", () => "", { requiresApproval: true })] }));
+      agent.subscribe((event) => { if (event.type === "tool_approval_requested") requested.resolve(); });
       agent.prompt("Go");
-      await asked.promise;
+      await requested.promise;
     }
     await collect();
     rounds.push(bytes());
@@ -130,9 +130,9 @@ test("an agent that is forgotten while it waits for somebody is gone, with its r
 });
 
 test("an agent in the middle of a run is not forgotten, whoever holds it", async () => {
-  const gate = later();
+  const gate = deferred();
   const ended = new Promise((resolve) => {
-    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
     agent.subscribe((event) => { if (event.type === "agent_end") resolve(event.stopReason); });
     agent.prompt("Go");
   });
@@ -145,7 +145,7 @@ test("an agent in the middle of a run is not forgotten, whoever holds it", async
 test("a run in a back-off or under a watch goes on, although nobody holds its agent", async () => {
   const busyServer = () => scripted([{ error: { code: "overloaded", message: "busy", retryable: true } }, "there"]);
   const begin = (/** @type {any} */ options) => {
-    const ended = later();
+    const ended = deferred();
     void new Agent(options).prompt("Go").then(({ stopReason }) => ended.resolve(stopReason));
     return ended.promise;
   };
@@ -175,7 +175,7 @@ test("a model that an agent had before, and its key, are nobody's", async () => 
 
 test("who listens and hears nothing, or goes again, leaves nothing behind", async () => {
   const host = { sleep: async () => {} };
-  const agent = new Agent({ model: scripted([call("wait")]), tools: [say("wait", () => new Promise(() => {}))], host });
+  const agent = new Agent({ model: scripted([call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))], host });
   const handler = agentHandler(agent, { keepAliveMs: 1, host });
   const events = async () => /** @type {ReadableStream<Uint8Array>} */ ((await handler(new Request("http://a.example/events"))).body).getReader();
   const run = agent.prompt("Go");
@@ -192,7 +192,7 @@ test("who listens and hears nothing, or goes again, leaves nothing behind", asyn
 });
 
 test("one conversation of many turns holds what it said, not more", async () => {
-  const agent = new Agent({ model: scripted([...Array.from({ length: 600 }, () => call("go")), "done"]), tools: [say("go", () => "x".repeat(200))], maxTurns: Infinity });
+  const agent = new Agent({ model: scripted([...Array.from({ length: 600 }, () => call("go")), "done"]), tools: [testTool("go", () => "x".repeat(200))], maxTurns: Infinity });
   const before = bytes();
   await agent.prompt("Go");
   assert.equal(agent.messages.length, 1202);
@@ -201,8 +201,8 @@ test("one conversation of many turns holds what it said, not more", async () => 
 
 test("a panic ends every run with an error that is told, and the next run has a fresh engine", async () => {
   const engine = /** @type {any} */ (getEngine());
-  const gate = later();
-  const other = new Agent({ model: scripted([call("wait"), "never"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const other = new Agent({ model: scripted([call("wait"), "never"]), tools: [testTool("wait", () => gate.promise)] });
   /** @type {any[]} */
   const elsewhere = [];
   other.subscribe((event) => void elsewhere.push(event));
@@ -215,26 +215,26 @@ test("a panic ends every run with an error that is told, and the next run has a 
   assert.equal((await woken.prompt("Go")).text, "b");
 
   const { glue } = engine;
-  const agent = new Agent({ model: scripted([call("go", "also"), "fine"]), tools: [say("go", () => "gone"), say("also", () => new Promise(() => {}))] });
+  const agent = new Agent({ model: scripted([call("go", "also"), "fine"]), tools: [testTool("go", () => "gone"), testTool("also", () => new Promise(() => {}))] });
   const run = agent.prompt("Go");
   agent.subscribe((event) => {
     // Like a panic: the next call into the engine traps.
     if (event.type === "tool_execution_end") engine.glue = { ...glue, run_poll() { throw new WebAssembly.RuntimeError("unreachable"); } };
   });
-  const heard = await hear(run);
-  assert.equal(heard.result.stopReason, "error");
-  assert.equal(heard.result.error.code, "internal");
-  assert.match(heard.result.error.message, /the engine failed: unreachable/);
-  assert.equal(heard.result.error.phase, "engine");
-  assert.deepEqual(heard.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => result.isError), [false, true]);
-  assert.equal(textOf(heard.all("turn_end")[0].toolResults[0]), "gone");
+  const outcome = await readRun(run);
+  assert.equal(outcome.result.stopReason, "error");
+  assert.equal(outcome.result.error.code, "internal");
+  assert.match(outcome.result.error.message, /the engine failed: unreachable/);
+  assert.equal(outcome.result.error.phase, "engine");
+  assert.deepEqual(outcome.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => result.isError), [false, true]);
+  assert.equal(textOf(outcome.all("turn_end")[0].toolResults[0]), "gone");
   assert.equal((await waiting).error?.code, "internal");
   checkTrace(elsewhere);
 
   assert.notEqual(getEngine(), engine);
   for (const again of [agent, other, woken]) {
     again.model = scripted(["well again"]);
-    const next = await hear(again.prompt("Still there?"));
+    const next = await readRun(again.prompt("Still there?"));
     assert.equal(next.result.text, "well again");
   }
   gate.resolve("late");
@@ -247,7 +247,7 @@ const TRAPS = {
   "a read that is larger than any memory": () => ({ model: openaiCompatible("m", { baseUrl: "http://x", fetch: reads(Object.defineProperty(new Uint8Array(1), "length", { value: 3e9 })) }) }),
   "memory that something wrote over": (engine) => ({
     model: scripted([call("go"), "never"]),
-    tools: [say("go", () => void new Uint8Array(engine.memory.buffer).fill(0xff))],
+    tools: [testTool("go", () => void new Uint8Array(engine.memory.buffer).fill(0xff))],
   }),
 };
 
@@ -257,17 +257,17 @@ const reads = (value) => async () => ({ ok: true, status: 200, headers: new Head
 for (const [name, options] of Object.entries(TRAPS)) {
   test(`a trap of the instance itself ends every run with an error, and the next agent works: ${name}`, async () => {
     const engine = /** @type {any} */ (getEngine());
-    const others = Array.from({ length: 3 }, () => new Agent({ model: scripted([call("wait"), "never"]), tools: [say("wait", () => new Promise(() => {}))] }));
+    const others = Array.from({ length: 3 }, () => new Agent({ model: scripted([call("wait"), "never"]), tools: [testTool("wait", () => new Promise(() => {}))] }));
     const runs = others.map((agent) => agent.prompt("Wait"));
     await settle();
-    const { result } = await hear(new Agent(options(engine)).prompt("Go"));
+    const { result } = await readRun(new Agent(options(engine)).prompt("Go"));
     for (const { stopReason, error } of [result, ...(await Promise.all(runs))]) {
       assert.deepEqual([stopReason, error?.code, error?.phase], ["error", "internal", "engine"]);
       assert.match(error?.message ?? "", /^the engine failed: /);
       assert.ok(error?.cause instanceof WebAssembly.RuntimeError);
     }
     assert.notEqual(getEngine(), engine);
-    assert.equal((await hear(new Agent({ model: scripted(["here"]) }).prompt("Next"))).result.text, "here");
+    assert.equal((await readRun(new Agent({ model: scripted(["here"]) }).prompt("Next"))).result.text, "here");
     for (const agent of others) agent.model = scripted(["well again"]);
     assert.deepEqual(await Promise.all(others.map(async (agent) => (await agent.prompt("And you?")).text)), Array(3).fill("well again"));
   });

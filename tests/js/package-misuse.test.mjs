@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { inspect, promisify } from "node:util";
 import { mcpTools } from "../../pkg/mcp.js";
 import { fromResponse, RemoteAgent } from "../../pkg/remote.js";
-import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, gemini, hear, later, misused, openai, openaiCompatible, openaiResponses, say, scripted, subagent, tool } from "./kit.mjs";
+import { Agent, AgentError, agentLoop, agentLoopContinue, anthropic, call, custom, deferred, gemini, misused, openai, openaiCompatible, openaiResponses, readRun, scripted, subagent, testTool, tool } from "./kit.mjs";
 
 const model = scripted([]);
 
@@ -64,18 +64,18 @@ const OPTIONS = [
   ["a host's clock", { model, host: { Now: () => 0 } }, /unknown option `host.Now`; did you mean `now`\?/],
   ["a schema of the answer that is none", { model, output: "json" }, /parameters of `output` must be a JSON Schema object or a Standard Schema/],
   ["turns that cannot be counted", { model, maxTurns: 1.5 }, /`maxTurns` must be a whole number or Infinity, got 1.5/],
-  ["two tools of one name", { model, tools: [say("go", () => ""), say("go", () => "")] }, /two tools are named `go`; names must be unique/],
+  ["two tools of one name", { model, tools: [testTool("go", () => ""), testTool("go", () => "")] }, /two tools are named `go`; names must be unique/],
   ["tools that are none", { model, tools: "all" }, /`tools` must be an array of tools or a record by name, got a string/],
   ["a history that is none", { model, messages: "hi" }, /`messages` must be an array, got a string/],
   ["a message without a role", { model, messages: [{ content: [] }] }, /messages\[0\] must be a message with a role/],
   ["a message of another make", { model, messages: [{ role: "system", content: "x" }] }, /messages\[0\].*got the role `system`/],
   ["a message with a broken block", { model, messages: [{ role: "user", content: [{ type: "txt", text: "x" }] }] }, /messages\[0\]\.content\[0\] must be a block of type text, image, file, got `txt`/],
 ];
-for (const [name, options, words] of OPTIONS) {
+for (const [name, options, pattern] of OPTIONS) {
   test(`options are checked when the agent is made: ${name}`, () => {
-    misused(() => new Agent(options), words);
+    misused(() => new Agent(options), pattern);
     // A single loop accepts two tools with one name: the first one runs.
-    if (options && !options.messages && !/two tools/.test(name)) misused(() => agentLoop(["Hi"], options), words);
+    if (options && !options.messages && !/two tools/.test(name)) misused(() => agentLoop(["Hi"], options), pattern);
   });
 }
 
@@ -112,10 +112,10 @@ const SCRIPTS = [
   ["a misspelt call", [{ toolCalls: [{ toolname: "x" }] }], /scripted: item 0: unknown member of a call `toolname`; did you mean `toolName`\?/],
   ["a call of nothing", [{ toolCalls: [{ arguments: {} }] }], /scripted: item 0: a call needs a `toolName`, got nothing/],
 ];
-for (const [name, items, words] of SCRIPTS) test(`a script is checked where it is made: ${name}`, () => misused(() => scripted(items), words));
+for (const [name, items, pattern] of SCRIPTS) test(`a script is checked where it is made: ${name}`, () => misused(() => scripted(items), pattern));
 
 test("what a function of a script gives is checked when it gives it", async () => {
-  const { result } = await hear(new Agent({ model: scripted([() => /** @type {any} */ ({ txt: "x" })]) }).prompt("Go"));
+  const { result } = await readRun(new Agent({ model: scripted([() => /** @type {any} */ ({ txt: "x" })]) }).prompt("Go"));
   assert.deepEqual([result.error.code, result.error.message], ["misuse", "scripted: what item 0 gives: unknown member `txt`; did you mean `text`?"]);
 });
 
@@ -132,10 +132,10 @@ const TOOLS = [
   ["parameters that are no object", { parameters: { type: "string" } }, /parameters of tool `go` must describe an object, they describe string/],
   ["a function by another name", { execute: undefined, handler: () => "" }, /tool `go`: unknown option `handler`; did you mean `execute`\?/],
 ];
-for (const [name, more, words] of TOOLS) test(`a tool is checked where it is made: ${name}`, () => misused(() => tool(say("go", () => "", more)), words));
+for (const [name, more, pattern] of TOOLS) test(`a tool is checked where it is made: ${name}`, () => misused(() => tool(testTool("go", () => "", more)), pattern));
 
 test("a tool may carry what is its host's own; one without a name belongs into a record", () => {
-  tool(say("go", () => "", { label: "Go!", icon: "arrow", annotations: {} }));
+  tool(testTool("go", () => "", { label: "Go!", icon: "arrow", annotations: {} }));
   misused(() => new Agent({ model, tools: /** @type {any} */ ([{ description: "", execute: () => "" }]) }), /a tool needs a `name`, got nothing; those that have none go into a record: \{ get_weather: … \}/);
   misused(() => subagent(/** @type {any} */ ({ name: "x", description: "", agent: new Agent({ model }) })), /subagent needs a function `agent` that gives a new Agent, got an object/);
 });
@@ -162,8 +162,8 @@ test("a prompt while a run is on, and what to do instead", async () => {
   const run = agent.prompt("Go");
   misused(() => agent.prompt("Again"), /already running; steer it, queue a follow-up, or wait for it/);
   misused(() => agent.continue(), /already running/);
-  const heard = await hear(run);
-  assert.equal(heard.result.stopReason, "completed");
+  const outcome = await readRun(run);
+  assert.equal(outcome.result.stopReason, "completed");
   assert.equal((await agent.prompt("Again")).text, "two");
 });
 
@@ -184,12 +184,12 @@ const INPUTS = [
   ["a list with a hole", ["a", null], /input\[1\] must be .*got null/],
   ["what is no JSON", { role: "custom", kind: "k", data: 1n }, /is no JSON: .*BigInt/],
 ];
-for (const [name, input, words] of INPUTS) {
+for (const [name, input, pattern] of INPUTS) {
   test(`an input that is none is told at the call: ${name}`, () => {
     const agent = new Agent({ model });
-    misused(() => agent.prompt(input), words);
-    if (!Array.isArray(input)) misused(() => agent.steer(input), words);
-    if (!Array.isArray(input)) misused(() => agent.followUp(input), words);
+    misused(() => agent.prompt(input), pattern);
+    if (!Array.isArray(input)) misused(() => agent.steer(input), pattern);
+    if (!Array.isArray(input)) misused(() => agent.followUp(input), pattern);
     assert.equal(agent.isRunning, false);
   });
 }
@@ -198,9 +198,9 @@ test("every form of an input", async () => {
   /** @type {any[]} */
   const inputs = ["text", [{ type: "text", text: "block" }], { role: "user", content: [{ type: "text", text: "message" }], timestamp: 1 }, { role: "user", content: "short" }, ["several", [{ type: "text", text: "of" }], { role: "custom", kind: "k", data: { a: 1 }, timestamp: 3 }]];
   for (const input of inputs) {
-    const heard = await hear(new Agent({ model: scripted(["ok"]) }).prompt(input));
-    assert.equal(heard.result.stopReason, "completed");
-    assert.ok(heard.result.messages[0].content[0].text.length > 1);
+    const outcome = await readRun(new Agent({ model: scripted(["ok"]) }).prompt(input));
+    assert.equal(outcome.result.stopReason, "completed");
+    assert.ok(outcome.result.messages[0].content[0].text.length > 1);
   }
 });
 
@@ -225,26 +225,26 @@ test("other misuse of an agent", async () => {
   for (const options of [{ sessionState: { n: 1n } }, { streamOptions: { body: { n: 1n } } }]) misused(() => new Agent({ model: scripted([]), .../** @type {any} */ (options) }), /the options are no JSON: .*BigInt/);
   misused(() => { agent.model = /** @type {any} */ (undefined); }, /there is no model/);
   misused(() => { agent.systemPrompt = /** @type {any} */ (7); }, /`systemPrompt` must be a text/);
-  misused(() => { agent.tools = [say("a", () => ""), say("a", () => "")]; }, /two tools are named `a`/);
+  misused(() => { agent.tools = [testTool("a", () => ""), testTool("a", () => "")]; }, /two tools are named `a`/);
   await agent.prompt("Go");
   assert.equal((await agent.prompt("Still works")).text, "ok");
 });
 
 test("what is no JSON is nobody else's end: other runs go on", async () => {
-  const done = later();
-  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [say("wait", () => done.promise)] }).prompt("Go");
-  const asking = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "pay" }] }, "paid"]), tools: [say("pay", () => "", { requiresApproval: true })] });
+  const done = deferred();
+  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [testTool("wait", () => done.promise)] }).prompt("Go");
+  const approvalAgent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "pay" }] }, "paid"]), tools: [testTool("pay", () => "", { requiresApproval: true })] });
   const bad = { role: "custom", kind: "k", data: 1n, timestamp: 0 };
   const early = new Agent({ model: scripted(["one", "two"]) });
   misused(() => early.steer(/** @type {any} */ (bad)), /no JSON/);
   const receipt = early.steer("a good one");
-  asking.subscribe((event) => {
+  approvalAgent.subscribe((event) => {
     if (event.type !== "tool_approval_requested") return;
-    misused(() => asking.steer(/** @type {any} */ (bad)), /the message is no JSON: .*BigInt/);
-    misused(() => asking.resolveTools({ c: { action: "approve", arguments: /** @type {any} */ (bad) } }), /the decision is no JSON/);
-    asking.resolveTool("c", "approve");
+    misused(() => approvalAgent.steer(/** @type {any} */ (bad)), /the message is no JSON: .*BigInt/);
+    misused(() => approvalAgent.resolveTools({ c: { action: "approve", arguments: /** @type {any} */ (bad) } }), /the decision is no JSON/);
+    approvalAgent.resolveTool("c", "approve");
   });
-  assert.equal((await asking.prompt("Go")).text, "paid");
+  assert.equal((await approvalAgent.prompt("Go")).text, "paid");
   assert.equal((await early.prompt("Go")).text, "two");
   assert.equal((await receipt).delivered, true);
   const { error } = await new Agent({ model: scripted(["never"]), messages: /** @type {any} */ ([bad]) }).prompt("Go");
@@ -277,20 +277,20 @@ test("an AgentError is known across copies of the package", async () => {
   assert.ok(foreign instanceof AgentError && error instanceof copy.AgentError && AgentError.isInstance(foreign));
   class Own extends AgentError {}
   assert.deepEqual([error instanceof Own, new Own(error.info) instanceof Own, new Own(error.info) instanceof AgentError], [false, true, true]);
-  const heard = await hear(new Agent({ model: custom("m", () => { throw error; }), retry: { maxAttempts: 1 } }).prompt("Go"));
-  assert.deepEqual([heard.result.error.code, heard.result.error.message, heard.result.error.cause], ["network", "gone", error]);
+  const outcome = await readRun(new Agent({ model: custom("m", () => { throw error; }), retry: { maxAttempts: 1 } }).prompt("Go"));
+  assert.deepEqual([outcome.result.error.code, outcome.result.error.message, outcome.result.error.cause], ["network", "gone", error]);
 });
 
 test("an AgentError says in which phase of the run it happened", async () => {
   const phaseOf = async (/** @type {any} */ options) => {
-    const { result } = await hear(new Agent({ model: scripted([call("go"), "done"]), tools: [say("go", () => "")], ...options }).prompt("Go"));
+    const { result } = await readRun(new Agent({ model: scripted([call("go"), "done"]), tools: [testTool("go", () => "")], ...options }).prompt("Go"));
     assert.equal(result.error.phase, result.error.info.phase);
     return [result.error.code, result.error.phase];
   };
   const fails = () => { throw new Error("broke"); };
   assert.deepEqual(await phaseOf({ model: scripted([{ error: { code: "auth", message: "no" } }]) }), ["auth", "model"]);
   assert.deepEqual(await phaseOf({ hooks: { beforeInference: fails } }), ["hook", "hook"]);
-  assert.deepEqual(await phaseOf({ tools: [say("go", fails, { fatal: true })] }), ["tool", "tool"]);
+  assert.deepEqual(await phaseOf({ tools: [testTool("go", fails, { fatal: true })] }), ["tool", "tool"]);
   assert.deepEqual(await phaseOf({ convertToLlm: fails }), ["hook", "convert_to_llm"]);
   assert.equal(new AgentError({ code: "misuse", message: "x", retryable: false }).phase, undefined);
 });
@@ -347,6 +347,6 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
     console.log(JSON.stringify(said));`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   const foreign = ["misuse", "the wasm file is not turnwheel.wasm, or that of another version"];
-  const words = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
-  assert.deepEqual(JSON.parse(stdout), [words("an object (Buffer)"), words("an object (Response)"), words("a string"), words("nothing"), foreign, foreign, ["", "Hi."]]);
+  const wasmMisuse = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
+  assert.deepEqual(JSON.parse(stdout), [wasmMisuse("an object (Buffer)"), wasmMisuse("an object (Response)"), wasmMisuse("a string"), wasmMisuse("nothing"), foreign, foreign, ["", "Hi."]]);
 });

@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, AgentError, call, clock, custom, hear, later, misused, openai, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, AgentError, call, clock, custom, deferred, misused, openai, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
 
 const ONCE = { retry: { maxAttempts: 1 } };
 
 /** @param {any} item @param {any} [options] */
-const play = (item, options) => hear(new Agent({ model: scripted([item, "done"]), tools: [say("go", () => "gone")], ...options }).prompt("Go"));
+const play = (item, options) => readRun(new Agent({ model: scripted([item, "done"]), tools: [testTool("go", () => "gone")], ...options }).prompt("Go"));
 
 test("scripted: a text, pieces of text, thinking, calls, events, a function of the request", async () => {
   assert.equal((await play("Hello")).result.text, "Hello");
@@ -29,34 +29,34 @@ test("the cause is not what was thrown before the error that tells of the key", 
     if (calls++ === 0) throw new TypeError("fetch failed");
     return new Response(JSON.stringify({ error: { message: "Incorrect API key provided: sk-42424242" } }), { status: 401 });
   };
-  const { result } = await hear(new Agent({ model: openai("gpt", { apiKey: "sk-42424242", fetch }), host: clock().host }).prompt("Go"));
+  const { result } = await readRun(new Agent({ model: openai("gpt", { apiKey: "sk-42424242", fetch }), host: clock().host }).prompt("Go"));
   assert.deepEqual([result.error.code, result.error.message, result.error.cause], ["auth", "Incorrect API key provided: [key]", undefined]);
 });
 
 test("a scripted model may stand behind one of one's own, also with a delay", async () => {
   const inner = scripted([{ text: "late", delayMs: 1 }]);
   const outer = custom("outer", (request, { signal, runId }) => /** @type {any} */ (inner).streamFn(request, { signal, runId }));
-  assert.equal((await hear(new Agent({ model: outer }).prompt("Go"))).result.text, "late");
+  assert.equal((await readRun(new Agent({ model: outer }).prompt("Go"))).result.text, "late");
 });
 
 test("a key that a stream function is told stands in none of its errors; what it threw is the cause", async () => {
   const boom = new Error("401: no such key: sk-42424242");
-  const said = { type: /** @type {const} */ ("error"), error: { code: /** @type {const} */ ("auth"), message: "who is sk-42424242?" } };
+  const failure = { type: /** @type {const} */ ("error"), error: { code: /** @type {const} */ ("auth"), message: "who is sk-42424242?" } };
   const throws = custom("own", async function* ({ apiKey }) { yield { type: "start" }; throw apiKey === "sk-42424242" ? boom : apiKey; });
-  for (const [model, cause, words] of /** @type {const} */ ([[throws, boom, "401: no such key: [key]"], [scripted([[said]]), undefined, "who is [key]?"]])) {
+  for (const [model, cause, message] of /** @type {const} */ ([[throws, boom, "401: no such key: [key]"], [scripted([[failure]]), undefined, "who is [key]?"]])) {
     const agent = new Agent({ model, getApiKey: () => "sk-42424242" });
-    const heard = await hear(agent.prompt("Go"));
-    assert.equal(heard.result.error.message, words);
-    assert.equal(heard.result.error.cause, cause);
-    assert.doesNotMatch(JSON.stringify([heard.events, agent.messages, agent.checkpoint()]), /sk-4242/);
+    const outcome = await readRun(agent.prompt("Go"));
+    assert.equal(outcome.result.error.message, message);
+    assert.equal(outcome.result.error.cause, cause);
+    assert.doesNotMatch(JSON.stringify([outcome.events, agent.messages, agent.checkpoint()]), /sk-4242/);
   }
 });
 
 test("a character whose halves come in two pieces is whole", async () => {
   const arguments_ = { note: "a😀b" };
-  const heard = await play({ thinking: "😀", text: "Hi 😀!".split(""), toolCalls: [{ toolName: "go", chunks: JSON.stringify(arguments_).split("") }] });
-  assert.equal(heard.text, "Hi 😀!done");
-  assert.deepEqual(heard.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.thinking ?? block.text ?? block.arguments), ["😀", "Hi 😀!", arguments_]);
+  const outcome = await play({ thinking: "😀", text: "Hi 😀!".split(""), toolCalls: [{ toolName: "go", chunks: JSON.stringify(arguments_).split("") }] });
+  assert.equal(outcome.text, "Hi 😀!done");
+  assert.deepEqual(outcome.all("message_end")[0].message.content.map((/** @type {any} */ block) => block.thinking ?? block.text ?? block.arguments), ["😀", "Hi 😀!", arguments_]);
   const [first, second] = "😀".split("");
   const delta = (/** @type {number} */ contentIndex, /** @type {string | undefined} */ text) => ({ type: "text_delta", contentIndex, delta: text });
   const places = [0, 1, 2];
@@ -72,31 +72,31 @@ test("an error that is yielded may be an Error, with what it says of itself", as
   const busy = Object.assign(new Error("busy"), { code: "throttled", retryAfterMs: 70 });
   const { slept, host } = clock();
   const script = [{ error: busy }, [{ type: "error", error: new AgentError({ code: "auth", message: "who are you?", retryable: false }) }]];
-  const { result } = await hear(new Agent({ model: scripted(/** @type {any} */ (script)), host }).prompt("Go"));
+  const { result } = await readRun(new Agent({ model: scripted(/** @type {any} */ (script)), host }).prompt("Go"));
   assert.deepEqual([slept, result.error.code, result.error.message], [[70], "auth", "who are you?"]);
 });
 
 test("scripted: how an answer stops, its errors, its delay, its end", async () => {
   for (const stopReason of /** @type {const} */ (["length", "refusal", "content_filter"])) {
-    const heard = await play({ text: "so", stopReason });
-    assert.deepEqual([heard.all("message_end")[0].message.stopReason, heard.result.stopReason], [stopReason, "completed"]);
+    const outcome = await play({ text: "so", stopReason });
+    assert.deepEqual([outcome.all("message_end")[0].message.stopReason, outcome.result.stopReason], [stopReason, "completed"]);
   }
   const failed = await play({ text: "half", error: { code: "auth", message: "who are you?" } });
   assert.deepEqual([failed.result.error.code, failed.result.text], ["auth", "half"]);
   const { slept, host } = clock();
   await play({ text: "late", delayMs: 70 }, { host });
   assert.deepEqual(slept, [70]);
-  const over = await hear(new Agent({ model: scripted([]) }).prompt("Go"));
+  const over = await readRun(new Agent({ model: scripted([]) }).prompt("Go"));
   assert.match(over.result.error.message, /script is exhausted: it has 0 items/);
 });
 
 test("a pause is another turn without a new message, five times in a row", async () => {
-  const heard = await hear(new Agent({ model: scripted([...Array.from({ length: 9 }, () => ({ text: "p", stopReason: /** @type {const} */ ("pause") }))]) }).prompt("Go"));
-  assert.equal(heard.result.turns, 6);
+  const outcome = await readRun(new Agent({ model: scripted([...Array.from({ length: 9 }, () => ({ text: "p", stopReason: /** @type {const} */ ("pause") }))]) }).prompt("Go"));
+  assert.equal(outcome.result.turns, 6);
 });
 
 /** @param {(request: any, context: any) => any} streamFn @param {any} [options] */
-const stream = (streamFn, options) => hear(new Agent({ model: custom("own", streamFn), ...ONCE, ...options }).prompt("Go"));
+const stream = (streamFn, options) => readRun(new Agent({ model: custom("own", streamFn), ...ONCE, ...options }).prompt("Go"));
 const text = (/** @type {string} */ delta) => [{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta }, { type: "text_end", contentIndex: 0 }, { type: "done", stopReason: "stop" }];
 
 test("a stream function may be a generator, give a promise of one, or anything that can be walked", async () => {
@@ -108,20 +108,20 @@ test("a stream function may be a generator, give a promise of one, or anything t
 
 test("a stream function gets the request and its signal", async () => {
   /** @type {any} */
-  let asked;
-  const heard = await stream((request, context) => ((asked = { request, context }), text("a")), { systemPrompt: "Be brief.", tools: [say("go", () => "")], streamOptions: { temperature: 1 }, getApiKey: () => "k" });
-  assert.equal(asked.request.model, "own");
-  assert.equal(asked.request.systemPrompt, "Be brief.");
-  assert.deepEqual(asked.request.tools, [{ name: "go", description: "says go", parameters: { type: "object", properties: {} } }]);
-  assert.deepEqual(asked.request.options.temperature, 1);
-  assert.equal(asked.request.apiKey, "k");
-  assert.equal(asked.context.runId, heard.result.runId);
-  assert.ok(asked.context.signal instanceof AbortSignal);
-  assert.ok(!JSON.stringify(heard.events).includes('"k"'));
+  let received;
+  const outcome = await stream((request, context) => ((received = { request, context }), text("a")), { systemPrompt: "Be brief.", tools: [testTool("go", () => "")], streamOptions: { temperature: 1 }, getApiKey: () => "k" });
+  assert.equal(received.request.model, "own");
+  assert.equal(received.request.systemPrompt, "Be brief.");
+  assert.deepEqual(received.request.tools, [{ name: "go", description: "says go", parameters: { type: "object", properties: {} } }]);
+  assert.deepEqual(received.request.options.temperature, 1);
+  assert.equal(received.request.apiKey, "k");
+  assert.equal(received.context.runId, outcome.result.runId);
+  assert.ok(received.context.signal instanceof AbortSignal);
+  assert.ok(!JSON.stringify(outcome.events).includes('"k"'));
 });
 
 test("a stream function is told when its answer is not wanted any more", async () => {
-  const reached = later();
+  const reached = deferred();
   let returned = false;
   /** @type {any} */
   let signal;
@@ -138,7 +138,7 @@ test("a stream function is told when its answer is not wanted any more", async (
   }) });
   const run = agent.prompt("Go");
   reached.promise.then(() => run.abort(new Error("mine")));
-  await hear(run);
+  await readRun(run);
   await settle();
   assert.equal(signal.aborted, true);
   assert.equal(signal.reason.message, "mine");
@@ -171,12 +171,12 @@ const WRONG = [
   ["opens a block twice", async function* () { yield { type: "text_start", contentIndex: 0 }; yield { type: "text_start", contentIndex: 0 }; }, /./],
   ["writes into a block that is not there", async function* () { yield { type: "text_delta", contentIndex: 3, delta: "x" }; }, /./],
 ];
-for (const [name, streamFn, words, cause] of WRONG) {
+for (const [name, streamFn, message, cause] of WRONG) {
   test(`a stream function that ${name} ends the run with an error that says so`, async () => {
-    const heard = await stream(streamFn);
-    assert.equal(heard.result.stopReason, "error");
-    assert.match(heard.result.error.message, words);
-    if (cause) assert.equal(heard.result.error.cause, cause);
+    const outcome = await stream(streamFn);
+    assert.equal(outcome.result.stopReason, "error");
+    assert.match(outcome.result.error.message, message);
+    if (cause) assert.equal(outcome.result.error.cause, cause);
   });
 }
 
@@ -189,27 +189,27 @@ test("an error of a stream function may say its kind, and is tried again if it i
     if (n === 2) throw new AgentError({ code: "overloaded", message: "busy", retryable: true });
     yield* /** @type {any} */ (text("there"));
   });
-  const heard = await hear(new Agent({ model, host }).prompt("Go"));
-  assert.equal(heard.result.text, "there");
-  assert.deepEqual(heard.all("retry_attempt").map((event) => event.error.code), ["throttled", "overloaded"]);
+  const outcome = await readRun(new Agent({ model, host }).prompt("Go"));
+  assert.equal(outcome.result.text, "there");
+  assert.deepEqual(outcome.all("retry_attempt").map((event) => event.error.code), ["throttled", "overloaded"]);
   assert.deepEqual(slept, [1234, 2000]);
 });
 
 test("retry may be a function", async () => {
   const { slept, host } = clock();
   /** @type {any[]} */
-  const asked = [];
+  const retries = [];
   const items = Array.from({ length: 4 }, () => ({ error: { code: /** @type {const} */ ("unknown"), message: "hm" } }));
-  const heard = await hear(new Agent({ model: scripted(items), host, retry: (error, attempt) => (asked.push([error.code, attempt]), attempt < 3 ? attempt * 10 : false) }).prompt("Go"));
-  assert.deepEqual(asked, [["unknown", 1], ["unknown", 2], ["unknown", 3]]);
+  const outcome = await readRun(new Agent({ model: scripted(items), host, retry: (error, attempt) => (retries.push([error.code, attempt]), attempt < 3 ? attempt * 10 : false) }).prompt("Go"));
+  assert.deepEqual(retries, [["unknown", 1], ["unknown", 2], ["unknown", 3]]);
   assert.deepEqual(slept, [10, 20]);
-  assert.equal(heard.result.stopReason, "error");
+  assert.equal(outcome.result.stopReason, "error");
 });
 
 test("what comes after the end of an answer is nothing", async () => {
-  const heard = await stream(async function* () { yield* text("a"); yield { type: "text_start", contentIndex: 1 }; yield { type: "text_delta", contentIndex: 1, delta: "ghost" }; });
-  assert.equal(heard.result.text, "a");
-  assert.equal(heard.text, "a");
+  const outcome = await stream(async function* () { yield* text("a"); yield { type: "text_start", contentIndex: 1 }; yield { type: "text_delta", contentIndex: 1, delta: "ghost" }; });
+  assert.equal(outcome.result.text, "a");
+  assert.equal(outcome.text, "a");
 });
 
 test("models are described, not run: bad ones are refused where they are made", () => {
@@ -218,6 +218,6 @@ test("models are described, not run: bad ones are refused where they are made", 
 });
 
 test("calls of two turns with one id are told apart", async () => {
-  const heard = await hear(new Agent({ model: scripted([call("go"), call("go"), "done"]), tools: [say("go", () => "gone")] }).prompt("Go"));
-  assert.deepEqual(heard.all("tool_execution_end").map((event) => event.callId), ["c1", "c1#2"]);
+  const outcome = await readRun(new Agent({ model: scripted([call("go"), call("go"), "done"]), tools: [testTool("go", () => "gone")] }).prompt("Go"));
+  assert.deepEqual(outcome.all("tool_execution_end").map((event) => event.callId), ["c1", "c1#2"]);
 });

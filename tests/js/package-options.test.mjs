@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, AgentError, agentLoopContinue, call, clock, hear, isOpen, later, openai, say, scripted, settle, textOf } from "./kit.mjs";
+import { Agent, AgentError, agentLoopContinue, call, clock, deferred, isOpen, openai, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
 
 const overflow = { error: { code: /** @type {any} */ ("context_overflow"), message: "too long" } };
-const quick = say("quick", () => "done");
+const quick = testTool("quick", () => "done");
 
 /** The requests of a model, a list of texts for each call. @param {any[]} answers */
-function asked(answers) {
+function recordingModel(answers) {
   /** @type {string[][]} */
   const requests = [];
   const model = scripted(answers.map((answer) => (/** @type {any} */ request) => {
@@ -21,21 +21,21 @@ function asked(answers) {
 
 test("hooks: all five stages, one list after the other, each waited for", async () => {
   /** @type {string[]} */
-  const told = [];
+  const calls = [];
   const hooks = (/** @type {string} */ name) => ({
     beforeInference: async (/** @type {any} */ { runId, turnIndex, attempt, model, messages }) => {
       await settle();
-      told.push(`${name} before ${typeof runId} ${turnIndex} ${attempt} ${model} ${messages.length}`);
+      calls.push(`${name} before ${typeof runId} ${turnIndex} ${attempt} ${model} ${messages.length}`);
     },
-    afterInference: (/** @type {any} */ { turnIndex, message }) => void told.push(`${name} after ${turnIndex} ${message.stopReason}`),
-    beforeToolExecution: async (/** @type {any} */ { call }) => void told.push(`${name} before ${call.toolName} ${call.callId}`),
-    afterToolExecution: async (/** @type {any} */ { call, result }) => void told.push(`${name} after ${call.callId} ${textOf(result)}`),
-    onError: (/** @type {any} */ { error }) => void told.push(`${name} error ${error.code}`),
+    afterInference: (/** @type {any} */ { turnIndex, message }) => void calls.push(`${name} after ${turnIndex} ${message.stopReason}`),
+    beforeToolExecution: async (/** @type {any} */ { call }) => void calls.push(`${name} before ${call.toolName} ${call.callId}`),
+    afterToolExecution: async (/** @type {any} */ { call, result }) => void calls.push(`${name} after ${call.callId} ${textOf(result)}`),
+    onError: (/** @type {any} */ { error }) => void calls.push(`${name} error ${error.code}`),
   });
   const model = scripted([call("quick"), { error: { code: "auth", message: "no" } }]);
-  const { result } = await hear(new Agent({ model, tools: [quick], hooks: [hooks("a"), hooks("b")] }).prompt("go"));
+  const { result } = await readRun(new Agent({ model, tools: [quick], hooks: [hooks("a"), hooks("b")] }).prompt("go"));
   assert.equal(result.stopReason, "error");
-  assert.deepEqual(told, [
+  assert.deepEqual(calls, [
     "a before string 0 1 scripted 1", "b before string 0 1 scripted 1", "a after 0 tool_use", "b after 0 tool_use",
     "a before quick c1", "b before quick c1", "a after c1 done", "b after c1 done",
     "a before string 1 1 scripted 3", "b before string 1 1 scripted 3", "a error auth", "b error auth",
@@ -48,7 +48,7 @@ for (const stage of ["beforeInference", "afterInference", "beforeToolExecution",
       /** @type {any[]} */
       const errors = [];
       const hooks = { [stage]: fails, onError: (/** @type {any} */ { error }) => void errors.push(error.code) };
-      const { result, end } = await hear(new Agent({ model: scripted([call("quick")]), tools: [quick], hooks }).prompt("go"));
+      const { result, end } = await readRun(new Agent({ model: scripted([call("quick")]), tools: [quick], hooks }).prompt("go"));
       assert.deepEqual([result.stopReason, result.error.code, end.error.code, errors], ["error", "hook", "hook", ["hook"]]);
       assert.match(result.error.message, /the hook broke/);
       assert.ok(result.error instanceof AgentError && /** @type {any} */ (result.error.cause)?.message === "the hook broke");
@@ -58,36 +58,36 @@ for (const stage of ["beforeInference", "afterInference", "beforeToolExecution",
 
 test("onError that fails changes nothing", async () => {
   const hooks = { onError: async () => { throw new Error("worse"); } };
-  const { result } = await hear(new Agent({ model: scripted([{ error: { code: "auth", message: "no key" } }]), hooks }).prompt("go"));
+  const { result } = await readRun(new Agent({ model: scripted([{ error: { code: "auth", message: "no key" } }]), hooks }).prompt("go"));
   assert.deepEqual([result.error.code, result.error.message], ["auth", "no key"]);
 });
 
 test("of several hooks none is told after one that stopped the run, and all are told of an error", async () => {
   /** @type {string[]} */
-  const told = [];
+  const calls = [];
   /** @type {Agent} */
   const stops = new Agent({
     model: scripted(["never"]),
-    hooks: [{ beforeInference: () => void stops.abort("no") }, { beforeInference: () => void told.push("too late") }],
+    hooks: [{ beforeInference: () => void stops.abort("no") }, { beforeInference: () => void calls.push("too late") }],
   });
-  assert.equal((await hear(stops.prompt("go"))).result.stopReason, "aborted");
+  assert.equal((await readRun(stops.prompt("go"))).result.stopReason, "aborted");
   const fails = { onError: async () => { throw new Error("worse"); } };
   const model = scripted([{ error: { code: "auth", message: "no key" } }]);
-  await hear(new Agent({ model, hooks: [fails, { onError: () => void told.push("told") }] }).prompt("go"));
-  assert.deepEqual(told, ["told"]);
+  await readRun(new Agent({ model, hooks: [fails, { onError: () => void calls.push("told") }] }).prompt("go"));
+  assert.deepEqual(calls, ["told"]);
 });
 
 test("compaction: the engine of the host makes room, in the same turn", async () => {
-  const { model, requests } = asked([overflow, "fine"]);
+  const { model, requests } = recordingModel([overflow, "fine"]);
   const kept = { role: "user", content: [{ type: "text", text: "in short" }], timestamp: 1 };
   const engine = async (/** @type {any} */ messages, /** @type {any} */ asks, /** @type {any} */ signal) => {
     assert.deepEqual([messages.length, asks.id, signal instanceof AbortSignal], [1, "scripted", true]);
     return { messages: [/** @type {any} */ (kept)], report: { text: "shorter", droppedCount: 1 } };
   };
-  const heard = await hear(new Agent({ model, compaction: { engine } }).prompt("a long story"));
+  const outcome = await readRun(new Agent({ model, compaction: { engine } }).prompt("a long story"));
   assert.deepEqual(requests, [["a long story"], ["in short"]]);
-  assert.deepEqual([heard.all("turn_start").length, heard.all("message_start").length, heard.result.text], [1, 1, "fine"]);
-  assert.deepEqual([heard.all("context_compacted")[0].report.droppedCount, heard.all("context_compacted")[0].report.overflow], [1, true]);
+  assert.deepEqual([outcome.all("turn_start").length, outcome.all("message_start").length, outcome.result.text], [1, 1, "fine"]);
+  assert.deepEqual([outcome.all("context_compacted")[0].report.droppedCount, outcome.all("context_compacted")[0].report.overflow], [1, true]);
 });
 
 test("compaction: an engine that fails, one that gives nonsense, and one that never makes it fit end the turn in error", async () => {
@@ -98,16 +98,16 @@ test("compaction: an engine that fails, one that gives nonsense, and one that ne
     async (/** @type {any} */ messages) => ({ messages }),
   ];
   for (const engine of engines) {
-    const heard = await hear(new Agent({ model: scripted([overflow, overflow, "never"]), compaction: { engine: /** @type {any} */ (engine) } }).prompt("go"));
-    assert.deepEqual([heard.result.stopReason, heard.result.error.code, heard.all("message_end").length], ["error", "context_overflow", 1]);
+    const outcome = await readRun(new Agent({ model: scripted([overflow, overflow, "never"]), compaction: { engine: /** @type {any} */ (engine) } }).prompt("go"));
+    assert.deepEqual([outcome.result.stopReason, outcome.result.error.code, outcome.all("message_end").length], ["error", "context_overflow", 1]);
   }
 });
 
 test("maxRecoveriesPerTurn: 0 recovers from nothing, 2 from two in a turn", async () => {
   for (const [most, calls] of [[0, 1], [1, 2], [2, 3]]) {
-    const { model, requests } = asked([overflow, overflow, overflow, "fine"]);
+    const { model, requests } = recordingModel([overflow, overflow, overflow, "fine"]);
     const engine = async (/** @type {any} */ messages) => ({ messages });
-    const { result } = await hear(new Agent({ model, compaction: { engine, maxRecoveriesPerTurn: most } }).prompt("go"));
+    const { result } = await readRun(new Agent({ model, compaction: { engine, maxRecoveriesPerTurn: most } }).prompt("go"));
     assert.deepEqual([requests.length, result.error.code], [calls, "context_overflow"]);
   }
 });
@@ -116,35 +116,35 @@ test("fallback: the next model answers when the retries of the first are used up
   const model = scripted(Array(2).fill({ error: { code: "overloaded", message: "busy" } }));
   const fallback = [/** @type {any} */ ({ .../** @type {any} */ (scripted(["here"])), id: "spare" })];
   const { host } = clock();
-  const heard = await hear(new Agent({ model, fallback, retry: { maxAttempts: 2, jitter: false }, host }).prompt("go"));
-  assert.equal(heard.result.text, "here");
-  assert.deepEqual(heard.all("model_fallback").map(({ from, to }) => [from, to]), [["scripted", "spare"]]);
-  assert.deepEqual(heard.all("retry_attempt").map(({ attempt, delayMs }) => [attempt, delayMs]), [[1, 1000]]);
+  const outcome = await readRun(new Agent({ model, fallback, retry: { maxAttempts: 2, jitter: false }, host }).prompt("go"));
+  assert.equal(outcome.result.text, "here");
+  assert.deepEqual(outcome.all("model_fallback").map(({ from, to }) => [from, to]), [["scripted", "spare"]]);
+  assert.deepEqual(outcome.all("retry_attempt").map(({ attempt, delayMs }) => [attempt, delayMs]), [[1, 1000]]);
 });
 
 test("a policy that promises a verdict or injects what is no message is told so; the others still decide", async () => {
   const report = console.error;
   /** @type {string[]} */
-  const told = [];
-  console.error = (/** @type {any[]} */ ...words) => void told.push(String(words[1]?.message));
+  const calls = [];
+  console.error = (/** @type {any[]} */ ...parts) => void calls.push(String(parts[1]?.message));
   try {
     const policies = {
       preTurn: [/** @type {any} */ (async () => ({ stop: "later" })), () => ({ inject: ["a note"] }), /** @type {any} */ (() => ({ inject: [7] })), () => ({ inject: ["another"] })],
       preDispatch: [/** @type {any} */ (async () => { throw new Error("later"); })],
     };
-    const { model, requests } = asked([call("quick"), "ok"]);
-    const { result } = await hear(new Agent({ model, tools: [quick], policies, maxTurns: 1 }).prompt("go"));
+    const { model, requests } = recordingModel([call("quick"), "ok"]);
+    const { result } = await readRun(new Agent({ model, tools: [quick], policies, maxTurns: 1 }).prompt("go"));
     assert.deepEqual([result.stopReason, requests[0]], ["max_turns", ["go", "a note", "another"]]);
-    assert.match(told.join(" | "), /must decide at once.*inject must be.*must decide at once/);
+    assert.match(calls.join(" | "), /must decide at once.*inject must be.*must decide at once/);
   } finally {
     console.error = report;
   }
 });
 
 test("a dynamic prompt and a conversion that promise are errors that say so", async () => {
-  const prompt = await hear(new Agent({ model: scripted(["never"]), dynamicSystemPrompt: /** @type {any} */ (async () => "later") }).prompt("go"));
+  const prompt = await readRun(new Agent({ model: scripted(["never"]), dynamicSystemPrompt: /** @type {any} */ (async () => "later") }).prompt("go"));
   assert.match(prompt.result.error.message, /dynamic system prompt.*at once.*promise/i);
-  const converted = await hear(new Agent({ model: scripted(["never"]), convertToLlm: /** @type {any} */ (async () => null) }).prompt("go"));
+  const converted = await readRun(new Agent({ model: scripted(["never"]), convertToLlm: /** @type {any} */ (async () => null) }).prompt("go"));
   assert.equal(converted.result.error?.code, "hook");
 });
 
@@ -156,19 +156,19 @@ test("a history with what only its provider understands is gone on from", async 
     { role: "assistant", content: [{ type: "raw", data }, { type: "text", text: "yes" }], provider: "p", model: "m", usage, stopReason: "stop", timestamp: 1 },
   ]);
   const agent = new Agent({ model: scripted(["on"]), messages });
-  assert.equal((await hear(agent.prompt("go"))).result.text, "on");
+  assert.equal((await readRun(agent.prompt("go"))).result.text, "on");
   assert.deepEqual(/** @type {any} */ (agent.messages[1]).content[0], { type: "raw", data });
 });
 
 test("approval: rules by name, what is not named by `default`, deny in every mode", async () => {
-  const tools = ["a", "b", "c"].map((name) => say(name, () => "ran"));
+  const tools = ["a", "b", "c"].map((name) => testTool(name, () => "ran"));
   for (const mode of /** @type {const} */ (["smart", "enabled", "bypassed"])) {
     /** @type {string[]} */
     const questions = [];
     const approveTool = (/** @type {any} */ { toolName }) => (questions.push(toolName), "approve");
     const approval = { mode, rules: { a: /** @type {const} */ ("deny"), b: /** @type {const} */ ("ask") }, default: /** @type {const} */ ("approve") };
-    const heard = await hear(new Agent({ model: scripted([call("a", "b", "c"), "ok"]), tools, approval, approveTool: /** @type {any} */ (approveTool) }).prompt("go"));
-    const [a, b, c] = heard.all("turn_end")[0].toolResults;
+    const outcome = await readRun(new Agent({ model: scripted([call("a", "b", "c"), "ok"]), tools, approval, approveTool: /** @type {any} */ (approveTool) }).prompt("go"));
+    const [a, b, c] = outcome.all("turn_end")[0].toolResults;
     assert.deepEqual([a.cause, textOf(b), textOf(c)], ["denied", "ran", "ran"], mode);
     assert.deepEqual(questions, mode === "bypassed" ? [] : mode === "enabled" ? questions : ["b"], mode);
   }
@@ -176,10 +176,10 @@ test("approval: rules by name, what is not named by `default`, deny in every mod
 
 test("gate: with `prefix` a call starts once it and all before it are decided", async () => {
   for (const [gate, early] of /** @type {const} */ ([["batch", []], ["prefix", ["a"]]])) {
-    const answer = later();
+    const answer = deferred();
     /** @type {string[]} */
     const ran = [];
-    const tools = ["a", "b", "c"].map((name) => say(name, () => void ran.push(name), { requiresApproval: name === "b" }));
+    const tools = ["a", "b", "c"].map((name) => testTool(name, () => void ran.push(name), { requiresApproval: name === "b" }));
     const agent = new Agent({ model: scripted([call("a", "b", "c"), "ok"]), tools, gate, approveTool: () => answer.promise });
     const run = agent.prompt("go");
     await isOpen(run.result);
@@ -193,18 +193,18 @@ test("gate: with `prefix` a call starts once it and all before it are decided", 
 
 test("steering.atStart: what was queued before goes with the first call only where the host wants it", async () => {
   for (const [atStart, first] of /** @type {const} */ ([["after_first_turn", ["go"]], ["before_first_call", ["go", "first"]]])) {
-    const { model, requests } = asked(["one", "two"]);
+    const { model, requests } = recordingModel(["one", "two"]);
     const agent = new Agent({ model, steering: { atStart } });
     void agent.steer("first");
-    await hear(agent.prompt("go"));
+    await readRun(agent.prompt("go"));
     assert.deepEqual(requests[0], first);
   }
 });
 
 test("steering.inFlight: tools that run may finish", async () => {
-  const first = later();
-  const second = later();
-  const tools = [say("a", () => first.promise), say("b", () => second.promise)];
+  const first = deferred();
+  const second = deferred();
+  const tools = [testTool("a", () => first.promise), testTool("b", () => second.promise)];
   const agent = new Agent({ model: scripted([call("a", "b"), "ok"]), tools, steering: { inFlight: "finish" } });
   const run = agent.prompt("go");
   await settle();
@@ -217,21 +217,21 @@ test("steering.inFlight: tools that run may finish", async () => {
 });
 
 test("timeouts: the whole run, and every tool that says nothing else", async () => {
-  const forever = say("forever", () => new Promise(() => {}));
-  const { result } = await hear(new Agent({ model: scripted([call("forever")]), tools: [forever], timeouts: { totalMs: 10 } }).prompt("go"));
+  const forever = testTool("forever", () => new Promise(() => {}));
+  const { result } = await readRun(new Agent({ model: scripted([call("forever")]), tools: [forever], timeouts: { totalMs: 10 } }).prompt("go"));
   assert.deepEqual([result.stopReason, result.error.code], ["error", "timeout"]);
-  const slow = await hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [forever], timeouts: { toolMs: 10 } }).prompt("go"));
+  const slow = await readRun(new Agent({ model: scripted([call("forever"), "ok"]), tools: [forever], timeouts: { toolMs: 10 } }).prompt("go"));
   assert.deepEqual([slow.result.stopReason, slow.all("tool_execution_end")[0].result.cause], ["completed", "timeout"]);
   // A tool that may take any time has to say so.
-  const end = later();
-  const long = say("forever", () => end.promise, { timeoutMs: Infinity });
+  const end = deferred();
+  const long = testTool("forever", () => end.promise, { timeoutMs: Infinity });
   /** @type {number[]} */
   const waits = [];
   const host = { sleep: (/** @type {number} */ ms) => (waits.push(ms), new Promise(() => {})) };
-  const heard = hear(new Agent({ model: scripted([call("forever"), "ok"]), tools: [long], timeouts: { toolMs: 10 }, host }).prompt("go"));
+  const outcome = readRun(new Agent({ model: scripted([call("forever"), "ok"]), tools: [long], timeouts: { toolMs: 10 }, host }).prompt("go"));
   await settle();
   end.resolve("done");
-  assert.equal(textOf((await heard).all("tool_execution_end")[0].result), "done");
+  assert.equal(textOf((await outcome).all("tool_execution_end")[0].result), "done");
   assert.ok(!waits.includes(10));
 });
 
@@ -240,9 +240,9 @@ test("resultTexts: the host's own words, and one that fails leaves the stock one
     unknown_tool: (/** @type {any} */ { toolName }) => `nobody knows ${toolName}`,
     threw: () => { throw new Error("no words"); },
   };
-  const tools = [say("bad", () => { throw new Error("broken"); })];
-  const heard = await hear(new Agent({ model: scripted([call("ghost", "bad"), "ok"]), tools, resultTexts }).prompt("go"));
-  const [ghost, bad] = heard.all("turn_end")[0].toolResults.map(textOf);
+  const tools = [testTool("bad", () => { throw new Error("broken"); })];
+  const outcome = await readRun(new Agent({ model: scripted([call("ghost", "bad"), "ok"]), tools, resultTexts }).prompt("go"));
+  const [ghost, bad] = outcome.all("turn_end")[0].toolResults.map(textOf);
   assert.equal(ghost, "nobody knows ghost");
   assert.match(bad, /broken/);
 });
@@ -252,23 +252,23 @@ test("who stops the run while it asks for a key pays for no model call", async (
   const model = openai("m", { fetch: /** @type {any} */ (async () => (calls++, new Response(""))) });
   /** @type {Agent} */
   const agent = new Agent({ model, getApiKey: () => (agent.abort("no"), "key") });
-  const { result } = await hear(agent.prompt("go"));
+  const { result } = await readRun(agent.prompt("go"));
   assert.deepEqual([result.stopReason, calls], ["aborted", 0]);
 });
 
 test("what is asked for messages may stop the run or steer it itself", async () => {
   /** @type {Agent} */
   const stops = new Agent({ model: scripted(["one"]), getFollowUpMessages: () => (stops.abort("enough"), []) });
-  assert.equal((await hear(stops.prompt("go"))).result.stopReason, "aborted");
+  assert.equal((await readRun(stops.prompt("go"))).result.stopReason, "aborted");
   let asks = 0;
   /** @type {Agent} */
   const steers = new Agent({ model: scripted(["one", "two"]), getFollowUpMessages: () => (asks++ === 0 && void steers.steer("more"), []) });
-  assert.equal((await hear(steers.prompt("go"))).result.text, "two");
+  assert.equal((await readRun(steers.prompt("go"))).result.text, "two");
 });
 
 test("a key that is none and ids that are no texts end nobody else's run", async () => {
-  const done = later();
-  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [say("wait", () => done.promise)] }).prompt("Go");
+  const done = deferred();
+  const other = new Agent({ model: scripted([call("wait"), "well"]), tools: [testTool("wait", () => done.promise)] }).prompt("Go");
   const fetch = async () => new Response(JSON.stringify({ error: { message: "no key" } }), { status: 401 });
   const key = async () => "sk";
   const keyless = await new Agent({ model: openai("m", { fetch }), getApiKey: /** @type {any} */ (() => key) }).prompt("Go");
@@ -310,7 +310,7 @@ test("options may be an object of a class: getters, methods, what it inherits", 
     #allowed = ["go"];
     model = scripted([{ toolCalls: [{ toolName: "go" }, { toolName: "halt" }] }, (request) => request.systemPrompt]);
     get systemPrompt() { return "Be brief."; }
-    get tools() { return ["go", "halt"].map((name) => say(name, () => `${name}: ran`, { requiresApproval: true })); }
+    get tools() { return ["go", "halt"].map((name) => testTool(name, () => `${name}: ran`, { requiresApproval: true })); }
     async approveTool(/** @type {any} */ { toolName }) { return /** @type {const} */ (this.#allowed.includes(toolName) ? "approve" : "reject"); }
   }
   const { messages, text } = await new Agent(new Settings()).prompt("Go");
@@ -328,9 +328,9 @@ test("options may be an object of a class: getters, methods, what it inherits", 
 
 test("milliseconds may have a fraction, and Infinity is as long as it takes", async () => {
   const { host, slept } = clock();
-  const tools = [say("slow", () => new Promise(() => {}), { timeoutMs: 20.5 })];
-  const heard = await hear(new Agent({ model: scripted([call("slow"), "done"]), host, tools }).prompt("Go"));
-  assert.match(textOf(heard.all("turn_end")[0].toolResults[0]), /did not finish within 20 ms/);
+  const tools = [testTool("slow", () => new Promise(() => {}), { timeoutMs: 20.5 })];
+  const outcome = await readRun(new Agent({ model: scripted([call("slow"), "done"]), host, tools }).prompt("Go"));
+  assert.match(textOf(outcome.all("turn_end")[0].toolResults[0]), /did not finish within 20 ms/);
   slept.length = 0;
   const failing = (/** @type {any} */ error) => scripted([{ error: { code: "network", message: "gone", ...error } }, "well"]);
   const again = async (/** @type {any} */ retry, /** @type {any} */ error) => (await new Agent({ model: failing(error), host, retry: { jitter: false, ...retry } }).prompt("Go")).text;
@@ -344,7 +344,7 @@ test("milliseconds may have a fraction, and Infinity is as long as it takes", as
 test("priorities may have a fraction, and Infinity is the highest", async () => {
   /** @type {string[]} */
   const order = [];
-  const tools = Object.entries({ a: 0.5, b: 1.5, c: 1, d: Infinity, e: -0.5, f: -Infinity }).map(([name, priority]) => say(name, () => void order.push(name), { priority }));
+  const tools = Object.entries({ a: 0.5, b: 1.5, c: 1, d: Infinity, e: -0.5, f: -Infinity }).map(([name, priority]) => testTool(name, () => void order.push(name), { priority }));
   await new Agent({ model: scripted([call("f", "e", "a", "b", "c", "d"), "done"]), tools, toolExecution: "priority" }).prompt("Go");
   assert.equal(order.join(""), "dbcaef");
 });
@@ -352,11 +352,11 @@ test("priorities may have a fraction, and Infinity is the highest", async () => 
 test("sessionId reaches the tools, and is one per agent where none is given", async () => {
   /** @type {string[]} */
   const seen = [];
-  const tools = [say("t", (/** @type {any} */ _, /** @type {any} */ { sessionId }) => void seen.push(sessionId))];
-  await hear(new Agent({ model: scripted([call("t"), "ok"]), tools, sessionId: "mine" }).prompt("go"));
+  const tools = [testTool("t", (/** @type {any} */ _, /** @type {any} */ { sessionId }) => void seen.push(sessionId))];
+  await readRun(new Agent({ model: scripted([call("t"), "ok"]), tools, sessionId: "mine" }).prompt("go"));
   const agent = new Agent({ model: scripted([call("t"), "ok", call("t"), "ok"]), tools });
-  await hear(agent.prompt("go"));
-  await hear(agent.prompt("again"));
+  await readRun(agent.prompt("go"));
+  await readRun(agent.prompt("again"));
   assert.equal(seen[0], "mine");
   assert.ok(seen[1] && seen[1] === seen[2]);
 });

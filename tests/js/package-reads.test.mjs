@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, clock, hear, openaiCompatible, settle, told } from "./kit.mjs";
+import { Agent, checkRun, clock, openaiCompatible, readRun, settle } from "./kit.mjs";
 
 const encoder = new TextEncoder();
 
@@ -30,7 +30,7 @@ const atOnce = (pieces, error) => new ReadableStream({
 
 /**
  * Reads a run as a subscriber, and as an iterator.
- * @type {[string, (agent: Agent) => Promise<ReturnType<typeof told>>][]}
+ * @type {[string, (agent: Agent) => Promise<ReturnType<typeof checkRun>>][]}
  */
 const WAYS = [
   ["told to a subscriber", async (agent) => {
@@ -38,44 +38,44 @@ const WAYS = [
     const events = [];
     agent.subscribe((event) => void events.push(event));
     const result = await agent.prompt("Go");
-    return told(events, result);
+    return checkRun(events, result);
   }],
-  ["iterated", (agent) => hear(agent.prompt("Go"))],
+  ["iterated", (agent) => readRun(agent.prompt("Go"))],
 ];
 
-/** The words in the order of the events. @param {any} heard @returns {string[]} */
-const wordsOf = (heard) => heard.all("message_update").map((/** @type {any} */ event) => event.delta.delta);
+/** The words in the order of the events. @param {any} outcome @returns {string[]} */
+const textsOf = (outcome) => outcome.all("message_update").map((/** @type {any} */ event) => event.delta.delta);
 
 /** @param {number} n */
 const words = (n) => Array.from({ length: n }, (_, i) => `w${i} `);
 
-for (const [way, heardOf] of WAYS) {
+for (const [mode, readBy] of WAYS) {
   for (const [name, through] of /** @type {[string, (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>][]} */ ([
     ["as they are", (body) => body],
     ["through three more streams", (body) => body.pipeThrough(new TransformStream()).pipeThrough(new TransformStream()).pipeThrough(new TransformStream())],
   ])) {
-    test(`pieces that come in one go come out one by one, in order, ${name}, ${way}`, async () => {
+    test(`pieces that come in one go come out one by one, in order, ${name}, ${mode}`, async () => {
       // About 20 KB: more than is passed on at once.
-      const said = words(300);
-      const heard = await heardOf(agentThatReads([through(atOnce([...said.map(word), END]))]));
-      assert.deepEqual(wordsOf(heard), said);
-      assert.equal(heard.result.text, said.join(""));
+      const expected = words(300);
+      const outcome = await readBy(agentThatReads([through(atOnce([...expected.map(word), END]))]));
+      assert.deepEqual(textsOf(outcome), expected);
+      assert.equal(outcome.result.text, expected.join(""));
     });
   }
 
-  test(`a piece larger than all that is handed on at once, ${way}`, async () => {
+  test(`a piece larger than all that is handed on at once, ${mode}`, async () => {
     const long = "x".repeat(200_000);
-    const heard = await heardOf(agentThatReads([atOnce([word("a"), word(long), word("b"), END])]));
-    assert.deepEqual(wordsOf(heard), ["a", long, "b"]);
+    const outcome = await readBy(agentThatReads([atOnce([word("a"), word(long), word("b"), END])]));
+    assert.deepEqual(textsOf(outcome), ["a", long, "b"]);
   });
 
-  test(`what came before a stream breaks is told before it is taken back, ${way}`, async () => {
+  test(`what came before a stream breaks is told before it is taken back, ${mode}`, async () => {
     const { host } = clock();
     const bodies = [atOnce([word("half "), word("an answer")], new Error("the line is cut")), atOnce([word("whole"), END])];
-    const heard = await heardOf(agentThatReads(bodies, { host }));
-    assert.deepEqual(wordsOf(heard), ["half ", "an answer", "whole"]);
-    assert.deepEqual(heard.names.filter((name) => /message_|retry/.test(name)), ["message_start", "message_update", "message_reset", "retry_attempt", "message_update", "message_end"]);
-    assert.equal(heard.result.text, "whole");
+    const outcome = await readBy(agentThatReads(bodies, { host }));
+    assert.deepEqual(textsOf(outcome), ["half ", "an answer", "whole"]);
+    assert.deepEqual(outcome.names.filter((name) => /message_|retry/.test(name)), ["message_start", "message_update", "message_reset", "retry_attempt", "message_update", "message_end"]);
+    assert.equal(outcome.result.text, "whole");
   });
 }
 
@@ -84,16 +84,16 @@ test("a piece that comes alone is told before the next one comes", async () => {
   let controller = /** @type {any} */ (undefined);
   const agent = agentThatReads([new ReadableStream({ start: (given) => void (controller = given) })]);
   /** @type {string[]} */
-  const told = [];
+  const received = [];
   agent.subscribe((event) => {
-    if (event.type === "message_update") told.push(event.delta.delta);
+    if (event.type === "message_update") received.push(event.delta.delta);
   });
   const run = agent.prompt("Go");
-  for (const said of ["one", "two", "three"]) {
+  for (const text of ["one", "two", "three"]) {
     await settle();
-    controller.enqueue(word(said));
+    controller.enqueue(word(text));
     await settle();
-    assert.equal(told.at(-1), said);
+    assert.equal(received.at(-1), text);
   }
   controller.enqueue(END);
   controller.close();
@@ -109,10 +109,10 @@ test("an abort at the first of many that come in one go: few of the others are t
     if (event.type === "message_update") run.abort("enough");
   });
   const run = agent.prompt("Go");
-  const heard = told(events, await run);
-  assert.equal(heard.result.stopReason, "aborted");
-  assert.ok(wordsOf(heard).length < 100, `${wordsOf(heard).length} were told`);
-  assert.equal(heard.result.text, wordsOf(heard).join(""));
+  const outcome = checkRun(events, await run);
+  assert.equal(outcome.result.stopReason, "aborted");
+  assert.ok(textsOf(outcome).length < 100, `${textsOf(outcome).length} were told`);
+  assert.equal(outcome.result.text, textsOf(outcome).join(""));
 });
 
 test("who iterates and leaves at the first piece has heard one, and the next ones are not read", async () => {

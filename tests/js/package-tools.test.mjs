@@ -6,17 +6,17 @@ import { test } from "node:test";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import * as v from "valibot";
 import { z } from "zod";
-import { Agent, call, hear, later, misused, say, scripted, settle, textOf, tool } from "./kit.mjs";
+import { Agent, call, deferred, misused, readRun, scripted, settle, testTool, textOf, tool } from "./kit.mjs";
 
 /** Runs one call of one tool. @param {any} tool @param {any} [args] @param {any} [options] */
 async function once(tool, args = {}, options = {}) {
-  const heard = await hear(new Agent({ model: scripted([call([tool.name, args]), "done"]), tools: [tool], ...options }).prompt("Go"));
-  const [result] = heard.all("turn_end")[0].toolResults;
-  return { ...heard, toolResult: result, text: textOf(result) };
+  const outcome = await readRun(new Agent({ model: scripted([call([tool.name, args]), "done"]), tools: [tool], ...options }).prompt("Go"));
+  const [result] = outcome.all("turn_end")[0].toolResults;
+  return { ...outcome, toolResult: result, text: textOf(result) };
 }
 
 /** @param {() => any} make @returns {Promise<any>} */
-const gives = async (make) => (await once(say("give", make))).toolResult;
+const gives = async (make) => (await once(testTool("give", make))).toolResult;
 
 test("what a tool gives: a text, JSON, nothing, blocks", async () => {
   assert.deepEqual((await gives(() => "text")).content, [{ type: "text", text: "text" }]);
@@ -59,11 +59,11 @@ const NO_JSON = [
   ["bytes", () => new Uint8Array(2), /Uint8Array/],
   ["details that are no JSON", () => ({ content: [], details: new Set() }), /details is an object \(Set\)/],
 ];
-for (const [name, make, words] of NO_JSON) {
+for (const [name, make, pattern] of NO_JSON) {
   test(`what is no JSON is an error result that says so: ${name}`, async () => {
     const result = await gives(make);
     assert.equal(result.isError, true);
-    assert.match(textOf(result), words);
+    assert.match(textOf(result), pattern);
   });
 }
 
@@ -82,7 +82,7 @@ test("what cannot even be looked at is an error result, and the run goes on", as
 });
 
 test("a result that is too long is cut, with a note", async () => {
-  const { text } = await once(say("long", () => "x".repeat(5000), { maxResultBytes: 100 }));
+  const { text } = await once(testTool("long", () => "x".repeat(5000), { maxResultBytes: 100 }));
   assert.ok(text.length < 400 && /trunc|cut|bytes/i.test(text), text);
 });
 
@@ -90,10 +90,10 @@ test("JSON Schema: what the model may send, and what it is told when it sends so
   const parameters = { type: "object", properties: { city: { type: "string", minLength: 2 }, days: { type: "integer", enum: [1, 3] }, tags: { type: "array", items: { type: "string" } } }, required: ["city"], additionalProperties: false };
   const weather = { name: "weather", description: "", parameters, execute: (/** @type {any} */ args) => args };
   assert.equal((await once(weather, { city: "Oslo", days: 3, tags: ["a"] })).text, '{"city":"Oslo","days":3,"tags":["a"]}');
-  for (const [args, words] of /** @type {[any, RegExp][]} */ ([[{}, /city/], [{ city: "O" }, /city.*(short|2)/], [{ city: "Oslo", days: 2 }, /days/], [{ city: "Oslo", tags: [1] }, /tags\/0.*string/s], [{ city: "Oslo", town: "x" }, /town/]])) {
+  for (const [args, pattern] of /** @type {[any, RegExp][]} */ ([[{}, /city/], [{ city: "O" }, /city.*(short|2)/], [{ city: "Oslo", days: 2 }, /days/], [{ city: "Oslo", tags: [1] }, /tags\/0.*string/s], [{ city: "Oslo", town: "x" }, /town/]])) {
     const { toolResult, text } = await once(weather, args);
     assert.equal(toolResult.cause, "invalid_arguments");
-    assert.match(text, words);
+    assert.match(text, pattern);
   }
 });
 
@@ -144,8 +144,8 @@ test("zod: the schema is shown as JSON Schema, defaults and transforms reach the
   const weather = tool({ name: "weather", description: "", parameters, execute: (args) => void got.push(args) });
   /** @type {any} */
   let request;
-  const model = scripted([(asked) => ((request = asked), call(["weather", { city: "Oslo", when: "soon" }])), "done"]);
-  await hear(new Agent({ model, tools: [weather] }).prompt("Go"));
+  const model = scripted([(received) => ((request = received), call(["weather", { city: "Oslo", when: "soon" }])), "done"]);
+  await readRun(new Agent({ model, tools: [weather] }).prompt("Go"));
   assert.deepEqual(got, [{ city: "Oslo", days: 3, when: 4 }]);
   const shown = request.tools[0].parameters;
   assert.equal(shown.properties.city.description, "where");
@@ -168,7 +168,7 @@ test("zod: checks that answer later are waited for", async () => {
 test("a schema that promises in its own way is waited for too", async () => {
   const validate = (/** @type {any} */ value) => ({ then: (/** @type {any} */ done) => done({ value: { ...value, seen: true } }) });
   const parameters = { "~standard": { version: 1, vendor: "mine", jsonSchema: { input: () => ({ type: "object" }) }, validate } };
-  assert.equal((await once(say("look", (/** @type {any} */ args) => args, { parameters }), { a: 1 })).text, '{"a":1,"seen":true}');
+  assert.equal((await once(testTool("look", (/** @type {any} */ args) => args, { parameters }), { a: 1 })).text, '{"a":1,"seen":true}');
 });
 
 test("a tool may be an object of a class, in a list, in a record, and when it is given back", async () => {
@@ -190,7 +190,7 @@ test("a tool may be an object of a class, in a list, in a record, and when it is
 });
 
 test("tools in any list: a Set does", () => {
-  const tools = /** @type {any} */ (new Set([say("a", () => ""), say("b", () => "")]));
+  const tools = /** @type {any} */ (new Set([testTool("a", () => ""), testTool("b", () => "")]));
   assert.deepEqual(new Agent({ model: scripted([]), tools }).tools.map(({ name }) => name), ["a", "b"]);
 });
 
@@ -204,14 +204,14 @@ test("valibot, with its JSON Schema", async () => {
 
 test("tools of the AI SDK, by name", async () => {
   const tools = { look: { description: "looks", inputSchema: z.object({ at: z.string() }), execute: (/** @type {any} */ { at }, /** @type {any} */ { toolCallId, abortSignal }) => `${at} ${toolCallId} ${abortSignal.aborted}` } };
-  const heard = await hear(new Agent({ model: scripted([call(["look", { at: "it" }]), "done"]), tools }).prompt("Go"));
-  assert.equal(textOf(heard.all("turn_end")[0].toolResults[0]), "it c1 false");
+  const outcome = await readRun(new Agent({ model: scripted([call(["look", { at: "it" }]), "done"]), tools }).prompt("Go"));
+  assert.equal(textOf(outcome.all("turn_end")[0].toolResults[0]), "it c1 false");
 });
 
 test("a tool knows its call, its run, its session, and what was said", async () => {
   /** @type {any} */
   let seen;
-  const agent = new Agent({ model: scripted([call("look"), "done"]), sessionId: "s1", tools: [say("look", (/** @type {any} */ _, /** @type {any} */ context) => { seen = { ...context, said: context.messages.map((/** @type {any} */ m) => m.role) }; })] });
+  const agent = new Agent({ model: scripted([call("look"), "done"]), sessionId: "s1", tools: [testTool("look", (/** @type {any} */ _, /** @type {any} */ context) => { seen = { ...context, said: context.messages.map((/** @type {any} */ m) => m.role) }; })] });
   const run = agent.prompt("Go", { runId: "r1" });
   await run;
   const { callId, toolName, runId, sessionId, signal, said } = seen;
@@ -223,20 +223,20 @@ test("session state: set, read by the next tool, told as state_changed, seen by 
   /** @type {any[]} */
   const seen = [];
   const tools = [
-    say("write", (/** @type {any} */ _, /** @type {any} */ { state }) => { state.set("n", 1); state.set("gone", 1); state.delete("gone"); state.delete("old"); }),
-    say("read", (/** @type {any} */ _, /** @type {any} */ { state }) => [state.get("n"), state.get("old") ?? "none"]),
+    testTool("write", (/** @type {any} */ _, /** @type {any} */ { state }) => { state.set("n", 1); state.set("gone", 1); state.delete("gone"); state.delete("old"); }),
+    testTool("read", (/** @type {any} */ _, /** @type {any} */ { state }) => [state.get("n"), state.get("old") ?? "none"]),
   ];
   const agent = new Agent({ model: scripted([call("write"), call("read"), "done"]), tools, sessionState: { old: true }, policies: { preTurn: [({ state }) => void seen.push(state)] } });
-  const heard = await hear(agent.prompt("Go"));
-  assert.equal(textOf(heard.all("turn_end")[1].toolResults[0]), '[1,"none"]');
-  assert.equal(heard.all("state_changed")[0].changes.n, 1);
+  const outcome = await readRun(agent.prompt("Go"));
+  assert.equal(textOf(outcome.all("turn_end")[1].toolResults[0]), '[1,"none"]');
+  assert.equal(outcome.all("state_changed")[0].changes.n, 1);
   assert.deepEqual(seen.slice(0, 2), [{ old: true }, { n: 1 }]);
 });
 
 test("approval: asked, approved with other arguments, refused, answered, by callback and by command", async () => {
   /** @type {any[]} */
   const ran = [];
-  const ask = say("ask", (/** @type {any} */ args) => (ran.push(args), "ran"), { requiresApproval: true });
+  const ask = testTool("ask", (/** @type {any} */ args) => (ran.push(args), "ran"), { requiresApproval: true });
   const decide = async (/** @type {any} */ decision) => once(ask, { n: 1 }, { approveTool: async (/** @type {any} */ request) => { assert.deepEqual([request.toolName, request.arguments, request.requiresApproval], ["ask", { n: 1 }, true]); return decision; } });
   assert.equal((await decide("approve")).text, "ran");
   assert.equal((await decide({ action: "approve", arguments: { n: 2 } })).text, "ran");
@@ -250,24 +250,24 @@ test("approval: asked, approved with other arguments, refused, answered, by call
 
   const agent = new Agent({ model: scripted([call("ask"), "done"]), tools: [ask] });
   const run = agent.prompt("Go");
-  const asked = later();
-  agent.subscribe((event) => { if (event.type === "tool_approval_requested") asked.resolve(); });
-  asked.promise.then(() => {
+  const requested = deferred();
+  agent.subscribe((event) => { if (event.type === "tool_approval_requested") requested.resolve(); });
+  requested.promise.then(() => {
     assert.deepEqual(agent.pendingApprovals.map((block) => [block.callId, block.toolName]), [["c1", "ask"]]);
     agent.resolveTool("c1", "approve");
   });
-  const heard = await hear(run);
-  assert.deepEqual(heard.all("tool_approval_resolved").map((event) => [event.approved, event.by]), [[true, "command"]]);
+  const outcome = await readRun(run);
+  assert.deepEqual(outcome.all("tool_approval_resolved").map((event) => [event.approved, event.by]), [[true, "command"]]);
   assert.deepEqual(agent.pendingApprovals, []);
 });
 
 test("a tool may say of each call whether it must be asked for", async () => {
-  const pay = say("pay", () => "paid", { requiresApproval: (/** @type {any} */ { sum }) => sum > 10 });
+  const pay = testTool("pay", () => "paid", { requiresApproval: (/** @type {any} */ { sum }) => sum > 10 });
   /** @type {any[]} */
-  const asked = [];
-  const approveTool = (/** @type {any} */ request) => (asked.push(request.arguments.sum), "approve");
+  const sums = [];
+  const approveTool = (/** @type {any} */ request) => (sums.push(request.arguments.sum), "approve");
   for (const sum of [5, 50]) await once(pay, { sum }, { approveTool });
-  assert.deepEqual(asked, [50]);
+  assert.deepEqual(sums, [50]);
 });
 
 test("what says whether a call must be asked for judges what the tool would get", async () => {
@@ -283,18 +283,18 @@ test("what says whether a call must be asked for judges what the tool would get"
     [z.object({ amount }), { amount: "much" }, false],
   ];
   for (const [parameters, args, isAsked] of cases) {
-    let asked = 0;
+    let approvals = 0;
     const pay = tool({ name: "pay", description: "", parameters, requiresApproval: ({ amount }) => amount > 100, execute: () => "paid" });
-    const { toolResult } = await once(pay, args, { approveTool: () => (asked++, "reject") });
-    assert.equal(asked, isAsked ? 1 : 0, JSON.stringify(args));
+    const { toolResult } = await once(pay, args, { approveTool: () => (approvals++, "reject") });
+    assert.equal(approvals, isAsked ? 1 : 0, JSON.stringify(args));
     assert.equal(toolResult.cause, isAsked ? "rejected" : args.amount === "much" ? "invalid_arguments" : undefined);
   }
 });
 
 test("a name that every object has is a tool like any other", async () => {
-  assert.equal((await once(say("constructor", () => "built"))).text, "built");
-  const heard = await hear(new Agent({ model: scripted([call("toString", "__proto__"), "done"]), tools: [say("go", () => "")] }).prompt("Go"));
-  assert.deepEqual(heard.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => result.cause), ["unknown_tool", "unknown_tool"]);
+  assert.equal((await once(testTool("constructor", () => "built"))).text, "built");
+  const outcome = await readRun(new Agent({ model: scripted([call("toString", "__proto__"), "done"]), tools: [testTool("go", () => "")] }).prompt("Go"));
+  assert.deepEqual(outcome.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => result.cause), ["unknown_tool", "unknown_tool"]);
 });
 
 /** @type {[string, any, RegExp][]} */
@@ -308,10 +308,10 @@ const BAD_TOOLS = [
   ["a schema whose properties are a list", { name: "go", parameters: { type: "object", properties: [] }, execute: () => "" }, /`properties` must be an object, got an array/],
   ["a schema that contains itself", { name: "go", parameters: (() => { const schema = /** @type {any} */ ({ type: "object" }); schema.properties = { self: schema }; return schema; })(), execute: () => "" }, /no JSON/],
 ];
-for (const [name, bad, words] of BAD_TOOLS) {
+for (const [name, bad, pattern] of BAD_TOOLS) {
   test(`a tool that is none is refused where it is made, and by the agent: ${name}`, () => {
-    misused(() => tool(bad), words);
-    misused(() => new Agent({ model: scripted([]), tools: [bad] }), words);
+    misused(() => tool(bad), pattern);
+    misused(() => new Agent({ model: scripted([]), tools: [bad] }), pattern);
   });
 }
 
@@ -329,9 +329,9 @@ test("what a schema of plain words says of arguments, the quick way and the long
     for (const [args, fits] of cases) {
       let ran = false;
       const agent = new Agent({ model: scripted([call(["check", args]), "done"]), tools: [{ name: "check", description: "", parameters, execute: () => ((ran = true), "ok") }] });
-      const heard = await hear(agent.prompt("Go"));
+      const outcome = await readRun(agent.prompt("Go"));
       assert.equal(ran, fits, JSON.stringify(args));
-      assert.equal(heard.all("tool_execution_end")[0].result.cause, fits ? undefined : "invalid_arguments", JSON.stringify(args));
+      assert.equal(outcome.all("tool_execution_end")[0].result.cause, fits ? undefined : "invalid_arguments", JSON.stringify(args));
     }
   }
 });
@@ -339,14 +339,14 @@ test("what a schema of plain words says of arguments, the quick way and the long
 test("schemas that are strange further down are the validator's, and nothing throws", async () => {
   for (const odd of [true, null, {}, { type: ["integer", "null"] }, { type: "array", items: [{ type: "string" }] }, { type: "integer", enum: 1 }, { type: "object", properties: null }]) {
     const agent = new Agent({ model: scripted([call(["check", { x: 1 }]), "done"]), tools: [{ name: "check", description: "", parameters: { type: "object", properties: { x: odd } }, execute: () => "ok" }] });
-    const heard = await hear(agent.prompt("Go"));
-    assert.equal(heard.result.text, "done", JSON.stringify(odd));
+    const outcome = await readRun(agent.prompt("Go"));
+    assert.equal(outcome.result.text, "done", JSON.stringify(odd));
   }
 });
 
 test("an empty `content` beside other members is a value like any other", async () => {
   const texts = async (/** @type {any} */ value) => {
-    const { messages } = await new Agent({ model: scripted([call("list"), "done"]), tools: [say("list", () => value)] }).prompt("Go");
+    const { messages } = await new Agent({ model: scripted([call("list"), "done"]), tools: [testTool("list", () => value)] }).prompt("Go");
     return messages.find(({ role }) => role === "tool_result")?.content.map((/** @type {any} */ { text }) => text);
   };
   assert.deepEqual(await texts({ content: [], total: 7 }), ['{"content":[],"total":7}']);
@@ -356,9 +356,9 @@ test("an empty `content` beside other members is a value like any other", async 
 });
 
 test("the list of an agent's tools is not the place to put one: it says so", () => {
-  const agent = new Agent({ model: scripted([]), tools: [say("one", () => "")] });
-  assert.throws(() => agent.tools.push(say("two", () => "")), TypeError);
-  agent.tools = [...agent.tools, say("two", () => "")];
+  const agent = new Agent({ model: scripted([]), tools: [testTool("one", () => "")] });
+  assert.throws(() => agent.tools.push(testTool("two", () => "")), TypeError);
+  agent.tools = [...agent.tools, testTool("two", () => "")];
   assert.deepEqual(agent.tools.map(({ name }) => name), ["one", "two"]);
 });
 

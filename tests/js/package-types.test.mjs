@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import * as turnwheel from "../../pkg/entry/node.js";
-import { Agent, call, clock, hear, later, say, scripted } from "./kit.mjs";
+import { Agent, call, clock, deferred, readRun, scripted, testTool } from "./kit.mjs";
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const declared = readFileSync(here("../../www/npm/index.d.ts"), "utf8");
@@ -19,7 +19,7 @@ const exported = namesOf(declared);
 /** Runs that produce as many kinds of events as possible. */
 async function record() {
   const { host } = clock();
-  const asked = later();
+  const requested = deferred();
   const agent = new Agent({
     host, includeRequests: true,
     model: scripted([
@@ -27,28 +27,28 @@ async function record() {
       { thinking: "hm", text: ["a", "b"], toolCalls: [{ toolName: "go", arguments: { a: [1, null] } }, { callId: "asked", toolName: "ask" }, { toolName: "nope" }], usage: { input: 4, output: 3, reasoning: 2 } },
       "done",
     ]),
-    tools: [say("go", (/** @type {any} */ _, /** @type {any} */ { update, state }) => (update({ half: true }), state.set("n", 1), { content: [{ type: "text", text: "x" }], details: { n: 1 } })), say("ask", () => "", { requiresApproval: true })],
+    tools: [testTool("go", (/** @type {any} */ _, /** @type {any} */ { update, state }) => (update({ half: true }), state.set("n", 1), { content: [{ type: "text", text: "x" }], details: { n: 1 } })), testTool("ask", () => "", { requiresApproval: true })],
     transformContext: (messages) => (messages.length > 4 ? { messages: messages.slice(-4), report: { text: "cut" } } : undefined),
   });
-  agent.subscribe((event) => { if (event.type === "tool_approval_requested") asked.resolve(); });
-  asked.promise.then(() => { agent.resolveTool("asked", "approve"); agent.resolveTool("asked", "reject"); });
-  const first = await hear(agent.prompt("Go"));
-  const failed = await hear(new Agent({ model: scripted([]) }).prompt([{ role: "custom", kind: "k", data: { a: 1 }, timestamp: 1 }, "Go"]));
-  const aborted = await hear(new Agent({ model: scripted([]) }).prompt("Go", { signal: AbortSignal.abort("no") }));
+  agent.subscribe((event) => { if (event.type === "tool_approval_requested") requested.resolve(); });
+  requested.promise.then(() => { agent.resolveTool("asked", "approve"); agent.resolveTool("asked", "reject"); });
+  const first = await readRun(agent.prompt("Go"));
+  const failed = await readRun(new Agent({ model: scripted([]) }).prompt([{ role: "custom", kind: "k", data: { a: 1 }, timestamp: 1 }, "Go"]));
+  const aborted = await readRun(new Agent({ model: scripted([]) }).prompt("Go", { signal: AbortSignal.abort("no") }));
   return [first, failed, aborted];
 }
 
 test("tsc agrees: every export as a user would use it, and every event as it really comes", async () => {
-  const heard = await record();
-  const events = heard.flatMap((run) => run.events);
+  const outcome = await record();
+  const events = outcome.flatMap((run) => run.events);
   assert.ok(new Set(events.map((event) => event.type)).size >= 18, "the runs bring out many kinds of events");
   mkdirSync(here("../out/types"), { recursive: true });
-  const results = heard.map(({ result: { error, ...result } }) => result);
+  const results = outcome.map(({ result: { error, ...result } }) => result);
   writeFileSync(here("../out/types/trace.ts"), [
     'import type { AgentEvent, AgentMessage, AgentResult } from "turnwheel";',
     `export const events: AgentEvent[] = ${JSON.stringify(events, null, 1)};`,
     `export const results: AgentResult[] = ${JSON.stringify(results, null, 1)};`,
-    `export const messages: AgentMessage[] = ${JSON.stringify(heard.flatMap((run) => run.result.messages), null, 1)};`,
+    `export const messages: AgentMessage[] = ${JSON.stringify(outcome.flatMap((run) => run.result.messages), null, 1)};`,
   ].join("\n"));
   writeFileSync(here("../out/types/contract.ts"), contract());
   writeFileSync(here("../out/types/api.ts"), theContract());
@@ -64,9 +64,9 @@ test("tsc agrees: what a server has is enough", () => compiles("types/tsconfig.s
 
 /** @param {string} project */
 async function compiles(project) {
-  const said = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here(project)]).catch((error) => error);
-  assert.equal(said.stdout, "");
-  assert.equal(said.stderr, "");
+  const output = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here(project)]).catch((error) => error);
+  assert.equal(output.stdout, "");
+  assert.equal(output.stderr, "");
 }
 
 /**

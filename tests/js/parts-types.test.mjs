@@ -12,9 +12,9 @@ import { promisify } from "node:util";
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 
 test("tsc agrees: React and MCP as a user writes them", async () => {
-  const said = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here("types/parts.json")]).catch((error) => error);
-  assert.equal(said.stdout, "");
-  assert.equal(said.stderr, "");
+  const output = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here("types/parts.json")]).catch((error) => error);
+  assert.equal(output.stdout, "");
+  assert.equal(output.stderr, "");
 });
 
 for (const part of ["react", "mcp"]) {

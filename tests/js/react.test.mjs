@@ -10,15 +10,15 @@ import { AgentStore } from "../../pkg/react-store.js";
 import { useAgent } from "../../pkg/react.js";
 import { RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler } from "../../pkg/server.js";
-import { Agent, call, custom, later, misused, say, scripted, settle } from "./kit.mjs";
+import { Agent, call, custom, deferred, misused, scripted, settle, testTool } from "./kit.mjs";
 
 /** A store whose frames come when the test says so. @param {any} agent @param {any} [options] */
 function watch(agent, options) {
   /** @type {(() => void)[]} */
   let due = [];
-  let asked = 0;
+  let scheduled = 0;
   const schedule = (/** @type {() => void} */ work) => {
-    asked += 1;
+    scheduled += 1;
     due.push(work);
     return () => void (due = due.filter((one) => one !== work));
   };
@@ -26,14 +26,14 @@ function watch(agent, options) {
   let shown = 0;
   const leave = store.subscribe(() => void (shown += 1));
   const frame = () => due.splice(0).forEach((work) => work());
-  return { store, leave, frame, view: () => /** @type {any} */ (store.getSnapshot()), count: () => shown, asked: () => asked, waiting: () => due.length };
+  return { store, leave, frame, view: () => /** @type {any} */ (store.getSnapshot()), count: () => shown, scheduled: () => scheduled, waiting: () => due.length };
 }
 
 /** A model that says what it is given, piece by piece. */
 function speaker() {
   /** @type {any[]} */
   const pieces = [];
-  let wake = later();
+  let wake = deferred();
   let newest = 0;
   const model = custom("speaker", async function* () {
     // A speaker that was stopped takes nothing from the next one.
@@ -45,7 +45,7 @@ function speaker() {
         if (piece.type === "done") return;
       }
       await wake.promise;
-      if (own === newest) wake = later();
+      if (own === newest) wake = deferred();
     }
   });
   const text = (/** @type {string} */ delta) => ({ type: "text_delta", contentIndex: 0, delta });
@@ -108,7 +108,7 @@ test("a frame costs the same after 5,000 messages as after one", async () => {
     frame();
     // From here on the history is only read through this proxy.
     const counted = new Proxy(agent.messages, { get: (target, key) => (typeof key === "string" && /^\d+$/.test(key) && (reads += 1), Reflect.get(target, key)) });
-    store.history.of = counted;
+    store.history.source = counted;
     store.agent = new Proxy(agent, { get: (target, key) => (key === "messages" ? counted : typeof Reflect.get(target, key) === "function" ? Reflect.get(target, key).bind(target) : Reflect.get(target, key, target)) });
     for (let i = 0; i < 20; i++) {
       await give("b");
@@ -125,8 +125,8 @@ test("a frame costs the same after 5,000 messages as after one", async () => {
 
 test("arguments grow, and what is complete in them stays the same object", async () => {
   const { model, give } = speaker();
-  const written = later();
-  const agent = new Agent({ model, tools: [say("write", () => written.promise)] });
+  const written = deferred();
+  const agent = new Agent({ model, tools: [testTool("write", () => written.promise)] });
   const { frame, view } = watch(agent);
   view().send("Go");
   const piece = (/** @type {string} */ delta) => ({ type: "tool_call_delta", contentIndex: 0, delta });
@@ -152,9 +152,9 @@ test("arguments grow, and what is complete in them stays the same object", async
 });
 
 test("a tool from its call to its result; steering and follow-up are shown until they are read", async () => {
-  const going = later();
+  const going = deferred();
   const execute = async (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ content: [{ type: "text", text: "half" }], details: { progress: 0.5 } }), await going.promise, "whole");
-  const agent = new Agent({ model: scripted([call("slow"), "first", "second"]), tools: [say("slow", execute)], steering: { when: "after_tool" } });
+  const agent = new Agent({ model: scripted([call("slow"), "first", "second"]), tools: [testTool("slow", execute)], steering: { when: "after_tool" } });
   const { frame, view } = watch(agent);
   const done = view().send("Go");
   await settle();
@@ -173,19 +173,19 @@ test("a tool from its call to its result; steering and follow-up are shown until
 test("calls that ask: allowed, allowed with other arguments, refused", async () => {
   /** @type {any[]} */
   const ran = [];
-  const tools = [say("pay", (/** @type {any} */ args) => (ran.push(args), "paid"), { requiresApproval: true })];
+  const tools = [testTool("pay", (/** @type {any} */ args) => (ran.push(args), "paid"), { requiresApproval: true })];
   const agent = new Agent({ model: scripted([call(["pay", { n: 1 }], ["pay", { n: 2 }], ["pay", { n: 3 }]), "done"]), tools });
   const { frame, view } = watch(agent);
   const done = view().send("Go");
   await settle();
   frame();
   assert.deepEqual([view().status, view().pendingApprovals.map((/** @type {any} */ one) => one.callId), view().calls.map((/** @type {any} */ { state }) => state)], ["approval", ["c1", "c2", "c3"], ["approval", "approval", "approval"]]);
-  const asked = view().pendingApprovals;
+  const approvals = view().pendingApprovals;
   view().approve("c1");
   view().approve("c2", { n: 20 });
   await settle();
   frame();
-  assert.notEqual(view().pendingApprovals, asked);
+  assert.notEqual(view().pendingApprovals, approvals);
   assert.deepEqual(view().pendingApprovals.map((/** @type {any} */ one) => one.callId), ["c3"]);
   view().deny("c3", "too dear");
   await settle();
@@ -245,10 +245,10 @@ test("events: so many, the newest, pieces of one block joined; none where none a
 });
 
 test("who comes while tools run sees them", async () => {
-  const slow = later();
+  const slow = deferred();
   const agent = new Agent({
     model: scripted([call("before"), call("slow", "quick", "bad", "ask"), "done"]),
-    tools: [say("before", () => ""), say("slow", () => slow.promise), say("quick", () => "q"), say("bad", () => { throw new Error("no"); }), say("ask", () => "", { requiresApproval: true })],
+    tools: [testTool("before", () => ""), testTool("slow", () => slow.promise), testTool("quick", () => "q"), testTool("bad", () => { throw new Error("no"); }), testTool("ask", () => "", { requiresApproval: true })],
     gate: "prefix",
   });
   const early = watch(agent);
@@ -278,7 +278,7 @@ test("who comes in the middle of an answer sees what was said of it", async () =
 });
 
 test("a run of a checkpoint goes on, with its question and what it had said", async () => {
-  const tools = [say("pay", () => "paid", { requiresApproval: true })];
+  const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const asking = new Agent({ model: scripted([call("pay")]), tools });
   asking.prompt("Go");
   await settle();
@@ -296,12 +296,12 @@ test("who leaves leaves nothing behind; an agent of one's own is stopped and dis
   for (const isOwn of [true, false]) {
     const { model, give } = speaker();
     const agent = new Agent({ model });
-    const heard = { on: 0 };
+    const subscribers = { on: 0 };
     const subscribe = agent.subscribe.bind(agent);
     agent.subscribe = (listener) => {
-      heard.on += 1;
+      subscribers.on += 1;
       const stop = subscribe(listener);
-      return () => void ((heard.on -= 1), stop());
+      return () => void ((subscribers.on -= 1), stop());
     };
     const { store, leave, view, waiting } = watch(isOwn ? () => agent : agent);
     const run = view().send("Go");
@@ -310,10 +310,10 @@ test("who leaves leaves nothing behind; an agent of one's own is stopped and dis
     leave();
     const again = store.subscribe(() => {});
     await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual([heard.on, agent.isRunning], [1, true], "it was only a rehearsal");
+    assert.deepEqual([subscribers.on, agent.isRunning], [1, true], "it was only a rehearsal");
     again();
     await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual([heard.on, waiting()], [0, 0]);
+    assert.deepEqual([subscribers.on, waiting()], [0, 0]);
     if (isOwn) {
       assert.equal((await run).stopReason, "aborted");
       misused(() => agent.prompt("More"), /disposed/);
@@ -342,7 +342,7 @@ test("taken back after all, a component makes a new agent that may go on from th
 
 test("an agent elsewhere is shown as one here: what it said before, streaming, approval, steering, stopping; it goes on without the component", async () => {
   const { model, give } = speaker();
-  const tools = [say("pay", () => "paid", { requiresApproval: true })];
+  const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const there = new Agent({ model, tools, messages: [{ role: "user", content: [{ type: "text", text: "before" }], timestamp: 1 }] });
   const handler = agentHandler(there);
   const url = "http://agent.example/7";
@@ -389,8 +389,8 @@ test("an agent elsewhere is shown as one here: what it said before, streaming, a
 });
 
 test("an agent elsewhere that nobody can reach is an error that is shown", async () => {
-  const gone = new RemoteAgent({ url: "http://agent.example/7", fetch: async () => new Response("no such agent", { status: 404 }), onError() {} });
-  const { frame, view } = watch(gone);
+  const unreachable = new RemoteAgent({ url: "http://agent.example/7", fetch: async () => new Response("no such agent", { status: 404 }), onError() {} });
+  const { frame, view } = watch(unreachable);
   for (let tries = 0; view().status !== "error" && tries < 50; tries += 1) {
     await settle();
     frame();

@@ -41,8 +41,8 @@ test("the event tree of the pages is the tree of a real run", async () => {
 for (const page of ["README.md", "docs/events.md"]) test(`the ends that ${page} names are those of the types`, () => {
   const types = readFileSync(new URL("../../www/npm/index.d.ts", import.meta.url), "utf8");
   const readme = readFileSync(new URL(`../../${page}`, import.meta.url), "utf8");
-  const words = (text) => text.match(/[a-z_]+/g);
-  const union = (name) => words(new RegExp(`type ${name} = ([^;]*);`).exec(types)[1]);
-  assert.deepEqual(words(/turn_end +([a-z_ |]+)/.exec(readme)[1]), union("TurnEndReason"));
-  assert.deepEqual(words(/agent_end +([a-z_ |]+)/.exec(readme)[1]), union("RunStopReason"));
+  const wordsOf = (text) => text.match(/[a-z_]+/g);
+  const union = (name) => wordsOf(new RegExp(`type ${name} = ([^;]*);`).exec(types)[1]);
+  assert.deepEqual(wordsOf(/turn_end +([a-z_ |]+)/.exec(readme)[1]), union("TurnEndReason"));
+  assert.deepEqual(wordsOf(/agent_end +([a-z_ |]+)/.exec(readme)[1]), union("RunStopReason"));
 });

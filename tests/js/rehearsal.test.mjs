@@ -16,10 +16,10 @@ const user = (/** @type {string} */ text) => ({ role: "user", content: [{ type: 
 /** @param {any[]} messages @param {object} [more] @returns {any} */
 const request = (messages, more = {}) => ({ model: "rehearsal", systemPrompt: "", messages, tools: offered, options: {}, ...more });
 
-/** All events of one answer. @param {any} asked */
-async function eventsOf(asked) {
+/** All events of one answer. @param {any} modelRequest */
+async function eventsOf(modelRequest) {
   const events = [];
-  for await (const event of rehearsal({ sleep: atOnce })(asked, { signal })) events.push(event);
+  for await (const event of rehearsal({ sleep: atOnce })(modelRequest, { signal })) events.push(event);
   return /** @type {any[]} */ (events);
 }
 
@@ -121,9 +121,9 @@ test("calls have ids that no other call of the conversation has", async () => {
 
 test("it answers from the results it was given, even from wrong ones", () => {
   const calls = [{ type: "tool_call", callId: "c", toolName: "calculator", arguments: { expression: "17*23" } }];
-  const asked = [user("What is 17*23?"), { role: "assistant", content: calls, stopReason: "tool_use" }];
+  const history = [user("What is 17*23?"), { role: "assistant", content: calls, stopReason: "tool_use" }];
   const result = { role: "tool_result", callId: "c", toolName: "calculator", isError: false, content: [{ type: "text", text: "17*23 = 5" }] };
-  const { text } = planOf(request([...asked, result]));
+  const { text } = planOf(request([...history, result]));
   assert.match(text, /\b5\b/);
   assert.doesNotMatch(text, /391/);
 });
@@ -235,8 +235,8 @@ test("it promises only what it was offered, and says which tool is missing", () 
 });
 
 test("a tool it does not know is called when it is named, with the arguments that were given", () => {
-  const asked = request([user('call get_weather {"city":"Oslo","days":2}')], { tools: [...offered, { name: "get_weather", description: "", parameters: {} }] });
-  assert.deepEqual(planOf(asked).calls.map(({ toolName, arguments: given }) => [toolName, given]), [["get_weather", { city: "Oslo", days: 2 }]]);
+  const modelRequest = request([user('call get_weather {"city":"Oslo","days":2}')], { tools: [...offered, { name: "get_weather", description: "", parameters: {} }] });
+  assert.deepEqual(planOf(modelRequest).calls.map(({ toolName, arguments: given }) => [toolName, given]), [["get_weather", { city: "Oslo", days: 2 }]]);
 });
 
 test("options are kept: no tools, one call at a time, no thinking", () => {
@@ -264,9 +264,9 @@ test("usage grows with the conversation and counts thinking as output", async ()
 });
 
 test("an abort is noticed at every wait: the signal's reason is thrown and nothing more is said", async () => {
-  const asked = request([user("What is 17*23, and what time is it in Oslo?")]);
+  const modelRequest = request([user("What is 17*23, and what time is it in Oslo?")]);
   let waits = 0;
-  for await (const _ of rehearsal({ sleep: async () => void (waits += 1) })(asked, { signal })) continue;
+  for await (const _ of rehearsal({ sleep: async () => void (waits += 1) })(modelRequest, { signal })) continue;
   for (let last = 1; last <= waits; last += 1) {
     const controller = new AbortController();
     const reason = new Error(`at wait ${last}`);
@@ -277,7 +277,7 @@ test("an abort is noticed at every wait: the signal's reason is thrown and nothi
       if (waited === last) controller.abort(reason);
     };
     const listen = async () => {
-      for await (const _ of rehearsal({ sleep })(asked, { signal: controller.signal })) if (controller.signal.aborted) late += 1;
+      for await (const _ of rehearsal({ sleep })(modelRequest, { signal: controller.signal })) if (controller.signal.aborted) late += 1;
     };
     await assert.rejects(listen(), (error) => error === reason);
     assert.equal(late, 0);
@@ -307,7 +307,7 @@ test("a call that comes back in another shape is not made for ever", () => {
 });
 
 test("whatever is said, an answer comes, and every call fits its tool's schema", async () => {
-  const words = "what is the time in Oslo and Tokyo , then ? . ; ! 17 * 23 ( ) / 0 % of that it convert km miles to feet primes below 5 million count also stop go on instead search for steering coffee how does a { } \" ` ** <b> ½ 😀 -- plus minus half double square root sum average call calculator".split(" ");
+  const vocabulary = "what is the time in Oslo and Tokyo , then ? . ; ! 17 * 23 ( ) / 0 % of that it convert km miles to feet primes below 5 million count also stop go on instead search for steering coffee how does a { } \" ` ** <b> ½ 😀 -- plus minus half double square root sum average call calculator".split(" ");
   let seed = 7;
   const random = (/** @type {number} */ below) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -316,8 +316,8 @@ test("whatever is said, an answer comes, and every call fits its tool's schema",
   for (let round = 0; round < 400; round += 1) {
     /** @type {any[]} */
     const messages = [];
-    for (let said = 0; said <= random(3); said += 1) {
-      const text = Array.from({ length: 1 + random(14) }, () => words[random(words.length)]).join(random(5) === 0 ? "" : " ");
+    for (let count = 0; count <= random(3); count += 1) {
+      const text = Array.from({ length: 1 + random(14) }, () => vocabulary[random(vocabulary.length)]).join(random(5) === 0 ? "" : " ");
       messages.push(user(text));
       for (let turn = 0; ; turn += 1) {
         assert.ok(turn < 13, `no end for ${JSON.stringify(text)}`);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fromResponse } from "../../pkg/remote.js";
 import { dice } from "./dice.mjs";
 import { checkTrace } from "./grammar.mjs";
-import { Agent, call, custom, hear, isOpen, later, misused, say, scripted, settle } from "./kit.mjs";
+import { Agent, call, custom, deferred, isOpen, misused, readRun, scripted, settle, testTool } from "./kit.mjs";
 
 /** Waits for a connection end at once; timeouts on a silent one never do. */
 const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms > 40_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : Promise.resolve()) };
@@ -18,7 +18,7 @@ const busy = (more = {}) => new Agent({
     { thinking: "hm, 😀", text: ["one ", "two\n\n", "three"], toolCalls: [{ callId: "a", toolName: "look", arguments: { at: "nörth", n: [1, 2] }, chunks: ['{"at":"nö', 'rth","n":[1,', "2]}"] }, { callId: "b", toolName: "nope" }] },
     { text: ["all ", "done"], usage: { input: 3, output: 2 } },
   ]),
-  tools: [say("look", (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: "\r\n\r\n" }), { content: [{ type: "text", text: "seen" }], details: { n: 1 } }))],
+  tools: [testTool("look", (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: "\r\n\r\n" }), { content: [{ type: "text", text: "seen" }], details: { n: 1 } }))],
   ...more,
 });
 
@@ -39,9 +39,9 @@ test("a response tells every event once, numbered from 1", async () => {
   const response = run.toResponse({ status: 201, headers: { "x-mine": "1", "cache-control": "public" } });
   assert.deepEqual([response.status, response.headers.get("x-mine"), response.headers.get("content-type"), response.headers.get("cache-control")], [201, "1", "text/event-stream", "no-store"]);
   assert.equal(response.headers.get("x-turnwheel-run"), run.runId);
-  const told = parsed(await response.text());
-  assert.deepEqual(told.map(({ id }) => id), events.map((_, i) => i + 1));
-  assert.deepEqual(told.map(({ event }) => event), events);
+  const received = parsed(await response.text());
+  assert.deepEqual(received.map(({ id }) => id), events.map((_, i) => i + 1));
+  assert.deepEqual(received.map(({ event }) => event), events);
 });
 
 test("a response goes on after any event, while the run is on and after its end", async () => {
@@ -55,15 +55,15 @@ test("a response goes on after any event, while the run is on and after its end"
 });
 
 test("who asks late hears from then on, and who asks after the end hears the end", async () => {
-  const gate = later();
-  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  const gate = deferred();
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
   const run = agent.prompt("Go");
   await settle();
   const response = run.toResponse();
   gate.resolve("ok");
-  const told = parsed(await response.text()).map(({ event }) => event.type);
-  assert.equal(told[0], "tool_execution_end");
-  assert.equal(told.at(-1), "agent_end");
+  const received = parsed(await response.text()).map(({ event }) => event.type);
+  assert.equal(received[0], "tool_execution_end");
+  assert.equal(received.at(-1), "agent_end");
   const over = agent.prompt("Again");
   await over;
   assert.deepEqual(parsed(await over.toResponse().text()).map(({ event }) => event.type), ["agent_end"]);
@@ -90,8 +90,8 @@ test("a slow reader costs nothing but its number, and holds up nobody", async ()
 
 test("a reader that leaves does not stop the run, unless it was said so", async () => {
   for (const abortOnLeave of [false, true]) {
-    const gate = later();
-    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+    const gate = deferred();
+    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
     const run = agent.prompt("Go");
     const reader = run.toResponse({ abortOnLeave }).body?.getReader();
     await reader?.read();
@@ -102,12 +102,12 @@ test("a reader that leaves does not stop the run, unless it was said so", async 
 });
 
 test("silence is broken by life signs, by the host's clock", async () => {
-  const gate = later();
-  const clock = later();
+  const gate = deferred();
+  const clock = deferred();
   /** @type {number[]} */
   const slept = [];
   const sleep = (/** @type {number} */ ms) => (slept.push(ms), slept.length === 1 ? clock.promise : new Promise(() => {}));
-  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)], host: { sleep } });
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)], host: { sleep } });
   const run = agent.prompt("Go");
   const reader = /** @type {any} */ (run.toResponse({ keepAliveMs: 7 }).body).getReader();
   const read = async () => new TextDecoder().decode((await reader.read()).value);
@@ -125,18 +125,18 @@ test("silence is broken by life signs, by the host's clock", async () => {
 });
 
 test("a time that no timer can wait for is a long one", async () => {
-  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => new Promise((resolve) => setTimeout(resolve, 50, "ok")))] });
+  const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => new Promise((resolve) => setTimeout(resolve, 50, "ok")))] });
   const run = fromResponse(agent.prompt("Go").toResponse({ keepAliveMs: 2 ** 32 }), { stallMs: 2 ** 32 });
   assert.equal((await run).text, "done");
-  const told = await new Agent({ model: scripted([call("wait"), "done"]), tools: agent.tools }).prompt("Go").toResponse({ keepAliveMs: 2 ** 32 }).text();
-  assert.doesNotMatch(told, /^: $/m);
+  const received = await new Agent({ model: scripted([call("wait"), "done"]), tools: agent.tools }).prompt("Go").toResponse({ keepAliveMs: 2 ** 32 }).text();
+  assert.doesNotMatch(received, /^: $/m);
 });
 
 test("the run that is made of a response is as the run itself", async () => {
   const agent = busy();
   const run = agent.prompt("Go");
-  const there = fromResponse(run.toResponse(), { host });
-  assert.equal(there.runId, run.runId);
+  const remote = fromResponse(run.toResponse(), { host });
+  assert.equal(remote.runId, run.runId);
   /** @type {any[]} */
   const mine = [];
   /** @type {any[]} */
@@ -144,11 +144,11 @@ test("the run that is made of a response is as the run itself", async () => {
   const both = (/** @type {any} */ of, /** @type {any[]} */ list) => async () => {
     for await (const event of of) list.push(json({ event, a: of.partialArguments("a") ?? null }));
   };
-  await Promise.all([both(run, mine)(), both(there, theirs)()]);
+  await Promise.all([both(run, mine)(), both(remote, theirs)()]);
   assert.deepEqual(theirs.map(({ event }) => event), mine.map(({ event }) => event));
   assert.ok(theirs.some(({ a }) => a?.at === "nö"), "arguments grow there too");
-  assert.deepEqual(json(await there), json(await run));
-  assert.deepEqual(json(there.messages), json((await run).messages));
+  assert.deepEqual(json(await remote), json(await run));
+  assert.deepEqual(json(remote.messages), json((await run).messages));
   assert.equal(await Promise.resolve(fromResponse(busy().prompt("Go").toResponse(), { host })).then((result) => result.text), "all done");
   let text = "";
   for await (const piece of fromResponse(busy().prompt("Go").toResponse(), { host }).textStream) text += piece;
@@ -159,9 +159,9 @@ test("the run that is made of a response is as the run itself", async () => {
 test("a structured answer arrives", async () => {
   const output = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
   const run = new Agent({ model: scripted(['{"n":4}']), output }).prompt("Go");
-  const there = await fromResponse(run.toResponse(), { host });
-  assert.deepEqual(there.output, { n: 4 });
-  assert.deepEqual(json(there), json(await run));
+  const remote = await fromResponse(run.toResponse(), { host });
+  assert.deepEqual(remote.output, { n: 4 });
+  assert.deepEqual(json(remote), json(await run));
 });
 
 /**
@@ -194,10 +194,10 @@ test("whatever breaks wherever, every event comes once", async () => {
       const rest = new Uint8Array(await run.toResponse({ lastEventId }).arrayBuffer());
       return broken(rest, roll(3) === 0 ? rest.length : roll(rest.length + 1), 1 + roll(seed % 2 ? 50 : 2000), roll(2) ? "error" : "close");
     };
-    const there = fromResponse(broken(bytes, roll(bytes.length), 1 + roll(700), "error"), { reconnect: cut, reconnects: { maxAttempts: 50 }, host });
-    const heard = [];
-    for await (const event of there) heard.push(event);
-    assert.deepEqual(heard, whole, `seed ${seed}`);
+    const remote = fromResponse(broken(bytes, roll(bytes.length), 1 + roll(700), "error"), { reconnect: cut, reconnects: { maxAttempts: 50 }, host });
+    const received = [];
+    for await (const event of remote) received.push(event);
+    assert.deepEqual(received, whole, `seed ${seed}`);
   }
   assert.ok(breaks > 500, `${breaks} breaks`);
 });
@@ -206,11 +206,11 @@ test("without a way back, a run that breaks anywhere ends with an error and an e
   const run = busy().prompt("Go");
   const bytes = new Uint8Array(await run.toResponse().arrayBuffer());
   for (let end = 0; end < bytes.length; end += 37) {
-    const there = fromResponse(broken(bytes, end, 500, "error"), { host });
-    const heard = [];
-    for await (const event of there) heard.push(event.runId ? event : { ...event, runId: "x" });
-    checkTrace(heard);
-    const { stopReason, error } = await there;
+    const remote = fromResponse(broken(bytes, end, 500, "error"), { host });
+    const received = [];
+    for await (const event of remote) received.push(event.runId ? event : { ...event, runId: "x" });
+    checkTrace(received);
+    const { stopReason, error } = await remote;
     assert.deepEqual([stopReason, error?.code], ["error", "network"], `cut at ${end}`);
   }
 });
@@ -234,8 +234,8 @@ test("what was told before it broke is in the result: text, messages, usage, tur
 
 test("who has tried often enough gives up, with the reason", async () => {
   let tries = 0;
-  const there = fromResponse(Promise.reject(new Error("nobody home")), { reconnects: { maxAttempts: 3 }, host, reconnect: () => (tries++, Promise.reject(new Error("nobody home"))) });
-  const { error } = await there;
+  const remote = fromResponse(Promise.reject(new Error("nobody home")), { reconnects: { maxAttempts: 3 }, host, reconnect: () => (tries++, Promise.reject(new Error("nobody home"))) });
+  const { error } = await remote;
   assert.equal(tries, 3);
   assert.equal(error?.message, "the connection to the run broke: nobody home");
 });
@@ -260,23 +260,23 @@ test("the type of a response is known in any letters", async () => {
 });
 
 test("abort there: by the way that was given, or by leaving", async () => {
-  for (const way of ["call", "signal", "leave"]) {
-    const gate = later();
-    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => gate.promise)] });
+  for (const mode of ["call", "signal", "leave"]) {
+    const gate = deferred();
+    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
     const run = agent.prompt("Go");
     const stop = new AbortController();
-    const there = fromResponse(run.toResponse(), { host, signal: stop.signal, abort: (reason) => run.abort(reason) });
-    for await (const event of there) {
+    const remote = fromResponse(run.toResponse(), { host, signal: stop.signal, abort: (reason) => run.abort(reason) });
+    for await (const event of remote) {
       if (event.type !== "tool_execution_start") continue;
-      if (way === "leave") break;
-      if (way === "call") there.abort("enough");
+      if (mode === "leave") break;
+      if (mode === "call") remote.abort("enough");
       else stop.abort("enough");
     }
-    assert.equal((await run).stopReason, "aborted", way);
-    assert.equal((await there).stopReason, "aborted", way);
+    assert.equal((await run).stopReason, "aborted", mode);
+    assert.equal((await remote).stopReason, "aborted", mode);
     gate.resolve();
   }
-  const run = new Agent({ model: scripted([call("wait"), "done"]), tools: [say("wait", () => new Promise(() => {}))] }).prompt("Go");
+  const run = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => new Promise(() => {}))] }).prompt("Go");
   const left = fromResponse(run.toResponse(), { host });
   await settle();
   left.abort("enough");
@@ -286,20 +286,20 @@ test("abort there: by the way that was given, or by leaving", async () => {
 });
 
 test("a connection that says nothing for too long is broken", async () => {
-  const silent = later();
+  const silent = deferred();
   const sleep = (/** @type {number} */ ms) => (ms === 9 ? silent.promise : Promise.resolve());
   const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode(": \n\n")) });
-  const there = fromResponse(new Response(body, { headers: { "content-type": "text/event-stream" } }), { host: { sleep }, stallMs: 9 });
-  assert.ok(await isOpen(there.result));
+  const remote = fromResponse(new Response(body, { headers: { "content-type": "text/event-stream" } }), { host: { sleep }, stallMs: 9 });
+  assert.ok(await isOpen(remote.result));
   silent.resolve();
-  assert.match((await there).error?.message ?? "", /nothing came for 9 ms/);
+  assert.match((await remote).error?.message ?? "", /nothing came for 9 ms/);
 });
 
 test("a slow iterator of a remote run costs bounded memory", async () => {
   const pieces = Array.from({ length: 3000 }, () => "x");
-  const there = fromResponse(new Agent({ model: scripted([{ text: pieces }]) }).prompt("Go").toResponse(), { host });
-  const iterator = there[Symbol.asyncIterator]();
-  await there.result;
+  const remote = fromResponse(new Agent({ model: scripted([{ text: pieces }]) }).prompt("Go").toResponse(), { host });
+  const iterator = remote[Symbol.asyncIterator]();
+  await remote.result;
   let events = 0;
   let text = "";
   for (let step = await iterator.next(); !step.done; step = await iterator.next(), events++) {
@@ -312,7 +312,7 @@ test("a slow iterator of a remote run costs bounded memory", async () => {
 test("who iterates a remote run late hears its beginning, or is told that pieces are lost", async () => {
   const broken = fromResponse(new Agent({ model: custom("m", () => { throw new Error("no model"); }) }).prompt("Go").toResponse(), { host });
   await broken.result;
-  assert.equal((await hear(broken)).end.stopReason, "error");
+  assert.equal((await readRun(broken)).end.stopReason, "error");
   const over = fromResponse(new Agent({ model: scripted(["x"]) }).prompt("Go").toResponse(), { host });
   await over.result;
   misused(() => over[Symbol.asyncIterator](), /has begun to answer, and nobody kept the pieces/);
@@ -329,18 +329,18 @@ test("misuse is told at the call", () => {
   misused(() => fromResponse(run.toResponse(), { reconnect: /** @type {any} */ ("/again") }), /`reconnect` must be a function/);
   misused(() => fromResponse(run.toResponse(), /** @type {any} */ ({ reconect() {} })), /unknown option `reconect`; did you mean `reconnect`\?/);
   misused(() => fromResponse(run.toResponse(), { signal: /** @type {any} */ (new AbortController()) }), /`signal` must be an AbortSignal, got an object \(AbortController\)/);
-  const there = fromResponse(run.toResponse(), { host });
-  there[Symbol.asyncIterator]();
-  misused(() => there[Symbol.asyncIterator](), /iterated once/);
+  const remote = fromResponse(run.toResponse(), { host });
+  remote[Symbol.asyncIterator]();
+  misused(() => remote[Symbol.asyncIterator](), /iterated once/);
 });
 
 test("a run that fails before it begins is told as well", async () => {
   const agent = new Agent({ model: custom("m", () => { throw new Error("no model"); }) });
   const run = agent.prompt("Go");
-  const there = fromResponse(run.toResponse(), { host });
-  const heard = await hear(there);
-  assert.equal(heard.end.stopReason, "error");
-  assert.equal(heard.result.error?.message, (await run).error?.message);
+  const remote = fromResponse(run.toResponse(), { host });
+  const outcome = await readRun(remote);
+  assert.equal(outcome.end.stopReason, "error");
+  assert.equal(outcome.result.error?.message, (await run).error?.message);
 });
 
 test("of a long event, a whole conversation, nothing is looked at twice for its lines", async (t) => {
@@ -362,9 +362,9 @@ test("server-sent events are read as a browser reads them, whoever wrote them", 
   const end = event({ type: "agent_end", messages: [], stopReason: "completed", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, turns: 0 });
   const init = { headers: { "content-type": "text/event-stream" } };
   /** @type {string[]} */
-  const asked = [];
+  const lastEventIds = [];
   const reconnect = async (/** @type {string} */ after) => {
-    asked.push(after);
+    lastEventIds.push(after);
     return new Response(`id: 2\ndata: ${end}\n\n`, init);
   };
   for (const [written, after] of [
@@ -380,7 +380,7 @@ test("server-sent events are read as a browser reads them, whoever wrote them", 
       });
       const types = [];
       for await (const { type } of fromResponse(new Response(body, init), { reconnect, host })) types.push(type);
-      assert.deepEqual([types, asked.pop()], [["agent_start", "agent_end"], after], JSON.stringify([written, size]));
+      assert.deepEqual([types, lastEventIds.pop()], [["agent_start", "agent_end"], after], JSON.stringify([written, size]));
     }
   }
 });

@@ -20,7 +20,7 @@ export function refusal(name) {
 export const sse = (...chunks) => [...chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`), "data: [DONE]\n\n"].join("");
 
 /** A text answer. @param {string | string[]} text @param {any} [usage] */
-export const says = (text, usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }) =>
+export const textAnswer = (text, usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }) =>
   sse(
     ...[text].flat().map((content) => ({ choices: [{ index: 0, delta: { content } }] })),
     { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage },
@@ -72,10 +72,10 @@ export async function serve(test, answers, { cors = false } = {}) {
     const n = requests.length;
     const closed = new Promise((resolve) => response.on("close", () => resolve(response.writableFinished ? "answered" : "left")));
     if (!connections.has(request.socket)) connections.set(request.socket, connections.size);
-    const asked = { method: request.method ?? "", path: request.url ?? "", headers: request.headers, body: parse(text), text, closed: /** @type {any} */ (closed), connection: connections.get(request.socket) ?? 0 };
-    requests.push(asked);
-    const made = typeof answers === "function" ? answers(asked, n) : answers[n];
-    const answer = typeof made === "function" ? made(asked, n) : made;
+    const received = { method: request.method ?? "", path: request.url ?? "", headers: request.headers, body: parse(text), text, closed: /** @type {any} */ (closed), connection: connections.get(request.socket) ?? 0 };
+    requests.push(received);
+    const made = typeof answers === "function" ? answers(received, n) : answers[n];
+    const answer = typeof made === "function" ? made(received, n) : made;
     if (answer === undefined) return void response.writeHead(500, { ...allowed, "content-type": "application/json" }).end('{"error":{"message":"the test has no answer for this request"}}');
     await send(response, typeof answer === "string" || answer instanceof Uint8Array ? { body: answer } : answer, allowed);
   });

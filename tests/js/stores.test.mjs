@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { durableObjectStore, indexedDBStore } from "../../pkg/stores.js";
-import { later, misused } from "./kit.mjs";
+import { deferred, misused } from "./kit.mjs";
 
 const checkpoint = (/** @type {number} */ n) => /** @type {any} */ ({ version: 1, messages: [n] });
 
@@ -27,7 +27,7 @@ function storageOf(sync) {
 }
 
 test("what is saved now is not overwritten by what waited", async () => {
-  const gate = later();
+  const gate = deferred();
   const store = durableObjectStore(/** @type {any} */ (storageOf(() => gate.promise)));
   const saved = [store.save("a", checkpoint(1)), store.save("a", checkpoint(2))];
   const deleted = [store.save("b", checkpoint(1)), store.delete("b")];
@@ -39,7 +39,7 @@ test("what is saved now is not overwritten by what waited", async () => {
 });
 
 test("of what came while one was written the newest is written, and nothing else", async () => {
-  const gate = later();
+  const gate = deferred();
   /** @type {any[]} */
   const synced = [];
   const store = durableObjectStore(/** @type {any} */ (storageOf(() => (synced.push(1), gate.promise))));
@@ -98,12 +98,12 @@ test("a connection that was lost is made anew", async () => {
     open() {
       const number = ++opened;
       /** @type {any} */
-      const asked = { result: { transaction: () => {
+      const openRequest = { result: { transaction: () => {
         if (number === 1) throw new DOMException("the database connection is closing", "InvalidStateError");
         return transaction();
       } } };
-      setImmediate(() => asked.onsuccess());
-      return asked;
+      setImmediate(() => openRequest.onsuccess());
+      return openRequest;
     },
   };
   try {

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 import { fromUIMessages } from "../../pkg/server.js";
-import { Agent, call, later, misused, say, scripted, settle } from "./kit.mjs";
+import { Agent, call, deferred, misused, scripted, settle, testTool } from "./kit.mjs";
 
 /**
  * Reads a response with the AI SDK: its chunks, each checked, and the message.
@@ -34,7 +34,7 @@ async function read(response, message) {
 const partsOf = (message) => JSON.parse(JSON.stringify(message.parts));
 
 test("text, thinking and a tool, over two steps", async () => {
-  const look = say("look", (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: true }), { seen: 1 }));
+  const look = testTool("look", (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: true }), { seen: 1 }));
   const model = scripted([
     { thinking: "hm", text: ["one ", "two"], toolCalls: [{ callId: "a", toolName: "look", arguments: { at: "north" }, chunks: ['{"at":', '"north"}'] }] },
     { text: ["all ", "done"], usage: { input: 3, output: 2 } },
@@ -56,7 +56,7 @@ test("text, thinking and a tool, over two steps", async () => {
 });
 
 test("errors of tools and of the run, lengths and aborts are told as such", async () => {
-  const failing = say("fail", () => { throw new Error("no luck"); });
+  const failing = testTool("fail", () => { throw new Error("no luck"); });
   const first = await read(new Agent({ model: scripted([call("fail", "nope"), { text: "cut", stopReason: "length" }]), tools: [failing] }).prompt("Go").toUIMessageStreamResponse());
   const [, failed, unknown] = partsOf(first.message);
   assert.deepEqual([failed.state, failed.errorText], ["output-error", "tool `fail` failed: no luck"]);
@@ -67,7 +67,7 @@ test("errors of tools and of the run, lengths and aborts are told as such", asyn
   assert.equal(second.error, "who are you?");
   assert.equal(second.message.metadata.stopReason, "error");
   assert.equal((await read(broken().toUIMessageStreamResponse({ onError: () => "Sorry." }))).error, "Sorry.");
-  const agent = new Agent({ model: scripted([call("wait")]), tools: [say("wait", () => new Promise(() => {}))] });
+  const agent = new Agent({ model: scripted([call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))] });
   const run = agent.prompt("Go");
   agent.subscribe(({ type }) => { if (type === "tool_execution_start") run.abort("enough"); });
   const third = await read(run.toUIMessageStreamResponse());
@@ -86,7 +86,7 @@ test("what an attempt that failed had shown is taken back", async () => {
  * Does what useChat does with a user's decision.
  * @param {any} message @param {string} toolCallId @param {boolean} approved @param {string} [reason]
  */
-function answered(message, toolCallId, approved, reason) {
+function withDecision(message, toolCallId, approved, reason) {
   const copy = structuredClone(message);
   const part = copy.parts.find((/** @type {any} */ one) => one.toolCallId === toolCallId);
   assert.equal(part.state, "approval-requested");
@@ -97,13 +97,13 @@ function answered(message, toolCallId, approved, reason) {
 
 for (const approved of [true, false]) {
   test(`a question: it ends there, and what useChat posts back goes on with it (${approved ? "approved" : "rejected"})`, async () => {
-    const pay = say("pay", () => "paid", { requiresApproval: true });
+    const pay = testTool("pay", () => "paid", { requiresApproval: true });
     const agent = new Agent({ model: scripted([{ text: "May I?", toolCalls: [{ callId: "p", toolName: "pay", arguments: { n: 5 } }, { callId: "q", toolName: "pay" }] }, "Thanks."]), tools: [pay] });
     const run = agent.prompt("Pay");
-    const asked = await read(run.toUIMessageStreamResponse());
+    const response = await read(run.toUIMessageStreamResponse());
     assert.ok(agent.isRunning, "the run waits");
-    assert.deepEqual(asked.chunks.slice(-2), [{ type: "finish-step" }, { type: "finish", finishReason: "tool-calls" }]);
-    const posted = answered(answered(asked.message, "p", approved, "too much"), "q", true);
+    assert.deepEqual(response.chunks.slice(-2), [{ type: "finish-step" }, { type: "finish", finishReason: "tool-calls" }]);
+    const posted = withDecision(withDecision(response.message, "p", approved, "too much"), "q", true);
     const { prompt, decisions } = fromUIMessages([{ id: "u", role: "user", parts: [{ type: "text", text: "Pay" }] }, posted]);
     assert.equal(prompt, undefined);
     assert.deepEqual(decisions, { p: approved ? "approve" : { action: "reject", reason: "too much" }, q: "approve" });
@@ -119,36 +119,36 @@ for (const approved of [true, false]) {
 }
 
 test("a question that somebody in the program answers does not end it; neither does one where nobody asks a person", async () => {
-  const pay = say("pay", () => "paid", { requiresApproval: true });
+  const pay = testTool("pay", () => "paid", { requiresApproval: true });
   const script = () => scripted([call("pay"), "Thanks."]);
   const listening = new Agent({ model: script(), tools: [pay] });
   listening.subscribe((event) => { if (event.type === "tool_approval_requested") listening.resolveTool(event.callId, "approve"); });
-  const asking = new Agent({ model: script(), tools: [pay], approveTool: async () => (await settle(), "approve") });
+  const autoApproving = new Agent({ model: script(), tools: [pay], approveTool: async () => (await settle(), "approve") });
   const waiting = new Agent({ model: script(), tools: [pay] });
   waiting.subscribe((event) => { if (event.type === "tool_approval_requested") setTimeout(() => waiting.resolveTool(event.callId, "approve")); });
-  for (const agent of [listening, asking, waiting]) {
+  for (const agent of [listening, autoApproving, waiting]) {
     const { message } = await read(agent.prompt("Pay").toUIMessageStreamResponse({ waitsForApproval: agent === waiting }));
     assert.equal(partsOf(message).at(-1).text, "Thanks.");
   }
 });
 
 test("a question that waits for days: another process goes on with the same message", async () => {
-  const tools = [say("pay", () => "paid", { requiresApproval: true })];
+  const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const agent = new Agent({ model: scripted([{ text: "May I?", ...call("pay") }]), tools });
-  const asked = await read(agent.prompt("Pay").toUIMessageStreamResponse());
+  const response = await read(agent.prompt("Pay").toUIMessageStreamResponse());
   const saved = JSON.stringify(agent.checkpoint());
-  const posted = answered(asked.message, "c1", true);
-  const later = Agent.restore(saved, { model: scripted(["Thanks."]), tools });
-  later.resolveTools(fromUIMessages([posted]).decisions);
-  const { message, error } = await read(later.continue().toUIMessageStreamResponse(), structuredClone(posted));
+  const posted = withDecision(response.message, "c1", true);
+  const restored = Agent.restore(saved, { model: scripted(["Thanks."]), tools });
+  restored.resolveTools(fromUIMessages([posted]).decisions);
+  const { message, error } = await read(restored.continue().toUIMessageStreamResponse(), structuredClone(posted));
   assert.equal(error, undefined);
   const parts = partsOf(message);
   assert.deepEqual([parts.length, parts[2].state, parts[2].output, parts.at(-1).text], [5, "output-available", "paid", "Thanks."]);
 });
 
 test("a response that is asked for again tells the same from its start", async () => {
-  const gate = later();
-  const run = new Agent({ model: scripted([{ text: "hm", ...call("wait") }, "done"]), tools: [say("wait", () => gate.promise)] }).prompt("Go");
+  const gate = deferred();
+  const run = new Agent({ model: scripted([{ text: "hm", ...call("wait") }, "done"]), tools: [testTool("wait", () => gate.promise)] }).prompt("Go");
   const first = read(run.toUIMessageStreamResponse());
   await settle();
   const second = read(run.toUIMessageStreamResponse());
@@ -161,7 +161,7 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   const user = { id: "1", role: "user", parts: [{ type: "text", text: "See" }, { type: "file", mediaType: "image/png", url: "data:image/png;base64,AAAA" }, { type: "file", mediaType: "application/pdf", filename: "a.pdf", url: "data:application/pdf;base64,BBBB" }] };
   const { prompt } = fromUIMessages([user]);
   assert.deepEqual(prompt, { role: "user", timestamp: 0, content: [{ type: "text", text: "See" }, { type: "image", mimeType: "image/png", data: "AAAA" }, { type: "file", mimeType: "application/pdf", data: "BBBB", name: "a.pdf" }] });
-  const source = new Agent({ model: scripted([{ thinking: "hm", text: "one", ...call("look", "fail") }, "two"]), tools: [say("look", () => ({ a: 1 })), say("fail", () => { throw new Error("no"); })] });
+  const source = new Agent({ model: scripted([{ thinking: "hm", text: "one", ...call("look", "fail") }, "two"]), tools: [testTool("look", () => ({ a: 1 })), testTool("fail", () => { throw new Error("no"); })] });
   const { message } = await read(source.prompt("Go").toUIMessageStreamResponse());
   const { messages, prompt: next } = fromUIMessages([{ role: "user", parts: [{ type: "text", text: "Go" }] }, message, { role: "user", parts: [{ type: "text", text: "On" }] }]);
   const shape = (/** @type {readonly any[]} */ list) => list.map(({ role, content, isError }) => [role, content, isError]);

@@ -70,7 +70,7 @@ function schema(deep) {
 }
 
 /** @param {() => any} judge */
-function said(judge) {
+function outcomeOf(judge) {
   try {
     const { valid, errors } = judge();
     return { valid, errors: errors.map((/** @type {any} */ { instanceLocation, error }) => ({ instanceLocation, error })) };
@@ -88,9 +88,9 @@ test("the validator judges as the one that it is made from", () => {
     const lookup = dereference(own);
     for (let j = 0; j < 4; j++) {
       const given = value(3);
-      const judged = said(() => validate(given, own, lookup));
-      assert.deepEqual(judged, said(() => whole.validate(given)), JSON.stringify([own, given]));
-      seen[/** @type {any} */ (judged).valid ? "fine" : "wrong"]++;
+      const outcome = outcomeOf(() => validate(given, own, lookup));
+      assert.deepEqual(outcome, outcomeOf(() => whole.validate(given)), JSON.stringify([own, given]));
+      seen[/** @type {any} */ (outcome).valid ? "fine" : "wrong"]++;
     }
   }
   assert.ok(seen.fine > 1000 && seen.wrong > 1000, JSON.stringify(seen));

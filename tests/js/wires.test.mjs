@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { Agent, anthropic, clock, gemini, hear, misused, openai, openaiCompatible, openaiResponses } from "./kit.mjs";
+import { Agent, anthropic, clock, gemini, misused, openai, openaiCompatible, openaiResponses, readRun } from "./kit.mjs";
 import worker, { proxy } from "../../www/examples/proxy/worker.js";
 
 const KEY = "sk-this-must-never-be-seen-0123456789";
@@ -54,22 +54,22 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
         /** @type {any[]} */
         const sent = [];
         /** @type {any} */
-        const told = { events: [], hooks: [] };
+        const recorded = { events: [], hooks: [] };
         const model = make("m", { apiKey, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => (sent.push([url, init.headers[header]]), respond()) });
         const agent = new Agent({
           model, retry: { maxAttempts: 2 }, host: clock().host, includeRequests: true, ...(apiKey === undefined && { getApiKey: () => KEY }),
-          hooks: { onError: ({ error }) => void told.hooks.push(error), beforeInference: (context) => void told.hooks.push(context), afterInference: (context) => void told.hooks.push(context) },
+          hooks: { onError: ({ error }) => void recorded.hooks.push(error), beforeInference: (context) => void recorded.hooks.push(context), afterInference: (context) => void recorded.hooks.push(context) },
         });
-        agent.subscribe((event) => void told.events.push(event));
-        const heard = await hear(agent.prompt("Hello"));
+        agent.subscribe((event) => void recorded.events.push(event));
+        const outcome = await readRun(agent.prompt("Hello"));
         assert.ok(sent.every(([url, value]) => value.endsWith(KEY) && !url.includes(KEY)), `${how}: the key is sent, in its header alone`);
-        const { error, ...result } = heard.result;
+        const { error, ...result } = outcome.result;
         // What a host's own function threw is returned as it is.
-        const said = error && [error.message, error.stack, error.info, error.code];
-        const seen = [JSON.stringify([told, heard.events, result, agent.messages, said]), inspect([agent, agent.model, result, told], { depth: 20 }), String(error), ...logged].join("\n");
+        const errorParts = error && [error.message, error.stack, error.info, error.code];
+        const seen = [JSON.stringify([recorded, outcome.events, result, agent.messages, errorParts]), inspect([agent, agent.model, result, recorded], { depth: 20 }), String(error), ...logged].join("\n");
         assert.ok(!seen.includes(KEY), `the key is shown: ${how}`);
-        if (how === "not at all") assert.equal(heard.result.text, "hi");
-        else assert.equal(heard.result.stopReason, "error", how);
+        if (how === "not at all") assert.equal(outcome.result.text, "hi");
+        else assert.equal(outcome.result.stopReason, "error", how);
       }
     }
   });
@@ -77,10 +77,10 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
   test(`${wire}: a price makes a cost, exactly`, async () => {
     const costs = async (/** @type {any} */ price) => {
       const agent = new Agent({ model: make("m", { apiKey: KEY, price, fetch: async () => answer(whole) }) });
-      const heard = await hear(agent.prompt("Hello"));
-      const { cost } = heard.all("message_end")[0].message.usage;
-      assert.deepEqual([heard.end.usage.cost, agent.usage.cost], [cost, cost]);
-      const again = await hear(agent.prompt("Hello"));
+      const outcome = await readRun(agent.prompt("Hello"));
+      const { cost } = outcome.all("message_end")[0].message.usage;
+      assert.deepEqual([outcome.end.usage.cost, agent.usage.cost], [cost, cost]);
+      const again = await readRun(agent.prompt("Hello"));
       assert.equal(again.result.usage.cost, cost);
       if (cost !== undefined) assert.ok(Math.abs((agent.usage.cost ?? NaN) - 2 * cost) < 1e-12);
       // The cost in a message is read back as it was written.
@@ -98,10 +98,10 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
   test(`${wire}: a switch that it does not have is refused by name, and so is a wrong value`, async () => {
     misused(() => make("m", { compat: { paralelToolCalls: true } }), /unknown `compat` switch `paralelToolCalls`; did you mean `parallelToolCalls`/);
     const wrong = { chat: "cacheTtl", responses: "toolIds", messages: "store", gemini: "strict" }[wire] ?? "";
-    for (const [compat, words] of /** @type {[any, RegExp][]} */ ([[{ [wrong]: true }, new RegExp(`\`${wrong}\` of this wire; it has `)], [{ reasoning: "much" }, /`compat.reasoning` must be one of/]])) {
-      const { result } = await hear(new Agent({ model: make("m", { compat }) }).prompt("Hello"));
+    for (const [compat, pattern] of /** @type {[any, RegExp][]} */ ([[{ [wrong]: true }, new RegExp(`\`${wrong}\` of this wire; it has `)], [{ reasoning: "much" }, /`compat.reasoning` must be one of/]])) {
+      const { result } = await readRun(new Agent({ model: make("m", { compat }) }).prompt("Hello"));
       assert.equal(result.error.code, "misuse");
-      assert.match(result.error.message, words);
+      assert.match(result.error.message, pattern);
     }
   });
 }
@@ -116,11 +116,11 @@ test("an answer without end is given up at its limits, which are options, and is
     [{ arguments: 2000 }, () => call(0, "x".repeat(300)), /arguments of the tool calls are longer than 2000 bytes/],
   ];
   let n = 0;
-  for (const [limits, piece, words] of cases) {
+  for (const [limits, piece, pattern] of cases) {
     const bytes = new TextEncoder();
     const endless = () => new Response(new ReadableStream({ pull: (controller) => controller.enqueue(bytes.encode(piece())) }));
-    const { result, all } = await hear(new Agent({ model: openai("m", { limits, fetch: async () => endless() }), host: clock().host }).prompt("Hello"));
-    assert.match(result.error.message, words);
+    const { result, all } = await readRun(new Agent({ model: openai("m", { limits, fetch: async () => endless() }), host: clock().host }).prompt("Hello"));
+    assert.match(result.error.message, pattern);
     assert.deepEqual([result.error.info.retryable, all("retry_attempt").length], [false, 0]);
   }
 });
@@ -132,13 +132,13 @@ test("a price that is none is refused", () => {
 });
 
 /** The address and the body that a model of a server sends. @param {any} make @param {any} options @param {any} [streamOptions] */
-async function asked(make, options, streamOptions = {}) {
+async function sentRequest(make, options, streamOptions = {}) {
   /** @type {any} */
   let sent;
   const model = make("m", { apiKey: KEY, ...options, fetch: async (/** @type {string} */ url, /** @type {any} */ init) => ((sent = { url, headers: init.headers, body: JSON.parse(new TextDecoder().decode(init.body)) }), answer("{}", 400)) });
   const tools = [{ name: "t", description: "", parameters: { type: "object" }, execute: () => "" }];
-  const heard = await hear(new Agent({ model, tools, retry: ONCE, streamOptions: { maxTokens: 9, ...streamOptions }, sessionId: "s1" }).prompt("Hello"));
-  return { ...sent, model, provider: heard.all("message_end")[0].message.provider };
+  const outcome = await readRun(new Agent({ model, tools, retry: ONCE, streamOptions: { maxTokens: 9, ...streamOptions }, sessionId: "s1" }).prompt("Hello"));
+  return { ...sent, model, provider: outcome.all("message_end")[0].message.provider };
 }
 
 test("servers are known by their name: the address, the switches, the name in messages", async () => {
@@ -148,12 +148,12 @@ test("servers are known by their name: the address, the switches, the name in me
     xai: "https://api.x.ai/v1", together: "https://api.together.xyz/v1",
   };
   for (const [server, address] of Object.entries(addresses)) {
-    const named = await asked(openaiCompatible, { server });
+    const named = await sentRequest(openaiCompatible, { server });
     assert.deepEqual([named.url, named.provider, named.model.provider], [`${address}/chat/completions`, server, server]);
     // Recognised by its address, the server is the same.
-    const { body } = await asked(openaiCompatible, { baseUrl: address }, { reasoning: "low", parallelToolCalls: true });
-    assert.deepEqual((await asked(openaiCompatible, { server, baseUrl: "https://example.com/v1" }, { reasoning: "low", parallelToolCalls: true })).body, body, server);
-    assert.equal((await asked(openaiResponses, { server })).url, `${address}/responses`);
+    const { body } = await sentRequest(openaiCompatible, { baseUrl: address }, { reasoning: "low", parallelToolCalls: true });
+    assert.deepEqual((await sentRequest(openaiCompatible, { server, baseUrl: "https://example.com/v1" }, { reasoning: "low", parallelToolCalls: true })).body, body, server);
+    assert.equal((await sentRequest(openaiResponses, { server })).url, `${address}/responses`);
   }
 });
 
@@ -164,26 +164,26 @@ test("servers with a part of one's own in their address want it, and say in whic
   misused(() => openaiCompatible("m", /** @type {any} */ ({ server: "olama" })), /unknown server "olama".*did you mean `ollama`/);
   misused(() => openaiCompatible("m", /** @type {any} */ ({ server: "toString" })), /unknown server/);
   misused(() => openaiCompatible("m", /** @type {any} */ ({})), /its name/);
-  const azure = await asked(openaiCompatible, { server: "azure", baseUrl: "https://r.openai.azure.com" });
+  const azure = await sentRequest(openaiCompatible, { server: "azure", baseUrl: "https://r.openai.azure.com" });
   assert.deepEqual([azure.url, azure.headers["api-key"], azure.body.max_completion_tokens], ["https://r.openai.azure.com/openai/v1/chat/completions", KEY, 9]);
-  const groq = await asked(openaiCompatible, { server: "ai-gateway", baseUrl: "https://gateway.ai.cloudflare.com/v1/a/g/groq" });
+  const groq = await sentRequest(openaiCompatible, { server: "ai-gateway", baseUrl: "https://gateway.ai.cloudflare.com/v1/a/g/groq" });
   assert.deepEqual([groq.provider, groq.body.stream_options], ["groq", { include_usage: true }]);
-  const workers = await asked(openaiCompatible, { server: "workers-ai", baseUrl: "https://api.cloudflare.com/client/v4/accounts/a/ai/v1" });
+  const workers = await sentRequest(openaiCompatible, { server: "workers-ai", baseUrl: "https://api.cloudflare.com/client/v4/accounts/a/ai/v1" });
   assert.deepEqual([workers.provider, workers.body.max_tokens], ["workers-ai", 9]);
 });
 
 test("OpenAI keeps the caches of sessions apart, and nobody else is told of them", async () => {
-  assert.equal((await asked(openai, {})).body.prompt_cache_key, "s1");
-  assert.equal((await asked(openaiResponses, {})).body.prompt_cache_key, "s1");
-  assert.equal((await asked(openai, {}, { cache: "none" })).body.prompt_cache_key, undefined);
-  assert.equal((await asked(openaiCompatible, { server: "groq" })).body.prompt_cache_key, undefined);
+  assert.equal((await sentRequest(openai, {})).body.prompt_cache_key, "s1");
+  assert.equal((await sentRequest(openaiResponses, {})).body.prompt_cache_key, "s1");
+  assert.equal((await sentRequest(openai, {}, { cache: "none" })).body.prompt_cache_key, undefined);
+  assert.equal((await sentRequest(openaiCompatible, { server: "groq" })).body.prompt_cache_key, undefined);
 });
 
 test("Anthropic's header for browsers is sent only to those who asked for it by name", async () => {
   const name = "anthropic-dangerous-direct-browser-access";
-  assert.equal((await asked(anthropic, {})).headers[name], undefined);
-  assert.equal((await asked(anthropic, { dangerouslyAllowBrowser: false })).headers[name], undefined);
-  assert.equal((await asked(anthropic, { dangerouslyAllowBrowser: true })).headers[name], "true");
+  assert.equal((await sentRequest(anthropic, {})).headers[name], undefined);
+  assert.equal((await sentRequest(anthropic, { dangerouslyAllowBrowser: false })).headers[name], undefined);
+  assert.equal((await sentRequest(anthropic, { dangerouslyAllowBrowser: true })).headers[name], "true");
   misused(() => openai("m", /** @type {any} */ ({ dangerouslyAllowBrowser: true })), /unknown option/);
 });
 
@@ -213,8 +213,8 @@ test("behind the proxy of the examples every wire works, and the page has no key
         return given;
       },
     });
-    const heard = await hear(new Agent({ model, host }).prompt("Hello"));
-    assert.deepEqual([heard.result.text, slept], ["hi", [7000]], heard.result.error?.message);
+    const outcome = await readRun(new Agent({ model, host }).prompt("Hello"));
+    assert.deepEqual([outcome.result.text, slept], ["hi", [7000]], outcome.result.error?.message);
     const last = forwarded.at(-1);
     assert.equal(last.url, `https://${targets[/** @type {keyof typeof targets} */ (wire)]}`);
     assert.ok(last.headers[header].endsWith(KEY));
@@ -223,8 +223,8 @@ test("behind the proxy of the examples every wire works, and the page has no key
 });
 
 test("behind the proxy a page hears that the provider cannot be reached", async () => {
-  const asked = (/** @type {any} */ forward) => proxy(new Request("https://proxy.example/anthropic/v1/messages", { method: "POST", headers: { origin: ORIGIN }, body: "{}" }), ENV, forward);
-  const given = await asked(async () => { throw new TypeError("fetch failed: key sk-1"); });
+  const askProxy = (/** @type {any} */ forward) => proxy(new Request("https://proxy.example/anthropic/v1/messages", { method: "POST", headers: { origin: ORIGIN }, body: "{}" }), ENV, forward);
+  const given = await askProxy(async () => { throw new TypeError("fetch failed: key sk-1"); });
   assert.deepEqual([given.status, given.headers.get("access-control-allow-origin"), await given.text()], [502, ORIGIN, "anthropic cannot be reached"]);
 });
 

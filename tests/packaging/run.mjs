@@ -14,7 +14,7 @@ import { Miniflare, Response } from "miniflare";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { createServer as viteServer } from "vite";
-import { says } from "../js/server.mjs";
+import { textAnswer } from "../js/server.mjs";
 import { PACKAGE, run, SAID, workshop } from "./kit.mjs";
 
 let passed = 0;
@@ -214,7 +214,7 @@ try {
     const asked = [];
     const outboundService = async (/** @type {any} */ request) => {
       asked.push([request.url, request.headers.get("authorization"), (await request.json()).model]);
-      return new Response(says(["from ", "outside"]), { headers: { "content-type": "text/event-stream" } });
+      return new Response(textAnswer(["from ", "outside"]), { headers: { "content-type": "text/event-stream" } });
     };
     for (const [bindings, text] of /** @type {const} */ ([[{}, "I add. It is 42."], [{ OPENAI_API_KEY: "sk-worker" }, "from outside"]])) {
       const miniflare = new Miniflare({ cf: false, compatibilityDate: "2026-07-01", modules, bindings, outboundService });

@@ -15,7 +15,7 @@ export const SYSTEM_PROMPT = "You are the agent of a small demonstration. Use th
 /**
  * @param {import("./engine.js").Turnwheel} turnwheel
  * @param {Settings} settings
- * @param {{ pace: () => number, rename: (title: string) => void }} around
+ * @param {{ pace: () => number, rename: (title: string) => void }} callbacks
  */
 export function agentOptions(turnwheel, { choice, inFlight }, { pace, rename }) {
   return {

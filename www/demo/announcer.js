@@ -1,7 +1,7 @@
 // @ts-check
 // Announces a run to screen readers: in whole sentences, a few at a time, never token by token.
 
-const BREATH = 900;
+const INTERVAL_MS = 900;
 
 export class Announcer {
   /** @param {HTMLElement} root a live region */
@@ -17,7 +17,7 @@ export class Announcer {
   say(text) {
     if (!text.trim()) return;
     this.queue.push(text.trim());
-    this.timer ??= setTimeout(() => this.#breathe(), BREATH);
+    this.timer ??= setTimeout(() => this.#announce(), INTERVAL_MS);
   }
 
   clear() {
@@ -25,7 +25,7 @@ export class Announcer {
     this.root.textContent = "";
   }
 
-  #breathe() {
+  #announce() {
     this.timer = undefined;
     this.root.textContent = this.queue.join(" ");
     this.queue = [];

@@ -31,7 +31,7 @@ class App {
     this.turnwheel = turnwheel;
     this.memory = memory;
     /** The recorded time while the page replays what it showed before. @type {number | undefined} */
-    this.replayed = undefined;
+    this.replayTime = undefined;
     this.title = document.title;
     this.log = byId("log", HTMLElement);
     this.box = byId("box", HTMLTextAreaElement);
@@ -39,11 +39,11 @@ class App {
     this.buttons = { send: byId("send", HTMLButtonElement), followUp: byId("follow-up", HTMLButtonElement), stop: byId("stop", HTMLButtonElement), reset: byId("reset", HTMLButtonElement) };
     this.hold = byId("hold", HTMLInputElement);
     /** `?hold=4` holds the tools four times as long, for an audience and for tests. */
-    this.heldFor = Number(new URLSearchParams(location.search).get("hold")) || 1;
+    this.holdFactor = Number(new URLSearchParams(location.search).get("hold")) || 1;
     this.inFlight = byId("in-flight", HTMLSelectElement);
     this.place = new Place(() => {
-      this.#renew();
-      this.#mode();
+      this.#discardAgent();
+      this.#updateControls();
     });
     /**
      * The messages of the conversation in the Worker, for the next agent to continue from.
@@ -55,11 +55,11 @@ class App {
     this.timeline = new Timeline(byId("picture", HTMLElement), byId("table", HTMLElement));
     this.conversation = new Conversation(byId("messages", HTMLElement), {
       now: () => this.#now(),
-      announce: (text) => void (this.replayed === undefined && this.announcer.say(text)),
+      announce: (text) => void (this.replayTime === undefined && this.announcer.say(text)),
       decide: (callId, isAllowed) => this.#decide(callId, isAllowed),
       argumentsOf: (callId) => this.run?.partialArguments(callId),
     });
-    this.chooser = new Chooser((choice) => this.#chosen(choice));
+    this.chooser = new Chooser((choice) => this.#useModel(choice));
     /** @type {Trace[]} one per run */
     this.traces = [];
     this.shown = -1;
@@ -70,8 +70,8 @@ class App {
     /** @type {Checkpoint | undefined} */
     this.checkpoint = undefined;
     /** Whether a run from before the reload has not been resumed. */
-    this.waits = false;
-    this.last = "";
+    this.isRunWaiting = false;
+    this.lastPrompt = "";
     this.isStopped = false;
     this.isOver = false;
     this.isFramed = false;
@@ -89,32 +89,32 @@ class App {
     buttons.stop.addEventListener("click", () => this.#stop());
     buttons.reset.addEventListener("click", () => void this.#reset());
     box.addEventListener("keydown", (event) => this.#key(event));
-    box.addEventListener("input", () => this.#typed());
+    box.addEventListener("input", () => this.#updateBox());
     document.addEventListener("keydown", (event) => {
       // An open dialog handles Escape itself.
       if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
     });
     byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
-    this.inFlight.addEventListener("change", () => this.#renew());
+    this.inFlight.addEventListener("change", () => this.#discardAgent());
     this.hold.addEventListener("change", () => this.place.conversation?.pace(this.#pace()));
     await this.place.find();
     byId("run-before", HTMLButtonElement).addEventListener("click", () => this.#show(this.shown - 1));
     byId("run-after", HTMLButtonElement).addEventListener("click", () => this.#show(this.shown + 1));
     byId("as-table", HTMLDetailsElement).addEventListener("toggle", () => this.timeline.describe());
-    new ResizeObserver(() => this.#frame()).observe(byId("picture", HTMLElement));
+    new ResizeObserver(() => this.#scheduleDraw()).observe(byId("picture", HTMLElement));
     byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
       h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
-    this.#chosen(this.chooser.choice);
+    this.#useModel(this.chooser.choice);
     try {
       await this.#recall();
     } catch {
       // Data that another version of the page stored, or that somebody edited, must not keep
       // this page from starting.
-      this.replayed = undefined;
+      this.replayTime = undefined;
       await this.#reset();
     }
-    this.#mode();
-    this.#frame();
+    this.#updateControls();
+    this.#scheduleDraw();
     if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
     document.documentElement.dataset["ready"] = "true";
   }
@@ -130,21 +130,21 @@ class App {
     const text = this.box.value.trim();
     if (!text) return;
     this.box.value = "";
-    this.#typed();
+    this.#updateBox();
     if (this.run) this.#interject(text, kind);
     else this.#ask(text);
   }
 
   /** @param {string} text */
   #ask(text) {
-    if (this.waits) this.#goOn();
+    if (this.isRunWaiting) this.#resume();
     if (this.run) return this.#interject(text, "steer");
     this.announcer.clear();
     let run;
     try {
       run = this.#agent().prompt(text);
     } catch (error) {
-      this.conversation.said(text);
+      this.conversation.addPrompt(text);
       return this.#failed(error);
     }
     this.memory.note({ at: this.#now(), said: text });
@@ -155,10 +155,10 @@ class App {
 
   /** Shows a message and the start of a run. @param {string} text */
   #begin(text) {
-    this.last = text;
+    this.lastPrompt = text;
     byId("welcome", HTMLElement).hidden = true;
     document.documentElement.dataset["asked"] = "true";
-    this.conversation.said(text);
+    this.conversation.addPrompt(text);
     this.conversation.begin();
     this.traces.push(new Trace(this.#now()));
     this.#show(this.traces.length - 1);
@@ -166,22 +166,22 @@ class App {
   }
 
   /** Shows an event. @param {import("../npm/index.js").AgentEvent} event */
-  #tell(event) {
+  #showEvent(event) {
     this.traces.at(-1)?.push(event, this.#now());
     this.conversation.push(event);
     this.usage.push(event);
   }
 
   #now() {
-    return this.replayed ?? performance.now();
+    return this.replayTime ?? performance.now();
   }
 
   /** @param {AgentRun} run */
   #run(run) {
     this.run = run;
     this.isStopped = this.isOver = false;
-    this.#mode();
-    this.#toEnd();
+    this.#updateControls();
+    this.#scrollToEnd();
     this.#follow(run).catch((error) => this.#failed(error));
   }
 
@@ -190,11 +190,11 @@ class App {
     const trace = /** @type {Trace} */ (this.traces.at(-1));
     try {
       for await (const event of run) {
-        this.#tell(event);
+        this.#showEvent(event);
         this.memory.note({ at: this.#now(), event });
         // The Worker replays what it has sent, so only the end must not be missed.
         if (!this.place.conversation || event.type === "agent_end") this.#save();
-        this.#frame();
+        this.#scheduleDraw();
       }
       const result = await run.result;
       if (result.error && result.stopReason === "error") this.#failed(result.error);
@@ -205,38 +205,38 @@ class App {
       trace.endedAt ??= performance.now() - trace.startedAt;
       this.run = undefined;
       this.usage.end(trace);
-      this.#mode();
-      this.#frame();
+      this.#updateControls();
+      this.#scheduleDraw();
     }
   }
 
   /** Sends a message into the current run. @param {string} text @param {"steer" | "follow_up"} kind */
   #interject(text, kind) {
     const agent = this.#agent();
-    this.last = text;
-    const sent = this.conversation.sent(text, kind);
+    this.lastPrompt = text;
+    const message = this.conversation.addMessage(text, kind);
     const number = this.memory.shown.length;
     this.memory.note({ at: this.#now(), sent: text, kind });
     this.traces.at(-1)?.mark(kind, text, performance.now());
-    this.#toEnd();
+    this.#scrollToEnd();
     const receipt = kind === "steer" ? agent.steer(text) : agent.followUp(text);
     this.#save();
-    receipt.then(async (answer) => {
-      if (answer.delivered) {
-        this.memory.note({ at: this.#now(), heard: [number, answer.turnIndex] });
-        return sent.delivered(answer.turnIndex);
+    receipt.then(async (outcome) => {
+      if (outcome.delivered) {
+        this.memory.note({ at: this.#now(), heard: [number, outcome.turnIndex] });
+        return message.markDelivered(outcome.turnIndex);
       }
       await this.#idle();
       if (this.isOver) {
         // The run was over before the message arrived, so it becomes the next prompt.
-        sent.root.remove();
+        message.root.remove();
         delete this.memory.shown[number]?.sent;
         return this.#ask(text);
       }
-      sent.lost("not delivered, the run is over");
+      message.markLost("not delivered, the run is over");
       if (!this.box.value) {
         this.box.value = text;
-        this.#typed();
+        this.#updateBox();
       }
     }).catch((error) => this.#failed(error));
   }
@@ -263,7 +263,7 @@ class App {
     this.agent = undefined;
     this.checkpoint = undefined;
     this.history = undefined;
-    this.waits = false;
+    this.isRunWaiting = false;
     document.title = this.title;
     await this.memory.forget();
     this.conversation.clear();
@@ -272,7 +272,7 @@ class App {
     this.usage.clear();
     byId("welcome", HTMLElement).hidden = false;
     delete document.documentElement.dataset["asked"];
-    this.#mode();
+    this.#updateControls();
     this.box.focus({ preventScroll: true });
   }
 
@@ -280,14 +280,14 @@ class App {
   #agent() {
     if (this.agent) return this.agent;
     const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
-    const messages = () => this.history ?? (this.checkpoint ? this.#here(settings).messages : []);
-    this.agent = this.place.begin({ settings, messages, hold: this.#pace() }, (error) => this.#failed(error)) ?? this.#here(settings);
+    const messages = () => this.history ?? (this.checkpoint ? this.#agentHere(settings).messages : []);
+    this.agent = this.place.begin({ settings, messages, hold: this.#pace() }, (error) => this.#failed(error)) ?? this.#agentHere(settings);
     this.checkpoint = this.history = undefined;
     return this.agent;
   }
 
   /** Creates an agent on this page. @param {import("./agent.js").Settings} settings */
-  #here(settings) {
+  #agentHere(settings) {
     const { Agent } = this.turnwheel;
     const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title) });
     if (this.history) return new Agent({ ...options, messages: [...this.history] });
@@ -295,7 +295,7 @@ class App {
   }
 
   #pace() {
-    return this.hold.checked ? this.heldFor : 0;
+    return this.hold.checked ? this.holdFactor : 0;
   }
 
   /** @param {string} title */
@@ -305,10 +305,10 @@ class App {
 
   /** @param {string} callId @param {boolean} isAllowed */
   #decide(callId, isAllowed) {
-    if (this.waits) this.#goOn();
+    if (this.isRunWaiting) this.#resume();
     // A Worker reports a failure later.
-    const tell = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
-    tell().catch((error) => this.#failed(error));
+    const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
+    resolve().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
   }
 
@@ -318,7 +318,7 @@ class App {
    * @param {string} callId @returns {import("../npm/index.js").ToolDecision}
    */
   #allowed(callId) {
-    const call = this.place.conversation && this.agent?.pendingApprovals.find((one) => one.callId === callId);
+    const call = this.place.conversation && this.agent?.pendingApprovals.find((pending) => pending.callId === callId);
     if (call?.toolName !== "rename_page") return "approve";
     const title = String(call.arguments["title"]).trim();
     this.#rename(title);
@@ -339,32 +339,32 @@ class App {
     const found = await this.memory.recall(performance.now());
     if (!found) return;
     if (found.conversation) return this.#recallElsewhere(found.conversation, found);
-    this.#showAgain();
+    this.#replay();
     this.checkpoint = found.checkpoint;
-    this.waits = this.traces.at(-1)?.stopReason === undefined;
+    this.isRunWaiting = this.traces.at(-1)?.stopReason === undefined;
     const { row, model } = this.chooser.choice;
-    if (this.waits && row === found.who.row && model === found.who.model) this.#goOn();
-    else if (this.waits) this.#askWhoGoesOn(found.who);
+    if (this.isRunWaiting && row === found.who.row && model === found.who.model) this.#resume();
+    else if (this.isRunWaiting) this.#askBeforeResuming(found.who);
     this.conversation.draw(performance.now());
-    this.#toEnd();
+    this.#scrollToEnd();
   }
 
   /** Shows the stored conversation again. */
-  #showAgain() {
+  #replay() {
     /** @type {Map<number, ReturnType<Conversation["sent"]>>} */
-    const letters = new Map();
+    const messages = new Map();
     this.memory.shown.forEach(({ at, said, sent, kind, heard, event }, number) => {
-      this.replayed = at;
+      this.replayTime = at;
       if (said !== undefined) this.#begin(said);
-      if (sent !== undefined && kind) letters.set(number, this.conversation.sent(sent, kind));
+      if (sent !== undefined && kind) messages.set(number, this.conversation.addMessage(sent, kind));
       if (sent !== undefined && kind) this.traces.at(-1)?.mark(kind, sent, at);
-      if (heard) letters.get(heard[0])?.delivered(heard[1]);
-      if (heard) letters.delete(heard[0]);
-      if (event) this.#tell(event);
+      if (heard) messages.get(heard[0])?.markDelivered(heard[1]);
+      if (heard) messages.delete(heard[0]);
+      if (event) this.#showEvent(event);
       if (event?.type === "agent_end") this.usage.end(/** @type {Trace} */ (this.traces.at(-1)));
     });
-    this.replayed = undefined;
-    for (const letter of letters.values()) this.traces.at(-1)?.stopReason === undefined ? letter.kept() : letter.lost("not delivered, the run is over");
+    this.replayTime = undefined;
+    for (const message of messages.values()) this.traces.at(-1)?.stopReason === undefined ? message.markKept() : message.markLost("not delivered, the run is over");
   }
 
   /**
@@ -374,30 +374,30 @@ class App {
    */
   async #recallElsewhere(id, { checkpoint, who }) {
     const isOpen = this.memory.forgetOpenRun();
-    this.#showAgain();
+    this.#replay();
     this.checkpoint = checkpoint;
-    const there = await this.place.comeBack(id);
-    if (there) {
-      this.agent = there.agent;
+    const restored = await this.place.comeBack(id);
+    if (restored) {
+      this.agent = restored.agent;
       this.checkpoint = undefined;
-      if (there.agent.isRunning) this.#run(there.run);
+      if (restored.agent.isRunning) this.#run(restored.run);
       else {
-        there.run.leave();
-        if (isOpen) this.#tellMissed(there.agent.messages);
+        restored.run.leave();
+        if (isOpen) this.#showMissed(restored.agent.messages);
       }
-    } else if (isOpen) this.#lost();
+    } else if (isOpen) this.#showLostRun();
     const { row, model } = this.chooser.choice;
     // Keys are not stored, so the model chosen now answers next.
-    if (this.agent && !(row === who.row && model === who.model)) this.#renew();
+    if (this.agent && !(row === who.row && model === who.model)) this.#discardAgent();
     this.conversation.draw(performance.now());
-    this.#toEnd();
+    this.#scrollToEnd();
   }
 
   /** Shows the end of a run that came while the page was away. @param {readonly AgentMessage[]} messages */
-  #tellMissed(messages) {
-    const asked = messages.findLastIndex(({ role }) => role === "user");
-    for (const event of eventsOf(messages.slice(asked + 1), "")) {
-      this.#tell(event);
+  #showMissed(messages) {
+    const promptIndex = messages.findLastIndex(({ role }) => role === "user");
+    for (const event of eventsOf(messages.slice(promptIndex + 1), "")) {
+      this.#showEvent(event);
       this.memory.note({ at: this.#now(), event });
     }
     this.usage.end(/** @type {Trace} */ (this.traces.at(-1)));
@@ -405,18 +405,18 @@ class App {
   }
 
   /** The Worker was restarted, and with it the run is lost. */
-  #lost() {
+  #showLostRun() {
     /** @type {import("../npm/index.js").AgentEvent} */
     const end = { type: "agent_end", runId: "", messages: [], stopReason: "aborted", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, turns: 0 };
-    this.#tell(end);
+    this.#showEvent(end);
     this.memory.note({ at: this.#now(), event: end });
     this.usage.end(/** @type {Trace} */ (this.traces.at(-1)));
-    this.conversation.failed({ title: "The Worker was started anew.", advice: ["It had this run in its memory. What was said before is here: the next message goes on from it."] });
+    this.conversation.showFailure({ title: "The Worker was started anew.", advice: ["It had this run in its memory. What was said before is here: the next message goes on from it."] });
   }
 
   /** Resumes the run from before the reload. */
-  #goOn() {
-    this.waits = false;
+  #resume() {
+    this.isRunWaiting = false;
     this.log.querySelector('[data-testid="failure"]:last-child')?.remove();
     try {
       this.#run(this.#agent().continue());
@@ -429,16 +429,16 @@ class App {
    * Keys are not stored, so the model that began the run may not be available.
    * @param {import("./memory.js").Who} who
    */
-  #askWhoGoesOn(who) {
+  #askBeforeResuming(who) {
     const name = nameOf({ ...who, apiKey: "" });
-    const action = h("button", { type: "button", testid: "go-on", onclick: () => void (this.waits && this.#goOn()) }, "Go on");
-    this.conversation.failed({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
+    const action = h("button", { type: "button", testid: "go-on", onclick: () => void (this.isRunWaiting && this.#resume()) }, "Go on");
+    this.conversation.showFailure({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
   }
 
   /** The next message goes to a new agent, which continues the conversation. */
-  #renew() {
+  #discardAgent() {
     if (this.run) {
-      void this.#idle().then(() => this.#renew());
+      void this.#idle().then(() => this.#discardAgent());
       return;
     }
     const { agent } = this;
@@ -449,13 +449,13 @@ class App {
   }
 
   /** @param {Choice} choice */
-  #chosen(choice) {
+  #useModel(choice) {
     byId("model-name", HTMLElement).textContent = nameOf(choice);
     byId("rehearsal-note", HTMLElement).hidden = isRemote(rowOf(choice.row));
     document.documentElement.dataset["model"] = choice.row;
     this.usage.label(isRemote(rowOf(choice.row)) ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
-    this.#renew();
-    this.#mode();
+    this.#discardAgent();
+    this.#updateControls();
   }
 
   /** @param {unknown} error */
@@ -463,12 +463,12 @@ class App {
     const { AgentError } = this.turnwheel;
     const info = AgentError.isInstance(error) ? error.info : { code: /** @type {const} */ ("unknown"), message: error instanceof Error ? error.message : String(error), retryable: false };
     const action = isRemote(rowOf(this.chooser.choice.row)) && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
-    this.conversation.failed(explain(info, whereOf(this.chooser.choice, location.origin, this.place.conversation !== undefined)), info.message, action || undefined);
-    this.#toEnd();
+    this.conversation.showFailure(explain(info, whereOf(this.chooser.choice, location.origin, this.place.conversation !== undefined)), info.message, action || undefined);
+    this.#scrollToEnd();
   }
 
   /** Updates the buttons for a running or an idle agent. */
-  #mode() {
+  #updateControls() {
     const { buttons, composer } = this;
     const isRunning = this.run !== undefined;
     const name = nameOf(this.chooser.choice);
@@ -478,12 +478,12 @@ class App {
     buttons.send.textContent = isRunning ? "Steer" : "Send";
     buttons.followUp.hidden = buttons.stop.hidden = !isRunning;
     buttons.reset.disabled = this.traces.length === 0;
-    this.place.fix(this.waits);
+    this.place.fix(this.isRunWaiting);
     byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : "Enter sends, Shift+Enter begins a new line.";
     const who = isRemote(rowOf(this.chooser.choice.row)) ? `${name} answers.` : `${name}: ${LABEL}.`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
-    this.#typed();
+    this.#updateBox();
   }
 
   /** @param {boolean} isRunning */
@@ -494,7 +494,7 @@ class App {
     place.replaceChildren(...texts.map((text) => h("button", { type: "button", testid: "suggestion", onclick: () => this.#example(text) }, text)));
   }
 
-  #typed() {
+  #updateBox() {
     const { box, buttons } = this;
     buttons.send.disabled = buttons.followUp.disabled = box.value.trim() === "";
     box.style.setProperty("height", "auto");
@@ -507,10 +507,10 @@ class App {
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       this.#submit(event.altKey ? "follow_up" : "steer");
-    } else if (event.key === "ArrowUp" && this.box.value === "" && this.last) {
+    } else if (event.key === "ArrowUp" && this.box.value === "" && this.lastPrompt) {
       event.preventDefault();
-      this.box.value = this.last;
-      this.#typed();
+      this.box.value = this.lastPrompt;
+      this.#updateBox();
     }
   }
 
@@ -522,18 +522,18 @@ class App {
     byId("run-which", HTMLElement).textContent = `run ${index + 1} of ${this.traces.length}`;
     byId("run-before", HTMLButtonElement).disabled = index <= 0;
     byId("run-after", HTMLButtonElement).disabled = index >= this.traces.length - 1;
-    this.#frame();
+    this.#scheduleDraw();
   }
 
   /** Draws in the next animation frame, once for all events before it. */
-  #frame() {
+  #scheduleDraw() {
     if (this.isFramed) return;
     this.isFramed = true;
     requestAnimationFrame(() => {
       this.isFramed = false;
       this.#draw();
       // A running picture grows by itself; with reduced motion it grows in steps.
-      if (this.run) setTimeout(() => this.#frame(), this.isCalm.matches ? 400 : 0);
+      if (this.run) setTimeout(() => this.#scheduleDraw(), this.isCalm.matches ? 400 : 0);
     });
   }
 
@@ -541,7 +541,7 @@ class App {
     const now = performance.now();
     const wasAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
     const changed = this.conversation.draw(now);
-    if (changed && wasAtEnd) this.#toEnd();
+    if (changed && wasAtEnd) this.#scrollToEnd();
     const trace = this.traces[this.shown];
     this.timeline.draw(now);
     byId("elapsed", HTMLElement).textContent = trace ? duration(trace.endedAt ?? now - trace.startedAt) : "";
@@ -551,7 +551,7 @@ class App {
     }
   }
 
-  #toEnd() {
+  #scrollToEnd() {
     this.log.scrollTop = this.log.scrollHeight;
   }
 }
@@ -560,7 +560,7 @@ try {
   const [turnwheel, stores] = await Promise.all([loadInPage(), loadStores()]);
   await new App(turnwheel, new Memory(stores)).start();
 } catch (error) {
-  const words = error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
   byId("messages", HTMLElement).append(h("div", { class: "failure", role: "alert" }, h("strong", {}, "The package could not be loaded."),
-    h("ul", {}, h("li", {}, "Serve this page with ", h("code", {}, "cargo xtask demo"), ": it builds the package first."), h("li", {}, words))));
+    h("ul", {}, h("li", {}, "Serve this page with ", h("code", {}, "cargo xtask demo"), ": it builds the package first."), h("li", {}, message))));
 }

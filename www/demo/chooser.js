@@ -11,9 +11,9 @@ import { FIRST_CHOICE, ROWS, isRemote, listModels, missingIn, rowOf, whereOf } f
 const STORED = "turnwheel-demo-model";
 
 export class Chooser {
-  /** @param {(choice: Choice) => void} chosen called with every choice that is confirmed */
-  constructor(chosen) {
-    this.chosen = chosen;
+  /** @param {(choice: Choice) => void} onChoice called with every choice that is confirmed */
+  constructor(onChoice) {
+    this.onChoice = onChoice;
     this.choice = stored() ?? FIRST_CHOICE;
     this.dialog = byId("model-dialog", HTMLDialogElement);
     this.rows = byId("rows", HTMLFieldSetElement);
@@ -22,7 +22,7 @@ export class Chooser {
     this.remember = byId("remember", HTMLInputElement);
     this.found = byId("found", HTMLElement);
     /** The choice whose models were requested last. @type {Choice | undefined} */
-    this.asked = undefined;
+    this.requested = undefined;
     this.remember.checked = stored() !== undefined;
     this.rows.append(...ROWS.map((row) => h("label", { class: "row" },
       h("input", { type: "radio", name: "row", value: row.id, testid: `row-${row.id}`, onchange: () => this.#pick(row.id) }),
@@ -59,7 +59,7 @@ export class Chooser {
     byId("key-need", HTMLElement).textContent = row.key === "optional" ? "(if it wants one)" : "";
     byId("model-ids", HTMLDataListElement).replaceChildren();
     this.found.replaceChildren();
-    this.asked = undefined;
+    this.requested = undefined;
     this.#problems({});
   }
 
@@ -79,18 +79,18 @@ export class Chooser {
     this.choice = choice;
     store(this.remember.checked && isRemote(rowOf(choice.row)) ? choice : undefined);
     this.dialog.close();
-    this.chosen(choice);
+    this.onChoice(choice);
   }
 
   async #find() {
-    const choice = (this.asked = this.#read());
+    const choice = (this.requested = this.#read());
     const missing = missingIn({ ...choice, model: "any" });
     this.#problems(missing);
     if (Object.keys(missing).length > 0) return;
     this.found.replaceChildren("Asking…");
     const answer = await listModels(choice, AbortSignal.timeout(8000));
     // The user has moved on to another row, or asked again.
-    if (this.asked !== choice) return;
+    if (this.requested !== choice) return;
     if ("error" in answer) {
       const { title, advice } = explain(answer.error, whereOf(choice, location.origin));
       this.found.replaceChildren(h("strong", {}, title), h("ul", {}, ...advice.map((line) => h("li", {}, ...withCode(line)))));
@@ -114,8 +114,8 @@ export class Chooser {
 function stored() {
   try {
     const choice = { ...FIRST_CHOICE, ...JSON.parse(localStorage.getItem(STORED) ?? "") };
-    const isWhole = Object.values(choice).every((value) => typeof value === "string");
-    return isWhole && Object.keys(missingIn(choice)).length === 0 ? choice : undefined;
+    const isComplete = Object.values(choice).every((value) => typeof value === "string");
+    return isComplete && Object.keys(missingIn(choice)).length === 0 ? choice : undefined;
   } catch {
     return undefined;
   }

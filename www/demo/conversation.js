@@ -11,7 +11,7 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
 /** @typedef {import("../npm/index.js").JsonValue} JsonValue */
 
 /**
- * @typedef {object} Around
+ * @typedef {object} Callbacks
  * @property {() => number} now
  * @property {(text: string, isUrgent?: boolean) => void} announce announces it to a screen reader
  * @property {(callId: string, isAllowed: boolean) => void} decide decides about a call that needs approval
@@ -19,10 +19,10 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
  */
 
 export class Conversation {
-  /** @param {HTMLElement} root @param {Around} around */
-  constructor(root, around) {
+  /** @param {HTMLElement} root @param {Callbacks} callbacks */
+  constructor(root, callbacks) {
     this.root = root;
-    this.around = around;
+    this.callbacks = callbacks;
     /** @type {RunView | undefined} */
     this.run = undefined;
     /** @type {Map<number, TurnView>} turns of the current run */
@@ -30,13 +30,13 @@ export class Conversation {
   }
 
   /** @param {string} text */
-  said(text) {
+  addPrompt(text) {
     this.root.append(bubble("user", "You", text));
   }
 
   begin() {
     this.turns = new Map();
-    this.run = new RunView(this.around);
+    this.run = new RunView(this.callbacks);
     this.root.append(this.run.root);
   }
 
@@ -46,7 +46,7 @@ export class Conversation {
    * @param {string} text
    * @param {"steer" | "follow_up"} kind
    */
-  sent(text, kind) {
+  addMessage(text, kind) {
     const name = kind === "steer" ? "You, steering" : "You, for later";
     const root = bubble(kind, name, text);
     const state = h("span", { class: "receipt", testid: "receipt" }, "on its way");
@@ -55,17 +55,17 @@ export class Conversation {
     this.run?.root.append(root);
     return {
       root,
-      delivered: (/** @type {number} */ turnIndex) => {
+      markDelivered: (/** @type {number} */ turnIndex) => {
         state.textContent = `heard in turn ${turnIndex}`;
         root.dataset["receipt"] = "delivered";
         const turn = this.turns.get(turnIndex);
         if (turn) turn.root.before(root);
       },
-      kept: () => {
+      markKept: () => {
         state.textContent = "kept over a reload";
         root.dataset["receipt"] = "kept";
       },
-      lost: (/** @type {string} */ reason) => {
+      markLost: (/** @type {string} */ reason) => {
         state.textContent = reason;
         root.dataset["receipt"] = "lost";
       },
@@ -74,12 +74,12 @@ export class Conversation {
 
   /** @param {AgentEvent} event */
   push(event) {
-    const at = this.around.now();
+    const at = this.callbacks.now();
     const turn = this.turns.get(this.run?.turnIndex ?? -1);
     switch (event.type) {
       case "turn_start": {
         if (!this.run) return;
-        const next = new TurnView(event.turnIndex, at, this.around);
+        const next = new TurnView(event.turnIndex, at, this.callbacks);
         this.run.turnIndex = event.turnIndex;
         this.turns.set(event.turnIndex, next);
         this.run.addTurn(next);
@@ -107,12 +107,12 @@ export class Conversation {
 
   /**
    * Shows an error with advice.
-   * @param {{ title: string, advice: string[] }} problem @param {string} [said] the error's own words
+   * @param {{ title: string, advice: string[] }} problem @param {string} [details] the error's own words
    * @param {HTMLElement} [action]
    */
-  failed({ title, advice }, said, action) {
+  showFailure({ title, advice }, details, action) {
     const list = advice.length > 0 && h("ul", {}, ...advice.map((line) => h("li", {}, ...withCode(line))));
-    this.root.append(h("div", { class: "failure", testid: "failure", role: "alert" }, h("strong", {}, title), list, said && !advice.includes(said) && h("p", { class: "fine" }, said), action));
+    this.root.append(h("div", { class: "failure", testid: "failure", role: "alert" }, h("strong", {}, title), list, details && !advice.includes(details) && h("p", { class: "fine" }, details), action));
   }
 
   /** @param {number} at @returns {boolean} whether anything was changed */
@@ -130,11 +130,11 @@ export class Conversation {
 }
 
 class RunView {
-  /** @param {Around} around */
-  constructor(around) {
+  /** @param {Callbacks} callbacks */
+  constructor(callbacks) {
     this.root = h("section", { class: "run", testid: "run", "data-state": "running", "aria-label": "A run" });
-    this.startedAt = around.now();
-    this.around = around;
+    this.startedAt = callbacks.now();
+    this.callbacks = callbacks;
     this.turnIndex = -1;
     /** How often the page was reloaded during this run, and the line that says so. */
     this.reloads = 0;
@@ -170,15 +170,15 @@ class RunView {
   /** @param {Extract<AgentEvent, { type: "agent_end" }>} event */
   end({ stopReason, turns, usage }) {
     this.root.dataset["state"] = stopReason;
-    const took = duration(this.around.now() - this.startedAt);
+    const took = duration(this.callbacks.now() - this.startedAt);
     this.root.append(h("p", { class: "run-end", testid: "run-end" }, `${inWords(stopReason)} in ${took} · ${turns} turn${turns === 1 ? "" : "s"} · ${grouped(usage.total)} tokens`));
   }
 }
 
 class TurnView {
-  /** @param {number} index @param {number} at @param {Around} around */
-  constructor(index, at, around) {
-    this.around = around;
+  /** @param {number} index @param {number} at @param {Callbacks} callbacks */
+  constructor(index, at, callbacks) {
+    this.callbacks = callbacks;
     this.startedAt = at;
     this.label = h("span", { class: "turn-end" });
     this.head = h("p", { class: "turn-head" }, `turn ${index}`, this.label);
@@ -211,25 +211,25 @@ class TurnView {
       case "message_end":
         this.pulse.remove();
         for (const block of this.blocks.values()) block.finish(at);
-        this.around.announce(wordsOf(event.message));
+        this.callbacks.announce(plainText(event.message));
         return;
       case "tool_approval_requested":
         this.#card(event, at).ask(event.arguments);
-        this.around.announce(`${event.toolName} asks whether it may.`);
+        this.callbacks.announce(`${event.toolName} asks whether it may.`);
         return;
       case "tool_approval_resolved":
-        this.#card(event, at).decided(event.approved);
+        this.#card(event, at).markDecided(event.approved);
         return;
       case "tool_execution_start":
         this.#card(event, at).start(event.arguments, at);
-        this.around.announce(`${event.toolName} runs.`);
+        this.callbacks.announce(`${event.toolName} runs.`);
         return;
       case "tool_execution_update":
         this.#card(event, at).update(event.update);
         return;
       case "tool_execution_end":
         this.#card(event, at).end(event.result, at);
-        this.around.announce(`${event.toolName}: ${textOf(event.result)}`);
+        this.callbacks.announce(`${event.toolName}: ${textOf(event.result)}`);
         return;
       case "turn_end":
         // An answer that was cut off leaves calls that will never run.
@@ -257,8 +257,8 @@ class TurnView {
 
   /** @param {import("../npm/index.js").Delta} delta @param {number} at @returns {Block} */
   #block(delta, at) {
-    const known = this.blocks.get(delta.contentIndex);
-    if (known) return known;
+    const existing = this.blocks.get(delta.contentIndex);
+    if (existing) return existing;
     const block = delta.type === "tool_call" ? this.#card(delta, at) : delta.type === "thinking" ? new ThinkingBlock(at) : new TextBlock();
     if (delta.type !== "tool_call") this.body.append(block.root);
     for (const earlier of this.blocks.values()) earlier.finish(at);
@@ -271,9 +271,9 @@ class TurnView {
    * @param {{ callId: string, toolName: string }} call @param {number} at
    */
   #card({ callId, toolName }, at) {
-    const known = this.cards.get(callId);
-    if (known) return known;
-    const card = new ToolCard(callId, toolName, at, this.around);
+    const existing = this.cards.get(callId);
+    if (existing) return existing;
+    const card = new ToolCard(callId, toolName, at, this.callbacks);
     this.cards.set(callId, card);
     const last = this.body.lastElementChild;
     const row = last?.classList.contains("cards") ? last : this.body.appendChild(h("div", { class: "cards" }));
@@ -350,18 +350,18 @@ const STATES = { asked: "is being asked", waiting: "waits", asks: "may it?", run
 const FOLD = 260;
 
 class ToolCard {
-  /** @param {string} callId @param {string} toolName @param {number} at @param {Around} around */
-  constructor(callId, toolName, at, around) {
+  /** @param {string} callId @param {string} toolName @param {number} at @param {Callbacks} callbacks */
+  constructor(callId, toolName, at, callbacks) {
     this.callId = callId;
-    this.around = around;
+    this.callbacks = callbacks;
     this.time = h("span", { class: "time" });
-    this.word = h("span", { class: "state", testid: "tool-state" });
-    this.given = h("div", { class: "given", testid: "tool-arguments" });
+    this.stateLabel = h("span", { class: "state", testid: "tool-state" });
+    this.argumentsView = h("div", { class: "given", testid: "tool-arguments" });
     this.progress = h("progress", { max: 1, value: 0, hidden: true, "aria-label": `Progress of ${toolName}` });
-    this.said = h("div", { class: "said", testid: "tool-result" });
+    this.resultView = h("div", { class: "said", testid: "tool-result" });
     this.root = h("article", { class: "card", testid: "tool-card", "data-tool": toolName, "data-call-id": callId, "aria-label": `Tool ${toolName}` },
-      h("header", {}, h("span", { class: "dot", "aria-hidden": "true" }), h("strong", {}, toolName), this.word, this.time),
-      this.given, this.progress, this.said);
+      h("header", {}, h("span", { class: "dot", "aria-hidden": "true" }), h("strong", {}, toolName), this.stateLabel, this.time),
+      this.argumentsView, this.progress, this.resultView);
     /** @type {HTMLElement | undefined} */
     this.question = undefined;
     this.startedAt = at;
@@ -370,18 +370,18 @@ class ToolCard {
     this.raw = "";
     /** @type {JsonValue | undefined} */
     this.arguments = undefined;
-    this.saying = "";
+    this.resultText = "";
     /** @type {number | undefined} */
     this.share = undefined;
     this.isStale = true;
-    this.isAskedAnew = true;
+    this.isArgumentsStale = true;
     this.#state("asked");
   }
 
   /** @param {string} delta */
   grow(delta) {
     this.raw += delta;
-    this.isStale = this.isAskedAnew = true;
+    this.isStale = this.isArgumentsStale = true;
   }
 
   finish() {
@@ -391,10 +391,10 @@ class ToolCard {
   /** Asks the user for approval. @param {JsonValue} given */
   ask(given) {
     this.arguments = given;
-    this.isStale = this.isAskedAnew = true;
+    this.isStale = this.isArgumentsStale = true;
     const button = (/** @type {string} */ text, /** @type {boolean} */ isAllowed) => h("button", {
       type: "button", class: isAllowed ? "primary" : "", testid: isAllowed ? "allow" : "refuse",
-      onclick: () => this.around.decide(this.callId, isAllowed),
+      onclick: () => this.callbacks.decide(this.callId, isAllowed),
     }, text);
     this.question?.remove();
     this.question = h("div", { class: "question", testid: "question", role: "group", "aria-label": "May this tool run?" }, button("Allow", true), button("Refuse", false));
@@ -403,7 +403,7 @@ class ToolCard {
   }
 
   /** @param {boolean} isAllowed */
-  decided(isAllowed) {
+  markDecided(isAllowed) {
     this.question?.remove();
     if (isAllowed && this.root.dataset["state"] === "asks") this.#state("waiting");
   }
@@ -412,13 +412,13 @@ class ToolCard {
   start(given, at) {
     this.arguments = given;
     this.startedAt = at;
-    this.isStale = this.isAskedAnew = true;
+    this.isStale = this.isArgumentsStale = true;
     this.#state("running");
   }
 
   /** @param {import("../npm/index.js").ToolOutput} update */
   update(update) {
-    this.saying = textOf(update);
+    this.resultText = textOf(update);
     this.share = progressOf(update) ?? this.share;
     this.isStale = true;
   }
@@ -427,7 +427,7 @@ class ToolCard {
   end(result, at) {
     this.question?.remove();
     this.endedAt = at;
-    this.saying = textOf(result);
+    this.resultText = textOf(result);
     this.isStale = true;
     this.#state(outcomeOf(result));
   }
@@ -448,44 +448,44 @@ class ToolCard {
     if (this.time.textContent !== time) this.time.textContent = time;
     if (!this.isStale) return isRunning;
     this.isStale = false;
-    if (this.isAskedAnew) this.#drawArguments();
-    this.isAskedAnew = false;
+    if (this.isArgumentsStale) this.#drawArguments();
+    this.isArgumentsStale = false;
     this.progress.hidden = this.share === undefined || !isRunning;
     if (this.share !== undefined) this.progress.value = this.share;
-    this.#drawSaying();
+    this.#drawResult();
     return true;
   }
 
   #drawArguments() {
-    const value = this.arguments ?? this.around.argumentsOf(this.callId);
+    const value = this.arguments ?? this.callbacks.argumentsOf(this.callId);
     if (value && typeof value === "object" && !Array.isArray(value)) {
       const rows = Object.entries(value).map(([name, part]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof part === "string" ? part : JSON.stringify(part))));
-      this.given.replaceChildren(rows.length > 0 ? h("dl", {}, ...rows) : h("span", { class: "nothing" }, "no arguments"));
+      this.argumentsView.replaceChildren(rows.length > 0 ? h("dl", {}, ...rows) : h("span", { class: "nothing" }, "no arguments"));
     } else {
-      this.given.replaceChildren(h("code", {}, this.raw || "…"));
+      this.argumentsView.replaceChildren(h("code", {}, this.raw || "…"));
     }
   }
 
-  #drawSaying() {
+  #drawResult() {
     const isFinal = this.endedAt !== undefined;
-    this.said.classList.toggle("progressing", !isFinal);
-    if (!isFinal || this.saying.length <= FOLD) {
-      this.said.textContent = this.saying;
+    this.resultView.classList.toggle("progressing", !isFinal);
+    if (!isFinal || this.resultText.length <= FOLD) {
+      this.resultView.textContent = this.resultText;
       return;
     }
-    const text = h("span", { class: "folded" }, this.saying);
+    const text = h("span", { class: "folded" }, this.resultText);
     const more = h("button", { type: "button", class: "more", "aria-expanded": "false", onclick: () => {
       const isFolded = text.classList.toggle("folded");
       more.textContent = isFolded ? "Show all" : "Show less";
       more.setAttribute("aria-expanded", String(!isFolded));
     } }, "Show all");
-    this.said.replaceChildren(text, more);
+    this.resultView.replaceChildren(text, more);
   }
 
   /** @param {keyof typeof STATES} state */
   #state(state) {
     this.root.dataset["state"] = state;
-    this.word.textContent = STATES[state];
+    this.stateLabel.textContent = STATES[state];
   }
 }
 
@@ -500,6 +500,6 @@ export function withCode(text) {
 }
 
 /** @param {import("../npm/index.js").AssistantMessage} message */
-function wordsOf(message) {
+function plainText(message) {
   return message.content.map((block) => (block.type === "text" ? block.text.replace(/[*`#]/g, "") : "")).filter(Boolean).join(" ");
 }

@@ -18,21 +18,21 @@ export async function findWorker() {
   }
 }
 
-export class Elsewhere {
+export class RemoteConversation {
   /**
    * @param {typeof import("../npm/remote.js")} remote
    * @param {string} worker its address
-   * @param {{ id?: string, failed: (error: unknown) => void, begin?: { settings: import("./agent.js").Settings, messages: readonly AgentMessage[], hold: number } }} options
+   * @param {{ id?: string, onError: (error: unknown) => void, begin?: { settings: import("./agent.js").Settings, messages: readonly AgentMessage[], hold: number } }} options
    *   with `begin` a new conversation, without it the one with that id
    */
-  constructor(remote, worker, { id = crypto.randomUUID(), failed, begin }) {
+  constructor(remote, worker, { id = crypto.randomUUID(), onError, begin }) {
     this.id = id;
     this.url = `${worker}/${id}`;
     this.begin = begin;
     /** Settles when the Worker has its configuration. @type {Promise<void> | undefined} */
     this.configured = undefined;
     this.agent = new remote.RemoteAgent({
-      url: this.url, reconnects: { maxAttempts: 3 }, onError: failed,
+      url: this.url, reconnects: { maxAttempts: 3 }, onError,
       // No other request is sent before.
       fetch: async (...request) => {
         await (this.configured ??= this.#configure(this.begin));
@@ -48,11 +48,11 @@ export class Elsewhere {
     if (this.configured || !this.begin) this.configured = this.#configure({ hold });
   }
 
-  /** @param {object | undefined} told */
-  async #configure(told) {
-    if (!told) return;
+  /** @param {object | undefined} settings */
+  async #configure(settings) {
+    if (!settings) return;
     try {
-      const response = await fetch(`${this.url}/configure`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(told) });
+      const response = await fetch(`${this.url}/configure`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(settings) });
       if (!response.ok) throw new Error(`the Worker refused it (${response.status})`);
     } catch (error) {
       this.configured = undefined;
@@ -62,7 +62,7 @@ export class Elsewhere {
 
   /** Attaches to the current run and replays it from its beginning: this page no longer knows it. */
   attach() {
-    return new Attached(this.agent);
+    return new AttachedRun(this.agent);
   }
 
   leave() {
@@ -71,7 +71,7 @@ export class Elsewhere {
 }
 
 /** The events of a run that another page started, or this one before it was reloaded. */
-class Attached {
+class AttachedRun {
   /** @param {RemoteAgent} agent */
   constructor(agent) {
     this.agent = agent;

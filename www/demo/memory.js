@@ -14,7 +14,7 @@
 
 const ID = "conversation";
 /** How long another tab may take to close: usually this page before its reload, on a slow machine. */
-const PATIENCE = 2000;
+const CLAIM_TIMEOUT_MS = 2000;
 
 export class Memory {
   /** @param {Stores} stores */
@@ -23,7 +23,7 @@ export class Memory {
     /** @type {Shown[]} */
     this.shown = [];
     /** Whether this tab is the one that stores. */
-    this.isMine = false;
+    this.isOwner = false;
   }
 
   /**
@@ -34,12 +34,12 @@ export class Memory {
   async recall(now) {
     try {
       await this.#claim();
-      const found = /** @type {any} */ (this.isMine && (await this.store.load(ID)));
+      const found = /** @type {any} */ (this.isOwner && (await this.store.load(ID)));
       if (!found) return undefined;
       const { shown, who, conversation, ...checkpoint } = found;
       // A page's clock starts with the page, and the time between two pages does not count.
       const gap = now - shown.at(-1).at;
-      this.shown = shown.map((/** @type {Shown} */ one) => ({ ...one, at: one.at + gap }));
+      this.shown = shown.map((/** @type {Shown} */ entry) => ({ ...entry, at: entry.at + gap }));
       return { checkpoint, who, conversation };
     } catch {
       // In a browser that stores nothing, the conversation ends with the page.
@@ -47,14 +47,14 @@ export class Memory {
     }
   }
 
-  /** @param {Shown} one */
-  note(one) {
+  /** @param {Shown} entry */
+  note(entry) {
     const last = this.shown.at(-1);
-    const { event } = one;
+    const { event } = entry;
     if (event?.type === "message_update" && last?.event?.type === "message_update" && last.event.delta.contentIndex === event.delta.contentIndex) {
       const { delta } = last.event;
       last.event = { ...event, delta: { ...event.delta, delta: delta.delta + event.delta.delta } };
-    } else this.shown.push(event ? { ...one, event: slim(event) } : one);
+    } else this.shown.push(event ? { ...entry, event: withoutHistory(event) } : entry);
   }
 
   /**
@@ -62,39 +62,39 @@ export class Memory {
    * Returns whether there is one.
    */
   forgetOpenRun() {
-    const said = this.shown.findLastIndex((one) => one.said !== undefined);
-    const isOpen = said >= 0 && !this.shown.slice(said).some(({ event }) => event?.type === "agent_end");
-    if (isOpen) this.shown = this.shown.filter((one, number) => number <= said || (one.event === undefined && one.heard === undefined));
+    const lastPrompt = this.shown.findLastIndex((entry) => entry.said !== undefined);
+    const isOpen = lastPrompt >= 0 && !this.shown.slice(lastPrompt).some(({ event }) => event?.type === "agent_end");
+    if (isOpen) this.shown = this.shown.filter((entry, index) => index <= lastPrompt || (entry.event === undefined && entry.heard === undefined));
     return isOpen;
   }
 
   /** @param {Checkpoint} checkpoint @param {Who} who @param {string} [conversation] the one in the Worker */
   save(checkpoint, { row, model, baseUrl }, conversation) {
-    if (!this.isMine) return;
-    const whole = /** @type {any} */ ({ ...checkpoint, shown: this.shown, who: { row, model, baseUrl }, conversation });
-    this.store.save(ID, whole).catch(() => {});
+    if (!this.isOwner) return;
+    const record = /** @type {any} */ ({ ...checkpoint, shown: this.shown, who: { row, model, baseUrl }, conversation });
+    this.store.save(ID, record).catch(() => {});
   }
 
   async forget() {
     this.shown = [];
-    if (this.isMine) await this.store.delete(ID).catch(() => {});
+    if (this.isOwner) await this.store.delete(ID).catch(() => {});
   }
 
   async #claim() {
     // Pages served over plain HTTP have no locks: every tab stores, and the last one wins.
-    if (!navigator.locks) return void (this.isMine = true);
-    const hold = () => new Promise((held) => {
-      navigator.locks.request("turnwheel-demo", { signal: AbortSignal.timeout(PATIENCE) }, () => {
-        held(true);
+    if (!navigator.locks) return void (this.isOwner = true);
+    const claimLock = () => new Promise((resolve) => {
+      navigator.locks.request("turnwheel-demo", { signal: AbortSignal.timeout(CLAIM_TIMEOUT_MS) }, () => {
+        resolve(true);
         return new Promise(() => {});
-      }).catch(() => held(false));
+      }).catch(() => resolve(false));
     });
-    this.isMine = await hold();
+    this.isOwner = await claimLock();
   }
 }
 
 /** Drops what is not needed to show an event again. @param {AgentEvent} event @returns {AgentEvent} */
-function slim(event) {
+function withoutHistory(event) {
   if (event.type === "agent_end") return { ...event, messages: [] };
   return event.type === "turn_end" ? { ...event, toolResults: [] } : event;
 }

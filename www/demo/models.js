@@ -47,16 +47,16 @@ export const ROWS = [
 /** @type {Record<"rehearsal" | "openai" | "openaiResponses" | "openaiCompatible" | "anthropic" | "gemini", (turnwheel: Turnwheel, choice: Choice, pace: () => number) => Model>} */
 const WIRES = {
   rehearsal: (turnwheel, _, pace) => turnwheel.custom("rehearsal", rehearsal({ pace })),
-  openai: (turnwheel, choice) => turnwheel.openai(choice.model, place(choice)),
-  openaiResponses: (turnwheel, choice) => turnwheel.openaiResponses(choice.model, place(choice)),
-  openaiCompatible: (turnwheel, choice) => turnwheel.openaiCompatible(choice.model, place(choice)),
+  openai: (turnwheel, choice) => turnwheel.openai(choice.model, endpoint(choice)),
+  openaiResponses: (turnwheel, choice) => turnwheel.openaiResponses(choice.model, endpoint(choice)),
+  openaiCompatible: (turnwheel, choice) => turnwheel.openaiCompatible(choice.model, endpoint(choice)),
   // The user's own key, typed for this page: the case that the switch exists for.
-  anthropic: (turnwheel, choice) => turnwheel.anthropic(choice.model, { ...place(choice), dangerouslyAllowBrowser: true }),
-  gemini: (turnwheel, choice) => turnwheel.gemini(choice.model, place(choice)),
+  anthropic: (turnwheel, choice) => turnwheel.anthropic(choice.model, { ...endpoint(choice), dangerouslyAllowBrowser: true }),
+  gemini: (turnwheel, choice) => turnwheel.gemini(choice.model, endpoint(choice)),
 };
 
 /** @param {Choice} choice */
-const place = ({ baseUrl, apiKey }) => ({ baseUrl, ...(apiKey && { apiKey }) });
+const endpoint = ({ baseUrl, apiKey }) => ({ baseUrl, ...(apiKey && { apiKey }) });
 
 /** @type {Choice} */
 export const FIRST_CHOICE = { row: "rehearsal", baseUrl: "", model: "", apiKey: "" };

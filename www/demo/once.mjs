@@ -13,7 +13,7 @@ import { demoTools } from "./tools.js";
 import { Trace, duration, inWords, outcomeOf, textOf } from "./trace.js";
 
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
-/** @typedef {{ question: string, model?: string, baseUrl?: string, fast: boolean }} Wanted */
+/** @typedef {{ question: string, model?: string, baseUrl?: string, fast: boolean }} Options */
 
 const USAGE = `Usage: node once.mjs "question" [--model ID --base-url URL] [--fast]
 
@@ -29,37 +29,37 @@ const width = Math.max(60, Math.min(process.stdout.columns ?? 100, 120));
 
 /** @returns {Promise<number>} the exit code */
 async function main() {
-  const wanted = read(process.argv.slice(2));
-  if (typeof wanted === "string") {
-    console.error(wanted);
-    return wanted === USAGE ? 0 : 1;
+  const options = readArguments(process.argv.slice(2));
+  if (typeof options === "string") {
+    console.error(options);
+    return options === USAGE ? 0 : 1;
   }
   let turnwheel;
   try {
     turnwheel = await loadInNode();
   } catch (error) {
-    console.error(`The package could not be loaded (${wordsOf(error)}).\nBuild it first: cargo xtask build`);
+    console.error(`The package could not be loaded (${errorText(error)}).\nBuild it first: cargo xtask build`);
     return 1;
   }
   try {
-    return await once(turnwheel, wanted);
+    return await once(turnwheel, options);
   } catch (error) {
-    console.error(red?.(wordsOf(error)));
+    console.error(red?.(errorText(error)));
     return 1;
   }
 }
 
-/** @param {string[]} words @returns {Wanted | string} what is wanted, or what to print instead */
-function read(words) {
+/** @param {string[]} args @returns {Options | string} what is wanted, or what to print instead */
+function readArguments(args) {
   let parsed;
   try {
     parsed = parseArgs({
-      args: words,
+      args,
       allowPositionals: true,
       options: { model: { type: "string" }, "base-url": { type: "string" }, fast: { type: "boolean", default: false }, help: { type: "boolean", short: "h" } },
     });
   } catch (error) {
-    return `${wordsOf(error)}\n\n${USAGE}`;
+    return `${errorText(error)}\n\n${USAGE}`;
   }
   const { model, "base-url": baseUrl, fast = false, help } = parsed.values;
   const question = parsed.positionals.join(" ").trim();
@@ -69,7 +69,7 @@ function read(words) {
   return { question, fast, ...(model !== undefined && { model }), ...(baseUrl !== undefined && { baseUrl }) };
 }
 
-/** @param {import("./engine.js").Turnwheel} turnwheel @param {Wanted} wanted */
+/** @param {import("./engine.js").Turnwheel} turnwheel @param {Options} wanted */
 async function once(turnwheel, { question, model, baseUrl, fast }) {
   const pace = () => (fast ? 0 : 0.6);
   const apiKey = process.env["OPENAI_API_KEY"];
@@ -88,11 +88,11 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   console.log();
 
   const run = agent.prompt(question);
-  let asked = false;
+  let isStopping = false;
   const stop = () => {
     // A second Ctrl-C exits at once: by now the run has had its chance to end in order.
-    if (asked) process.exit(130);
-    asked = true;
+    if (isStopping) process.exit(130);
+    isStopping = true;
     run.abort(new Error("stopped from the keyboard"));
   };
   process.on("SIGINT", stop);
@@ -109,7 +109,7 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   console.log(`\n${picture(trace)}\n`);
   if (result.text) console.log(`${bold?.("answer")}\n${wrapped(result.text, 2)}\n`);
   const { usage } = result;
-  print("usage", `${usage.input} tokens in, ${usage.output} out${model === undefined ? " (estimated)" : ""}; ${many(result.turns, "turn")}, ${many(trace.calls.size, "tool call")}${trace.mostAtOnce() > 1 ? `, ${trace.mostAtOnce()} at once` : ""}`);
+  print("usage", `${usage.input} tokens in, ${usage.output} out${model === undefined ? " (estimated)" : ""}; ${plural(result.turns, "turn")}, ${plural(trace.calls.size, "tool call")}${trace.mostAtOnce() > 1 ? `, ${trace.mostAtOnce()} at once` : ""}`);
   if (result.stopReason === "completed") return 0;
   print("ended", red?.(inWords(result.stopReason)) ?? "");
   if (result.error) {
@@ -168,8 +168,8 @@ class Timeline {
     const took = call?.start === undefined ? "" : ` after ${duration((call.end ?? 0) - call.start)}`;
     if (call?.start !== undefined) this.running -= 1;
     const outcome = outcomeOf(event.result);
-    const said = outcome === "done" ? green : outcome === "cut" ? yellow : red;
-    this.#line(2, `${blue?.(event.toolName)} ${outcome === "done" ? "ends" : outcome === "cut" ? "is cut short" : "fails"}${took}: ${said?.(textOf(event.result))}`);
+    const paintOutcome = outcome === "done" ? green : outcome === "cut" ? yellow : red;
+    this.#line(2, `${blue?.(event.toolName)} ${outcome === "done" ? "ends" : outcome === "cut" ? "is cut short" : "fails"}${took}: ${paintOutcome?.(textOf(event.result))}`);
   }
 
   /** @param {import("../npm/index.js").Delta} delta */
@@ -206,8 +206,8 @@ function picture(trace) {
   const lanes = trace.lanes().flatMap(({ name, rows }) => rows.map((row, index) => ({ name: index === 0 ? name : "", row })));
   const margin = Math.max(5, ...lanes.map(({ name }) => name.length)) + 2;
   const columns = width - margin - 12;
-  const whole = Math.max(1, trace.endedAt ?? 1);
-  const column = (/** @type {number} */ at) => Math.min(columns - 1, Math.floor((at / whole) * columns));
+  const total = Math.max(1, trace.endedAt ?? 1);
+  const column = (/** @type {number} */ at) => Math.min(columns - 1, Math.floor((at / total) * columns));
   const empty = () => Array.from({ length: columns }, () => faint?.("·") ?? "");
   /** @param {string[]} cells @param {number} start @param {number} end @param {string} mark */
   const fill = (cells, start, end, mark) => {
@@ -215,7 +215,7 @@ function picture(trace) {
   };
   const model = empty();
   for (const answer of trace.answers) {
-    fill(model, answer.start, answer.end ?? whole, faint?.("─") ?? "");
+    fill(model, answer.start, answer.end ?? total, faint?.("─") ?? "");
     for (const part of answer.parts) fill(model, part.start, part.end, { thinking: "░", text: "▓", tool_call: "▒" }[part.kind]);
   }
   const rows = [`${bold?.("model".padEnd(margin))}${model.join("")}`];
@@ -223,12 +223,12 @@ function picture(trace) {
     const cells = empty();
     for (const call of row) {
       const mark = call.state === "done" ? green?.("█") : call.state === "cut" ? yellow?.("▚") : red?.("▚");
-      fill(cells, call.start ?? call.end ?? call.asked, call.end ?? whole, mark ?? "");
+      fill(cells, call.start ?? call.end ?? call.asked, call.end ?? total, mark ?? "");
     }
-    const took = row.reduce((sum, call) => sum + (call.start === undefined ? 0 : (call.end ?? whole) - call.start), 0);
+    const took = row.reduce((sum, call) => sum + (call.start === undefined ? 0 : (call.end ?? total) - call.start), 0);
     rows.push(`${blue?.(name.padEnd(margin))}${cells.join("")}  ${faint?.(duration(took))}`);
   }
-  rows.push(faint?.(`${" ".repeat(margin)}0${duration(whole).padStart(columns - 1)}`) ?? "");
+  rows.push(faint?.(`${" ".repeat(margin)}0${duration(total).padStart(columns - 1)}`) ?? "");
   rows.push(faint?.(`${" ".repeat(margin)}─ waiting  ░ thinking  ▓ words  ▒ tool call  █ tool running`) ?? "");
   return rows.join("\n");
 }
@@ -262,12 +262,12 @@ function print(label, text) {
 }
 
 /** @param {number} count @param {string} what */
-function many(count, what) {
+function plural(count, what) {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /** @param {unknown} error */
-function wordsOf(error) {
+function errorText(error) {
   return error instanceof Error ? error.message : String(error);
 }
 

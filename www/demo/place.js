@@ -2,7 +2,7 @@
 // Where the loop runs, on this page or in the Worker: the user's choice, and the conversation in the Worker.
 
 import { byId } from "./dom.js";
-import { Elsewhere, findWorker } from "./elsewhere.js";
+import { RemoteConversation, findWorker } from "./elsewhere.js";
 import { loadRemote } from "./engine.js";
 
 const KEY = {
@@ -11,19 +11,19 @@ const KEY = {
 };
 
 export class Place {
-  /** @param {() => void} moved called when the user chose the other place */
-  constructor(moved) {
+  /** @param {() => void} onChange called when the user chose the other place */
+  constructor(onChange) {
     this.fields = byId("places", HTMLFieldSetElement);
     this.choice = byId("place-worker", HTMLInputElement);
     /** The address of the Worker, if there is one. @type {string | undefined} */
     this.worker = undefined;
     /** The module that talks to it. @type {typeof import("../npm/remote.js") | undefined} */
     this.remote = undefined;
-    /** The conversation in the Worker. @type {Elsewhere | undefined} */
+    /** The conversation in the Worker. @type {RemoteConversation | undefined} */
     this.conversation = undefined;
     this.fields.addEventListener("change", () => {
-      this.#tell();
-      moved();
+      this.#showChoice();
+      onChange();
     });
   }
 
@@ -39,7 +39,7 @@ export class Place {
     return this.choice.checked;
   }
 
-  #tell() {
+  #showChoice() {
     const name = this.isElsewhere ? "worker" : "page";
     document.documentElement.dataset["place"] = name;
     byId("key-note", HTMLElement).textContent = KEY[name];
@@ -53,11 +53,11 @@ export class Place {
   /**
    * Starts a conversation in the Worker, if that was chosen.
    * @param {{ settings: import("./agent.js").Settings, messages: () => readonly import("../npm/index.js").AgentMessage[], hold: number }} begin
-   * @param {(error: unknown) => void} failed
+   * @param {(error: unknown) => void} onError
    */
-  begin({ settings, messages, hold }, failed) {
+  begin({ settings, messages, hold }, onError) {
     if (!this.isElsewhere || !this.remote || !this.worker) return;
-    this.conversation = new Elsewhere(this.remote, this.worker, { failed, begin: { settings, messages: messages(), hold } });
+    this.conversation = new RemoteConversation(this.remote, this.worker, { onError, begin: { settings, messages: messages(), hold } });
     return this.conversation.agent;
   }
 
@@ -68,9 +68,9 @@ export class Place {
    */
   async comeBack(id) {
     this.choice.checked = this.worker !== undefined;
-    this.#tell();
+    this.#showChoice();
     if (!this.remote || !this.worker) return;
-    const conversation = new Elsewhere(this.remote, this.worker, { id, failed: (error) => void (conversation.agent.isRunning || run.end({ stopReason: "error", error })) });
+    const conversation = new RemoteConversation(this.remote, this.worker, { id, onError: (error) => void (conversation.agent.isRunning || run.end({ stopReason: "error", error })) });
     const run = conversation.attach();
     try {
       await conversation.agent.ready();

@@ -41,24 +41,24 @@ import { unitNamed } from "./units.js";
  */
 
 /** A longer message is only read up to here. */
-const LONGEST = 2000;
+const MAX_LENGTH = 2000;
 
 /**
  * Reads one message.
  *
  * @param {string} text
  * @param {readonly OfferedTool[]} tools
- * @param {readonly ToolWish[]} [asked] earlier wishes, oldest first: they give `And in Tokyo?` a meaning
+ * @param {readonly ToolWish[]} [earlierWishes] earlier wishes, oldest first: they give `And in Tokyo?` a meaning
  * @returns {Reading}
  */
-export function readMessage(text, tools, asked = []) {
+export function readMessage(text, tools, earlierWishes = []) {
   /** @type {Reading} */
   const reading = { wishes: [], drops: false, resumes: false, adds: false, brief: false };
-  for (const part of sentences(text.slice(0, LONGEST)).flatMap(parts)) {
-    const words = marks(part, reading);
+  for (const part of sentences(text.slice(0, MAX_LENGTH)).flatMap(parts)) {
+    const words = stripMarkers(part, reading);
     if (!words) continue;
-    const goesOn = reading.wishes.length > 0 || /^(?:and|or|what about|how about)\b/i.test(part);
-    const wish = wishOf(words, { tools, asked: [...asked, ...reading.wishes.filter(isToolWish)], goesOn, before: reading.wishes.at(-1) });
+    const isContinuation = reading.wishes.length > 0 || /^(?:and|or|what about|how about)\b/i.test(part);
+    const wish = wishOf(words, { tools, earlierWishes: [...earlierWishes, ...reading.wishes.filter(isToolWish)], isContinuation, previous: reading.wishes.at(-1) });
     if (wish === "joined") continue;
     reading.wishes.push(wish);
   }
@@ -72,7 +72,7 @@ export function isToolWish(wish) {
 
 /**
  * The context of a part of a message.
- * @typedef {{ tools: readonly OfferedTool[], asked: ToolWish[], goesOn: boolean, before: Wish | undefined }} Around
+ * @typedef {{ tools: readonly OfferedTool[], earlierWishes: ToolWish[], isContinuation: boolean, previous: Wish | undefined }} PartContext
  */
 
 /** @param {string} text */
@@ -102,7 +102,7 @@ const POLITE = /^(?:(?:please|hey|ok|okay|so|well|now|oh|alright|also|and|then|b
  * Takes out what concerns the work in progress, and the polite words; returns the rest.
  * @param {string} part @param {Reading} reading
  */
-function marks(part, reading) {
+function stripMarkers(part, reading) {
   let words = part;
   if (/^(?:and\s+)?also\b|\b(?:also|too|as well|meanwhile|additionally|besides)\b/i.test(words)) reading.adds = true;
   words = words.replace(/\s*\b(?:too|as well|meanwhile|additionally|besides)\b/gi, "");
@@ -117,19 +117,19 @@ function marks(part, reading) {
   return "";
 }
 
-/** @param {string} words @param {Around} around @returns {Wish | "joined"} */
-function wishOf(words, around) {
-  return explicitCall(words, around.tools) ?? renaming(words, around.tools) ?? talk(words) ?? primes(words) ?? conversion(words) ?? clock(words) ?? calculation(words)
-    ?? continued(words, around) ?? search(words, around) ?? unknown(words, around.before);
+/** @param {string} words @param {PartContext} context @returns {Wish | "joined"} */
+function wishOf(words, context) {
+  return explicitCall(words, context.tools) ?? renaming(words, context.tools) ?? talk(words) ?? primes(words) ?? conversion(words) ?? clock(words) ?? calculation(words)
+    ?? continued(words, context) ?? search(words, context) ?? unknown(words, context.previous);
 }
 
 /**
  * Neighbouring words that no rule fits become one remark.
- * @param {string} words @param {Wish | undefined} before @returns {Unknown | "joined"}
+ * @param {string} words @param {Wish | undefined} previous @returns {Unknown | "joined"}
  */
-function unknown(words, before) {
-  if (before?.kind !== "unknown") return { kind: "unknown", words };
-  before.words += `, ${words}`;
+function unknown(words, previous) {
+  if (previous?.kind !== "unknown") return { kind: "unknown", words };
+  previous.words += `, ${words}`;
   return "joined";
 }
 
@@ -288,22 +288,22 @@ function longestExpression(text) {
 
 /**
  * `And in Tokyo?`, `and in feet`, `and below 1000`: an earlier wish with one thing changed.
- * @param {string} words @param {Around} around @returns {ToolWish | undefined}
+ * @param {string} words @param {PartContext} context @returns {ToolWish | undefined}
  */
-function continued(words, { asked, goesOn }) {
-  const lastOf = (/** @type {string} */ toolName) => asked.filter((wish) => wish.toolName === toolName).at(-1);
+function continued(words, { earlierWishes, isContinuation }) {
+  const lastOf = (/** @type {string} */ toolName) => earlierWishes.filter((wish) => wish.toolName === toolName).at(-1);
   const about = words.replace(/^(?:what about|how about|or|the same for|same for)\s+/i, "");
   const bare = about.replace(/^(?:in|at|to|for|into|below|under|up to)\s+/i, "").trim();
 
   const conversion = lastOf("convert_units");
   const converted = conversion && continuedConversion(words, bare, conversion);
   if (converted) return converted;
-  if (asked.at(-1)?.toolName === "count_primes" && /^\d+$/.test(bare)) return toolWish("count_primes", words, "the same count with another limit", { below: Number(bare) });
+  if (earlierWishes.at(-1)?.toolName === "count_primes" && /^\d+$/.test(bare)) return toolWish("count_primes", words, "the same count with another limit", { below: Number(bare) });
   if (!lastOf("clock")) return undefined;
   const short = bare.split(/\s+/).length <= 4;
-  const saysIn = short && /^(?:in|at|for)\s/i.test(about) && asked.at(-1)?.toolName === "clock";
-  const looksLikeName = short && goesOn && /^\p{Lu}/u.test(bare) && !/^(?:what|why|how|who|when|where|which|tell|is|are|do|does|can|i)\b/i.test(bare);
-  return placeNamed(bare) || saysIn || looksLikeName ? clockWish(words, bare) : undefined;
+  const startsWithIn = short && /^(?:in|at|for)\s/i.test(about) && earlierWishes.at(-1)?.toolName === "clock";
+  const looksLikeName = short && isContinuation && /^\p{Lu}/u.test(bare) && !/^(?:what|why|how|who|when|where|which|tell|is|are|do|does|can|i)\b/i.test(bare);
+  return placeNamed(bare) || startsWithIn || looksLikeName ? clockWish(words, bare) : undefined;
 }
 
 /** @param {string} words @param {string} bare @param {ToolWish} last @returns {ToolWish | undefined} */
@@ -327,21 +327,21 @@ const SEARCH = /^(?:search(?: the (?:library|articles|collection|texts?))?(?: fo
 
 const QUESTION_WORD = /^(?:what|how|why|when|who|where|which)\b/i;
 
-/** @param {string} words @param {Around} around @returns {ToolWish | "joined" | undefined} */
-function search(words, { tools, before }) {
-  const asked = SEARCH.exec(words)?.[1];
+/** @param {string} words @param {PartContext} context @returns {ToolWish | "joined" | undefined} */
+function search(words, { tools, previous }) {
+  const explicitTopic = SEARCH.exec(words)?.[1];
   const description = tools.find(({ name }) => name === "search_library")?.description ?? "";
   const topics = new Set(wordsOf(description.slice(description.lastIndexOf("Topics:"))));
-  if (!asked && !wordsOf(words).some((word) => topics.has(word))) return undefined;
-  const topic = asked ?? words.replace(/^(?:what|how|why|when|who|where|which)(?:'s|\s+(?:is|are|do|does|did|can|should))?\s+/i, "");
+  if (!explicitTopic && !wordsOf(words).some((word) => topics.has(word))) return undefined;
+  const topic = explicitTopic ?? words.replace(/^(?:what|how|why|when|who|where|which)(?:'s|\s+(?:is|are|do|does|did|can|should))?\s+/i, "");
   const query = topic.replace(/^(?:an?|the)\s+/i, "").replace(/\s+in the library$/i, "");
   // "steering and follow-ups" is one search; "how does steering work and what is tea" are two.
-  if (!asked && !QUESTION_WORD.test(words) && before?.kind === "tool" && before.toolName === "search_library") {
-    const given = before.fill();
-    if (typeof given !== "string") before.fill = () => ({ ...given, query: `${given["query"]} ${query}` });
+  if (!explicitTopic && !QUESTION_WORD.test(words) && previous?.kind === "tool" && previous.toolName === "search_library") {
+    const given = previous.fill();
+    if (typeof given !== "string") previous.fill = () => ({ ...given, query: `${given["query"]} ${query}` });
     return "joined";
   }
-  return toolWish("search_library", words, asked ? "that asks for a search" : "the library has that among its topics", { query });
+  return toolWish("search_library", words, explicitTopic ? "that asks for a search" : "the library has that among its topics", { query });
 }
 
 /** @param {string} toolName @param {string} words @param {string} why @param {Arguments} given @returns {ToolWish} */

@@ -93,8 +93,8 @@ export function planOf(request) {
   const tools = request.options?.toolChoice === "none" ? [] : request.tools;
   const conversation = readConversation(request.messages, tools);
   const { tasks } = conversation.now;
-  const known = new Set(tools.map(({ name }) => name));
-  for (const task of tasks) if (task.state === "open" && !known.has(task.wish.toolName)) task.state = "lacking";
+  const offered = new Set(tools.map(({ name }) => name));
+  for (const task of tasks) if (task.state === "open" && !offered.has(task.wish.toolName)) task.state = "lacking";
   settleReferences(conversation);
 
   let ready = tasks.filter((task) => task.state === "open" && argumentsOf(task, conversation) !== undefined);
@@ -123,7 +123,7 @@ export function planOf(request) {
  * @typedef {object} Exchange
  * @property {Wish[]} wishes in the order they were said
  * @property {Task[]} tasks the wishes for tools among them
- * @property {number} said how many user messages
+ * @property {number} userMessages how many user messages
  * @property {number} answers how many model answers
  * @property {boolean} drops
  * @property {boolean} resumes
@@ -134,7 +134,7 @@ export function planOf(request) {
  * @typedef {object} Conversation
  * @property {Exchange} now
  * @property {Exchange | undefined} before the exchange before this one
- * @property {ToolWish[]} asked all wishes for tools, oldest first
+ * @property {ToolWish[]} toolWishes all wishes for tools, oldest first
  * @property {string[]} questions all messages of the user
  * @property {{ toolName: string, text: string }[]} earlier successful results of finished exchanges, oldest first
  * @property {number} calls how many calls so far
@@ -142,22 +142,22 @@ export function planOf(request) {
 
 /** @returns {Exchange} */
 function emptyExchange() {
-  return { wishes: [], tasks: [], said: 0, answers: 0, drops: false, resumes: false, brief: false };
+  return { wishes: [], tasks: [], userMessages: 0, answers: 0, drops: false, resumes: false, brief: false };
 }
 
 /** @param {readonly LlmMessage[]} messages @param {readonly { name: string, description: string }[]} tools @returns {Conversation} */
 function readConversation(messages, tools) {
   /** @type {Conversation} */
-  const conversation = { now: emptyExchange(), before: undefined, asked: [], questions: [], earlier: [], calls: 0 };
+  const conversation = { now: emptyExchange(), before: undefined, toolWishes: [], questions: [], earlier: [], calls: 0 };
   /** @type {Map<string, Task>} */
   const called = new Map();
   for (const message of messages) {
     if (message.role === "user") {
-      for (const block of message.content) if (block.type === "text" && block.text.trim()) hear(block.text, conversation, tools);
+      for (const block of message.content) if (block.type === "text" && block.text.trim()) readUserMessage(block.text, conversation, tools);
     } else if (message.role === "assistant") {
-      recall(message, conversation, called);
+      readAnswer(message, conversation, called);
     } else {
-      settle(message, conversation, called);
+      readToolResult(message, conversation, called);
     }
   }
   return conversation;
@@ -168,9 +168,9 @@ function readConversation(messages, tools) {
  * @param {string} text @param {Conversation} conversation
  * @param {readonly { name: string, description: string }[]} tools
  */
-function hear(text, conversation, tools) {
+function readUserMessage(text, conversation, tools) {
   const { now, before } = conversation;
-  const reading = readMessage(text, tools, conversation.asked);
+  const reading = readMessage(text, tools, conversation.toolWishes);
   const unfinished = now.tasks.filter(({ state }) => state === "cut" || state === "open" || state === "blocked");
   if (reading.drops) {
     for (const task of unfinished) task.state = "dropped";
@@ -179,15 +179,15 @@ function hear(text, conversation, tools) {
   if (reading.resumes) {
     now.resumes = true;
     const wanted = unfinished.length > 0 ? unfinished : (before?.tasks ?? []).filter(({ state }) => state !== "done");
-    again(wanted, now, conversation);
+    reopenTasks(wanted, now, conversation);
   } else if (reading.adds && !reading.drops) {
-    again(unfinished.filter(({ state }) => state === "cut"), now, conversation);
+    reopenTasks(unfinished.filter(({ state }) => state === "cut"), now, conversation);
   }
   now.brief ||= reading.brief;
-  now.said += 1;
+  now.userMessages += 1;
   now.wishes.push(...reading.wishes);
   for (const wish of reading.wishes.filter(isToolWish)) now.tasks.push({ wish, state: "open" });
-  conversation.asked.push(...reading.wishes.filter(isToolWish));
+  conversation.toolWishes.push(...reading.wishes.filter(isToolWish));
   conversation.questions.push(text.trim());
 }
 
@@ -195,12 +195,12 @@ function hear(text, conversation, tools) {
  * Resumes what was cut short.
  * @param {Task[]} tasks @param {Exchange} now @param {Conversation} conversation
  */
-function again(tasks, now, conversation) {
+function reopenTasks(tasks, now, conversation) {
   for (const { wish, given } of tasks) {
-    const same = given ? { ...wish, refers: false, fill: () => given } : wish;
-    now.wishes.push(same);
-    now.tasks.push({ wish: same, state: "open" });
-    conversation.asked.push(same);
+    const reopened = given ? { ...wish, refers: false, fill: () => given } : wish;
+    now.wishes.push(reopened);
+    now.tasks.push({ wish: reopened, state: "open" });
+    conversation.toolWishes.push(reopened);
   }
   now.tasks = now.tasks.filter((task) => !tasks.includes(task));
   now.wishes = now.wishes.filter((wish) => !tasks.some((task) => task.wish === wish));
@@ -212,7 +212,7 @@ function again(tasks, now, conversation) {
  * @param {import("../npm/index.js").AssistantMessage} message @param {Conversation} conversation
  * @param {Map<string, Task>} called
  */
-function recall(message, conversation, called) {
+function readAnswer(message, conversation, called) {
   const calls = message.content.filter((block) => block.type === "tool_call");
   conversation.calls += calls.length;
   conversation.now.answers += 1;
@@ -227,7 +227,7 @@ function recall(message, conversation, called) {
   if (calls.length > 0 && !cut) return;
   // The results of an aborted answer come after it: they reach their tasks through `called`.
   conversation.before = conversation.now;
-  for (const task of conversation.before.tasks) if (task.state === "done") remember(task, conversation);
+  for (const task of conversation.before.tasks) if (task.state === "done") addEarlierResult(task, conversation);
   conversation.now = emptyExchange();
 }
 
@@ -237,22 +237,22 @@ function recall(message, conversation, called) {
  */
 function taskOf(call, conversation) {
   const open = conversation.now.tasks.filter(({ state, wish }) => state === "open" && wish.toolName === call.toolName);
-  const wanted = stable(call.arguments);
-  return open.find((task) => stable(argumentsOf(task, conversation)) === wanted) ?? open[0];
+  const wanted = canonicalJson(call.arguments);
+  return open.find((task) => canonicalJson(argumentsOf(task, conversation)) === wanted) ?? open[0];
 }
 
 /** @param {import("../npm/index.js").JsonValue | undefined} value */
-function stable(value) {
+function canonicalJson(value) {
   return JSON.stringify(value, (_, part) => (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part));
 }
 
 /** @param {import("../npm/index.js").ToolResultMessage} message @param {Conversation} conversation @param {Map<string, Task>} called */
-function settle(message, conversation, called) {
+function readToolResult(message, conversation, called) {
   const task = called.get(message.callId);
   if (!task) return;
   task.result = message.content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
   task.state = !message.isError ? "done" : wasCut(message, task.result) ? "cut" : "failed";
-  if (task.state === "done" && !conversation.now.tasks.includes(task)) remember(task, conversation);
+  if (task.state === "done" && !conversation.now.tasks.includes(task)) addEarlierResult(task, conversation);
 }
 
 /** @param {import("../npm/index.js").ToolResultMessage} message @param {string} text */
@@ -262,7 +262,7 @@ function wasCut(message, text) {
 }
 
 /** @param {Task} task @param {Conversation} conversation */
-function remember(task, conversation) {
+function addEarlierResult(task, conversation) {
   conversation.earlier.push({ toolName: task.wish.toolName, text: task.result ?? "" });
 }
 
@@ -336,9 +336,9 @@ function askForTools(ready, conversation) {
 /** @param {Task[]} ready @param {Exchange} now */
 function announcement(ready, now) {
   const names = [...new Set(ready.map(({ wish }) => wish.toolName))].map((name) => `\`${name}\``);
-  const which = ready.length === 1 ? names[0] : names.length === 1 ? `${names[0]}, ${counted(ready.length)} times at once` : `${listed(names)} at the same time`;
-  if (now.drops && now.said > 1) return `Understood, I leave that. I ask ${which}.`;
-  if (now.said > 1) return `Noted. I ask ${which}.`;
+  const which = ready.length === 1 ? names[0] : names.length === 1 ? `${names[0]}, ${numberWord(ready.length)} times at once` : `${listed(names)} at the same time`;
+  if (now.drops && now.userMessages > 1) return `Understood, I leave that. I ask ${which}.`;
+  if (now.userMessages > 1) return `Noted. I ask ${which}.`;
   if (now.resumes) return `Once more: I ask ${which}.`;
   if (now.answers > 0) return `With that result I ask ${which}.`;
   return `I ask ${which}.`;
@@ -413,8 +413,8 @@ function result(toolName, text) {
 function passages(text) {
   const hits = [...text.matchAll(/^\d+\. (.+?): (.+)$/gm)];
   if (hits.length === 0) return `The library has nothing on that: “${text}”`;
-  const [first, ...others] = hits;
-  const also = others.length > 0 ? `\n\nRelated: ${listed(others.map(([, title]) => `*${title}*`))}.` : "";
+  const [first, ...related] = hits;
+  const also = related.length > 0 ? `\n\nRelated: ${listed(related.map(([, title]) => `*${title}*`))}.` : "";
   return `From *${first?.[1]}* in the library: ${first?.[2]}${also}`;
 }
 
@@ -433,19 +433,19 @@ function talkAbout(topic, conversation, request) {
     case "thanks": return conversation.now.tasks.length > 0 ? "" : "You are welcome.";
     case "who": return `I am the rehearsal model: ${LABEL}. I match your words against rules, ask real tools and repeat what they say. For real understanding choose another model above.`;
     case "help": return abilities(request);
-    case "questions": return asked(conversation.questions.slice(0, -1));
-    case "results": return results(conversation);
+    case "questions": return questionList(conversation.questions.slice(0, -1));
+    case "results": return resultList(conversation);
   }
 }
 
 /** @param {string[]} questions */
-function asked(questions) {
+function questionList(questions) {
   if (questions.length === 0) return "This is your first message.";
   return `You asked:\n\n${questions.map((question) => `- ${question.replace(/\s+/g, " ")}`).join("\n")}`;
 }
 
 /** @param {Conversation} conversation */
-function results({ earlier }) {
+function resultList({ earlier }) {
   if (earlier.length === 0) return "There are no results yet.";
   return `The results so far:\n\n${earlier.map(({ toolName, text }) => `- \`${toolName}\`: ${text.split("\n")[0]}`).join("\n")}`;
 }
@@ -469,7 +469,7 @@ function abilities({ tools, options }) {
 function nothingToDo(now, request) {
   if (now.drops) return "Understood, I leave it at that.";
   if (now.resumes) return "There is nothing left to go on with: everything so far has its result.";
-  if (now.said === 0) return `There is no question to answer. ${abilities(request)}`;
+  if (now.userMessages === 0) return `There is no question to answer. ${abilities(request)}`;
   return `There is nothing in that for me to do. ${abilities(request)}`;
 }
 
@@ -490,7 +490,7 @@ function listed(names) {
 }
 
 /** @param {number} count */
-function counted(count) {
+function numberWord(count) {
   return ["no", "one", "two", "three", "four", "five", "six"][count] ?? String(count);
 }
 

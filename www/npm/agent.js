@@ -1,7 +1,7 @@
 // @ts-check
 // The agent: one conversation, one run at a time.
 
-import { bury, getEngine, timed } from "./engine.js";
+import { discardInstance, getEngine, timedAgents } from "./engine.js";
 import {
   AgentError, checkHistory, fromEngine, jsonOf, kindOf, misuse, sleep, textOf, toDecision, toMessage,
   toMessages, uuid,
@@ -44,7 +44,7 @@ class Core {
      * The current models, and earlier ones that a run may still call, indexed by their number in the engine.
      * @type {any[]}
      */
-    this.known = [];
+    this.knownModels = [];
     this.systemPrompt = options.systemPrompt ?? "";
     /** The schema of a structured answer. @type {{ given: any, schema: any, check(value: any): any } | undefined} */
     this.output = undefined;
@@ -60,19 +60,19 @@ class Core {
     this.state = new Map();
     this.resetState();
     /** Pending answers of the host's asynchronous queues, by number. @type {Map<number, Promise<any>>} */
-    this.promised = new Map();
+    this.queueAnswers = new Map();
     this.nextPromise = 1;
     /**
      * The arguments as the schemas returned them, by call id; the tools receive these.
      * @type {Map<string, any>}
      */
-    this.checked = new Map();
+    this.checkedArguments = new Map();
     /** @type {Map<number, Driver>} */
     this.byHandle = new Map();
     /** The run in progress. @type {Driver | undefined} */
     this.driver = undefined;
     /** The run that the engine is currently working on. @type {Driver | undefined} */
-    this.speaking = undefined;
+    this.activeRun = undefined;
     /** @type {Map<number, (event: any) => void>} */
     this.listeners = new Map();
     this.nextListener = 1;
@@ -80,37 +80,37 @@ class Core {
      * The listeners in order, cached until the set changes.
      * @type {{ id: number, listener: (event: any) => void }[] | undefined}
      */
-    this.listening = undefined;
+    this.listenerList = undefined;
     /** How many events are being dispatched right now. */
     this.dispatching = 0;
-    /** How often something was posted that the engine must hear of. */
+    /** How often something was posted that the engine must see. */
     this.posts = 0;
     /**
-     * Mail that waits for the engine: the function that posts it, and its form in a checkpoint.
-     * @type {{ post(glue: any): void, told: any }[]}
+     * Commands that wait for the engine: the function that posts each, and its form in a checkpoint.
+     * @type {{ post(glue: any): void, command: any }[]}
      */
-    this.mail = [];
+    this.commands = [];
     /** State from a checkpoint, until the engine has taken it over. @type {any} */
-    this.given = undefined;
+    this.checkpointState = undefined;
     /** A run from a checkpoint that has not been resumed yet. @type {any} */
-    this.restored = undefined;
+    this.restoredRun = undefined;
     /** The other fields of that checkpoint. @type {any} */
-    this.others = undefined;
+    this.otherFields = undefined;
     /** A run that is over, but whose iterator has not reached the end yet. @type {Driver | undefined} */
-    this.lagging = undefined;
-    /** Posted messages whose fate is still open. @type {Set<(receipt: any) => void>} */
-    this.letters = new Set();
+    this.unreadRun = undefined;
+    /** Posted messages whose receipt is still open. @type {Set<(receipt: any) => void>} */
+    this.openReceipts = new Set();
     /** The same, by their number in the engine. @type {Map<number, (receipt: any) => void>} */
     this.receipts = new Map();
     /** @type {Map<string, any>} */
-    this.asked = new Map();
+    this.pendingApprovals = new Map();
     /** @type {unknown[]} */
     this.thrown = [];
     /** @type {(() => void)[]} */
-    this.idle = [];
+    this.idleWaiters = [];
     this.usage = { ...NO_USAGE };
     /** The history as the engine knows it: its length and its last message. @type {[number, any]} */
-    this.told = [0, undefined];
+    this.synced = [0, undefined];
     this.disposed = false;
     /** How many timers of the engine are running for this agent. */
     this.timers = 0;
@@ -142,14 +142,14 @@ class Core {
    * A number from the host. The engine calls this, and a call from the engine must neither throw nor return
    * anything but a number: that would end every run.
    * @param {"now" | "random"} name
-   * @param {() => number} own the fallback where the host has none, or its function throws
+   * @param {() => number} fallback used where the host has none, or its function throws
    */
-  numberOf(name, own) {
+  numberOf(name, fallback) {
     try {
-      return Number(this.options.host[name]?.() ?? own());
+      return Number(this.options.host[name]?.() ?? fallback());
     } catch (error) {
       console.error(`turnwheel: host.${name} failed`, error);
-      return own();
+      return fallback();
     }
   }
 
@@ -160,10 +160,10 @@ class Core {
 
   /** @param {any} tools */
   setTools(tools) {
-    for (const [name, made] of this.tools) this.formerTools.set(name, made);
+    for (const [name, prepared] of this.tools) this.formerTools.set(name, prepared);
     this.offered = toTools(tools, this.once);
     // If two tools share a name, the first one wins.
-    this.tools = new Map(this.offered.map((made) => [made.definition.name, made]).reverse());
+    this.tools = new Map(this.offered.map((prepared) => [prepared.definition.name, prepared]).reverse());
   }
 
   /** @param {any} schema */
@@ -182,8 +182,8 @@ class Core {
     const models = [model, ...(this.options.fallback ?? [])];
     models.forEach(modelSettings);
     this.models = models;
-    if (!this.driver) this.known = [];
-    for (const one of models) if (!this.known.includes(one)) this.known.push(one);
+    if (!this.driver) this.knownModels = [];
+    for (const each of models) if (!this.knownModels.includes(each)) this.knownModels.push(each);
   }
 
   /** The settings for the engine as JSON: plain values, and the names of the functions that are set. */
@@ -203,7 +203,7 @@ class Core {
     // JSON leaves functions out.
     const settings = {
       has, hooks, preDispatch,
-      models: models.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) })),
+      models: models.map((model) => ({ ...modelSettings(model), index: this.knownModels.indexOf(model) })),
       tools: this.offered.map(toolSettings),
       systemPrompt: this.systemPrompt,
       streamOptions: options.streamOptions,
@@ -220,11 +220,11 @@ class Core {
   /** Returns the engine with this agent registered in it. */
   ready() {
     const engine = getEngine();
-    return engine instanceof Promise ? engine.then((made) => this.enter(made)) : this.enter(engine);
+    return engine instanceof Promise ? engine.then((loaded) => this.register(loaded)) : this.register(engine);
   }
 
   /** @param {any} engine */
-  enter(engine) {
+  register(engine) {
     if (this.handle === 0) {
       registry?.unregister(this);
       this.engine = engine;
@@ -233,26 +233,26 @@ class Core {
       // Host objects are read before the call, never inside it: an exception thrown in there ends every run.
       const settings = this.settings();
       const history = jsonOf("`messages` are", this.messages);
-      const given = jsonOf("the checkpoint is", this.given);
+      const stateJson = jsonOf("the checkpoint is", this.checkpointState);
       const number = this.call(() => glue.agent_new(settings, history, this.host()));
       try {
-        if (given) this.call(() => glue.agent_restore(number, given));
+        if (stateJson) this.call(() => glue.agent_restore(number, stateJson));
       } catch (error) {
         if (!engine.dead) glue.agent_drop(number);
         throw error;
       }
-      this.given = undefined;
+      this.checkpointState = undefined;
       this.number = number;
       this.noteHistory();
       registry?.register(this.owner, { engine, handle: this.handle }, this);
     }
-    // A letter that is refused ends the run; those behind it wait for the next one.
-    for (let next; (next = this.mail.shift()); ) next.post(engine.glue);
+    // A command that is refused ends the run; those behind it wait for the next one.
+    for (let next; (next = this.commands.shift()); ) next.post(engine.glue);
     return engine;
   }
 
   /** Removes this agent from the engine; a later run registers it again. */
-  leave() {
+  unregister() {
     if (this.handle === 0) return;
     registry?.unregister(this);
     this.engine.glue.agent_drop(this.handle);
@@ -264,10 +264,10 @@ class Core {
     const ref = new WeakRef(this);
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.byHandle.get(handle)?.wake(),
-      rule: (/** @type {string} */ name, /** @type {string} */ told) => callRule(ref.deref(), name, told),
+      rule: (/** @type {string} */ name, /** @type {string} */ input) => callRule(ref.deref(), name, input),
       validate: (/** @type {[string, string, string]} */ ...call) => validate(ref.deref(), ...call),
       random: () => ref.deref()?.numberOf("random", Math.random) ?? 0,
-      timing: (/** @type {boolean} */ isOn) => ref.deref()?.time(isOn ? 1 : -1),
+      timing: (/** @type {boolean} */ isOn) => ref.deref()?.countTimers(isOn ? 1 : -1),
     };
   }
 
@@ -276,14 +276,14 @@ class Core {
    * so the agent must be held.
    * @param {number} change
    */
-  time(change) {
+  countTimers(change) {
     this.timers += change;
-    if (this.timers > 0) timed.add(this);
-    else timed.delete(this);
+    if (this.timers > 0) timedAgents.add(this);
+    else timedAgents.delete(this);
   }
 
   noteHistory() {
-    this.told = [this.messages.length, this.messages.at(-1)];
+    this.synced = [this.messages.length, this.messages.at(-1)];
   }
 
   /** @param {any[] | null} prompts @param {any} [options] */
@@ -291,10 +291,10 @@ class Core {
     checkRunOptions(options);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.driver) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
-    if (prompts && this.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
-    const [length, last] = this.told;
+    if (prompts && this.restoredRun) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
+    const [length, last] = this.synced;
     if (this.handle !== 0 && (length !== this.messages.length || last !== this.messages.at(-1))) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
-    this.lagging?.letGo();
+    this.unreadRun?.drop();
     this.thrown = [];
     this.sessionId ??= this.newId();
     this.driver = new Driver(this, prompts, options);
@@ -302,60 +302,60 @@ class Core {
   }
 
   /** Starts a run without a prompt. @param {any} [options] */
-  goOn(options) {
-    const why = this.driver ? undefined : this.whyNot();
-    if (why) throw misuse(why);
+  continue(options) {
+    const reason = this.driver ? undefined : this.whyCannotContinue();
+    if (reason) throw misuse(reason);
     return this.run(null, options);
   }
 
   /** Returns why there is nothing to continue, if so. */
-  whyNot() {
-    if (this.restored) return;
+  whyCannotContinue() {
+    if (this.restoredRun) return;
     const last = this.messages.at(-1);
     if (last === undefined) return "cannot continue with an empty message history; use prompt(…)";
     // Posted messages, or messages that a host queue returned and no turn has taken.
-    const waiting = this.letters.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
-    if (last.role === "assistant" && !waiting) return "cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)";
+    const isWaiting = this.openReceipts.size > 0 || (this.handle !== 0 && this.engine.glue.has_waiting(this.handle));
+    if (last.role === "assistant" && !isWaiting) return "cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)";
   }
 
   /**
    * Called right before the end of a run is announced, so that a listener of the end can start the next run.
    * @param {Driver} driver
    */
-  runEnds(driver) {
+  beforeRunEnd(driver) {
     if (this.driver !== driver) return;
     this.driver = undefined;
     this.noteHistory();
-    this.asked.clear();
-    this.checked.clear();
-    this.promised.clear();
+    this.pendingApprovals.clear();
+    this.checkedArguments.clear();
+    this.queueAnswers.clear();
     this.formerTools.clear();
   }
 
   /** @param {Driver} driver */
-  runEnded(driver) {
-    this.runEnds(driver);
+  afterRunEnd(driver) {
+    this.beforeRunEnd(driver);
     if (this.driver) return;
-    if (this.disposed || this.once) this.leave();
-    for (const waiting of this.idle.splice(0)) waiting();
+    if (this.disposed || this.once) this.unregister();
+    for (const wake of this.idleWaiters.splice(0)) wake();
   }
 
   /**
-   * Posts mail: at once if the engine is ready, otherwise when it is.
-   * @param {(glue: any) => void} post @param {any} told its form in a checkpoint
+   * Posts a command: at once if the engine is ready, otherwise when it is.
+   * @param {(glue: any) => void} post @param {any} command its form in a checkpoint
    */
-  post(post, told) {
+  post(post, command) {
     if (this.disposed) throw misuse("the agent was disposed of");
-    if (this.handle === 0) this.mail.push({ post, told });
+    if (this.handle === 0) this.commands.push({ post, command });
     else this.call(() => post(this.engine.glue));
   }
 
   /** Takes over the state of a checkpoint; the messages have been set already. @param {any} read */
-  restore({ state, others, runId }) {
-    this.others = others;
+  restore({ state, otherFields, runId }) {
+    this.otherFields = otherFields;
     if (!state) return;
-    this.given = state;
-    if (state.run || state.prompts !== undefined) this.restored = { ...state, runId };
+    this.checkpointState = state;
+    if (state.run || state.prompts !== undefined) this.restoredRun = { ...state, runId };
     this.sessionId = state.sessionId ?? this.sessionId;
     this.usage = { ...NO_USAGE, ...state.usage };
     this.state = new Map(Object.entries(structuredClone(state.session ?? {})));
@@ -363,31 +363,31 @@ class Core {
     const ready = this.ready();
     if (ready instanceof Promise) ready.catch(() => {});
     for (const entry of [state.run?.table?.entries ?? []].flat()) {
-      if (entry?.state === "pending" && entry.call) this.asked.set(entry.call.callId, entry.call);
+      if (entry?.state === "pending" && entry.call) this.pendingApprovals.set(entry.call.callId, entry.call);
     }
   }
 
   /** The state to checkpoint while the engine does not know this agent. */
-  unentered() {
-    const { given, mail } = this;
-    const own = given ?? { session: Object.fromEntries(this.state), changes: {} };
-    return { ...own, mail: [...(given?.mail ?? []), ...mail.map(({ told }) => told)] };
+  unregisteredState() {
+    const { checkpointState, commands } = this;
+    const own = checkpointState ?? { session: Object.fromEntries(this.state), changes: {} };
+    return { ...own, mail: [...(checkpointState?.mail ?? []), ...commands.map(({ command }) => command)] };
   }
 
   /** @param {any} state as the engine reports it @param {string} [runId] */
   envelope(state, runId) {
-    const { usage, messages, others } = this;
+    const { usage, messages, otherFields } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ sessionId: (this.sessionId ??= this.newId()), usage, ...own }, runId, [...messages, ...appended], others);
+    return toCheckpoint({ sessionId: (this.sessionId ??= this.newId()), usage, ...own }, runId, [...messages, ...appended], otherFields);
   }
 
   /** The agent as it stands, to be continued elsewhere. */
   checkpoint() {
-    const driver = this.driver ?? this.lagging;
+    const driver = this.driver ?? this.unreadRun;
     if (driver) return driver.checkpoint();
     const { handle, engine } = this;
-    const state = handle === 0 ? this.unentered() : JSON.parse(this.call(() => engine.glue.checkpoint(handle, 0, false, this.now())));
-    return this.envelope(state, this.restored?.runId);
+    const state = handle === 0 ? this.unregisteredState() : JSON.parse(this.call(() => engine.glue.checkpoint(handle, 0, false, this.now())));
+    return this.envelope(state, this.restoredRun?.runId);
   }
 
   /** Calls into the engine. Whatever it throws becomes an AgentError. @param {() => any} work */
@@ -403,7 +403,7 @@ class Core {
   }
 
   /** @param {any} input @param {boolean} followUp */
-  letter(input, followUp) {
+  postMessage(input, followUp) {
     const message = toMessage(input);
     const text = jsonOf("the message is", message);
     /** @type {any} */
@@ -413,13 +413,13 @@ class Core {
       try {
         this.receipts.set(glue.post_message(this.handle, followUp, text), settle);
       } catch (error) {
-        this.letters.delete(settle);
+        this.openReceipts.delete(settle);
         settle({ delivered: false, reason: "run_ended" });
         throw error;
       }
     };
     this.post(post, { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } });
-    this.letters.add(settle);
+    this.openReceipts.add(settle);
     return receipt;
   }
 
@@ -428,14 +428,14 @@ class Core {
     const settle = this.receipts.get(id);
     if (!settle) return;
     this.receipts.delete(id);
-    this.letters.delete(settle);
+    this.openReceipts.delete(settle);
     settle(receipt);
   }
 
-  /** Settles all open letters with the same receipt. @param {any} receipt */
+  /** Settles all open receipts in the same way. @param {any} receipt */
   settleAll(receipt) {
-    for (const settle of this.letters) settle(receipt);
-    this.letters.clear();
+    for (const settle of this.openReceipts) settle(receipt);
+    this.openReceipts.clear();
     this.receipts.clear();
   }
 
@@ -454,31 +454,31 @@ class Core {
     this.driver = undefined;
     this.messages = [];
     this.noteHistory();
-    this.mail = [];
-    this.given = undefined;
-    this.restored = undefined;
-    this.others = undefined;
-    this.lagging?.letGo();
-    this.asked.clear();
+    this.commands = [];
+    this.checkpointState = undefined;
+    this.restoredRun = undefined;
+    this.otherFields = undefined;
+    this.unreadRun?.drop();
+    this.pendingApprovals.clear();
     this.settleAll({ delivered: false, reason: "cleared" });
     this.usage = { ...NO_USAGE };
     this.resetState();
     if (this.handle !== 0) this.call(() => this.engine.glue.agent_reset(this.handle));
-    for (const waiting of this.idle.splice(0)) waiting();
+    for (const wake of this.idleWaiters.splice(0)) wake();
   }
 
   /** @param {(event: any) => void} listener */
   subscribe(listener) {
     const id = this.nextListener++;
     this.listeners.set(id, listener);
-    this.listening = undefined;
+    this.listenerList = undefined;
     return () => this.unsubscribe(id);
   }
 
   /** @param {number} id */
   unsubscribe(id) {
     this.listeners.delete(id);
-    this.listening = undefined;
+    this.listenerList = undefined;
   }
 
   /**
@@ -487,13 +487,13 @@ class Core {
    */
   dispatch(event) {
     if (this.listeners.size === 0) return;
-    const listening = (this.listening ??= Array.from(this.listeners, ([id, listener]) => ({ id, listener })));
+    const list = (this.listenerList ??= Array.from(this.listeners, ([id, listener]) => ({ id, listener })));
     this.dispatching++;
-    for (let i = 0; i < listening.length; i++) {
-      const { id, listener } = listening[i];
+    for (let i = 0; i < list.length; i++) {
+      const { id, listener } = list[i];
       try {
-        const answer = /** @type {any} */ (listener.call(undefined, event));
-        if (typeof answer?.then === "function") answer.then(undefined, (/** @type {unknown} */ error) => this.dismiss(id, error));
+        const returned = /** @type {any} */ (listener.call(undefined, event));
+        if (typeof returned?.then === "function") returned.then(undefined, (/** @type {unknown} */ error) => this.dismiss(id, error));
       } catch (error) {
         this.dismiss(id, error);
       }
@@ -511,9 +511,9 @@ class Core {
   note(event) {
     if (event.type === "tool_approval_requested") {
       const { callId, toolName } = event;
-      this.asked.set(callId, { type: "tool_call", callId, toolName, arguments: event.arguments });
-    } else if (event.type === "tool_approval_resolved") this.asked.delete(event.callId);
-    else if (event.type === "run_resumed") for (const call of event.pendingApprovals) this.asked.set(call.callId, call);
+      this.pendingApprovals.set(callId, { type: "tool_call", callId, toolName, arguments: event.arguments });
+    } else if (event.type === "tool_approval_resolved") this.pendingApprovals.delete(event.callId);
+    else if (event.type === "run_resumed") for (const call of event.pendingApprovals) this.pendingApprovals.set(call.callId, call);
   }
 
   /** @param {any} usage */
@@ -545,7 +545,7 @@ class Core {
 
   /** The wasm instance died. @param {unknown} error */
   crashed(error) {
-    bury(this.engine, error);
+    discardInstance(this.engine, error);
   }
 
   dispose() {
@@ -554,7 +554,7 @@ class Core {
     this.disposed = true;
     this.settleAll({ delivered: false, reason: "disposed" });
     // A run that was aborted still has its end to report.
-    if (!this.driver) this.leave();
+    if (!this.driver) this.unregister();
   }
 }
 
@@ -571,13 +571,13 @@ const registry =
         for (const run of engine.runs) if (!run.deref()) engine.runs.delete(run);
       });
 
-/** @param {any} made */
+/** @param {any} prepared */
 function toolSettings({ definition, schema }) {
   const { name, description = "", requiresApproval, needsApproval, timeoutMs, maxResultBytes, idempotent, fatal, priority } = definition;
-  const asks = requiresApproval ?? needsApproval;
+  const approvalRule = requiresApproval ?? needsApproval;
   return {
     name, description, parameters: schema,
-    requiresApproval: typeof asks === "function" ? "depends" : asks === true,
+    requiresApproval: typeof approvalRule === "function" ? "depends" : approvalRule === true,
     // A missing value means the agent's default limit, so Infinity becomes a number.
     timeoutMs: timeoutMs === Infinity ? 2 ** 53 : timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
     // The engine stores the priority as a 32-bit integer.
@@ -617,7 +617,7 @@ export class Agent {
 
   /** @param {any} [options] */
   continue(options) {
-    return this.#core.goOn(options);
+    return this.#core.continue(options);
   }
 
   /** @param {(event: any) => void} listener */
@@ -628,12 +628,12 @@ export class Agent {
 
   /** @param {any} input */
   steer(input) {
-    return this.#core.letter(input, false);
+    return this.#core.postMessage(input, false);
   }
 
   /** @param {any} input */
   followUp(input) {
-    return this.#core.letter(input, true);
+    return this.#core.postMessage(input, true);
   }
 
   clearQueues() {
@@ -658,9 +658,9 @@ export class Agent {
   #decide(decisions, all) {
     const core = this.#core;
     const [[callId, decision] = []] = Object.entries(decisions);
-    const told = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
+    const command = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
     const text = jsonOf("the decision is", decisions);
-    core.post((glue) => glue.post_decisions(core.handle, text, all), told);
+    core.post((glue) => glue.post_decisions(core.handle, text, all), command);
   }
 
   checkpoint() {
@@ -670,9 +670,9 @@ export class Agent {
   /** @param {any} checkpoint @param {any} options */
   static restore(checkpoint, options) {
     if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
-    const read = fromCheckpoint(checkpoint);
-    const agent = make(options, undefined, read.messages);
-    agent.#core.restore(read);
+    const parsed = fromCheckpoint(checkpoint);
+    const agent = make(options, undefined, parsed.messages);
+    agent.#core.restore(parsed);
     return agent;
   }
 
@@ -683,7 +683,7 @@ export class Agent {
 
   async waitForIdle() {
     const core = this.#core;
-    while (core.driver) await new Promise((resolve) => core.idle.push(() => resolve(undefined)));
+    while (core.driver) await new Promise((resolve) => core.idleWaiters.push(() => resolve(undefined)));
   }
 
   reset() {
@@ -695,7 +695,7 @@ export class Agent {
   }
 
   get pendingApprovals() {
-    return [...this.#core.asked.values()];
+    return [...this.#core.pendingApprovals.values()];
   }
 
   get isRunning() {
@@ -704,7 +704,7 @@ export class Agent {
 
   get canContinue() {
     const { driver, disposed } = this.#core;
-    return !driver && !disposed && this.#core.whyNot() === undefined;
+    return !driver && !disposed && this.#core.whyCannotContinue() === undefined;
   }
 
   get usage() {
@@ -741,7 +741,7 @@ export class Agent {
 
   get tools() {
     // Frozen: a tool that is pushed into this list would never be registered.
-    return Object.freeze(this.#core.offered.map((made) => made.definition));
+    return Object.freeze(this.#core.offered.map((prepared) => prepared.definition));
   }
 
   set tools(tools) {

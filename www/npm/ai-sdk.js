@@ -5,7 +5,7 @@
  * Converts a tool of the AI SDK to the shape of turnwheel's; tools of turnwheel pass through.
  * @param {any} given
  */
-export function adapted(given) {
+export function adaptTool(given) {
   const { inputSchema, description, needsApproval, execute, toModelOutput } = given;
   if (given.parameters !== undefined || inputSchema === undefined) return given;
   return {
@@ -15,8 +15,8 @@ export function adapted(given) {
     requiresApproval: typeof needsApproval === "function" ? (/** @type {any} */ args) => needsApproval(args, { toolCallId: "", messages: [] }) : needsApproval,
     execute: execute && (async (/** @type {any} */ input, /** @type {any} */ context) => {
       const messages = toModelMessages(context.messages);
-      const output = await settled(execute.call(given, input, { ...context, messages }), context);
-      return toModelOutput ? shown(await toModelOutput({ toolCallId: context.callId, input, output })) : output;
+      const output = await awaitOutput(execute.call(given, input, { ...context, messages }), context);
+      return toModelOutput ? toToolResult(await toModelOutput({ toolCallId: context.callId, input, output })) : output;
     }),
   };
 }
@@ -29,13 +29,13 @@ function schemaOf(given) {
   const schema = typeof given === "function" && !given["~standard"] ? given() : given;
   const { validate, "~standard": standard } = schema;
   if (standard || typeof validate !== "function") return schema;
-  const judge = (/** @type {any} */ { success, value, error }) => (success ? { value } : { issues: [{ message: error.message }] });
+  const toStandardResult = (/** @type {any} */ { success, value, error }) => (success ? { value } : { issues: [{ message: error.message }] });
   return {
     "~standard": {
       version: 1, vendor: "ai", jsonSchema: { input: () => schema.jsonSchema },
       validate(/** @type {unknown} */ value) {
         const answer = validate(value);
-        return typeof answer.then === "function" ? Promise.resolve(answer).then(judge) : judge(answer);
+        return typeof answer.then === "function" ? Promise.resolve(answer).then(toStandardResult) : toStandardResult(answer);
       },
     },
   };
@@ -45,16 +45,16 @@ function schemaOf(given) {
  * Awaits an output. A generator's yields are progress updates, and its last yield is the result.
  * @param {any} output @param {any} context
  */
-async function settled(output, context) {
-  const whole = await output;
-  if (!whole?.[Symbol.asyncIterator]) return whole;
+async function awaitOutput(output, context) {
+  const value = await output;
+  if (!value?.[Symbol.asyncIterator]) return value;
   let last;
-  for await (last of whole) context.update(last);
+  for await (last of value) context.update(last);
   return last;
 }
 
 /** Converts what `toModelOutput` made for the model. @param {any} output */
-function shown({ type, value, reason }) {
+function toToolResult({ type, value, reason }) {
   const content = type === "content" ? value.map(blockOf) : [textBlock(reason ?? value ?? "The call was denied.")];
   return { content, isError: /^error|denied$/.test(type) };
 }

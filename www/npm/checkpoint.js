@@ -15,12 +15,12 @@ const BASE64 = ";base64,";
 
 /**
  * @param {any} state the engine's own state @param {string | undefined} runId @param {any[]} messages
- * @param {any} [others] fields and metadata of the checkpoint that the agent was restored from
+ * @param {any} [otherFields] fields and metadata of the checkpoint that the agent was restored from
  */
-export function toCheckpoint(state, runId, messages, others) {
-  const { metadata, ...fields } = others ?? {};
+export function toCheckpoint(state, runId, messages, otherFields) {
+  const { metadata, ...fields } = otherFields ?? {};
   const checkpoint = {
-    version: 1, format: FORMAT, run_id: uuidOf(runId) ?? null, ...fields, messages: messages.map(written),
+    version: 1, format: FORMAT, run_id: uuidOf(runId) ?? null, ...fields, messages: messages.map(writeMessage),
     metadata: { ...metadata, turnwheel: { version: STATE_VERSION, ...state } },
   };
   // A plain copy, whatever objects the tools put into their results.
@@ -30,7 +30,7 @@ export function toCheckpoint(state, runId, messages, others) {
 /**
  * Reads a checkpoint, written by this engine or another. Nothing is used before all of it has been checked.
  * @param {any} given
- * @returns {{ runId: string | undefined, messages: any[], state: any, others: any }}
+ * @returns {{ runId: string | undefined, messages: any[], state: any, otherFields: any }}
  */
 export function fromCheckpoint(given) {
   let value = given;
@@ -53,16 +53,16 @@ export function fromCheckpoint(given) {
   if (!Array.isArray(messages)) throw invalid("`messages` must be a list");
   if (!isOld && metadata === undefined) throw invalid("`metadata` is missing");
   if (!isOld && format !== FORMAT) throw misuse(`unsupported checkpoint format: ${format}`);
-  const { turnwheel, ...known } = typeof metadata === "object" && metadata !== null && !Array.isArray(metadata) ? metadata : {};
+  const { turnwheel, ...otherMetadata } = typeof metadata === "object" && metadata !== null && !Array.isArray(metadata) ? metadata : {};
   if (turnwheel !== undefined && turnwheel?.version !== STATE_VERSION) {
     throw invalid(`metadata.turnwheel is of version ${JSON.stringify(turnwheel?.version) ?? "none"}, this turnwheel reads ${STATE_VERSION}; install the newer one`);
   }
   if (typeof (turnwheel?.sessionId ?? "") !== "string") throw invalid("`sessionId` must be a text");
-  const untold = turnwheel?.untold ?? [];
-  if (!Array.isArray(untold) || !untold.every((event) => typeof event?.type === "string")) throw invalid("`untold` must be a list of events");
+  const undelivered = turnwheel?.untold ?? [];
+  if (!Array.isArray(undelivered) || !undelivered.every((event) => typeof event?.type === "string")) throw invalid("`untold` must be a list of events");
   return {
     runId: turnwheel?.run?.runId ?? uuidOf(run_id),
-    messages: readAll(messages), state: structuredClone(turnwheel), others: { ...fields, metadata: known },
+    messages: readMessages(messages), state: structuredClone(turnwheel), otherFields: { ...fields, metadata: otherMetadata },
   };
 }
 
@@ -88,7 +88,7 @@ const NAMES = {
 };
 
 /** @param {any} message */
-function written(message) {
+function writeMessage(message) {
   const { role, content = [], ...own } = message;
   const kept = message[KEPT] ?? {};
   if (role === "custom" && message.kind === FOREIGN && typeof message.data?.role === "string") return message.data;
@@ -106,13 +106,13 @@ function written(message) {
     /** @type {any[]} */
     const blocks = [];
     content.forEach((/** @type {any} */ block, /** @type {number} */ at) => parts.push(...partOf(block, at, blocks)));
-    if (own.stopReason === supposedStop(parts)) delete own.stopReason;
+    if (own.stopReason === defaultStopReason(parts)) delete own.stopReason;
     if (blocks.length > 0) own.blocks = blocks;
   }
-  kept.parts?.forEach((/** @type {any} */ said, /** @type {number} */ i) => {
-    if (i < parts.length) parts[i] = said.type === undefined ? { ...parts[i], ...said } : said;
+  kept.parts?.forEach((/** @type {any} */ original, /** @type {number} */ i) => {
+    if (i < parts.length) parts[i] = original.type === undefined ? { ...parts[i], ...original } : original;
   });
-  for (const [key, value] of Object.entries(own)) if (isSupposed(key, value)) delete own[key];
+  for (const [key, value] of Object.entries(own)) if (isDefault(key, value)) delete own[key];
   const { provider_options, ...rest } = kept.message ?? {};
   const options = { ...provider_options, ...(Object.keys(own).length > 0 && { turnwheel: own }) };
   return {
@@ -148,7 +148,7 @@ function partOf({ ...rest }, at, kept) {
 }
 
 /** @param {any[]} parts */
-const supposedStop = (parts) => (parts.some((part) => part.type === "tool_call") ? "tool_use" : "stop");
+const defaultStopReason = (parts) => (parts.some((part) => part.type === "tool_call") ? "tool_use" : "stop");
 
 /** @param {any} block */
 const isPlainText = (block) => block.type === "text" && Object.entries(block).every(([key, value]) => key === "type" || key === "text" || value === undefined);
@@ -157,23 +157,23 @@ const isPlainText = (block) => block.type === "text" && Object.entries(block).ev
  * Whether a reader assumes this value anyway when the key is missing.
  * @param {string} key @param {any} value @returns {boolean}
  */
-function isSupposed(key, value) {
+function isDefault(key, value) {
   if (value === undefined) return true;
-  if (key === "usage") return Object.entries(value ?? {}).every(([part, n]) => isSupposed(part, n));
+  if (key === "usage") return Object.entries(value ?? {}).every(([part, count]) => isDefault(part, count));
   return /^(?:timestamp|input|output|cacheRead|cacheWrite|total)$/.test(key) ? value === 0 : /^(?:provider|model)$/.test(key) ? value === "" : key === "isError" && value === false;
 }
 
 // ---- reading
 
 /** @param {any[]} messages */
-function readAll(messages) {
+function readMessages(messages) {
   /** The tool name of each call: other engines leave it out of the results. @type {Map<string, string>} */
   const tools = new Map();
   return messages.flatMap((message, at) => {
     const flaw = flawOf(message);
     if (flaw) throw invalid(`message ${at}: ${flaw}`);
     try {
-      return read(message, tools);
+      return readMessage(message, tools);
     } catch (error) {
       throw invalid(`message ${at}: ${textOf(error)}`);
     }
@@ -193,57 +193,57 @@ function flawOf(message) {
   for (const part of content) {
     const needs = PARTS[part?.type];
     if (!needs) return part?.type ? `unknown part \`${part.type}\`` : "a part has no `type`";
-    const lacking = needs.find((key) => typeof part[key] !== "string") ?? { tool_call: "arguments", tool_result: "content" }[/** @type {string} */ (part.type)];
-    if (lacking && (part[lacking] === undefined || needs.includes(lacking))) return `a part has no \`${lacking}\``;
+    const missing = needs.find((key) => typeof part[key] !== "string") ?? { tool_call: "arguments", tool_result: "content" }[/** @type {string} */ (part.type)];
+    if (missing && (part[missing] === undefined || needs.includes(missing))) return `a part has no \`${missing}\``;
   }
 }
 
 /** @param {any} message @param {Map<string, string>} tools @returns {any[]} */
-function read(message, tools) {
+function readMessage(message, tools) {
   const { role, content, provider_options, ...rest } = message;
   const { turnwheel, ...options } = provider_options ?? {};
   /** @type {any} */
   let own = { ...turnwheel };
-  const others = { ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }) };
+  const otherFields = { ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }) };
   if (role === "user" && own.kind !== undefined) return [{ role: "custom", timestamp: 0, ...own }];
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
   const results = role === "assistant" ? [] : parts.filter((/** @type {any} */ part) => part.type === "tool_result");
   if (role === "system" || (role === "tool" && results.length === 0)) return [{ role: "custom", kind: FOREIGN, data: message, timestamp: 0 }];
-  const left = results.length > 0 ? parts.filter((/** @type {any} */ part) => part.type !== "tool_result") : parts;
+  const remaining = results.length > 0 ? parts.filter((/** @type {any} */ part) => part.type !== "tool_result") : parts;
   let first = true;
   /**
    * Attaches what must be preserved; the fields of the message itself go to the first one made of it.
-   * @param {any} made @param {any[]} said @param {boolean} [json]
+   * @param {any} target @param {any[]} extra @param {boolean} [json]
    */
-  const keep = (made, said, json) => {
+  const keep = (target, extra, json) => {
     const kept = {
-      ...(first && Object.keys(others).length > 0 && { message: others }),
-      ...(said.some((part) => Object.keys(part).length > 0) && { parts: said }), ...(json && { json }),
+      ...(first && Object.keys(otherFields).length > 0 && { message: otherFields }),
+      ...(extra.some((part) => Object.keys(part).length > 0) && { parts: extra }), ...(json && { json }),
     };
     first = false;
     own = {};
-    return Object.keys(kept).length > 0 ? Object.defineProperty(made, KEPT, { value: kept }) : made;
+    return Object.keys(kept).length > 0 ? Object.defineProperty(target, KEPT, { value: kept }) : target;
   };
-  const made = results.map(({ type, tool_call_id: callId, content, ...said }) => {
+  const messages = results.map(({ type, tool_call_id: callId, content, ...extra }) => {
     const { parts: isOurs, ...fields } = own;
     const json = !isOurs && typeof content !== "string";
     const blocks = isOurs ? content : [{ type: "text", text: json ? JSON.stringify(content) : content }];
-    return keep({ role: "tool_result", toolName: tools.get(callId) ?? "", isError: false, timestamp: 0, ...fields, callId, content: blocks }, [said], json);
+    return keep({ role: "tool_result", toolName: tools.get(callId) ?? "", isError: false, timestamp: 0, ...fields, callId, content: blocks }, [extra], json);
   });
-  if (results.length > 0 && left.length === 0) return made;
+  if (results.length > 0 && remaining.length === 0) return messages;
   const { blocks = [], ...fields } = own;
-  const read = left.map(blockOf);
-  const all = read.map(([block]) => block);
+  const converted = remaining.map(blockOf);
+  const contentBlocks = converted.map(([block]) => block);
   for (const { at, layout, ...kept } of blocks) {
-    if (kept.type !== undefined) all.splice(at, 0, kept);
-    else if (all[at] && layout === undefined) Object.assign(all[at], kept);
+    if (kept.type !== undefined) contentBlocks.splice(at, 0, kept);
+    else if (contentBlocks[at] && layout === undefined) Object.assign(contentBlocks[at], kept);
   }
-  const supposed = role === "assistant" && { provider: "", model: "", usage: undefined, stopReason: supposedStop(left) };
-  const whole = { role, ...supposed, timestamp: 0, ...fields, content: all };
-  if (role === "assistant") whole.usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0, ...fields.usage };
-  for (const block of all) if (block.type === "tool_call") tools.set(block.callId, block.toolName);
-  made.push(keep(whole, read.map(([, said]) => said)));
-  return made;
+  const defaults = role === "assistant" && { provider: "", model: "", usage: undefined, stopReason: defaultStopReason(remaining) };
+  const result = { role, ...defaults, timestamp: 0, ...fields, content: contentBlocks };
+  if (role === "assistant") result.usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0, ...fields.usage };
+  for (const block of contentBlocks) if (block.type === "tool_call") tools.set(block.callId, block.toolName);
+  messages.push(keep(result, converted.map(([, extra]) => extra)));
+  return messages;
 }
 
 /**
@@ -267,8 +267,8 @@ function blockOf({ type, ...rest }) {
   }
   const [, mimeType, data] = /^data:(.*?);base64,(.*)$/s.exec(rest.url ?? "") ?? [];
   if (mimeType !== undefined) {
-    const { url, ...said } = rest;
-    return [{ type: "image", mimeType, data }, said];
+    const { url, ...extra } = rest;
+    return [{ type: "image", mimeType, data }, extra];
   }
   return [{ type: "text", text: rest.url ? `[${type}: ${rest.url}]` : `[${type}]` }, { type, ...rest }];
 }
@@ -276,10 +276,10 @@ function blockOf({ type, ...rest }) {
 /** @param {any} value */
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Other engines keep arguments as text. @param {any} told */
-function objectOf(told) {
+/** Other engines keep arguments as text. @param {any} text */
+function objectOf(text) {
   try {
-    const parsed = JSON.parse(told);
+    const parsed = JSON.parse(text);
     if (isObject(parsed)) return parsed;
   } catch {
     // Not JSON: no arguments.

@@ -28,7 +28,7 @@ export class Slot {
     /** The reader of the response. @type {any} */
     this.reader = undefined;
     /** Whether the response was read to its end. */
-    this.whole = false;
+    this.complete = false;
     /** @type {any} */
     this.timer = undefined;
   }
@@ -52,13 +52,13 @@ export class Slot {
 }
 
 /** Starts an effect. @param {any} run @param {number} slot @param {any} effect */
-export function begin(run, slot, effect) {
+export function startEffect(run, slot, effect) {
   const state = new Slot();
   run.slots.set(slot, state);
   const work = EFFECTS[effect.kind](run, slot, effect, state);
   // A value that is not JSON counts as a failure like any other.
-  const wakes = effect.kind === "tool" ? "soon" : "now";
-  if (work) work.then((answer) => run.resolve(slot, answer, wakes)).catch((error) => run.reject(slot, error));
+  const when = effect.kind === "tool" ? "soon" : "now";
+  if (work) work.then((answer) => run.resolve(slot, answer, when)).catch((error) => run.reject(slot, error));
 }
 
 /** @type {Record<string, (run: any, slot: number, effect: any, state: Slot) => Promise<any> | void>} */
@@ -70,7 +70,7 @@ const EFFECTS = {
   },
 
   stream(run, slot, effect, { signal }) {
-    iterate(run, slot, effect, signal).catch((error) => run.fail(slot, error, infoOf(error)));
+    readStream(run, slot, effect, signal).catch((error) => run.fail(slot, error, infoOf(error)));
   },
 
   tool: execute,
@@ -80,16 +80,16 @@ const EFFECTS = {
     const { getApiKey } = core.options;
     // The model's own key function; another model's key must not reach this model's server. A key given as
     // a string is known to the engine.
-    const own = core.known[model]?.[SETUP]?.apiKey;
+    const modelKey = core.knownModels[model]?.[SETUP]?.apiKey;
     // Called once per turn, however many models of the provider are tried.
     if (keys.turn !== run.turn) {
       keys.turn = run.turn;
-      keys.known = new Map();
+      keys.byProvider = new Map();
     }
-    const { known } = keys;
-    const key = known.has(provider) ? known.get(provider) : await getApiKey?.(provider);
-    known.set(provider, key);
-    return key ?? (typeof own === "function" && run.stopping === undefined ? await own() : null) ?? null;
+    const { byProvider } = keys;
+    const key = byProvider.has(provider) ? byProvider.get(provider) : await getApiKey?.(provider);
+    byProvider.set(provider, key);
+    return key ?? (typeof modelKey === "function" && run.abortText === undefined ? await modelKey() : null) ?? null;
   },
 
   async approve(run, slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
@@ -97,12 +97,12 @@ const EFFECTS = {
     return toDecision(await run.core.options.approveTool(request, { signal }));
   },
 
-  async hook(run, slot, { stage, kind, ...told }) {
-    const context = { runId: run.runId, ...told };
+  async hook(run, slot, { stage, kind, ...details }) {
+    const context = { runId: run.runId, ...details };
     if (context.messages) context.messages = run.resolveRefs(context.messages);
     for (const hooks of [run.core.options.hooks].flat()) {
       // The previous hook may have stopped the run; then the others are not called.
-      if (run.stopping !== undefined) break;
+      if (run.abortText !== undefined) break;
       try {
         await hooks[stage]?.(context);
       } catch (error) {
@@ -123,8 +123,8 @@ const EFFECTS = {
     return { messages: answer?.replace, report: answer?.report };
   },
 
-  steering: promised,
-  followUp: promised,
+  steering: awaitHostQueue,
+  followUp: awaitHostQueue,
 
   async sleep({ core }, slot, { ms }, { signal }) {
     const until = core.now() + ms;
@@ -136,12 +136,12 @@ const EFFECTS = {
 };
 
 /**
- * Awaits a host queue that answers asynchronously; see `polled` in rules.js.
+ * Awaits a host queue that answers asynchronously; see `fromHostQueue` in rules.js.
  * @param {any} run @param {number} slot @param {any} effect
  */
-async function promised({ core }, slot, { promise }) {
-  const answer = core.promised.get(promise);
-  core.promised.delete(promise);
+async function awaitHostQueue({ core }, slot, { promise }) {
+  const answer = core.queueAnswers.get(promise);
+  core.queueAnswers.delete(promise);
   return messagesOf(await answer);
 }
 
@@ -158,8 +158,8 @@ async function execute(run, slot, effect, state) {
   if (state.aborted) return;
   try {
     if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
-    const check = core.checked.get(callId);
-    core.checked.delete(callId);
+    const check = core.checkedArguments.get(callId);
+    core.checkedArguments.delete(callId);
     const checked = check instanceof Promise ? await check : check;
     if (checked.error) return { invalid: checked.error };
     const { definition, self } = prepared;
@@ -240,9 +240,9 @@ class RequestInit {
  * Reads a model that the host streams itself.
  * @param {any} run @param {number} slot @param {any} effect @param {AbortSignal} signal
  */
-async function iterate(run, slot, effect, signal) {
+async function readStream(run, slot, effect, signal) {
   const { core } = run;
-  const model = core.known[effect.model];
+  const model = core.knownModels[effect.model];
   const request = { ...effect.request, messages: run.resolveRefs(effect.request.messages) };
   const context = { signal, runId: run.runId, sleep: (/** @type {number} */ ms) => core.sleep(ms, signal) };
   const events = await model.streamFn(request, context);
@@ -258,8 +258,8 @@ async function iterate(run, slot, effect, signal) {
     const kind = DELTAS[value?.type];
     if (kind && typeof value.delta === "string" && value.contentIndex >= 0) {
       const { contentIndex, delta } = value;
-      const isWhole = halves.size === 0 && !isCut(delta);
-      run.streamDelta(slot, kind, contentIndex, isWhole ? delta : joined(halves, contentIndex * 4 + kind, delta));
+      const isWhole = halves.size === 0 && !endsInHalf(delta);
+      run.streamDelta(slot, kind, contentIndex, isWhole ? delta : joinHalves(halves, contentIndex * 4 + kind, delta));
       continue;
     }
     for (const [block, half] of halves) run.streamDelta(slot, block % 4, Math.floor(block / 4), half);
@@ -270,7 +270,7 @@ async function iterate(run, slot, effect, signal) {
 }
 
 /** Whether a text ends in the first half of a surrogate pair. @param {string} text */
-function isCut(text) {
+function endsInHalf(text) {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
 }
 
@@ -278,9 +278,9 @@ function isCut(text) {
  * Joins a delta with the half that waited for it, and holds back a half at its end.
  * @param {Map<number, string>} halves @param {number} block @param {string} delta
  */
-function joined(halves, block, delta) {
+function joinHalves(halves, block, delta) {
   const text = (halves.get(block) ?? "") + delta;
-  if (!isCut(text)) return halves.delete(block), text;
+  if (!endsInHalf(text)) return halves.delete(block), text;
   halves.set(block, text.slice(-1));
   return text.slice(0, -1);
 }
@@ -302,12 +302,12 @@ function quietly(work) {
  * @param {any} run @param {number} slot @param {any} effect @param {Slot} state
  */
 async function pump(run, slot, { url, headers, model }, state) {
-  const fetchIt = run.core.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
+  const hostFetch = run.core.knownModels[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = run.takeBody(slot);
   // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
-  const response = Promise.resolve(fetchIt(url, new RequestInit({ ...headers }, body, state)));
-  const intake = await response.then((answer) => open(run, slot, answer, state));
+  const response = Promise.resolve(hostFetch(url, new RequestInit({ ...headers }, body, state)));
+  const intake = await response.then((answer) => openResponse(run, slot, answer, state));
   if (!intake) return;
   try {
     if (!(await drain(intake))) return quietly(() => intake.reader.cancel());
@@ -316,7 +316,7 @@ async function pump(run, slot, { url, headers, model }, state) {
     intake.flush();
     throw error;
   }
-  state.whole = true;
+  state.complete = true;
   intake.flush();
   run.feedEnd(slot);
 }
@@ -327,11 +327,11 @@ async function pump(run, slot, { url, headers, model }, state) {
  * last such object, and all code compiled for them.
  * @param {any} run @param {number} slot @param {Response} response @param {Slot} state
  */
-function open(run, slot, response, state) {
+function openResponse(run, slot, response, state) {
   if (typeof response?.ok !== "boolean") throw misuse(`\`fetch\` must give a Response, got ${kindOf(response)}`);
   const { body } = response;
   if (state.aborted) return quietly(() => body?.cancel());
-  if (!response.ok) return refused(run, slot, response);
+  if (!response.ok) return readRefusal(run, slot, response);
   if (!body) return run.feedEnd(slot);
   state.reading = true;
   const { getReader } = body;
@@ -342,8 +342,8 @@ function open(run, slot, response, state) {
 }
 
 /** @param {any} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
-async function refused(run, slot, response) {
-  const bytes = await bounded(response);
+async function readRefusal(run, slot, response) {
+  const bytes = await readErrorBody(response);
   run.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 
@@ -361,13 +361,13 @@ async function drain(intake) {
   }
 }
 
-/** How many microtask turns bytes that have already arrived need to pass through the stream's layers. */
-const ARRIVING = 4;
+/** How many microtasks bytes that have already arrived need to pass through the stream's layers. */
+const FLUSH_TICKS = 4;
 /**
  * Enough bytes for one call into the engine. Events decoded together are all delivered, even if a
  * listener aborts at the first.
  */
-const ENOUGH = 1 << 12;
+const FLUSH_BYTES = 1 << 12;
 
 /** Bytes on their way to the engine. Reads that arrive together become one call. */
 class Intake {
@@ -383,8 +383,8 @@ class Intake {
     /** @type {Uint8Array[]} */
     this.chunks = emptyList();
     this.size = 0;
-    /** How many microtask turns until the bytes are passed on; 0 if none are waiting. */
-    this.turns = 0;
+    /** How many microtasks until the bytes are passed on; 0 if none are waiting. */
+    this.flushTicks = 0;
   }
 
   /**
@@ -400,15 +400,15 @@ class Intake {
     this.size += bytes.length;
     // While the run is iterated nothing is batched: an iterator sees an event only after everything
     // delivered along with it.
-    if (this.size >= ENOUGH || run.queue !== undefined) this.flush();
-    else if (this.turns === 0) this.flushSoon();
-    else this.turns = ARRIVING;
+    if (this.size >= FLUSH_BYTES || run.queue !== undefined) this.flush();
+    else if (this.flushTicks === 0) this.flushSoon();
+    else this.flushTicks = FLUSH_TICKS;
     return true;
   }
 
   /** Waits as long as more bytes keep arriving. */
   async flushSoon() {
-    for (this.turns = ARRIVING; this.turns > 0; this.turns--) await undefined;
+    for (this.flushTicks = FLUSH_TICKS; this.flushTicks > 0; this.flushTicks--) await undefined;
     this.flush();
   }
 
@@ -422,7 +422,7 @@ class Intake {
 }
 
 /** Reads the body of an error response, at most 256 KiB of it. @param {Response} response */
-async function bounded(response) {
+async function readErrorBody(response) {
   const body = new Uint8Array(1 << 18);
   let length = 0;
   try {
@@ -448,11 +448,11 @@ async function bounded(response) {
 function networkError(error, url, reading) {
   if (AgentError.isInstance(error)) return error.info;
   const { host, hostname, origin } = new URL(url);
-  const own = `${textOf(error)}${error?.cause ? ` (${causeText(error.cause)})` : ""}`;
-  if (reading) return { code: "network", message: `the answer of ${host} was cut: ${own}`, retryable: true, phase: "model" };
+  const detail = `${textOf(error)}${error?.cause ? ` (${causeText(error.cause)})` : ""}`;
+  if (reading) return { code: "network", message: `the answer of ${host} was cut: ${detail}`, retryable: true, phase: "model" };
   const page = /** @type {any} */ (globalThis).location?.origin;
   const local = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
-  let message = `no answer from ${host}: ${own}`;
+  let message = `no answer from ${host}: ${detail}`;
   if (page && page !== "null" && page !== origin) {
     message += `. Either nothing is reachable there, or the server refuses calls from ${page} (CORS). ${corsHint(url, local, page)}`;
   } else if (local) message += ". Is the server running?";

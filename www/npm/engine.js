@@ -17,7 +17,7 @@ let loading;
  * Agents with a running engine timer. The timer holds no JavaScript object, so this set keeps them alive.
  * @type {Set<object>}
  */
-export const timed = new Set();
+export const timedAgents = new Set();
 
 /**
  * Sets where the wasm file comes from. Nothing is loaded before the first run.
@@ -53,14 +53,14 @@ export function getEngine() {
 /**
  * Gives up an instance in which something panicked: all of its runs end, and the next run
  * creates a fresh instance.
- * @param {Engine} dead @param {unknown} error
+ * @param {Engine} instance @param {unknown} error
  */
-export function bury(dead, error) {
-  dead.dead = true;
-  if (engine === dead) engine = undefined;
-  timed.clear();
-  const told = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
-  for (const run of [...dead.runs]) run.deref()?.crash(told);
+export function discardInstance(instance, error) {
+  instance.dead = true;
+  if (engine === instance) engine = undefined;
+  timedAgents.clear();
+  const failure = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
+  for (const run of [...instance.runs]) run.deref()?.crash(failure);
 }
 
 /**
@@ -68,9 +68,9 @@ export function bury(dead, error) {
  * busy instance must have been terminated mid-call, as Workers do to an object that aborts itself inside a
  * rule. Other runs share the instance, so it is given up.
  */
-export function buryKilled() {
+export function discardIfKilled() {
   if (!engine?.busy) return;
-  bury(engine, new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
+  discardInstance(engine, new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
 }
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -2,27 +2,27 @@
 // Handlers for the engine's outbox entries; see src/wasm/outbox.rs. Each takes a run, the entry's number and
 // its piece of the text, and returns the event to emit, if there is one.
 
-import { begin } from "./effects.js";
+import { startEffect } from "./effects.js";
 import { emptyList } from "./list.js";
 import * as KIND from "./kind.js";
 
 /**
  * The handlers by kind. A table, not a switch: V8 compiles a function as a whole, with everything it inlines;
  * with a table it compiles only the handlers that run often.
- * @type {Record<number, (run: any, number: number, piece: string) => any>}
+ * @type {Record<number, (run: any, number, piece: string) => any>}
  */
 export const ENTRIES = {
   // ---- entries of every turn
 
-  [KIND.TEXT]: piece("text"),
+  [KIND.TEXT]: pieceHandler("text"),
 
-  [KIND.THINKING]: piece("thinking"),
+  [KIND.THINKING]: pieceHandler("thinking"),
 
   [KIND.ARGUMENTS](run, contentIndex, delta) {
     const { callId, toolName, kept } = run.streaming.get(contentIndex);
     if (kept.json) kept.json.feed(delta);
     else kept.pieces.push(delta);
-    return isHeard(run) ? update(run, { type: "tool_call", contentIndex, callId, toolName, delta }) : undefined;
+    return hasListener(run) ? update(run, { type: "tool_call", contentIndex, callId, toolName, delta }) : undefined;
   },
 
   [KIND.STRING](run, number, piece) {
@@ -51,12 +51,12 @@ export const ENTRIES = {
   },
 
   [KIND.HTTP](run, slot, piece) {
-    if (piece !== run.asked) [run.asked, run.request] = [piece, JSON.parse(piece)];
-    begin(run, slot, run.request);
+    if (piece !== run.requestJson) [run.requestJson, run.request] = [piece, JSON.parse(piece)];
+    startEffect(run, slot, run.request);
   },
 
   [KIND.TOOL](run, slot, callId) {
-    begin(run, slot, { kind: "tool", name: run.takeStrings()[0], callId });
+    startEffect(run, slot, { kind: "tool", name: run.takeStrings()[0], callId });
   },
 
   [KIND.CANCEL](run, slot) {
@@ -64,12 +64,12 @@ export const ENTRIES = {
   },
 
   [KIND.TURN_START](run, turnIndex) {
-    run.turn = { turnIndex, message: false, answered: false };
+    run.turn = { turnIndex, messageStarted: false, answered: false };
     return { type: "turn_start", runId: run.runId, turnIndex };
   },
 
   [KIND.MESSAGE_START](run) {
-    if (run.turn) run.turn.message = true;
+    if (run.turn) run.turn.messageStarted = true;
     return { type: "message_start", runId: run.runId };
   },
 
@@ -106,7 +106,7 @@ export const ENTRIES = {
   },
 
   [KIND.EFFECT](run, slot, piece) {
-    begin(run, slot, JSON.parse(piece));
+    startEffect(run, slot, JSON.parse(piece));
   },
 
   [KIND.TURN_END](run, number, piece) {
@@ -123,13 +123,13 @@ export const ENTRIES = {
   },
 
   [KIND.TRUNCATE](run, length) {
-    const before = (run.before = run.log);
+    const before = (run.previousLog = run.log);
     run.log = before.slice(0, length);
     if (run.core.messages === before) run.core.messages = run.log;
   },
 
   [KIND.COPY](run, index) {
-    run.log.push(run.before[index]);
+    run.log.push(run.previousLog[index]);
   },
 
   [KIND.RECEIPT](run, number, piece) {
@@ -144,8 +144,8 @@ export const ENTRIES = {
     // Not after a listener has reset the agent: its usage was set to zero then.
     if (core.driver === run) core.addUsage(end.usage);
     run.release();
-    core.runEnds(run);
-    run.endTold = true;
+    core.beforeRunEnd(run);
+    run.endEmitted = true;
     return run.end;
   },
 
@@ -161,7 +161,7 @@ export const ENTRIES = {
 export const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
 
 /** Whether anybody receives this piece. Whoever comes later cannot get it; see `early`. @param {any} run */
-function isHeard(run) {
+function hasListener(run) {
   if (run.queue !== undefined || run.core.listeners.size > 0) return true;
   run.early = undefined;
   return false;
@@ -171,8 +171,8 @@ function isHeard(run) {
  * Makes the handler for a piece of a block.
  * @param {string} type @returns {(run: any, contentIndex: number, delta: string) => any}
  */
-function piece(type) {
-  return (run, contentIndex, delta) => (isHeard(run) ? update(run, { type, contentIndex, delta }) : undefined);
+function pieceHandler(type) {
+  return (run, contentIndex, delta) => (hasListener(run) ? update(run, { type, contentIndex, delta }) : undefined);
 }
 
 /** @param {any} run @param {any} delta */
@@ -205,10 +205,10 @@ function turnEnd(run, turnIndex, reason, message, ids) {
 export function note(run, event) {
   switch (event.type) {
     case "turn_start":
-      run.turn = { turnIndex: event.turnIndex, message: false, answered: false };
+      run.turn = { turnIndex: event.turnIndex, messageStarted: false, answered: false };
       break;
     case "message_start":
-      if (run.turn) run.turn.message = true;
+      if (run.turn) run.turn.messageStarted = true;
       break;
     case "message_end":
       if (run.turn) run.turn.answered = true;

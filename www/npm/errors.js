@@ -50,10 +50,10 @@ export function broken(message, cause) {
 export function fromEngine(thrown) {
   if (typeof thrown === "string" && thrown.startsWith("{")) return new AgentError(JSON.parse(thrown));
   if (AgentError.isInstance(thrown)) return thrown;
-  const own = textOf(thrown);
+  const text = textOf(thrown);
   // The browsers' own message suggests a directive that allows far more.
-  const isPolicy = /\bCSP\b|content.security/i.test(own);
-  return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : own, thrown);
+  const isPolicy = /\bCSP\b|content.security/i.test(text);
+  return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : text, thrown);
 }
 
 /**
@@ -114,12 +114,12 @@ export function isOfClass(value) {
 export function didYouMean(word, names) {
   const given = word.toLowerCase();
   let best = "";
-  let least = Math.max(2, Math.floor(word.length / 3)) + 1;
+  let fewest = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const path of names) {
     const name = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
     const isPart = Math.min(given.length, name.length) > 3 && (name.includes(given) || given.includes(name));
-    const d = isPart ? Math.min(2, distance(given, name)) : distance(given, name);
-    if (d < least) [best, least] = [path, d];
+    const edits = isPart ? Math.min(2, distance(given, name)) : distance(given, name);
+    if (edits < fewest) [best, fewest] = [path, edits];
   }
   return best && `; did you mean \`${best}\`?`;
 }

@@ -28,8 +28,8 @@ export function memoryEvents({ start = Date.now() * 1000 } = {}) {
     append(entry) {
       entries.push(entry);
     },
-    /** @param {number} after @param {number} most */
-    read: (after, most) => entries.slice(after - first, after - first + most),
+    /** @param {number} after @param {number} limit */
+    read: (after, limit) => entries.slice(after - first, after - first + limit),
     /** @param {number} upTo */
     trim(upTo) {
       entries = entries.slice(upTo - first);
@@ -65,8 +65,8 @@ export function durableObjectEvents(storage, { also } = {}) {
         also?.(entry);
       });
     },
-    /** @param {number} after @param {number} most @returns {Entry[]} */
-    read: (after, most) => sql.exec("SELECT * FROM turnwheel_events WHERE id > ? ORDER BY id LIMIT ?", after, most).toArray(),
+    /** @param {number} after @param {number} limit @returns {Entry[]} */
+    read: (after, limit) => sql.exec("SELECT * FROM turnwheel_events WHERE id > ? ORDER BY id LIMIT ?", after, limit).toArray(),
     /** @param {number} upTo */
     trim(upTo) {
       sql.exec("DELETE FROM turnwheel_events WHERE id <= ?", upTo);

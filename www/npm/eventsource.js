@@ -5,34 +5,34 @@
  * Yields the events of a body as they arrive. Throws if the body breaks off, or stays silent for longer than
  * `stallMs`.
  * @param {ReadableStream<Uint8Array>} body
- * @param {{ sleep(ms: number, signal: AbortSignal): Promise<unknown>, stallMs?: number, heard?(): void, signal?: AbortSignal }} host
+ * @param {{ sleep(ms: number, signal: AbortSignal): Promise<unknown>, stallMs?: number, onReceive?(): void, signal?: AbortSignal }} host
  * @returns {AsyncGenerator<{ id?: string, type: string, data: string }>}
  */
-export async function* readEvents(body, { sleep, stallMs = Infinity, heard, signal }) {
+export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, signal }) {
   const reader = body.getReader();
   // Whatever fetched the body may not know of the signal.
-  const leave = () => void reader.cancel().catch(() => {});
-  if (signal?.aborted) leave();
-  signal?.addEventListener("abort", leave);
+  const cancel = () => void reader.cancel().catch(() => {});
+  if (signal?.aborted) cancel();
+  signal?.addEventListener("abort", cancel);
   const decoder = new TextDecoder();
   let rest = "";
-  let isReturned = false;
+  let endsWithReturn = false;
   /** @type {{ id?: string, type: string, data?: string }} */
   let event = { type: "message" };
   try {
     for (;;) {
-      const { done, value } = await within(reader.read(), stallMs, sleep);
+      const { done, value } = await withTimeout(reader.read(), stallMs, sleep);
       // An event without its closing empty line is incomplete, so it is dropped.
       if (done) return;
-      heard?.();
+      onReceive?.();
       const text = decoder.decode(value, { stream: true });
       if (text === "") continue;
       // A line may end with \r
       // , and the two characters may arrive separately.
-      const lines = (isReturned && text[0] === "\n" ? text.slice(1) : text).split(/\r\n|\n|\r/);
+      const lines = (endsWithReturn && text[0] === "\n" ? text.slice(1) : text).split(/\r\n|\n|\r/);
       // The part of a long line that has arrived is not scanned again.
       lines[0] = rest + lines[0];
-      isReturned = text.endsWith("\r");
+      endsWithReturn = text.endsWith("\r");
       rest = /** @type {string} */ (lines.pop());
       for (const line of lines) {
         if (line === "") {
@@ -47,8 +47,8 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
       }
     }
   } finally {
-    signal?.removeEventListener("abort", leave);
-    leave();
+    signal?.removeEventListener("abort", cancel);
+    cancel();
   }
 }
 
@@ -57,7 +57,7 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, heard, sign
  * @template T @param {Promise<T>} promise @param {number} ms
  * @param {(ms: number, signal: AbortSignal) => Promise<unknown>} sleep @returns {Promise<T>}
  */
-export async function within(promise, ms, sleep) {
+export async function withTimeout(promise, ms, sleep) {
   if (!(ms > 0 && ms < Infinity)) return promise;
   const timer = new AbortController();
   promise.catch(() => {});

@@ -91,9 +91,9 @@ const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);
 /** @param {any} part @returns {any[]} */
 function resultOf(part) {
   const { state, output, errorText, approval } = part;
-  const made = (/** @type {string} */ text, /** @type {boolean} */ isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: [{ type: "text", text }], isError, timestamp: 0 }];
-  if (state === "output-available") return made(typeof output === "string" ? output : (JSON.stringify(output) ?? ""), false);
-  if (state === "output-error") return made(errorText ?? "", true);
-  if (state === "output-denied") return made(approval?.reason ?? "the call was rejected", true);
+  const result = (/** @type {string} */ text, /** @type {boolean} */ isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: [{ type: "text", text }], isError, timestamp: 0 }];
+  if (state === "output-available") return result(typeof output === "string" ? output : (JSON.stringify(output) ?? ""), false);
+  if (state === "output-error") return result(errorText ?? "", true);
+  if (state === "output-denied") return result(approval?.reason ?? "the call was rejected", true);
   return [];
 }

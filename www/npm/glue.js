@@ -3,7 +3,7 @@
 // it binds one instance and uses the views of its engine. The build compares the names and calls with those
 // of the generated script, and shortens the module's import names to letters (xtask/src/rework.rs).
 
-import { bury } from "./engine.js";
+import { discardInstance } from "./engine.js";
 
 const encoder = new TextEncoder();
 
@@ -67,34 +67,34 @@ export function instantiate(engine, module) {
    * Writes a text, or its absence, where the engine expects a result.
    * @param {number} at @param {unknown} value
    */
-  const leave = (at, value) => {
-    const place = typeof value === "string" ? put(value) : 0;
+  const putResult = (at, value) => {
+    const address = typeof value === "string" ? put(value) : 0;
     engine.refresh();
-    engine.words[at >>> 2] = place;
+    engine.words[at >>> 2] = address;
     engine.words[(at >>> 2) + 1] = length;
   };
 
-  /** Like `leave`, but stores an exception for the engine. @param {number} at @param {() => unknown} work */
-  const tried = (at, work) => {
+  /** Like `putResult`, but stores an exception for the engine. @param {number} at @param {() => unknown} work */
+  const putResultOrError = (at, work) => {
     try {
-      leave(at, work());
+      putResult(at, work());
     } catch (error) {
-      const place = wasm.__externref_table_alloc();
-      wasm.__wbindgen_externrefs.set(place, error);
-      wasm.__wbindgen_exn_store(place);
+      const index = wasm.__externref_table_alloc();
+      wasm.__wbindgen_externrefs.set(index, error);
+      wasm.__wbindgen_exn_store(index);
     }
   };
 
   /**
    * Unwraps the result of a call. The last value says whether the call failed; if so, the
    * one before it is the error.
-   * @param {any[]} given
+   * @param {any[]} values
    */
-  const taken = (given) => {
-    if (given.pop() === 0) return given[0];
-    const place = given.pop();
-    const reason = wasm.__wbindgen_externrefs.get(place);
-    wasm.__externref_table_dealloc(place);
+  const unwrap = (values) => {
+    if (values.pop() === 0) return values[0];
+    const index = values.pop();
+    const reason = wasm.__wbindgen_externrefs.get(index);
+    wasm.__externref_table_dealloc(index);
     throw reason;
   };
 
@@ -105,7 +105,7 @@ export function instantiate(engine, module) {
   const closure = (a, b) => {
     // A closure may be released while it runs; then it is destroyed when it returns.
     let holders = 1;
-    const letGo = () => {
+    const release = () => {
       if (--holders === 0) wasm.__wbindgen_destroy_closure(a, b);
     };
     const work = () => {
@@ -113,17 +113,17 @@ export function instantiate(engine, module) {
       holders++;
       try {
         wasm._closure(a, b);
-        letGo();
+        release();
       } catch (error) {
-        bury(engine, error);
+        discardInstance(engine, error);
       }
     };
-    return Object.assign(work, { letGo });
+    return Object.assign(work, { release });
   };
 
   /** @type {Record<string, (...given: any[]) => any>} */
   const imports = {
-    ___wbindgen_string_get: leave,
+    ___wbindgen_string_get: putResult,
     ___wbindgen_throw(at, length) {
       throw new Error(text(at, length));
     },
@@ -132,7 +132,7 @@ export function instantiate(engine, module) {
       table.set(0, undefined);
       [undefined, null, true, false].forEach((value, i) => table.set(1024 + i, value));
     },
-    __wbg_cb_unref: (work) => work.letGo(),
+    __wbg_cb_unref: (work) => work.release(),
     _cast_closure: closure,
     _cast_text: text,
     _setTimeout: (work, ms) => setTimeout(work, ms),
@@ -140,8 +140,8 @@ export function instantiate(engine, module) {
     _random: (host) => host.random(),
     _timing: (host, isOn) => host.timing(isOn),
     _wake: (host, run) => host.wake(run),
-    _rule: (at, host, name, n, told, t) => tried(at, () => host.rule(text(name, n), text(told, t))),
-    _validate: (at, host, id, i, name, n, args, a) => tried(at, () => host.validate(text(id, i), text(name, n), text(args, a))),
+    _rule: (at, host, name, nameLength, input, inputLength) => putResultOrError(at, () => host.rule(text(name, nameLength), text(input, inputLength))),
+    _validate: (at, host, id, idLength, name, nameLength, args, argsLength) => putResultOrError(at, () => host.validate(text(id, idLength), text(name, nameLength), text(args, argsLength))),
   };
 
   /** @type {any} */
@@ -159,26 +159,26 @@ export function instantiate(engine, module) {
     run_drop: wasm.run_drop,
     run_poll: wasm.run_poll,
     run_started: wasm.run_started,
-    agent_new: (settings, history, host) => taken(wasm.agent_new(put(settings), length, put(history), length, host)),
-    agent_configure: (agent, settings) => taken(wasm.agent_configure(agent, put(settings), length)),
-    agent_reset: (agent) => taken(wasm.agent_reset(agent)),
-    agent_restore: (agent, state) => taken(wasm.agent_restore(agent, put(state), length)),
-    checkpoint(agent, run, endTold, now) {
-      const given = wasm.checkpoint(agent, run, endTold, now);
-      const [at, size] = given;
-      taken(given);
+    agent_new: (settings, history, host) => unwrap(wasm.agent_new(put(settings), length, put(history), length, host)),
+    agent_configure: (agent, settings) => unwrap(wasm.agent_configure(agent, put(settings), length)),
+    agent_reset: (agent) => unwrap(wasm.agent_reset(agent)),
+    agent_restore: (agent, state) => unwrap(wasm.agent_restore(agent, put(state), length)),
+    checkpoint(agent, run, endEmitted, now) {
+      const result = wasm.checkpoint(agent, run, endEmitted, now);
+      const [at, size] = result;
+      unwrap(result);
       const state = text(at, size);
       wasm.__wbindgen_free(at, size, 1);
       return state;
     },
-    clear_queues: (agent) => taken(wasm.clear_queues(agent)),
+    clear_queues: (agent) => unwrap(wasm.clear_queues(agent)),
     feed_refusal: (run, slot, status, headers, body, now) => wasm.feed_refusal(run, slot, status, put(headers), length, putBytes(body), length, now),
-    post_decisions: (agent, decisions, all) => taken(wasm.post_decisions(agent, put(decisions), length, all)),
-    post_message: (agent, followUp, message) => taken(wasm.post_message(agent, followUp, put(message), length)),
+    post_decisions: (agent, decisions, all) => unwrap(wasm.post_decisions(agent, put(decisions), length, all)),
+    post_message: (agent, followUp, message) => unwrap(wasm.post_message(agent, followUp, put(message), length)),
     reject: (run, slot, reason) => wasm.reject(run, slot, put(reason), length),
     resolve: (run, slot, answer, isText) => wasm.resolve(run, slot, put(answer), length, isText),
     run_abort: (run, reason) => wasm.run_abort(run, put(reason), length),
-    run_new: (agent, prompts, id, session, now) => taken(wasm.run_new(agent, put(prompts), length, put(id), length, put(session), length, now)),
+    run_new: (agent, prompts, id, session, now) => unwrap(wasm.run_new(agent, put(prompts), length, put(id), length, put(session), length, now)),
     set_state: (run, slot, key, value) => wasm.set_state(run, slot, put(key), length, put(value), length),
     stream_delta: (run, slot, kind, index, delta) => wasm.stream_delta(run, slot, kind, index, put(delta), length),
     stream_event: (run, slot, event) => wasm.stream_event(run, slot, put(event), length),

@@ -40,15 +40,15 @@ function blockOf(block) {
   }
 }
 
-/** @param {string} words */
-const text = (words) => ({ type: "text", text: words });
+/** @param {string} given */
+const text = (given) => ({ type: "text", text: given });
 
 /** The size of base64 data. @param {string} data */
 const sizeOf = (data) => `${Math.floor((data.replace(/=+$/, "").length * 3) / 4)} bytes`;
 
 /**
  * Converts a progress notification to a tool update.
- * @param {{ progress: number, total?: number, message?: string }} told
+ * @param {{ progress: number, total?: number, message?: string }} notification
  */
 export function updateOf({ progress, total, message }) {
   const share = total === undefined ? String(progress) : `${progress} of ${total}`;

@@ -10,12 +10,12 @@ import { dereference, validate } from "./core.js";
 
 const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo"];
 /** The longest tool name that every provider accepts. */
-const LONGEST = 64;
+const MAX_NAME_LENGTH = 64;
 /** Error codes of the SDK. */
 const CLOSED = -32000;
 const TIMED_OUT = -32001;
 /** A server that returns more pages than this is assumed to have an endless list. */
-const MOST_PAGES = 1_000;
+const MAX_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
 
 /** @type {Record<string, (annotations: any) => boolean>} */
@@ -34,7 +34,7 @@ const APPROVAL = {
 export const jsonSchemaValidator = {
   /** @param {any} schema @returns {(input: unknown) => any} */
   getValidator(schema) {
-    const own = JSON.parse(JSON.stringify(schema), judged);
+    const own = JSON.parse(JSON.stringify(schema), dropForeignPatterns);
     const lookup = dereference(own);
     return (input) => {
       const { valid, errors } = validate(input, own, lookup);
@@ -48,7 +48,7 @@ export const jsonSchemaValidator = {
  * The server checks those.
  * @param {string} key @param {unknown} value
  */
-function judged(key, value) {
+function dropForeignPatterns(key, value) {
   if (key !== "pattern" || typeof value !== "string") return value;
   try {
     new RegExp(value, "u");
@@ -69,7 +69,7 @@ export async function mcpTools(source, options = {}) {
   if (typeof approval !== "function" && !Object.hasOwn(APPROVAL, approval)) throw misuse(`\`approval\` must be ${Object.keys(APPROVAL).map((word) => JSON.stringify(word)).join(", ")} or a function, got ${JSON.stringify(approval)}`);
   const isClient = typeof source?.callTool === "function";
   if (isClient && !source.transport) throw misuse("the MCP client is not connected; await client.connect(transport) first");
-  const client = isClient ? source : await connected(source, options);
+  const client = isClient ? source : await connect(source, options);
   const server = new McpServer(client, options, isClient);
   try {
     await server.refresh();
@@ -81,7 +81,7 @@ export async function mcpTools(source, options = {}) {
 }
 
 /** Connects a client of our own. @param {any} source @param {Options} options */
-async function connected(source, { clientInfo = { name: "turnwheel", version: "1" } }) {
+async function connect(source, { clientInfo = { name: "turnwheel", version: "1" } }) {
   const transport = await transportOf(source);
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
   const client = new Client(clientInfo, { jsonSchemaValidator });
@@ -110,35 +110,35 @@ async function transportOf(source) {
 /** An MCP server and its tools. */
 class McpServer {
   #options;
-  #isForeign;
+  #isShared;
   #name;
   /**
    * The tools by the server's names for them, with the JSON that each was made from.
-   * @type {Map<string, { told: string, definition: ToolDefinition }>}
+   * @type {Map<string, { json: string, definition: ToolDefinition }>}
    */
   #known = new Map();
   /** @type {Set<(tools: ToolDefinition[]) => void>} */
   #listeners = new Set();
-  #isGone = false;
+  #isClosed = false;
   #isDisposed = false;
   /** @type {() => void} */
-  #unhear;
+  #unlisten;
   /** @type {Promise<void> | undefined} */
   #refreshing;
-  #isChanged = false;
+  #isStale = false;
 
   /**
    * @param {any} client @param {Options} options
-   * @param {boolean} isForeign whether somebody else connected it, and will close it
+   * @param {boolean} isShared whether somebody else connected it, and will close it
    */
-  constructor(client, options, isForeign) {
+  constructor(client, options, isShared) {
     this.client = client;
     /** @type {ToolDefinition[]} */
     this.tools = [];
     this.#options = options;
-    this.#isForeign = isForeign;
+    this.#isShared = isShared;
     this.#name = client.getServerVersion?.()?.name ?? "the MCP server";
-    this.#unhear = this.#hear();
+    this.#unlisten = this.#listen();
   }
 
   /** The name that the server gives itself. */
@@ -147,7 +147,7 @@ class McpServer {
   }
 
   get isConnected() {
-    return !this.#isGone && !this.#isDisposed;
+    return !this.#isClosed && !this.#isDisposed;
   }
 
   [Symbol.iterator]() {
@@ -165,14 +165,14 @@ class McpServer {
    * it sees the latest list.
    */
   refresh() {
-    this.#isChanged = true;
+    this.#isStale = true;
     this.#refreshing ??= this.#read().finally(() => (this.#refreshing = undefined));
     return this.#refreshing;
   }
 
   async #read() {
-    while (this.#isChanged) {
-      this.#isChanged = false;
+    while (this.#isStale) {
+      this.#isStale = false;
       const listed = await this.#list();
       if (!this.#isDisposed) this.#take(listed);
     }
@@ -186,10 +186,10 @@ class McpServer {
     let cursor;
     let pages = 0;
     do {
-      if (++pages > MOST_PAGES) throw new Error(`${this.#name}: its list of tools has no end: more than ${MOST_PAGES} pages`);
+      if (++pages > MAX_PAGES) throw new Error(`${this.#name}: its list of tools has no end: more than ${MAX_PAGES} pages`);
       /** @type {any} */
       const page = await this.client.listTools(cursor === undefined ? undefined : { cursor }).catch((/** @type {unknown} */ error) => {
-        throw this.#explained(error, "cannot list its tools");
+        throw this.#explain(error, "cannot list its tools");
       });
       listed.push(...page.tools);
       cursor = page.nextCursor;
@@ -202,17 +202,17 @@ class McpServer {
   #take(listed) {
     const { only, onError } = this.#options;
     const wanted = listed.filter((tool) => !only || (typeof only === "function" ? only(tool) : only.includes(tool.name)));
-    /** @type {Map<string, { told: string, definition: ToolDefinition }>} */
+    /** @type {Map<string, { json: string, definition: ToolDefinition }>} */
     const known = new Map();
     const names = new Map();
     for (const tool of wanted) {
-      const told = JSON.stringify(tool);
+      const json = JSON.stringify(tool);
       const before = this.#known.get(tool.name);
-      const definition = before?.told === told ? before.definition : this.#toolOf(tool);
+      const definition = before?.json === json ? before.definition : this.#toolOf(tool);
       const other = names.get(definition.name);
       if (other !== undefined) throw misuse(`two tools of ${this.#name} would be named \`${definition.name}\`: \`${other}\` and \`${tool.name}\`; give other names with \`name\`, or leave one out with \`only\``);
       names.set(definition.name, tool.name);
-      known.set(tool.name, { told, definition });
+      known.set(tool.name, { json, definition });
     }
     const tools = [...known.values()].map(({ definition }) => definition);
     const isSame = tools.length === this.tools.length && tools.every((definition, i) => definition === this.tools[i]);
@@ -229,7 +229,7 @@ class McpServer {
   #toolOf(tool) {
     const { approval = "destructive", maxResultBytes } = this.#options;
     const annotations = tool.annotations ?? {};
-    const { $schema, ...parameters } = JSON.parse(JSON.stringify(tool.inputSchema), judged);
+    const { $schema, ...parameters } = JSON.parse(JSON.stringify(tool.inputSchema), dropForeignPatterns);
     return {
       name: this.#nameOf(tool),
       description: tool.description ?? tool.title ?? annotations.title ?? "",
@@ -248,7 +248,7 @@ class McpServer {
     const { prefix, name } = this.#options;
     const own = name?.(tool) ?? tool.name;
     const before = prefix === true ? `${this.#name}__` : prefix ? `${prefix}__` : "";
-    return `${before}${own}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, LONGEST);
+    return `${before}${own}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, MAX_NAME_LENGTH);
   }
 
   /** @param {any} tool @param {any} args @param {import("./index.js").ToolContext} context */
@@ -266,52 +266,52 @@ class McpServer {
       const isTask = tool.execution?.taskSupport === "required";
       return resultOf(isTask ? await this.#task(params, options, update) : await this.client.callTool(params, undefined, options));
     } catch (error) {
-      throw this.#explained(error, `\`${tool.name}\` did not answer within ${timeoutMs} ms`);
+      throw this.#explain(error, `\`${tool.name}\` did not answer within ${timeoutMs} ms`);
     }
   }
 
   /** @param {any} params @param {any} options @param {(partial: any) => void} update */
   async #task(params, options, update) {
-    for await (const told of this.client.experimental.tasks.callToolStream(params, undefined, options)) {
-      if (told.type === "result") return told.result;
-      if (told.type === "error") throw told.error;
-      if (told.type === "taskStatus") update(told.task.statusMessage ?? told.task.status);
+    for await (const status of this.client.experimental.tasks.callToolStream(params, undefined, options)) {
+      if (status.type === "result") return status.result;
+      if (status.type === "error") throw status.error;
+      if (status.type === "taskStatus") update(status.task.statusMessage ?? status.task.status);
     }
     throw new Error("the task ended without a result");
   }
 
   /**
    * Rewords an error of the SDK: names the server, and what to do.
-   * @param {any} error @param {string} late
+   * @param {any} error @param {string} timeoutMessage
    */
-  #explained(error, late) {
-    const isGone = error?.code === CLOSED || this.#isGone || error?.message === "Not connected";
+  #explain(error, timeoutMessage) {
+    const isGone = error?.code === CLOSED || this.#isClosed || error?.message === "Not connected";
     if (isGone) return new Error(`${this.#name} is gone: its connection is closed; connect to it again and call mcpTools anew`, { cause: error });
     // Over HTTP there is no lasting connection that could close.
     if (error instanceof TypeError || error?.name === "StreamableHTTPError") return new Error(`${this.#name} cannot be reached: ${textOf(error)}`, { cause: error });
     if (error instanceof EvalError) return new Error(`${this.#name}: the Client compiles code to check results, which is forbidden here; make it with \`jsonSchemaValidator\` of turnwheel/mcp: new Client(info, { jsonSchemaValidator })`, { cause: error });
-    if (error?.code === TIMED_OUT) return new Error(`${this.#name}: ${late}`, { cause: error });
+    if (error?.code === TIMED_OUT) return new Error(`${this.#name}: ${timeoutMessage}`, { cause: error });
     return new Error(`${this.#name}: ${textOf(error)}`, { cause: error });
   }
 
   /** Listens for changes and for the end of the connection. The client's own handlers stay in place. */
-  #hear() {
+  #listen() {
     const { client } = this;
     const { transport, onclose } = client;
     const { onmessage } = transport ?? {};
-    const heard = (/** @type {any} */ message, /** @type {any} */ extra) => {
+    const onMessage = (/** @type {any} */ message, /** @type {any} */ extra) => {
       onmessage?.(message, extra);
       if (message?.method === "notifications/tools/list_changed") this.refresh().catch(this.#options.onError ?? report);
     };
-    const closed = () => {
-      this.#isGone = true;
+    const onClose = () => {
+      this.#isClosed = true;
       onclose?.();
     };
-    if (transport) transport.onmessage = heard;
-    client.onclose = closed;
+    if (transport) transport.onmessage = onMessage;
+    client.onclose = onClose;
     return () => {
-      if (transport?.onmessage === heard) transport.onmessage = onmessage;
-      if (client.onclose === closed) client.onclose = onclose;
+      if (transport?.onmessage === onMessage) transport.onmessage = onmessage;
+      if (client.onclose === onClose) client.onclose = onclose;
     };
   }
 
@@ -320,8 +320,8 @@ class McpServer {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     this.#listeners.clear();
-    this.#unhear();
-    if (!this.#isForeign) await this.client.close();
+    this.#unlisten();
+    if (!this.#isShared) await this.client.close();
   }
 
   [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {

@@ -91,8 +91,8 @@ export function toResult(output) {
   if (typeof output === "string") return { content: [{ type: "text", text: output }] };
   const flaw = flawOf(output, new Set(), "the result");
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
-  const { content, details, isError, transfer: told } = /** @type {any} */ (output) ?? {};
-  const transfer = isTransfer(output) ? told : undefined;
+  const { content, details, isError, transfer: given } = /** @type {any} */ (output) ?? {};
+  const transfer = isTransfer(output) ? given : undefined;
   // With other members present, an empty `content` array is just another member.
   const isResult = content?.length !== 0 || hasOnly(output, RESULT);
   if (isResult && Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {

@@ -40,7 +40,7 @@ export function openai(id, options = {}) {
 
 /** A model behind OpenAI Responses. @param {string} id @param {any} [options] */
 export function openaiResponses(id, options = {}) {
-  return wire("openai", "openai-responses", id, located(id, options));
+  return wire("openai", "openai-responses", id, resolveServer(id, options));
 }
 
 /**
@@ -62,7 +62,7 @@ export function gemini(id, options = {}) {
  * @param {string} id @param {any} options
  */
 export function openaiCompatible(id, options) {
-  const known = located(id, options);
+  const known = resolveServer(id, options);
   if (typeof known?.baseUrl !== "string" || known.baseUrl === "") {
     throw misuse(`openaiCompatible("${id}") needs the server's address, for example { baseUrl: "http://localhost:11434/v1" }, or its name: { server: "ollama" }`);
   }
@@ -73,7 +73,7 @@ export function openaiCompatible(id, options) {
  * Adds the base URL and the switches of the server that the options name.
  * @param {string} id @param {any} options
  */
-function located(id, options) {
+function resolveServer(id, options) {
   const { server, ...rest } = options ?? {};
   if (server === undefined) return Object(options) === options ? rest : options;
   const address = Object.hasOwn(SERVERS, server) ? SERVERS[server] : undefined;
@@ -86,10 +86,10 @@ function located(id, options) {
 }
 
 /** The options that every wire takes. */
-const COMMON = Object.keys(SERVED).filter((name) => name !== "dangerouslyAllowBrowser");
+const COMMON_OPTIONS = Object.keys(SERVED).filter((name) => name !== "dangerouslyAllowBrowser");
 
 /** @param {string} provider @param {string} kind @param {string} id @param {any} options */
-function wire(provider, kind, id, options, known = COMMON) {
+function wire(provider, kind, id, options, known = COMMON_OPTIONS) {
   if (typeof id !== "string" || id === "") throw misuse(`a model needs an id, got ${kindOf(id)}`);
   if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   const owner = `model \`${id}\`: `;
@@ -112,7 +112,7 @@ function wire(provider, kind, id, options, known = COMMON) {
       throw misuse(`model \`${id}\`: \`price\` must be { input, output, cacheRead?, cacheWrite? }, numbers for a million tokens`);
     }
   }
-  return hide({ provider, id }, { wire: kind, ...options });
+  return withSetup({ provider, id }, { wire: kind, ...options });
 }
 
 /**
@@ -125,11 +125,11 @@ export function custom(id, streamFn, options = {}) {
   const { provider = "custom", supportsTools, contextWindow } = options;
   checkShape("contextWindow", contextWindow, SERVED.contextWindow, `model \`${id}\`: `);
   if (typeof streamFn !== "function") throw misuse(`custom("${id}") needs a streamFn, got ${kindOf(streamFn)}`);
-  return hide({ provider, id, streamFn }, { supportsTools, contextWindow });
+  return withSetup({ provider, id, streamFn }, { supportsTools, contextWindow });
 }
 
 /** @param {any} model @param {any} setup */
-function hide(model, setup) {
+function withSetup(model, setup) {
   Object.defineProperty(model, SETUP, { value: setup });
   return Object.freeze(model);
 }
@@ -139,7 +139,7 @@ export function scripted(items) {
   if (!Array.isArray(items)) throw misuse(`scripted needs an array of items, got ${kindOf(items)}`);
   items.forEach((item, i) => checkItem(item, `scripted: item ${i}`));
   let next = 0;
-  return hide(
+  return withSetup(
     {
       provider: "scripted",
       id: "scripted",
@@ -187,8 +187,8 @@ async function* play(item, context) {
     for (const delta of [text].flat()) yield { type: "text_delta", contentIndex, delta };
     yield { type: "text_end", contentIndex: contentIndex++ };
   }
-  for (const [n, call] of toolCalls.entries()) {
-    const { callId = `call_${n + 1}`, toolName, chunks = [JSON.stringify(call.arguments ?? {})] } = call;
+  for (const [index, call] of toolCalls.entries()) {
+    const { callId = `call_${index + 1}`, toolName, chunks = [JSON.stringify(call.arguments ?? {})] } = call;
     yield { type: "tool_call_start", contentIndex, callId, toolName };
     for (const delta of chunks) yield { type: "tool_call_delta", contentIndex, delta };
     yield { type: "tool_call_end", contentIndex: contentIndex++ };

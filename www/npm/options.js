@@ -105,7 +105,7 @@ const OPTIONS = {
 };
 
 /** Names that other libraries use. @type {Record<string, string>} */
-const ELSEWHERE = {
+const FOREIGN_NAMES = {
   instructions: "systemPrompt", system: "systemPrompt", maxSteps: "maxTurns", maxIterations: "maxTurns", stopWhen: "maxTurns",
   maxOutputTokens: "streamOptions.maxTokens",
 };
@@ -113,15 +113,15 @@ const ELSEWHERE = {
 const NAMES = Object.keys(OPTIONS);
 
 /** Names to suggest at the top level, including those that belong into a nested object. */
-const LIKELY = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
+const SUGGESTIONS = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
 
 /** Returns a checked copy of the options, each read once. @param {any} given */
 export function checkOptions(given) {
   if (!fits("object", given)) throw misuse(`the options must be an object, got ${kindOf(given)}`);
   if (given.provider && given.id) throw misuse("the options are a model; write new Agent({ model })");
-  for (const name of Object.keys(given)) if (Object.hasOwn(ELSEWHERE, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${ELSEWHERE[name]}\`?`);
+  for (const name of Object.keys(given)) if (Object.hasOwn(FOREIGN_NAMES, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${FOREIGN_NAMES[name]}\`?`);
   // An instance of a class has its methods on the prototype, and they need their `this`.
-  if (!isOfClass(given)) checkNames("unknown option", given, OPTIONS, LIKELY);
+  if (!isOfClass(given)) checkNames("unknown option", given, OPTIONS, SUGGESTIONS);
   /** @type {any} */
   const options = {};
   for (const name of NAMES) {

@@ -59,26 +59,26 @@ export class PartialJson {
 
   /** @param {string} text @param {number} i */
   #plain(text, i) {
-    const c = text[i];
+    const character = text[i];
     if (this.mode === "literal") {
-      if (!/[\s,\]}]/.test(c)) {
-        this.token += c;
+      if (!/[\s,\]}]/.test(character)) {
+        this.token += character;
         return i + 1;
       }
       this.#closeLiteral();
       return i;
     }
     const top = this.stack.at(-1);
-    if (c === "{" || c === "[") this.#open(c === "{" ? {} : []);
-    else if (c === "}" || c === "]") this.stack.pop();
-    else if (c === '"') this.mode = top?.wantKey ? "key" : "string";
-    else if (c === ",") {
+    if (character === "{" || character === "[") this.#open(character === "{" ? {} : []);
+    else if (character === "}" || character === "]") this.stack.pop();
+    else if (character === '"') this.mode = top?.wantKey ? "key" : "string";
+    else if (character === ",") {
       if (!top) this.broken = true;
       else if (Array.isArray(top.node)) top.key = Number(top.key) + 1;
       else top.wantKey = true;
-    } else if (!/[\s:]/.test(c)) {
+    } else if (!/[\s:]/.test(character)) {
       this.mode = "literal";
-      this.token = c;
+      this.token = character;
     }
     return i + 1;
   }

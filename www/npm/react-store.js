@@ -11,7 +11,7 @@ import { AgentError, kindOf, misuse, PartialJson, textOf, toMessages } from "./s
 /** @type {readonly any[]} */
 const NONE = Object.freeze([]);
 /** How many events are kept; consecutive pieces of one block count as one. */
-const EVENTS = 200;
+const MAX_EVENTS = 200;
 
 export class AgentStore {
   /**
@@ -23,17 +23,17 @@ export class AgentStore {
     this.agent = this.make ? given() : given;
     // A function body in braces without a `return` is an easy mistake.
     if (typeof this.agent?.subscribe !== "function") throw misuse(`useAgent takes an agent or a function that makes one, got ${this.make ? "a function that gives " : ""}${kindOf(this.agent)}`);
-    this.most = options.events ?? EVENTS;
+    this.maxEvents = options.events ?? MAX_EVENTS;
     this.schedule = options.schedule ?? nextFrame;
     /** @type {Set<() => void>} */
     this.listeners = new Set();
     /** Cancels the scheduled frame. @type {(() => void) | undefined} */
     this.cancel = undefined;
     /** Unsubscribes from the agent. @type {(() => void) | undefined} */
-    this.unhear = undefined;
+    this.unsubscribe = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.leaving = undefined;
-    this.#forget();
+    this.leaveTimer = undefined;
+    this.#reset();
     this.actions = this.#actions();
     /** The snapshot that is shown. @type {View} */
     this.shown = this.#view();
@@ -44,12 +44,12 @@ export class AgentStore {
     this.getServerSnapshot = () => first;
   }
 
-  #forget() {
+  #reset() {
     /**
      * The copy of the history that is shown, and what it was copied from.
-     * @type {{ of: readonly any[], length: number, last: any, copy: readonly any[] }}
+     * @type {{ source: readonly any[], length: number, last: any, copy: readonly any[] }}
      */
-    this.history = { of: NONE, length: 0, last: undefined, copy: NONE };
+    this.history = { source: NONE, length: 0, last: undefined, copy: NONE };
     /**
      * Messages that were sent and are not in the history yet.
      * @type {{ messages: any[], last: any, length: number } | undefined}
@@ -74,30 +74,30 @@ export class AgentStore {
   /** @param {() => void} listener */
   subscribe(listener) {
     this.listeners.add(listener);
-    clearTimeout(this.leaving);
-    this.leaving = undefined;
-    if (!this.unhear) this.#enter();
+    clearTimeout(this.leaveTimer);
+    this.leaveTimer = undefined;
+    if (!this.unsubscribe) this.#attach();
     return () => {
       this.listeners.delete(listener);
       // In development React unmounts and remounts every component; only a component still
       // gone a moment later is gone.
-      if (this.listeners.size === 0) this.leaving ??= setTimeout(() => this.#leave(), 0);
+      if (this.listeners.size === 0) this.leaveTimer ??= setTimeout(() => this.#detach(), 0);
     };
   }
 
-  #enter() {
-    const isAnew = this.agent === undefined;
-    if (isAnew) {
+  #attach() {
+    const isRemounted = this.agent === undefined;
+    if (isRemounted) {
       // Remounted after all, by <Activity>: a new agent continues the old one's conversation.
       this.agent = this.make({ messages: this.history.copy });
-      this.#forget();
+      this.#reset();
     }
     this.#catchUp();
-    this.unhear = this.agent.subscribe((/** @type {any} */ event) => this.#hear(event));
+    this.unsubscribe = this.agent.subscribe((/** @type {any} */ event) => this.#handleEvent(event));
     // The history of a remote agent is known once it has answered.
-    this.agent.ready?.().then(() => this.#touch(), (/** @type {unknown} */ thrown) => {
+    this.agent.ready?.().then(() => this.#scheduleUpdate(), (/** @type {unknown} */ thrown) => {
       this.error = errorOf(thrown);
-      this.#touch();
+      this.#scheduleUpdate();
     });
     this.shown = this.#view();
   }
@@ -121,12 +121,12 @@ export class AgentStore {
     for (const call of agent.pendingApprovals) this.#setCall(call, { state: "approval", arguments: call.arguments });
   }
 
-  #leave() {
-    this.leaving = undefined;
+  #detach() {
+    this.leaveTimer = undefined;
     this.cancel?.();
     this.cancel = undefined;
-    this.unhear?.();
-    this.unhear = undefined;
+    this.unsubscribe?.();
+    this.unsubscribe = undefined;
     if (!this.make) return;
     const { agent } = this;
     // Disposing stops a local run; a remote agent's run goes on, without this listener.
@@ -135,19 +135,19 @@ export class AgentStore {
   }
 
   /** Schedules an update for the next frame. */
-  #touch() {
-    if (!this.unhear || this.cancel) return;
+  #scheduleUpdate() {
+    if (!this.unsubscribe || this.cancel) return;
     let isShown = false;
     const cancel = this.schedule(() => {
       isShown = true;
       this.cancel = undefined;
-      this.#show();
+      this.#update();
     });
     // A test may run every frame synchronously.
     if (!isShown) this.cancel = cancel;
   }
 
-  #show() {
+  #update() {
     const view = this.#view();
     if (view === this.shown) return;
     this.shown = view;
@@ -157,10 +157,10 @@ export class AgentStore {
   // ---- incoming events
 
   /** @param {any} event */
-  #hear(event) {
+  #handleEvent(event) {
     this.#note(event);
     this.#keep(event);
-    this.#touch();
+    this.#scheduleUpdate();
   }
 
   /** @param {any} event */
@@ -221,7 +221,7 @@ export class AgentStore {
 
   /** Keeps the newest events. When a long block is cut off, only its beginning is lost. @param {any} event */
   #keep(event) {
-    if (this.most <= 0) return;
+    if (this.maxEvents <= 0) return;
     const { events } = this;
     const last = events.at(-1);
     this.isEventsStale = true;
@@ -230,56 +230,56 @@ export class AgentStore {
       return;
     }
     // Trimmed now and then, so that an event costs nothing extra.
-    if (events.push(event) >= 2 * this.most) events.splice(0, events.length - this.most);
+    if (events.push(event) >= 2 * this.maxEvents) events.splice(0, events.length - this.maxEvents);
   }
 
   // ---- actions
 
-  #present() {
+  #requireAgent() {
     if (!this.agent) throw misuse("the component of this agent is gone, and the agent with it; make the agent outside of it to keep it");
     return this.agent;
   }
 
   #actions() {
-    const run = (/** @type {any} */ run) => {
+    const track = (/** @type {any} */ run) => {
       this.error = this.stopReason = undefined;
-      this.#touch();
-      const over = (/** @type {any} */ result) => {
+      this.#scheduleUpdate();
+      const finish = (/** @type {any} */ result) => {
         this.outbox = undefined;
         if (result.stopReason === "error" && result.error) this.error = result.error;
-        this.#touch();
+        this.#scheduleUpdate();
       };
-      run.result.then(over, (/** @type {unknown} */ thrown) => over({ stopReason: "error", error: errorOf(thrown) }));
+      run.result.then(finish, (/** @type {unknown} */ thrown) => finish({ stopReason: "error", error: errorOf(thrown) }));
       return run.result;
     };
     const post = (/** @type {"steer" | "followUp"} */ kind, /** @type {any} */ input) => {
-      const receipt = this.#present()[kind](input);
-      const letter = { kind: kind === "steer" ? "steer" : "follow_up", input };
+      const receipt = this.#requireAgent()[kind](input);
+      const message = { kind: kind === "steer" ? "steer" : "follow_up", input };
       const settled = () => {
-        this.queued = this.queued.filter((one) => one !== letter);
-        this.#touch();
+        this.queued = this.queued.filter((other) => other !== message);
+        this.#scheduleUpdate();
       };
-      this.queued = [...this.queued, letter];
-      this.#touch();
+      this.queued = [...this.queued, message];
+      this.#scheduleUpdate();
       receipt.then(settled, settled);
       return receipt;
     };
     return {
       send: (/** @type {any} */ input, /** @type {any} */ options) => {
-        const { messages } = this.#present();
+        const { messages } = this.#requireAgent();
         const [last, length] = [messages.at(-1), messages.length];
-        const begun = this.agent.prompt(input, options);
+        const started = this.agent.prompt(input, options);
         const timestamp = Date.now();
         this.outbox = { messages: toMessages(input).map((message) => ({ ...message, timestamp: message.timestamp || timestamp })), last, length };
-        return run(begun);
+        return track(started);
       },
-      resume: (/** @type {any} */ options) => run(this.#present().continue(options)),
+      resume: (/** @type {any} */ options) => track(this.#requireAgent().continue(options)),
       steer: (/** @type {any} */ input) => post("steer", input),
       followUp: (/** @type {any} */ input) => post("followUp", input),
       // May be called after the component is gone; then there is nothing to stop.
       stop: (/** @type {unknown} */ reason) => this.agent?.abort(reason),
-      approve: (/** @type {string} */ callId, /** @type {any} */ given) => this.#present().resolveTool(callId, given === undefined ? "approve" : { action: "approve", arguments: given }),
-      deny: (/** @type {string} */ callId, /** @type {string | undefined} */ reason) => this.#present().resolveTool(callId, reason === undefined ? "reject" : { action: "reject", reason }),
+      approve: (/** @type {string} */ callId, /** @type {any} */ given) => this.#requireAgent().resolveTool(callId, given === undefined ? "approve" : { action: "approve", arguments: given }),
+      deny: (/** @type {string} */ callId, /** @type {string | undefined} */ reason) => this.#requireAgent().resolveTool(callId, reason === undefined ? "reject" : { action: "reject", reason }),
     };
   }
 
@@ -292,10 +292,10 @@ export class AgentStore {
     const outbox = this.outbox?.messages ?? NONE;
     const streaming = this.streaming?.view((block) => this.#setCall(block, { arguments: block.arguments }));
     const calls = this.isCallsStale || !shown ? Object.freeze([...this.calls.values()]) : shown.calls;
-    const events = this.isEventsStale || !shown ? Object.freeze(this.events.slice(-this.most)) : shown.events;
+    const events = this.isEventsStale || !shown ? Object.freeze(this.events.slice(-this.maxEvents)) : shown.events;
     this.isCallsStale = this.isEventsStale = false;
-    const pendingApprovals = same(shown?.pendingApprovals, agent.pendingApprovals, (a, b) => a.callId === b.callId);
-    const usage = sameUsage(shown?.usage, agent.usage);
+    const pendingApprovals = reuseList(shown?.pendingApprovals, agent.pendingApprovals, (a, b) => a.callId === b.callId);
+    const usage = reuseUsage(shown?.usage, agent.usage);
     const { isRunning } = agent;
     const status = statusOf(isRunning, error, pendingApprovals, calls, streaming);
     const view = { agent, history, outbox, streaming, calls, events, pendingApprovals, queued, usage, isRunning, status, error, stopReason };
@@ -313,16 +313,16 @@ export class AgentStore {
 
   /** Returns a copy of the history: the same one until something is added. */
   #historyNow() {
-    const of = /** @type {readonly any[]} */ (this.agent.messages);
+    const source = /** @type {readonly any[]} */ (this.agent.messages);
     const { history, outbox } = this;
-    const last = of.at(-1);
-    if (outbox && (outbox.last !== last || outbox.length !== of.length)) this.outbox = undefined;
+    const last = source.at(-1);
+    if (outbox && (outbox.last !== last || outbox.length !== source.length)) this.outbox = undefined;
     // Other agents may return a new array each time.
-    if (history.length === of.length && history.last === last && (history.of === of || of.every((message, i) => message === history.copy[i]))) {
-      history.of = of;
+    if (history.length === source.length && history.last === last && (history.source === source || source.every((message, i) => message === history.copy[i]))) {
+      history.source = source;
       return history.copy;
     }
-    this.history = { of, length: of.length, last, copy: Object.freeze([...of]) };
+    this.history = { source, length: source.length, last, copy: Object.freeze([...source]) };
     return this.history.copy;
   }
 }
@@ -349,30 +349,30 @@ class Streaming {
 
   /** @param {any} delta @returns {true} */
   grow({ type, contentIndex, delta, callId, toolName }) {
-    let known = this.blocks.get(contentIndex);
-    if (!known) {
+    let entry = this.blocks.get(contentIndex);
+    if (!entry) {
       const block = type === "tool_call" ? { type, callId, toolName, arguments: {} } : { type, [type]: "" };
-      this.blocks.set(contentIndex, (known = { block, isStale: true, ...(type === "tool_call" && { json: new PartialJson() }) }));
-    } else if (!known.isStale) known.block = { ...known.block };
-    known.isStale = true;
+      this.blocks.set(contentIndex, (entry = { block, isStale: true, ...(type === "tool_call" && { json: new PartialJson() }) }));
+    } else if (!entry.isStale) entry.block = { ...entry.block };
+    entry.isStale = true;
     this.shown = undefined;
-    if (type === "tool_call") known.json?.feed(delta);
-    else known.block[type] += delta;
+    if (type === "tool_call") entry.json?.feed(delta);
+    else entry.block[type] += delta;
     return true;
   }
 
   /**
    * Returns the message so far. Blocks that did not grow are the same objects as before.
-   * @param {(block: any) => void} tell called for calls whose arguments grew
+   * @param {(block: any) => void} onGrown called for calls whose arguments grew
    */
-  view(tell) {
+  view(onGrown) {
     if (this.shown) return this.shown;
-    for (const one of this.blocks.values()) {
-      if (one.isStale && one.json) {
-        one.block.arguments = argumentsOf(one.json);
-        tell(one.block);
+    for (const entry of this.blocks.values()) {
+      if (entry.isStale && entry.json) {
+        entry.block.arguments = argumentsOf(entry.json);
+        onGrown(entry.block);
       }
-      one.isStale = false;
+      entry.isStale = false;
     }
     const content = [...this.blocks].sort(([a], [b]) => a - b).map(([, { block }]) => block);
     return (this.shown = { role: "assistant", streaming: true, content, timestamp: this.timestamp });
@@ -391,15 +391,15 @@ function argumentsOf({ stack, value }) {
     if (copy !== undefined) Object.defineProperty(next, key, { value: copy, enumerable: true, configurable: true, writable: true });
     copy = next;
   }
-  const whole = copy ?? value;
-  return typeof whole === "object" && whole !== null ? whole : {};
+  const snapshot = copy ?? value;
+  return typeof snapshot === "object" && snapshot !== null ? snapshot : {};
 }
 
-/** @returns {View["status"]} @param {boolean} isRunning @param {unknown} error @param {readonly any[]} asked @param {readonly AgentCall[]} calls @param {any} streaming */
-function statusOf(isRunning, error, asked, calls, streaming) {
+/** @returns {View["status"]} @param {boolean} isRunning @param {unknown} error @param {readonly any[]} pendingApprovals @param {readonly AgentCall[]} calls @param {any} streaming */
+function statusOf(isRunning, error, pendingApprovals, calls, streaming) {
   if (!isRunning) return error ? "error" : "idle";
   if (calls.some(({ state }) => state === "running")) return "tools";
-  if (asked.length > 0) return "approval";
+  if (pendingApprovals.length > 0) return "approval";
   return streaming?.content.length > 0 ? "streaming" : "submitted";
 }
 
@@ -408,12 +408,12 @@ function statusOf(isRunning, error, asked, calls, streaming) {
  * @param {readonly any[] | undefined} before @param {readonly any[]} now
  * @param {(a: any, b: any) => boolean} equal
  */
-function same(before, now, equal) {
+function reuseList(before, now, equal) {
   return before && before.length === now.length && now.every((one, i) => equal(one, before[i])) ? before : now;
 }
 
 /** @param {any} before @param {any} now */
-function sameUsage(before, now) {
+function reuseUsage(before, now) {
   return before && now && Object.keys(now).every((key) => before[key] === now[key]) ? before : now;
 }
 

@@ -12,10 +12,10 @@ import { AgentStore } from "./react-store.js";
  */
 export function useAgent(agent, options) {
   // The function may be a new one in every render; the agent that it made stays.
-  const of = typeof agent === "function" ? AgentStore : agent;
-  const make = () => ({ of, store: new AgentStore(agent, options) });
-  let [held, hold] = useState(make);
-  if (held.of !== of) hold((held = make()));
-  const { subscribe, getSnapshot, getServerSnapshot } = held.store;
+  const source = typeof agent === "function" ? AgentStore : agent;
+  const make = () => ({ of: source, store: new AgentStore(agent, options) });
+  let [state, setState] = useState(make);
+  if (state.of !== source) setState((state = make()));
+  const { subscribe, getSnapshot, getServerSnapshot } = state.store;
   return useSyncExternalStore(subscribe, getSnapshot, getServerSnapshot);
 }

@@ -3,8 +3,8 @@
 // server half is server.js; the protocol between them is docs/remote.md.
 
 import { AgentError, checkNames, jsonOf, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "./shared.js";
-import { readEvents, within } from "./eventsource.js";
-import { checkFunctions, hostOf, Listening, numbersOf } from "./remoterun.js";
+import { readEvents, withTimeout } from "./eventsource.js";
+import { checkFunctions, hostWithDefaults, numbersWithDefaults, RemoteDriver } from "./remoterun.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 const RECONNECT = { maxAttempts: 10, initialMs: 250, maxMs: 15_000 };
@@ -15,22 +15,22 @@ const STALL = 45_000;
 const codeOf = (status) => (status === 401 || status === 403 ? "auth" : status === 409 ? "misuse" : status === 429 ? "throttled" : status === 503 ? "overloaded" : status >= 500 ? "server" : "invalid_request");
 
 /** Whether a retry may help. @param {number} status */
-const passes = (status) => status === 408 || status === 429 || status >= 500;
+const isRetryable = (status) => status === 408 || status === 429 || status >= 500;
 
 /** Reads the error that a server sent instead of a result. @param {Response} response */
-async function refusal(response) {
+async function responseError(response) {
   const text = await response.text().catch(() => "");
   /** @type {any} */
-  let told;
+  let reported;
   try {
-    told = JSON.parse(text).error;
+    reported = JSON.parse(text).error;
   } catch {
     // Not a turnwheel server, or something in between answered.
   }
   const { status } = response;
   const after = Number(response.headers.get("retry-after"));
-  const message = told?.message ?? `the server answered ${status}${text ? `: ${text.slice(0, 200)}` : ""}`;
-  return new AgentError({ code: told?.code ?? codeOf(status), message, retryable: passes(status), ...(after > 0 && { retryAfterMs: after * 1000 }), provider: { status } });
+  const message = reported?.message ?? `the server answered ${status}${text ? `: ${text.slice(0, 200)}` : ""}`;
+  return new AgentError({ code: reported?.code ?? codeOf(status), message, retryable: isRetryable(status), ...(after > 0 && { retryAfterMs: after * 1000 }), provider: { status } });
 }
 
 /**
@@ -45,7 +45,7 @@ function responseOf(given) {
 /** Returns the body of an event stream. @param {any} given */
 async function bodyOf(given) {
   const response = responseOf(given);
-  if (!response.ok) throw await refusal(response);
+  if (!response.ok) throw await responseError(response);
   const type = response.headers.get("content-type") ?? "nothing";
   if (!response.body || !type.toLowerCase().startsWith("text/event-stream")) {
     throw new AgentError({ code: "invalid_request", message: `the response is no stream of events: its content-type is ${type}`, retryable: false });
@@ -67,7 +67,7 @@ const abortError = (reason) => new AgentError({ code: "aborted", message: textOf
 /**
  * Waits before the given attempt, counted from 1.
  * @param {number} attempt @param {any} error @param {typeof RECONNECT} reconnect
- * @param {ReturnType<typeof hostOf>} host @param {AbortSignal} [signal]
+ * @param {ReturnType<typeof hostWithDefaults>} host @param {AbortSignal} [signal]
  */
 const backOff = (attempt, error, { initialMs, maxMs }, host, signal) => host.sleep(error?.info?.retryAfterMs ?? Math.min(maxMs, initialMs * 2 ** (attempt - 1)) * (0.5 + host.random()), signal);
 
@@ -84,8 +84,8 @@ export function fromResponse(response, options = {}) {
   }
   if (reconnect !== undefined && typeof reconnect !== "function") throw misuse(`\`reconnect\` must be a function that gives a Response, got ${kindOf(reconnect)}`);
   checkSignal(signal);
-  const host = hostOf(options.host);
-  const limits = numbersOf("reconnects", options.reconnects, RECONNECT);
+  const host = hostWithDefaults(options.host);
+  const limits = numbersWithDefaults("reconnects", options.reconnects, RECONNECT);
   const stopped = new AbortController();
   let last = 0;
   /** @type {any} */
@@ -98,10 +98,10 @@ export function fromResponse(response, options = {}) {
     if (abortThere) Promise.resolve().then(() => abortThere(why)).catch((error) => end(networkError(error, "the run could not be aborted")));
     else end(abortError(reason));
   };
-  const listening = new Listening({ runId: (/** @type {any} */ (response)).headers?.get("x-turnwheel-run") ?? "", host, abort });
+  const driver = new RemoteDriver({ runId: (/** @type {any} */ (response)).headers?.get("x-turnwheel-run") ?? "", host, abort });
   const end = (/** @type {AgentError} */ error) => {
     stopped.abort();
-    listening.fail(error);
+    driver.fail(error);
   };
 
   /** Reads one response to its end. @param {Response} response */
@@ -110,29 +110,29 @@ export function fromResponse(response, options = {}) {
       if (stopped.signal.aborted) return;
       if (type !== "message" || (id !== undefined && Number(id) <= last)) continue;
       if (id !== undefined) last = Number(id);
-      listening.take(JSON.parse(data));
+      driver.take(JSON.parse(data));
     }
   };
   const listen = async () => {
-    for (let attempt = 0; !listening.end && !stopped.signal.aborted; ) {
+    for (let attempt = 0; !driver.end && !stopped.signal.aborted; ) {
       const before = last;
       let error;
       try {
-        await read(await within(Promise.resolve(attempt === 0 ? response : reconnect(String(last))), stallMs, host.sleep));
+        await read(await withTimeout(Promise.resolve(attempt === 0 ? response : reconnect(String(last))), stallMs, host.sleep));
         error = new Error("it ended before the run did");
       } catch (thrown) {
         error = thrown;
       }
-      if (listening.end) return;
+      if (driver.end) return;
       attempt = last > before ? 1 : attempt + 1;
       const failure = networkError(error, "the connection to the run broke");
       if (!reconnect || !failure.info.retryable || attempt > limits.maxAttempts) return end(failure);
       await backOff(attempt, failure, limits, host, stopped.signal);
     }
   };
-  abortWith(signal, listening.result, abort);
+  abortWith(signal, driver.result, abort);
   queueMicrotask(listen);
-  return listening.run;
+  return driver.run;
 }
 
 /**
@@ -176,12 +176,12 @@ export class RemoteAgent {
 
   /** @param {any} input */
   steer(input) {
-    return this.#link.letter("steer", toMessage(input));
+    return this.#link.postMessage("steer", toMessage(input));
   }
 
   /** @param {any} input */
   followUp(input) {
-    return this.#link.letter("follow-up", toMessage(input));
+    return this.#link.postMessage("follow-up", toMessage(input));
   }
 
   clearQueues() {
@@ -215,7 +215,7 @@ export class RemoteAgent {
   async waitForIdle() {
     const link = this.#link;
     await link.ready();
-    while (link.isRunning) await link.hear();
+    while (link.isRunning) await link.nextEvent();
   }
 
   get messages() {
@@ -223,7 +223,7 @@ export class RemoteAgent {
   }
 
   get pendingApprovals() {
-    return [...this.#link.asked.values()];
+    return [...this.#link.pendingApprovals.values()];
   }
 
   get isRunning() {
@@ -264,9 +264,9 @@ const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "on
 
 /**
  * The body of a command. It carries an id, so that the server executes it once even if it is sent again.
- * @param {string} id @param {any} told
+ * @param {string} id @param {any} fields
  */
-const bodyFor = (id, told) => jsonOf("the command is", { id, ...told });
+const bodyFor = (id, fields) => jsonOf("the command is", { id, ...fields });
 
 /**
  * The connection to an agent, and a mirror of the agent's state. It stays open as long as somebody needs it.
@@ -282,13 +282,13 @@ class Link {
     if (/[?#]/.test(String(url))) throw misuse(`\`url\` is followed by the name of a command, so it may have no query: send that in \`headers\`, got ${JSON.stringify(String(url))}`);
     this.options = options;
     this.url = String(url).replace(/\/+$/, "");
-    this.host = hostOf(options.host);
-    this.limits = numbersOf("reconnects", options.reconnects, RECONNECT);
+    this.host = hostWithDefaults(options.host);
+    this.limits = numbersWithDefaults("reconnects", options.reconnects, RECONNECT);
     this.connection = "idle";
     /** @type {readonly any[]} */
     this.messages = [];
     /** @type {Map<string, any>} */
-    this.asked = new Map();
+    this.pendingApprovals = new Map();
     /** @type {any} */
     this.usage = { ...NO_USAGE };
     /** The id of the agent's current run. @type {string | undefined} */
@@ -298,35 +298,35 @@ class Link {
     /** The id of the last event received; empty before the first. */
     this.last = "";
     /** The change to the history that belongs to the next event. @type {any} */
-    this.history = undefined;
+    this.historyChange = undefined;
     /**
      * The last answer, and results by call id: history changes may refer to these.
      * @type {{ answer: any, results: Map<string, any> }}
      */
     this.known = { answer: undefined, results: new Map() };
     /**
-     * How many events of the current run were delivered; `again` is how many of them
+     * How many events of the current run were delivered; `repeats` is how many of them
      * will arrive a second time.
      */
-    this.heard = { runId: "", count: 0 };
-    this.again = 0;
-    /** The run that subscribers were last told about. @type {Listening | undefined} */
+    this.delivered = { runId: "", count: 0 };
+    this.repeats = 0;
+    /** The run whose events the subscribers got last. @type {RemoteDriver | undefined} */
     this.followed = undefined;
-    /** The runs that somebody here holds. @type {Map<string, Listening>} */
+    /** The runs that somebody here holds. @type {Map<string, RemoteDriver>} */
     this.runs = new Map();
     /** @type {Set<(event: any) => void>} */
     this.listeners = new Set();
-    /** Posted messages whose fate is still open. @type {Map<string, (receipt: any) => void>} */
-    this.letters = new Map();
+    /** Posted messages whose receipt is still open. @type {Map<string, (receipt: any) => void>} */
+    this.openReceipts = new Map();
     /** Callbacks waiting for the next message from the server. @type {(() => void)[]} */
     this.waiting = [];
     /** Promises waiting for the mirror. @type {{ resolve(): void, reject(error: unknown): void }[]} */
-    this.unready = [];
+    this.readyWaiters = [];
     this.isReady = false;
     /** Commands are sent one after the other. */
     this.posting = Promise.resolve();
     /** @type {AbortController | undefined} */
-    this.open = undefined;
+    this.controller = undefined;
     this.disposed = false;
   }
 
@@ -335,19 +335,19 @@ class Link {
   }
 
   get isWanted() {
-    return !this.disposed && (this.listeners.size > 0 || this.runs.size > 0 || this.letters.size > 0 || this.unready.length > 0 || this.waiting.length > 0);
+    return !this.disposed && (this.listeners.size > 0 || this.runs.size > 0 || this.openReceipts.size > 0 || this.readyWaiters.length > 0 || this.waiting.length > 0);
   }
 
   // ---- commands
 
-  /** @param {"prompt" | "continue"} what @param {any} told @param {{ signal?: AbortSignal, runId?: string }} [options] */
-  run(what, told, options = {}) {
+  /** @param {"prompt" | "continue"} name @param {any} fields @param {{ signal?: AbortSignal, runId?: string }} [options] */
+  run(name, fields, options = {}) {
     checkNames("unknown option", options, ["signal", "runId"]);
     const { signal, runId = this.host.id() } = options;
     checkSignal(signal);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (this.isRunning) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
-    const body = bodyFor(runId, { ...told, runId });
+    const body = bodyFor(runId, { ...fields, runId });
     this.starting = runId;
     /** The error if the run was aborted before it was sent. @type {AgentError | undefined} */
     let stopped;
@@ -356,83 +356,83 @@ class Link {
       if (isSent) return void this.command("abort", { runId, ...(reason !== undefined && { reason: textOf(reason) }) });
       fail((stopped = abortError(reason ?? "the run was aborted")));
     };
-    const listening = new Listening({ runId, host: this.host, abort, messages: () => this.messages });
-    this.runs.set(runId, listening);
+    const driver = new RemoteDriver({ runId, host: this.host, abort, messages: () => this.messages });
+    this.runs.set(runId, driver);
     this.connect();
     const fail = (/** @type {AgentError} */ error) => {
       // If it has begun after all, its own end will be reported.
       if (this.starting !== runId) return;
       this.starting = undefined;
-      listening.fail(error, (event) => this.tell(event));
+      driver.fail(error, (event) => this.deliver(event));
       this.runs.delete(runId);
-      this.settleDown();
+      this.closeIfUnused();
     };
-    // Sends only once the mirror is ready: a run that ended before anybody listened would go unheard.
+    // Sends only once the mirror is ready: a run that ended before anybody listened would be missed.
     const before = async () => {
       if (!stopped) await this.ready();
       if (stopped) throw stopped;
       isSent = true;
     };
-    this.post(what, body, before).catch(fail);
-    abortWith(signal, listening.result, (reason) => listening.run.abort(reason));
-    return listening.run;
+    this.post(name, body, before).catch(fail);
+    abortWith(signal, driver.result, (reason) => driver.run.abort(reason));
+    return driver.run;
   }
 
-  /** @param {"steer" | "follow-up"} what @param {any} message */
-  letter(what, message) {
+  /** @param {"steer" | "follow-up"} name @param {any} message */
+  postMessage(name, message) {
     if (this.disposed) throw misuse("the agent was disposed of");
     const id = this.host.id();
     const body = bodyFor(id, { input: message });
-    const receipt = new Promise((resolve) => this.letters.set(id, resolve));
+    const receipt = new Promise((resolve) => this.openReceipts.set(id, resolve));
     this.connect();
-    // Waits for the mirror as well, or the receipt would go unheard.
-    this.post(what, body, () => this.ready()).catch((error) => this.lost(error, id));
+    // Waits for the mirror as well, or the receipt would be missed.
+    this.post(name, body, () => this.ready()).catch((error) => this.postFailed(error, id));
     return receipt;
   }
 
   /** Handles a message that could not be delivered. @param {unknown} error @param {string} id */
-  lost(error, id) {
-    this.letters.get(id)?.({ delivered: false, reason: "run_ended" });
-    this.letters.delete(id);
-    this.trouble(error);
-    this.settleDown();
+  postFailed(error, id) {
+    this.openReceipts.get(id)?.({ delivered: false, reason: "run_ended" });
+    this.openReceipts.delete(id);
+    this.reportError(error);
+    this.closeIfUnused();
   }
 
-  /** @param {string} what @param {any} told @returns {Promise<void>} */
-  command(what, told) {
+  /** @param {string} name @param {any} fields @returns {Promise<void>} */
+  command(name, fields) {
     if (this.disposed) throw misuse("the agent was disposed of");
-    const done = this.post(what, bodyFor(this.host.id(), told));
+    const done = this.post(name, bodyFor(this.host.id(), fields));
     // Whoever does not await the promise learns of the failure from `onError`.
-    done.catch((error) => this.trouble(error));
+    done.catch((error) => this.reportError(error));
     return done;
   }
 
   /** @param {unknown} error */
-  trouble(error) {
+  reportError(error) {
     const { onError } = this.options;
     if (onError) guarded(() => onError(error), report);
     else if (!this.disposed) console.error("turnwheel:", error);
   }
 
   /**
-   * @param {string} what @param {string} body @param {() => unknown} [before] awaited first
+   * @param {string} name @param {string} body @param {() => unknown} [before] awaited first
    * @returns {Promise<void>}
    */
-  post(what, body, before) {
-    const done = this.posting.then(before).then(() => this.send(what, body));
+  post(name, body, before) {
+    const done = this.posting.then(before).then(() => this.send(name, body));
     this.posting = done.catch(() => {});
     return done;
   }
 
-  /** @param {string} what @param {string} body */
-  async send(what, body) {
+  /** @param {string} name @param {string} body */
+  async send(name, body) {
     for (let attempt = 1; ; attempt++) {
       if (this.disposed) throw misuse("the agent was disposed of");
       let error;
       try {
-        const response = await this.fetch(what, { method: "POST", body, headers: { "content-type": "application/json" } });
+        const response = await this.fetch(name, { method: "POST", body, headers: { "content-type": "application/json" } });
         if (response.ok) return void response.body?.cancel().catch(() => {});
-        error = await refusal(response);
+        error = await responseError(response);
       } catch (thrown) {
         error = networkError(thrown, `no answer from ${this.url}`);
       }
@@ -441,19 +441,19 @@ class Link {
     }
   }
 
-  /** @param {string} what @param {any} [init] */
-  async fetch(what, { headers, ...init } = {}) {
-    const own = typeof this.options.headers === "function" ? await this.options.headers() : this.options.headers;
-    const all = new Headers(own);
-    for (const [name, value] of Object.entries(headers ?? {})) all.set(name, /** @type {string} */ (value));
+  /** @param {string} path @param {any} [init] */
+  async fetch(path, { headers, ...init } = {}) {
+    const ownHeaders = typeof this.options.headers === "function" ? await this.options.headers() : this.options.headers;
+    const merged = new Headers(ownHeaders);
+    for (const [name, value] of Object.entries(headers ?? {})) merged.set(name, /** @type {string} */ (value));
     // A server that accepts a connection and never answers counts as unreachable.
     const { sleep } = this.host;
     const stop = new AbortController();
     const abort = () => stop.abort(init.signal.reason);
     init.signal?.addEventListener("abort", abort);
-    const asked = (this.options.fetch ?? fetch)(`${this.url}/${what}`, { ...init, headers: all, signal: stop.signal });
+    const response = (this.options.fetch ?? fetch)(`${this.url}/${path}`, { ...init, headers: merged, signal: stop.signal });
     try {
-      return responseOf(await within(asked, this.options.stallMs ?? STALL, sleep));
+      return responseOf(await withTimeout(response, this.options.stallMs ?? STALL, sleep));
     } catch (error) {
       stop.abort(error);
       throw error;
@@ -469,12 +469,12 @@ class Link {
   subscribe(listener) {
     if (this.disposed) throw misuse("the agent was disposed of");
     // Wrapped, so that the same function subscribed twice is two listeners.
-    const own = (/** @type {any} */ event) => listener(event);
-    this.listeners.add(own);
+    const wrapped = (/** @type {any} */ event) => listener(event);
+    this.listeners.add(wrapped);
     this.connect();
     return () => {
-      this.listeners.delete(own);
-      this.settleDown();
+      this.listeners.delete(wrapped);
+      this.closeIfUnused();
     };
   }
 
@@ -482,13 +482,13 @@ class Link {
     if (this.disposed) return Promise.reject(misuse("the agent was disposed of"));
     if (this.isReady && this.connection === "open") return Promise.resolve();
     return new Promise((resolve, reject) => {
-      this.unready.push({ resolve: () => resolve(undefined), reject });
+      this.readyWaiters.push({ resolve: () => resolve(undefined), reject });
       this.connect();
     });
   }
 
   /** Resolves at the next message from the server. */
-  hear() {
+  nextEvent() {
     return new Promise((resolve) => {
       this.waiting.push(() => resolve(undefined));
       this.connect();
@@ -496,30 +496,30 @@ class Link {
   }
 
   connect() {
-    if (this.open || !this.isWanted) return;
-    const open = (this.open = new AbortController());
-    this.listen(open).then((hope) => {
-      if (this.open !== open) return;
-      this.open = undefined;
-      this.told("idle");
+    if (this.controller || !this.isWanted) return;
+    const controller = (this.controller = new AbortController());
+    this.listen(controller).then((isReachable) => {
+      if (this.controller !== controller) return;
+      this.controller = undefined;
+      this.setConnection("idle");
       // If the server was unreachable, the next command tries again.
-      if (hope) this.connect();
+      if (isReachable) this.connect();
     });
   }
 
   /** Closes the connection when nobody needs it any more. */
-  settleDown() {
+  closeIfUnused() {
     // Deferred, so that unsubscribing and subscribing again at once keeps the connection.
     queueMicrotask(() => {
-      if (this.isWanted || !this.open) return;
-      this.open.abort();
-      this.open = undefined;
-      this.told("idle");
+      if (this.isWanted || !this.controller) return;
+      this.controller.abort();
+      this.controller = undefined;
+      this.setConnection("idle");
     });
   }
 
   /** @param {"idle" | "connecting" | "open"} connection */
-  told(connection) {
+  setConnection(connection) {
     if (this.connection === connection) return;
     this.connection = connection;
     guarded(() => this.options.onConnection?.(connection), report);
@@ -531,12 +531,12 @@ class Link {
    */
   async listen({ signal }) {
     for (let attempt = 0; this.isWanted && !signal.aborted; ) {
-      this.told("connecting");
+      this.setConnection("connecting");
       let error;
-      let heard = false;
+      let hasReceived = false;
       try {
         const response = await this.fetch(`events${this.last && `?lastEventId=${this.last}`}`, { signal, headers: { accept: "text/event-stream" } });
-        const options = { sleep: this.host.sleep, stallMs: this.options.stallMs ?? STALL, heard: () => void (heard = true), signal };
+        const options = { sleep: this.host.sleep, stallMs: this.options.stallMs ?? STALL, onReceive: () => void (hasReceived = true), signal };
         for await (const event of readEvents(await bodyOf(response), options)) {
           if (signal.aborted) return true;
           this.take(event);
@@ -547,10 +547,10 @@ class Link {
       }
       if (signal.aborted) return true;
       this.isReady = false;
-      attempt = heard ? 1 : attempt + 1;
+      attempt = hasReceived ? 1 : attempt + 1;
       const failure = networkError(error, `the connection to ${this.url} broke`);
       if (!failure.info.retryable || attempt > this.limits.maxAttempts) return this.giveUp(failure);
-      this.told("connecting");
+      this.setConnection("connecting");
       await backOff(attempt, failure, this.limits, this.host, signal);
     }
     return true;
@@ -558,119 +558,119 @@ class Link {
 
   /** The server is unreachable: everything that waits for it fails. @param {AgentError} error */
   giveUp(error) {
-    const runs = this.unended();
+    const runs = this.unendedRuns();
     const isHeld = this.runs.size > 0;
     this.runs.clear();
     this.starting = undefined;
     this.running = undefined;
-    for (const run of runs) this.endUnheard(run, error);
-    for (const settle of this.letters.values()) settle({ delivered: false, reason: "run_ended" });
-    this.letters.clear();
-    for (const { reject } of this.unready.splice(0)) reject(error);
+    for (const run of runs) this.endRun(run, error);
+    for (const settle of this.openReceipts.values()) settle({ delivered: false, reason: "run_ended" });
+    this.openReceipts.clear();
+    for (const { reject } of this.readyWaiters.splice(0)) reject(error);
     this.wake();
-    if (!isHeld) this.trouble(error);
+    if (!isHeld) this.reportError(error);
     return false;
   }
 
   /**
    * The runs whose end has not arrived here: those that are held, and the one that subscribers follow.
-   * @returns {Listening[]}
+   * @returns {RemoteDriver[]}
    */
-  unended() {
+  unendedRuns() {
     const { followed } = this;
     return [...new Set([...this.runs.values(), ...(followed && !followed.end ? [followed] : [])])];
   }
 
-  /** @param {Listening} run @param {AgentError} error @param {any} [ended] how it ended, if that is known */
-  endUnheard(run, error, ended) {
-    run.fail(error, (event) => (run.take(event), this.emit(event)), ended);
+  /** @param {RemoteDriver} run @param {AgentError} error @param {any} [endEvent] how it ended, if that is known */
+  endRun(run, error, endEvent) {
+    run.fail(error, (event) => (run.take(event), this.dispatch(event)), endEvent);
   }
 
   wake() {
     for (const waiting of this.waiting.splice(0)) waiting();
   }
 
-  /** @param {{ id?: string, type: string, data: string }} told */
+  /** @param {{ id?: string, type: string, data: string }} event */
   take({ id, type, data }) {
     // Skips events that arrive a second time.
-    if (type !== "state" && type !== "history" && id !== undefined && this.last !== "" && Number(id) <= Number(this.last)) return void (this.history = undefined);
+    if (type !== "state" && type !== "history" && id !== undefined && this.last !== "" && Number(id) <= Number(this.last)) return void (this.historyChange = undefined);
     const value = JSON.parse(data);
-    if (type === "history") this.history = value;
-    else if (type === "state") this.become(value);
-    else if (type === "receipt") this.settleLetter(value);
-    else if (type === "ready") this.nowReady();
-    else if (type === "message") this.tell(value);
+    if (type === "history") this.historyChange = value;
+    else if (type === "state") this.applySnapshot(value);
+    else if (type === "receipt") this.settleReceipt(value);
+    else if (type === "ready") this.markReady();
+    else if (type === "message") this.deliver(value);
     if (id !== undefined) this.last = id;
     this.wake();
-    if (!this.isWanted) this.settleDown();
+    if (!this.isWanted) this.closeIfUnused();
   }
 
-  nowReady() {
+  markReady() {
     this.isReady = true;
-    this.told("open");
-    for (const { resolve } of this.unready.splice(0)) resolve();
+    this.setConnection("open");
+    for (const { resolve } of this.readyWaiters.splice(0)) resolve();
   }
 
   /** Replaces the mirror by a snapshot of the agent. @param {any} state */
-  become({ messages, pendingApprovals, usage, run, openLetters, ended }) {
+  applySnapshot({ messages, pendingApprovals, usage, run, openLetters, ended }) {
     this.messages = messages;
-    this.asked = new Map(pendingApprovals.map((/** @type {any} */ call) => [call.callId, call]));
+    this.pendingApprovals = new Map(pendingApprovals.map((/** @type {any} */ call) => [call.callId, call]));
     this.usage = usage;
     this.running = run?.runId;
     this.known = { answer: undefined, results: new Map() };
-    this.history = undefined;
-    for (const [id, settle] of this.letters) {
+    this.historyChange = undefined;
+    for (const [id, settle] of this.openReceipts) {
       // It may still be on its way.
       if (openLetters.includes(id) || this.last === "") continue;
       settle({ delivered: false, reason: "run_ended" });
-      this.letters.delete(id);
+      this.openReceipts.delete(id);
     }
-    for (const listening of this.unended()) {
-      const { runId } = listening;
+    for (const driver of this.unendedRuns()) {
+      const { runId } = driver;
       if (runId === run?.runId || (runId === this.starting && runId !== ended?.runId)) continue;
       this.runs.delete(runId);
       if (runId === this.starting) this.starting = undefined;
       const isKnown = ended?.runId === runId;
       const error = new AgentError({ code: "network", message: "the run went on unheard, and its events are gone", retryable: false });
-      this.endUnheard(listening, error, isKnown ? { ...ended, messages: messages.slice(messages.length - ended.messages) } : undefined);
+      this.endRun(driver, error, isKnown ? { ...ended, messages: messages.slice(messages.length - ended.messages) } : undefined);
     }
-    this.again = 0;
+    this.repeats = 0;
     if (!run || run.told === null) return;
-    const known = this.heard.runId === run.runId ? this.heard.count : 0;
-    this.heard = { runId: run.runId, count: run.told };
+    const deliveredCount = this.delivered.runId === run.runId ? this.delivered.count : 0;
+    this.delivered = { runId: run.runId, count: run.told };
     // Skips the events of the run that were delivered already. If some were missed, says so.
-    this.again = Math.max(0, known - run.told);
-    if (run.told > known) this.spread({ type: "run_resumed", runId: run.runId, turnIndex: run.turnIndex, pendingApprovals, runningTools: [] });
+    this.repeats = Math.max(0, deliveredCount - run.told);
+    if (run.told > deliveredCount) this.publish({ type: "run_resumed", runId: run.runId, turnIndex: run.turnIndex, pendingApprovals, runningTools: [] });
   }
 
   /** @param {any} value */
-  settleLetter({ id, receipt }) {
-    this.letters.get(id)?.(receipt);
-    this.letters.delete(id);
+  settleReceipt({ id, receipt }) {
+    this.openReceipts.get(id)?.(receipt);
+    this.openReceipts.delete(id);
   }
 
   /** Delivers an event: first to the mirror, then to everybody else. @param {any} event */
-  tell(event) {
+  deliver(event) {
     const { runId } = event;
     this.note(event);
-    this.remember(event);
-    if (this.heard.runId !== runId) this.heard = { runId, count: 0 };
-    this.heard.count += 1;
-    if (this.again > 0) this.again -= 1;
-    else this.spread(event);
+    this.applyHistory(event);
+    if (this.delivered.runId !== runId) this.delivered = { runId, count: 0 };
+    this.delivered.count += 1;
+    if (this.repeats > 0) this.repeats -= 1;
+    else this.publish(event);
   }
 
   /** @param {any} event */
-  spread(event) {
+  publish(event) {
     const { type, runId } = event;
-    if (this.followed?.runId !== runId || this.followed.end) this.followed = this.runs.get(runId) ?? new Listening({ runId, host: this.host, abort() {} });
+    if (this.followed?.runId !== runId || this.followed.end) this.followed = this.runs.get(runId) ?? new RemoteDriver({ runId, host: this.host, abort() {} });
     if (type === "agent_end") this.runs.delete(runId);
     this.followed?.take(event);
-    this.emit(event);
+    this.dispatch(event);
   }
 
   /** @param {any} event */
-  emit(event) {
+  dispatch(event) {
     for (const listener of [...this.listeners]) {
       guarded(() => listener(event), (error) => {
         this.listeners.delete(listener);
@@ -685,15 +685,15 @@ class Link {
     if (type === "agent_start" || type === "run_resumed") {
       this.running = runId;
       if (this.starting === runId) this.starting = undefined;
-      if (type === "run_resumed") this.asked = new Map(event.pendingApprovals.map((/** @type {any} */ call) => [call.callId, call]));
-    } else if (type === "tool_approval_requested") this.asked.set(callId, { type: "tool_call", callId, toolName: event.toolName, arguments: event.arguments });
-    else if (type === "tool_approval_resolved") this.asked.delete(callId);
+      if (type === "run_resumed") this.pendingApprovals = new Map(event.pendingApprovals.map((/** @type {any} */ call) => [call.callId, call]));
+    } else if (type === "tool_approval_requested") this.pendingApprovals.set(callId, { type: "tool_call", callId, toolName: event.toolName, arguments: event.arguments });
+    else if (type === "tool_approval_resolved") this.pendingApprovals.delete(callId);
     else if (type === "message_end") this.known.answer = event.message;
     else if (type === "tool_execution_end") this.known.results.set(callId, event.result);
     else if (type === "agent_end") {
       if (this.running === runId) this.running = undefined;
       if (this.starting === runId) this.starting = undefined;
-      this.asked.clear();
+      this.pendingApprovals.clear();
       const sum = { ...this.usage };
       for (const [key, tokens] of Object.entries(event.usage)) sum[key] = (sum[key] ?? 0) + tokens;
       this.usage = sum;
@@ -701,12 +701,12 @@ class Link {
   }
 
   /** Applies to the history what the event changed. @param {any} event */
-  remember(event) {
-    const { history, known } = this;
-    this.history = undefined;
-    if (history) {
-      const added = history.add.map((/** @type {any} */ item) => (item === "answer" ? known.answer : typeof item === "string" ? known.results.get(item.slice(1)) : item));
-      this.messages = [...this.messages.slice(0, history.at), ...added];
+  applyHistory(event) {
+    const { historyChange: change, known } = this;
+    this.historyChange = undefined;
+    if (change) {
+      const added = change.add.map((/** @type {any} */ item) => (item === "answer" ? known.answer : typeof item === "string" ? known.results.get(item.slice(1)) : item));
+      this.messages = [...this.messages.slice(0, change.at), ...added];
     }
     if (event.type === "turn_end") this.known.results.clear();
   }
@@ -714,15 +714,15 @@ class Link {
   dispose() {
     if (this.disposed) return;
     this.disposed = true;
-    this.open?.abort();
-    this.open = undefined;
-    this.told("idle");
+    this.controller?.abort();
+    this.controller = undefined;
+    this.setConnection("idle");
     const error = abortError("the agent was disposed of");
     for (const run of [...this.runs.values()]) run.fail(error);
     this.runs.clear();
-    for (const settle of this.letters.values()) settle({ delivered: false, reason: "disposed" });
-    this.letters.clear();
-    for (const { reject } of this.unready.splice(0)) reject(error);
+    for (const settle of this.openReceipts.values()) settle({ delivered: false, reason: "disposed" });
+    this.openReceipts.clear();
+    for (const { reject } of this.readyWaiters.splice(0)) reject(error);
     this.listeners.clear();
     this.wake();
   }

@@ -4,14 +4,14 @@
 import { AgentError, checkNames, kindOf, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "./shared.js";
 
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
-const WAITING = 1024;
+const MAX_WAITING_EVENTS = 1024;
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 
 /** @param {any} message @returns {any[]} */
 const callsOf = (message) => (message?.content ?? []).filter((/** @type {any} */ { type }) => type === "tool_call");
 
 /** Clock, randomness and ids, with defaults for what the host does not provide. @param {any} [host] */
-export const hostOf = (host = {}) => ({
+export const hostWithDefaults = (host = {}) => ({
   now: () => host.now?.() ?? Date.now(),
   random: () => host.random?.() ?? Math.random(),
   id: () => host.id?.() ?? uuid(),
@@ -21,11 +21,11 @@ export const hostOf = (host = {}) => ({
 
 /**
  * Returns the given numbers, with defaults for the missing ones.
- * @template {Record<string, number>} T @param {string} where @param {any} given @param {T} usual @returns {T}
+ * @template {Record<string, number>} T @param {string} where @param {any} given @param {T} defaults @returns {T}
  */
-export function numbersOf(where, given, usual) {
-  const all = { ...usual };
-  checkNames(`unknown option \`${where}.`, given ?? {}, usual);
+export function numbersWithDefaults(where, given, defaults) {
+  const all = { ...defaults };
+  checkNames(`unknown option \`${where}.`, given ?? {}, defaults);
   for (const [name, value] of Object.entries(given ?? {})) {
     if (value === undefined) continue;
     if (typeof value !== "number" || !(value >= 0)) throw misuse(`\`${where}.${name}\` must be a number from 0 on, got ${shownOf(value)}`);
@@ -44,13 +44,13 @@ export function checkFunctions(options, names) {
   }
 }
 
-/** What the events have told about a run, and its listeners. */
-export class Listening {
+/** What the events have reported of a run, and its listeners. */
+export class RemoteDriver {
   /** @param {{ runId?: string, host: any, abort(reason?: unknown): void, messages?: () => readonly any[] }} options */
   constructor({ runId = "", host, abort, messages }) {
     this.runId = runId;
     this.abort = abort;
-    this.historyOf = messages;
+    this.readHistory = messages;
     /** The messages of the events so far. @type {any[]} */
     this.log = [];
     /** @type {any[] | undefined} */
@@ -65,11 +65,11 @@ export class Listening {
     this.waiting = [];
     /** @type {any} */
     this.end = undefined;
-    this.begun = false;
+    this.hasBegun = false;
     this.turns = 0;
     /**
      * The open turn, and what has arrived of its answer.
-     * @type {{ turnIndex: number, message: boolean, pieces: any[], answer: any, results: Map<string, any> } | undefined}
+     * @type {{ turnIndex: number, messageStarted: boolean, pieces: any[], answer: any, results: Map<string, any> } | undefined}
      */
     this.turn = undefined;
     /** @type {Map<string, PartialJson>} */
@@ -89,20 +89,20 @@ export class Listening {
   take(event) {
     if (this.end) return;
     if (this.runId === "") this.runId = event.runId;
-    this.begun = true;
+    this.hasBegun = true;
     this.#note(event);
     for (const listener of [...this.listeners]) listener(event);
     const next = this.waiting.shift();
     if (next) next({ done: false, value: event });
-    else if (this.queue) this.#keep(this.queue, event);
-    else if (event.type === "message_update" || this.early?.length === WAITING) this.early = undefined;
+    else if (this.queue) this.#enqueue(this.queue, event);
+    else if (event.type === "message_update" || this.early?.length === MAX_WAITING_EVENTS) this.early = undefined;
     else this.early?.push(event);
     if (event.type === "agent_end") this.#finish(event);
   }
 
   /** Queues an event for a slow iterator, as a local run does. @param {any[]} queue @param {any} event */
-  #keep(queue, event) {
-    const last = queue.length > WAITING ? queue.at(-1) : undefined;
+  #enqueue(queue, event) {
+    const last = queue.length > MAX_WAITING_EVENTS ? queue.at(-1) : undefined;
     const isSame = last?.type === "message_update" && event.type === "message_update" && ["type", "contentIndex", "callId"].every((key) => last.delta[key] === event.delta[key]);
     if (isSame) queue[queue.length - 1] = { ...last, delta: { ...last.delta, delta: last.delta.delta + event.delta.delta } };
     else queue.push(event);
@@ -113,12 +113,12 @@ export class Listening {
     const { turn } = this;
     switch (event.type) {
       case "run_resumed":
-        if (event.partialMessage) this.turn ??= { turnIndex: event.turnIndex, message: true, pieces: [...event.partialMessage.content], answer: undefined, results: new Map() };
+        if (event.partialMessage) this.turn ??= { turnIndex: event.turnIndex, messageStarted: true, pieces: [...event.partialMessage.content], answer: undefined, results: new Map() };
         return;
       case "turn_start":
-        return void (this.turn = { turnIndex: event.turnIndex, message: false, pieces: [], answer: undefined, results: new Map() });
+        return void (this.turn = { turnIndex: event.turnIndex, messageStarted: false, pieces: [], answer: undefined, results: new Map() });
       case "message_start":
-        return void (turn && (turn.message = true));
+        return void (turn && (turn.messageStarted = true));
       case "message_update":
         return this.#feed(event.delta);
       case "message_reset":
@@ -146,15 +146,15 @@ export class Listening {
       const { pieces = [] } = this.turn ?? {};
       return void (pieces[contentIndex] = { type, [type]: (pieces[contentIndex]?.[type] ?? "") + delta });
     }
-    const kept = this.arguments.get(callId) ?? new PartialJson();
-    this.arguments.set(callId, kept);
-    kept.feed(delta);
+    const json = this.arguments.get(callId) ?? new PartialJson();
+    this.arguments.set(callId, json);
+    json.feed(delta);
   }
 
   /** @param {string} callId */
   partialArguments(callId) {
-    const kept = this.arguments.get(callId);
-    return kept ? kept.value : callsOf(this.turn?.answer).find((call) => call.callId === callId)?.arguments;
+    const json = this.arguments.get(callId);
+    return json ? json.value : callsOf(this.turn?.answer).find((call) => call.callId === callId)?.arguments;
   }
 
   /** @param {any} event */
@@ -170,37 +170,37 @@ export class Listening {
 
   /**
    * Ends the run when no more events will come: everything open is closed, as in a local run that breaks.
-   * @param {AgentError} error @param {(event: any) => void} [tell]
-   * @param {any} [ended] the end event, if only events before it are missing
+   * @param {AgentError} error @param {(event: any) => void} [emit]
+   * @param {any} [endEvent] the end event, if only events before it are missing
    */
-  fail(error, tell = (event) => this.take(event), ended = undefined) {
+  fail(error, emit = (event) => this.take(event), endEvent = undefined) {
     if (this.end) return;
     const { runId, turn } = this;
-    if (!ended) this.failure = error;
+    if (!endEvent) this.failure = error;
     const reason = error.code === "aborted" ? "aborted" : "error";
-    if (!this.begun) tell({ type: "agent_start", runId });
+    if (!this.hasBegun) emit({ type: "agent_start", runId });
     if (turn) {
       const timestamp = this.host.now();
       let { answer } = turn;
       if (!answer) {
         answer = { role: "assistant", content: turn.pieces.filter(({ type }) => type !== "tool_call"), provider: "", model: "", usage: { ...NO_USAGE }, stopReason: reason, error: error.info, timestamp };
-        if (!turn.message) tell({ type: "message_start", runId });
-        tell({ type: "message_end", runId, message: answer });
+        if (!turn.messageStarted) emit({ type: "message_start", runId });
+        emit({ type: "message_end", runId, message: answer });
       }
       const toolResults = callsOf(answer).map(({ callId, toolName }) => {
         const known = turn.results.get(callId);
         if (known) return known;
         const result = { role: "tool_result", callId, toolName, content: [{ type: "text", text: error.message }], isError: true, cause: "aborted", timestamp };
-        tell({ type: "tool_execution_end", runId, callId, toolName, result, isError: true });
+        emit({ type: "tool_execution_end", runId, callId, toolName, result, isError: true });
         return result;
       });
-      tell({ type: "turn_end", runId, turnIndex: turn.turnIndex, message: answer, toolResults, reason });
+      emit({ type: "turn_end", runId, turnIndex: turn.turnIndex, message: answer, toolResults, reason });
     }
-    if (ended) return tell(ended);
+    if (endEvent) return emit(endEvent);
     /** @type {any} */
     const usage = { ...NO_USAGE };
     for (const message of this.log) for (const [key, tokens] of Object.entries(message.usage ?? {})) usage[key] = (usage[key] ?? 0) + tokens;
-    tell({ type: "agent_end", runId, messages: this.log, stopReason: reason, usage, turns: this.turns, error: error.info });
+    emit({ type: "agent_end", runId, messages: this.log, stopReason: reason, usage, turns: this.turns, error: error.info });
   }
 
   iterate() {
@@ -234,18 +234,18 @@ export class Listening {
 
 /** A run that goes on elsewhere: iterate it, await it, or both. */
 export class RemoteRun {
-  /** @type {Listening} */ #listening;
+  /** @type {RemoteDriver} */ #driver;
 
-  /** @param {Listening} listening */
-  constructor(listening) {
-    this.#listening = listening;
+  /** @param {RemoteDriver} driver */
+  constructor(driver) {
+    this.#driver = driver;
     /** Resolves to the outcome; never rejects for what happens in the run. @type {Promise<any>} */
-    this.result = listening.result;
+    this.result = driver.result;
   }
 
   /** The run's id; empty until the first event. */
   get runId() {
-    return this.#listening.runId;
+    return this.#driver.runId;
   }
 
   /** @param {any} [done] @param {any} [failed] */
@@ -254,7 +254,7 @@ export class RemoteRun {
   }
 
   [Symbol.asyncIterator]() {
-    return this.#listening.iterate();
+    return this.#driver.iterate();
   }
 
   get textStream() {
@@ -262,26 +262,26 @@ export class RemoteRun {
   }
 
   get messages() {
-    return this.#listening.historyOf?.() ?? this.#listening.log;
+    return this.#driver.readHistory?.() ?? this.#driver.log;
   }
 
   /** @param {string} callId */
   partialArguments(callId) {
-    return this.#listening.partialArguments(callId);
+    return this.#driver.partialArguments(callId);
   }
 
   /** @param {unknown} [reason] */
   abort(reason) {
-    if (!this.#listening.end) this.#listening.abort(reason);
+    if (!this.#driver.end) this.#driver.abort(reason);
   }
 
   /** @param {any} [init] */
   toResponse(init) {
-    return respond(this.#listening, "events", init);
+    return respond(this.#driver, "events", init);
   }
 
   /** @param {any} [init] */
   toUIMessageStreamResponse(init) {
-    return respond(this.#listening, "uiMessages", init);
+    return respond(this.#driver, "uiMessages", init);
   }
 }

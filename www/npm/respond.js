@@ -18,7 +18,7 @@ const KNOWN = {
 
 /**
  * The events of a run since a response was first requested.
- * @typedef {{ events: any[], isOver: boolean, waiting: Set<() => void>, segments?: number[] }} Told
+ * @typedef {{ events: any[], isOver: boolean, waiting: Set<() => void>, segments?: number[] }} Recording
  */
 
 /** @param {any} driver @param {"events" | "uiMessages"} kind @param {any} [init] */
@@ -27,13 +27,13 @@ export function respond(driver, kind, init = {}) {
   checkNames("unknown option", init, KNOWN[kind]);
   const after = Number(init.lastEventId ?? 0);
   if (!(Number.isInteger(after) && after >= 0)) throw misuse(`\`lastEventId\` must be the number of an event, got ${JSON.stringify(init.lastEventId)}`);
-  const told = (driver.told ??= listen(driver));
+  const recording = (driver.recording ??= record(driver));
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(HEADERS[kind])) headers.set(name, value);
   headers.set("x-turnwheel-run", driver.runId);
   /** @type {Promise<any> | undefined} */
   let loaded;
-  const source = () => (loaded ??= import("./response.js").then((module) => module[kind](driver, told, after, init)));
+  const source = () => (loaded ??= import("./response.js").then((module) => module[kind](driver, recording, after, init)));
   const body = new ReadableStream(
     {
       pull: async (controller) => (await source()).pull(controller),
@@ -45,18 +45,18 @@ export function respond(driver, kind, init = {}) {
   return new Response(body, { status: init.status, statusText: init.statusText, headers });
 }
 
-/** @param {any} driver @returns {Told} */
-function listen(driver) {
+/** @param {any} driver @returns {Recording} */
+function record(driver) {
   const { core, runId, end } = driver;
-  /** @type {Told} */
-  const told = { events: end ? [end] : [], isOver: end !== undefined, waiting: new Set() };
+  /** @type {Recording} */
+  const recording = { events: end ? [end] : [], isOver: end !== undefined, waiting: new Set() };
   const take = (/** @type {any} */ event) => {
-    told.events.push(event);
-    told.isOver = event.type === "agent_end";
-    for (const heard of told.waiting) heard();
-    told.waiting.clear();
+    recording.events.push(event);
+    recording.isOver = event.type === "agent_end";
+    for (const wake of recording.waiting) wake();
+    recording.waiting.clear();
   };
-  if (told.isOver) return told;
+  if (recording.isOver) return recording;
   const leave = core.subscribe((/** @type {any} */ event) => {
     if (event.runId !== runId) return;
     if (event.type !== "agent_end") return take(event);
@@ -65,5 +65,5 @@ function listen(driver) {
     // The structured output is known slightly later than the event.
     driver.result.then(({ output }) => take(output === undefined ? event : { ...event, output }));
   });
-  return told;
+  return recording;
 }

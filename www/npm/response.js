@@ -2,77 +2,77 @@
 // The bodies of responses: a run's events as server-sent events, and as the AI SDK's UI message stream. Each
 // listener reads the shared list of events at its own pace; all that is kept for it is its position.
 
-import { body, heardOf, sse } from "./sse.js";
+import { body, sse, waitForWake } from "./sse.js";
 import { UIMessages } from "./uimessages.js";
 
 /** How many events are sent in one chunk. */
-const PIECE = 64;
+const EVENTS_PER_CHUNK = 64;
 
 /**
- * @param {any} driver @param {import("./respond.js").Told} told
+ * @param {any} driver @param {import("./respond.js").Recording} recording
  * @param {() => number} at the position of this listener
  */
-const waitFor = (driver, told, at) => ({
-  more: async (/** @type {AbortSignal} */ signal) => {
-    if (at() >= told.events.length && !told.isOver) await heardOf(told.waiting, signal);
+const waitFor = (driver, recording, at) => ({
+  waitForMore: async (/** @type {AbortSignal} */ signal) => {
+    if (at() >= recording.events.length && !recording.isOver) await waitForWake(recording.waiting, signal);
   },
   sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => driver.core.sleep(ms, signal),
 });
 
 /**
  * Streams the run's events.
- * @param {any} driver @param {import("./respond.js").Told} told @param {number} after @param {any} init
+ * @param {any} driver @param {import("./respond.js").Recording} recording @param {number} after @param {any} init
  */
-export function events(driver, told, after, { keepAliveMs, abortOnLeave }) {
+export function events(driver, recording, after, { keepAliveMs, abortOnLeave }) {
   return body({
-    ...waitFor(driver, told, () => after), keepAliveMs,
+    ...waitFor(driver, recording, () => after), keepAliveMs,
     take() {
       const from = after;
-      after = Math.max(after, Math.min(told.events.length, after + PIECE));
-      return told.events.slice(from, after).map((event, i) => sse(from + i + 1, JSON.stringify(event))).join("");
+      after = Math.max(after, Math.min(recording.events.length, after + EVENTS_PER_CHUNK));
+      return recording.events.slice(from, after).map((event, i) => sse(from + i + 1, JSON.stringify(event))).join("");
     },
-    isOver: () => told.isOver && after >= told.events.length,
-    leave: () => abortOnLeave && driver.abort("the listener left"),
+    isOver: () => recording.isOver && after >= recording.events.length,
+    onLeave: () => abortOnLeave && driver.abort("the listener left"),
   });
 }
 
 /**
  * Streams UI messages. The stream ends where the run waits for a person, because useChat can only answer a
  * stream that has ended; the next response continues from there.
- * @param {any} driver @param {import("./respond.js").Told} told @param {number} _after @param {any} init
+ * @param {any} driver @param {import("./respond.js").Recording} recording @param {number} _after @param {any} init
  */
-export function uiMessages(driver, told, _after, init) {
+export function uiMessages(driver, recording, _after, init) {
   const { keepAliveMs, abortOnLeave, waitsForApproval = false } = init;
-  const segments = (told.segments ??= [0]);
+  const segments = (recording.segments ??= [0]);
   const segment = segments.length - 1;
   const asksPeople = !driver.core.options?.approveTool;
   const stream = new UIMessages({ ...init, asksPeople });
   let at = /** @type {number} */ (segments[segment]);
-  for (const event of told.events.slice(0, at)) stream.know(event);
+  for (const event of recording.events.slice(0, at)) stream.replay(event);
   let isDone = false;
   const pieces = (/** @type {any[]} */ chunks) => chunks.map((chunk) => sse(undefined, JSON.stringify(chunk))).join("");
   const done = (/** @type {any[]} */ chunks) => ((isDone = true), `${pieces(chunks)}data: [DONE]\n\n`);
   let first = pieces(stream.begin(driver.runId));
   return body({
-    ...waitFor(driver, told, () => at), keepAliveMs,
+    ...waitFor(driver, recording, () => at), keepAliveMs,
     async take() {
       let text = first;
       first = "";
       if (isDone) return;
-      const to = Math.min(segments[segment + 1] ?? Infinity, told.events.length, at + PIECE);
-      for (const event of told.events.slice(at, to)) text += pieces(stream.take(event));
+      const to = Math.min(segments[segment + 1] ?? Infinity, recording.events.length, at + EVENTS_PER_CHUNK);
+      for (const event of recording.events.slice(at, to)) text += pieces(stream.take(event));
       at = to;
       if (stream.isOver) return text + done([]);
-      if (at < told.events.length && at !== segments[segment + 1]) return text;
+      if (at < recording.events.length && at !== segments[segment + 1]) return text;
       if (at === segments[segment + 1]) return text + done(stream.pause());
-      if (waitsForApproval || !stream.waits) return text;
+      if (waitsForApproval || !stream.isWaiting) return text;
       // Gives a listener the chance to decide right away: then no person needs to be asked.
       for (let i = 0; i < 8; i++) await undefined;
-      if (at < told.events.length) return text;
+      if (at < recording.events.length) return text;
       segments[segment + 1] ??= at;
       return text + done(stream.pause());
     },
     isOver: () => isDone,
-    leave: () => abortOnLeave && driver.abort("the listener left"),
+    onLeave: () => abortOnLeave && driver.abort("the listener left"),
   });
 }

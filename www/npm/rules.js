@@ -1,100 +1,100 @@
 // @ts-check
 // The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The Rust half is
-// src/wasm/rules.rs. Nothing here may wait, or call the engine except to post mail.
+// src/wasm/rules.rs. Nothing here may wait, or call the engine except to post commands.
 
 import { kindOf, messagesOf, misuse, textOf, toMessage } from "./shared.js";
 
 /**
  * Calls one rule.
- * @param {any} core @param {string} name @param {string} text
+ * @param {any} core @param {string} name @param {string} json
  * @returns {string | undefined}
  */
-export function callRule(core, name, text) {
-  return told(core, () => {
-    const answer = RULES[name](core, JSON.parse(text));
+export function callRule(core, name, json) {
+  return callHost(core, () => {
+    const answer = RULES[name](core, JSON.parse(json));
     return answer === undefined ? undefined : JSON.stringify(answer);
   });
 }
 
-/** @type {Record<string, (core: any, told: any) => any>} */
+/** @type {Record<string, (core: any, input: any) => any>} */
 const RULES = {
   convertToLlm(core, message) {
-    const answer = heard(core.options.convertToLlm(message));
+    const answer = handled(core.options.convertToLlm(message));
     return answer === message ? true : answer ?? null;
   },
 
   transformContext(core, { overflow, cached, messages }) {
-    const { log } = core.speaking;
-    return transformAnswer(heard(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached })), log);
+    const { log } = core.activeRun;
+    return transformAnswer(handled(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached })), log);
   },
 
-  preTurn: (core, context) => verdicts(core, core.options.policies.preTurn, context),
-  postLoop: (core, context) => verdicts(core, core.options.policies.postLoop, context),
+  preTurn: (core, context) => runPolicies(core, core.options.policies.preTurn, context),
+  postLoop: (core, context) => runPolicies(core, core.options.policies.postLoop, context),
 
   postTurn(core, { known, rest, ...turn }) {
-    const { log } = core.speaking;
+    const { log } = core.activeRun;
     /** @type {any[] | undefined} */
-    let whole;
-    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (whole ??= [...log.slice(0, known), ...rest]) });
+    let messages;
+    Object.defineProperty(turn, "messages", { enumerable: true, get: () => (messages ??= [...log.slice(0, known), ...rest]) });
     const isCall = (/** @type {any} */ block) => block.type === "tool_call";
-    const calls = turn.message.content.filter(isCall).map(written);
-    const verdict = verdicts(core, core.options.policies.postTurn, turn);
+    const calls = turn.message.content.filter(isCall).map(callText);
+    const verdict = runPolicies(core, core.options.policies.postTurn, turn);
     // Calls of this turn are passed by their index: the engine has them as the model wrote them.
-    const named = (/** @type {any} */ block) => (isCall(block) && calls.includes(written(block)) ? calls.indexOf(written(block)) : block);
-    const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(named) } : message));
+    const toIndex = (/** @type {any} */ block) => (isCall(block) && calls.includes(callText(block)) ? calls.indexOf(callText(block)) : block);
+    const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(toIndex) } : message));
     return inject ? { inject } : verdict;
   },
 
   preDispatch(core, { policy, ...call }) {
-    const { stop, skip, inject, arguments: args } = quietly(core, () => decided(core.options.policies.preDispatch[policy](call))) ?? {};
+    const { stop, skip, inject, arguments: args } = callPolicy(core, () => checkVerdict(core.options.policies.preDispatch[policy](call))) ?? {};
     if (stop !== undefined) return { stop: String(stop) };
     if (skip !== undefined) return { skip: String(skip) };
     return { ...(args && { arguments: args }), inject };
   },
 
-  steering: (core) => polled(core, core.options.getSteeringMessages()),
-  followUp: (core) => polled(core, core.options.getFollowUpMessages()),
+  steering: (core) => fromHostQueue(core, core.options.getSteeringMessages()),
+  followUp: (core) => fromHostQueue(core, core.options.getFollowUpMessages()),
 
   dynamicSystemPrompt(core) {
-    const text = heard(core.options.dynamicSystemPrompt()) ?? "";
+    const text = handled(core.options.dynamicSystemPrompt()) ?? "";
     if (typeof text !== "string") throw misuse(`it must give a text at once, got ${kindOf(text)}`);
     return text;
   },
 
-  resultTexts: (core, { cause, call, detail }) => heard(core.options.resultTexts[cause]?.(call, detail)),
+  resultTexts: (core, { cause, call, detail }) => handled(core.options.resultTexts[cause]?.(call, detail)),
 
   retry(core, { error, attempt }) {
-    const delay = heard(core.options.retry(error, attempt));
+    const delay = handled(core.options.retry(error, attempt));
     return typeof delay === "number" ? Math.max(0, Math.round(delay)) : false;
   },
 
-  toolExecution: (core, calls) => heard(core.options.toolExecution(calls)),
+  toolExecution: (core, calls) => handled(core.options.toolExecution(calls)),
 
   requiresApproval(core, { tool, arguments: args }) {
     const { definition, self, check } = core.toolOf(tool);
     // The rule sees what the tool will get, with the schema's defaults and transforms. If the schema is
     // asynchronous, that is not known yet.
     const checked = check(args);
-    if (heard(checked) instanceof Promise) return;
+    if (handled(checked) instanceof Promise) return;
     // The AI SDK's name is needsApproval.
-    return heard((definition.requiresApproval ?? definition.needsApproval).call(self, "error" in checked ? args : checked.value)) !== false;
+    return handled((definition.requiresApproval ?? definition.needsApproval).call(self, "error" in checked ? args : checked.value)) !== false;
   },
 };
 
 /**
  * Validates the arguments of a call, and keeps the schema's output until the tool
  * starts. Returns what is wrong.
- * @param {any} core @param {string} callId @param {string} toolName @param {string} text
+ * @param {any} core @param {string} callId @param {string} toolName @param {string} json
  * @returns {string | undefined}
  */
-export function validate(core, callId, toolName, text) {
-  return told(core, () => {
-    const args = JSON.parse(text);
+export function validate(core, callId, toolName, json) {
+  return callHost(core, () => {
+    const args = JSON.parse(json);
     if (toolName === OUTPUT_TOOL && !core.tools.has(toolName)) return checkOutput(core, args);
     const answer = core.toolOf(toolName).check(args);
     if ("error" in answer) return answer.error;
     // An asynchronous schema is awaited when the tool starts.
-    core.checked.set(callId, heard(answer));
+    core.checkedArguments.set(callId, handled(answer));
   });
 }
 
@@ -102,7 +102,7 @@ export function validate(core, callId, toolName, text) {
  * Runs host code: an exception becomes a text, and its object is kept.
  * @template T @param {any} core @param {() => T} work
  */
-function told(core, work) {
+function callHost(core, work) {
   try {
     return work();
   } catch (error) {
@@ -116,7 +116,7 @@ function told(core, work) {
  * one, or because it is awaited only later.
  * @template T @param {T} answer @returns {T}
  */
-function heard(answer) {
+function handled(answer) {
   const promise = /** @type {any} */ (answer);
   if (typeof promise?.then === "function") promise.then(undefined, () => {});
   return answer;
@@ -128,7 +128,7 @@ const OUTPUT_TOOL = "__structured_output";
 /** @param {any} core @param {any} value */
 function checkOutput(core, value) {
   const answer = core.output.check(value);
-  if (heard(answer) instanceof Promise) {
+  if (handled(answer) instanceof Promise) {
     return "the schema of `output` must validate at once, without a promise";
   }
   if ("error" in answer) return answer.error;
@@ -140,10 +140,10 @@ function checkOutput(core, value) {
  * effect that waits for it.
  * @param {any} core @param {any} answer
  */
-function polled(core, answer) {
+function fromHostQueue(core, answer) {
   if (typeof answer?.then !== "function") return messagesOf(answer);
   const number = core.nextPromise++;
-  core.promised.set(number, heard(answer));
+  core.queueAnswers.set(number, handled(answer));
   return number;
 }
 
@@ -153,10 +153,10 @@ function polled(core, answer) {
  * @param {any} core @param {any[]} policies @param {any} context
  * @returns {{ stop?: string, inject?: any[] } | undefined}
  */
-function verdicts(core, policies, context) {
+function runPolicies(core, policies, context) {
   const inject = [];
   for (const policy of policies) {
-    const verdict = quietly(core, () => decided(policy(context)));
+    const verdict = callPolicy(core, () => checkVerdict(policy(context)));
     if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
     inject.push(...(verdict?.inject ?? []));
   }
@@ -164,7 +164,7 @@ function verdicts(core, policies, context) {
 }
 
 /** A call as text, for comparison. @param {any} call */
-function written({ callId, toolName, arguments: args }) {
+function callText({ callId, toolName, arguments: args }) {
   return JSON.stringify([callId, toolName, args]);
 }
 
@@ -172,17 +172,17 @@ function written({ callId, toolName, arguments: args }) {
  * Checks a verdict. An injected value that is not a message is an error of this policy only.
  * @param {any} verdict
  */
-function decided(verdict) {
-  if (typeof heard(verdict)?.then === "function") {
+function checkVerdict(verdict) {
+  if (typeof handled(verdict)?.then === "function") {
     // An error is better than a stop that is never obeyed.
     throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
   }
   const { stop, skip, inject, arguments: args } = verdict ?? {};
-  return { stop, skip, arguments: args, inject: inject?.map((/** @type {any} */ m) => (m?.role === "assistant" ? m : toMessage(m, "inject"))) };
+  return { stop, skip, arguments: args, inject: inject?.map((/** @type {any} */ message) => (message?.role === "assistant" ? message : toMessage(message, "inject"))) };
 }
 
 /** @param {any} core @param {() => any} call */
-function quietly(core, call) {
+function callPolicy(core, call) {
   try {
     return call();
   } catch (error) {
@@ -214,21 +214,21 @@ export function transformAnswer(answer, history) {
 function refs(messages, history) {
   const found = [];
   /** @type {Map<any, number> | undefined} */
-  let places;
-  let run = [0, 0];
+  let indexes;
+  let range = [0, 0];
   for (const message of messages) {
-    const next = run[1];
+    const next = range[1];
     // Usually the messages are in order, with a gap at times. If they are shuffled or new, a map is built.
-    let at = places ? places.get(message) ?? -1 : history[next] === message ? next : history.indexOf(message, next);
-    if (at < 0 && !places) {
-      places = new Map(history.map((known, place) => [known, place]));
-      at = places.get(message) ?? -1;
+    let at = indexes ? indexes.get(message) ?? -1 : history[next] === message ? next : history.indexOf(message, next);
+    if (at < 0 && !indexes) {
+      indexes = new Map(history.map((known, index) => [known, index]));
+      at = indexes.get(message) ?? -1;
     }
     // The engine would read an array as a range.
     if (Array.isArray(message)) throw misuse("a context transformer must give messages, got an array among them");
     if (at < 0) found.push(message);
-    else if (at === next && found.at(-1) === run) run[1]++;
-    else found.push((run = [at, at + 1]));
+    else if (at === next && found.at(-1) === range) range[1]++;
+    else found.push((range = [at, at + 1]));
   }
   return found;
 }

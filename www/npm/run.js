@@ -1,16 +1,16 @@
 // @ts-check
 // One run: reads what the engine reports, notifies listeners, starts effects and returns their answers.
 
-import { buryKilled } from "./engine.js";
+import { discardIfKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
 import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "./shared.js";
 import { emptyList } from "./list.js";
 
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
-const WAITING = 1024;
+const MAX_WAITING_EVENTS = 1024;
 
-/** How many microtask turns a finished tool gets to report back through a few layers of promises. */
-const SOON = 8;
+/** How many microtasks a finished tool gets to report back through a few layers of promises. */
+const POLL_TICKS = 8;
 
 /** A run: iterate it, await it, or both. */
 export class AgentRun {
@@ -79,23 +79,23 @@ export class Driver {
     this.core = core;
     this.ref = new WeakRef(this);
     this.prompts = prompts;
-    const text = prompts === null ? undefined : jsonOf("the prompt is", prompts);
+    const promptJson = prompts === null ? undefined : jsonOf("the prompt is", prompts);
     /** The run of the checkpoint, until it resumes. */
-    this.restored = core.restored;
-    this.runId = runId ?? this.restored?.runId ?? core.newId();
+    this.restoredRun = core.restoredRun;
+    this.runId = runId ?? this.restoredRun?.runId ?? core.newId();
     this.handle = 0;
     this.ended = false;
     /** The history: the agent's own, unless the agent is reset. @type {any[]} */
     this.log = core.messages;
     /** The length of the history before the run. */
-    this.begun = this.log.length;
+    this.lengthBefore = this.log.length;
     /**
      * The open turn, as far as it is needed to end it after a crash.
-     * @type {{ turnIndex: number, message: boolean, answered: boolean } | undefined}
+     * @type {{ turnIndex: number, messageStarted: boolean, answered: boolean } | undefined}
      */
     this.turn = undefined;
-    /** The API keys of the turn, by provider. @type {{ turn: any, known: Map<string, any> | undefined }} */
-    this.keys = { turn: null, known: undefined };
+    /** The API keys of the turn, by provider. @type {{ turn: any, byProvider: Map<string, any> | undefined }} */
+    this.keys = { turn: null, byProvider: undefined };
     /** Whether somebody iterates the run, or has done so. */
     this.iterated = false;
     /** @type {Map<number, import("./effects.js").Slot>} */
@@ -115,44 +115,44 @@ export class Driver {
     this.results = new Map();
     /**
      * The calls that are streaming, by block.
-     * @type {Map<number, { callId: string, toolName: string, kept: Kept }>}
+     * @type {Map<number, { callId: string, toolName: string, kept: PartialArguments }>}
      */
     this.streaming = new Map();
-    /** What has arrived of their arguments, by call id. @type {Map<string, Kept>} */
+    /** What has arrived of their arguments, by call id. @type {Map<string, PartialArguments>} */
     this.arguments = new Map();
     /** @type {any} */
     this.answer = undefined;
     /** The answer that `calls` belongs to. @type {any} */
-    this.callsOf = undefined;
+    this.callsAnswer = undefined;
     /** @type {Map<string, any>} */
     this.calls = new Map();
     /** @type {any} */
-    this.before = undefined;
+    this.previousLog = undefined;
     /** Texts for the next entry that is not itself a text. @type {string[]} */
     this.strings = emptyList();
     /** The last HTTP request, and the JSON it was parsed from. */
-    this.asked = "";
+    this.requestJson = "";
     /** @type {any} */
     this.request = undefined;
     /** Whether a batch is being delivered. */
     this.draining = false;
     /** Whether the engine has more to do once the batch is delivered. */
-    this.again = false;
+    this.hasMore = false;
     /** @type {any} */
     this.engine = undefined;
-    /** How many microtask turns until the run polls; 0 if no poll is scheduled. */
-    this.waking = 0;
+    /** How many microtasks until the run polls; 0 if no poll is scheduled. */
+    this.pollTicks = 0;
     this.coalesceMs = core.options.coalesceMs ?? 0;
     /** The event that is held back for `coalesceMs`. @type {any} */
     this.held = undefined;
     /** The event delivered right after it. @type {any} */
-    this.next = undefined;
+    this.afterHeld = undefined;
     /** The event that ends the run. @type {any} */
     this.end = undefined;
     /** The agent's usage before this run was added. @type {any} */
     this.usageBefore = undefined;
     /** @type {string | undefined} */
-    this.stopping = undefined;
+    this.abortText = undefined;
     /** @type {(result: any) => void} */
     this.settle = () => {};
     this.result = new Promise((resolve) => (this.settle = resolve));
@@ -168,28 +168,28 @@ export class Driver {
     this.batch = undefined;
     /** What is left of the batch, after a checkpoint had to read all of it. @type {Later[] | undefined} */
     this.rest = undefined;
-    this.endTold = false;
+    this.endEmitted = false;
     /** The agent's count of posts when the engine last worked. */
-    this.heard = 0;
+    this.seenPosts = 0;
     /** How many announced calls the engine does not know of yet. */
     this.announced = 0;
-    queueMicrotask(() => this.#start(text));
+    queueMicrotask(() => this.#start(promptJson));
   }
 
-  /** @param {string | undefined} prompts */
-  async #start(prompts) {
+  /** @param {string | undefined} promptJson */
+  async #start(promptJson) {
     try {
-      buryKilled();
+      discardIfKilled();
       const ready = this.core.ready();
       const engine = ready instanceof Promise ? await ready : ready;
       this.engine = engine;
       const { handle, sessionId } = this.core;
-      this.handle = this.core.call(() => engine.glue.run_new(handle, prompts ?? "", this.runId, sessionId, this.now()));
-      this.core.restored = undefined;
+      this.handle = this.core.call(() => engine.glue.run_new(handle, promptJson ?? "", this.runId, sessionId, this.now()));
+      this.core.restoredRun = undefined;
       this.core.byHandle.set(this.handle, this);
-      if (this.restored?.run) this.#knowTurn();
+      if (this.restoredRun?.run) this.#restoreTurn();
       engine.runs.add(this.ref);
-      if (this.stopping !== undefined) engine.glue.run_abort(this.handle, this.stopping);
+      if (this.abortText !== undefined) engine.glue.run_abort(this.handle, this.abortText);
       this.poll();
     } catch (error) {
       this.#fail(fromEngine(error));
@@ -207,25 +207,25 @@ export class Driver {
    */
   poll(slot = 0, size = 0) {
     // A call from a listener is handled after this batch: the loop below asks the engine again.
-    if (this.draining) return void (this.again = true);
+    if (this.draining) return void (this.hasMore = true);
     if (this.ended || this.handle === 0) return;
     const { engine } = this;
     // Called from a rule: the engine is in the middle of a step, of this run or another.
-    if (engine.busy) return queueMicrotask(() => (buryKilled(), this.poll()));
+    if (engine.busy) return queueMicrotask(() => (discardIfKilled(), this.poll()));
     this.draining = true;
     try {
       do {
         const more = this.#step(slot, size);
         if (more === 0) break;
-        this.again = more === 2;
+        this.hasMore = more === 2;
         size = 0;
         const table = engine.read();
         if (table) {
-          this.#tell(table, engine.text);
+          this.#deliver(table, engine.text);
           this.batch = undefined;
-        } else this.#tellOne(engine.kind, engine.number, engine.text);
-        if (this.rest) this.#tellRest();
-      } while (this.again && !this.ended);
+        } else this.#deliverEntry(engine.kind, engine.number, engine.text);
+        if (this.rest) this.#deliverRest();
+      } while (this.hasMore && !this.ended);
     } finally {
       this.draining = false;
     }
@@ -233,7 +233,7 @@ export class Driver {
 
   /** Called when the engine asks to be polled. */
   wake() {
-    if (this.draining) this.again = true;
+    if (this.draining) this.hasMore = true;
     else this.pollSoon();
   }
 
@@ -242,10 +242,10 @@ export class Driver {
    * reported by then, including one that steers or aborts before it returns.
    */
   async pollSoon() {
-    const isWaking = this.waking > 0;
-    this.waking = SOON;
+    const isWaking = this.pollTicks > 0;
+    this.pollTicks = POLL_TICKS;
     if (isWaking) return;
-    for (; this.waking > 0; this.waking--) await undefined;
+    for (; this.pollTicks > 0; this.pollTicks--) await undefined;
     this.poll();
   }
 
@@ -257,8 +257,8 @@ export class Driver {
   #step(slot, size) {
     const { core, engine } = this;
     engine.busy = true;
-    core.speaking = this;
-    this.heard = core.posts;
+    core.activeRun = this;
+    this.seenPosts = core.posts;
     try {
       return engine.glue.run_poll(this.handle, slot, size, this.now());
     } catch (error) {
@@ -266,28 +266,28 @@ export class Driver {
       return 0;
     } finally {
       engine.busy = false;
-      core.speaking = undefined;
+      core.activeRun = undefined;
     }
   }
 
   /**
-   * Leaves something at the run's desk, and continues the run. If the engine panics, the instance is
+   * Posts something to the run's engine side, and continues the run. If the engine panics, the instance is
    * gone and every run ends.
-   * @param {(glue: any) => any} leave @param {"now" | "soon"} [wakes]
+   * @param {(glue: any) => any} post @param {"now" | "soon"} [when]
    */
-  #leave(leave, wakes) {
+  #post(post, when) {
     if (this.ended) return;
     try {
-      leave(this.engine.glue);
+      post(this.engine.glue);
     } catch (error) {
       return this.core.crashed(error);
     }
-    if (wakes === "soon") this.pollSoon();
+    if (when === "soon") this.pollSoon();
     else this.poll();
   }
 
   /** Delivers one batch, entry by entry. @param {number[]} table @param {string} text */
-  #tell(table, text) {
+  #deliver(table, text) {
     const batch = (this.batch = { table, text, i: 0, at: 0 });
     while (batch.i < table.length && !this.rest) {
       const { i, at } = batch;
@@ -295,22 +295,22 @@ export class Driver {
       const number = table[i + 1];
       const piece = text.substring(at, (batch.at = at + table[i + 2]));
       batch.i += 3;
-      this.#tellOne(kind, number, piece);
+      this.#deliverEntry(kind, number, piece);
     }
   }
 
   /** @param {number} kind @param {number} number @param {string} piece */
-  #tellOne(kind, number, piece) {
+  #deliverEntry(kind, number, piece) {
     const event = ENTRIES[kind](this, number, piece);
     if (event) this.emit(event);
   }
 
   /** Delivers what was kept for later. */
-  #tellRest() {
+  #deliverRest() {
     for (let later; (later = this.rest?.shift()); ) {
       this.strings = later.strings ?? [];
       if (later.event) this.emit(later.event);
-      else this.#tellOne(.../** @type {[number, number, string]} */ (later.entry));
+      else this.#deliverEntry(.../** @type {[number, number, string]} */ (later.entry));
     }
     this.rest = undefined;
   }
@@ -319,7 +319,7 @@ export class Driver {
    * Reads the rest of the batch for a checkpoint taken during its delivery: updates this side's own state,
    * and keeps the rest for later.
    */
-  #takeRest() {
+  #readRest() {
     const { batch } = this;
     if (!batch) return;
     /** @type {Later[]} */
@@ -338,58 +338,58 @@ export class Driver {
   }
 
   /** Restores what this side must know of the turn in which the checkpoint was taken. */
-  #knowTurn() {
-    const { turnIndex, turn } = this.restored.run;
+  #restoreTurn() {
+    const { turnIndex, turn } = this.restoredRun.run;
     const last = this.log.findLastIndex((message) => message.role === "assistant");
     const [answer, ...results] = last < 0 ? [] : this.log.slice(last);
     this.answer = answer;
     for (const message of results) if (message.role === "tool_result") this.results.set(message.callId, message);
-    for (const { result } of this.restored.run.phase.calls ?? []) if (result) this.results.set(result.callId, result);
-    if (turn.open) this.turn = { turnIndex, message: turn.messageOpen, answered: !turn.messageOpen && this.restored.run.phase.kind === "dispatching" };
+    for (const { result } of this.restoredRun.run.phase.calls ?? []) if (result) this.results.set(result.callId, result);
+    if (turn.open) this.turn = { turnIndex, messageStarted: turn.messageOpen, answered: !turn.messageOpen && this.restoredRun.run.phase.kind === "dispatching" };
   }
 
   /** Resumes the run. Events that were never delivered come first. @param {any} event */
   resume(event) {
-    const untold = (this.restored?.untold ?? []).map((/** @type {any} */ told) => ({ ...told, runId: this.runId }));
-    this.restored = undefined;
-    const first = untold.find((/** @type {any} */ told) => told.turnIndex !== undefined);
+    const undelivered = (this.restoredRun?.untold ?? []).map((/** @type {any} */ stored) => ({ ...stored, runId: this.runId }));
+    this.restoredRun = undefined;
+    const first = undelivered.find((/** @type {any} */ stored) => stored.turnIndex !== undefined);
     if (first) event.turnIndex = first.turnIndex;
-    if (untold.some((/** @type {any} */ told) => told.type === "message_start" || told.type === "message_update")) delete event.partialMessage;
-    for (const told of untold) note(this, told);
-    this.#takeRest();
-    this.rest = [...[event, ...untold].map((event) => ({ event })), ...(this.rest ?? [])];
+    if (undelivered.some((/** @type {any} */ stored) => stored.type === "message_start" || stored.type === "message_update")) delete event.partialMessage;
+    for (const stored of undelivered) note(this, stored);
+    this.#readRest();
+    this.rest = [...[event, ...undelivered].map((event) => ({ event })), ...(this.rest ?? [])];
   }
 
   /** The run as it stands. */
   checkpoint() {
     const { core, engine, handle, runId } = this;
     if (handle === 0) {
-      const begin = this.restored || this.ended ? {} : { prompts: this.prompts };
-      return core.envelope({ ...core.unentered(), ...begin }, this.restored?.run && runId);
+      const begin = this.restoredRun || this.ended ? {} : { prompts: this.prompts };
+      return core.envelope({ ...core.unregisteredState(), ...begin }, this.restoredRun?.run && runId);
     }
     if (engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
-    if (engine.dead || (this.ended && core.lagging !== this)) return core.checkpoint();
+    if (engine.dead || (this.ended && core.unreadRun !== this)) return core.checkpoint();
     core.posts++;
-    this.#tellAnnounced();
+    this.#reportStarted();
     this.release();
-    this.#takeRest();
+    this.#readRest();
     // A slow iterator is behind: events it has not taken yet count as undelivered.
-    const queued = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
-    const waiting = [this.next, ...(this.rest ?? []).map(({ event }) => event)].filter((event) => event);
-    const endTold = this.endTold && !queued.some(({ type }) => type === "agent_end");
-    const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endTold, this.now())));
+    const unread = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
+    const pending = [this.afterHeld, ...(this.rest ?? []).map(({ event }) => event)].filter((event) => event);
+    const endEmitted = this.endEmitted && !unread.some(({ type }) => type === "agent_end");
+    const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endEmitted, this.now())));
     // Taking the checkpoint informed the engine of finished tools.
     this.wake();
     // The end will be announced again, and its usage counted again.
     if (state.run && this.end) state.usage = this.usageBefore;
-    if (state.run) state.untold = [...queued, ...waiting, ...state.untold].filter(({ type }) => type !== "agent_end");
+    if (state.run) state.untold = [...unread, ...pending, ...state.untold].filter(({ type }) => type !== "agent_end");
     return core.envelope(state, state.run && runId);
   }
 
   /** Removes the run from the engine, once nobody can ask for its state any more. */
-  letGo() {
+  drop() {
     const { core, engine, handle } = this;
-    if (core.lagging === this) core.lagging = undefined;
+    if (core.unreadRun === this) core.unreadRun = undefined;
     if (engine && !engine.dead) engine.glue.run_drop(handle);
   }
 
@@ -404,8 +404,8 @@ export class Driver {
    * The calls of the last answer by id, as they arrived, whatever a listener has done to the message since.
    */
   knownCalls() {
-    if (this.callsOf !== this.answer) {
-      this.callsOf = this.answer;
+    if (this.callsAnswer !== this.answer) {
+      this.callsAnswer = this.answer;
       this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
     }
     return this.calls;
@@ -424,15 +424,15 @@ export class Driver {
   announce(calls) {
     const { core } = this;
     for (const call of calls) {
-      if (core.posts !== this.heard) break;
+      if (core.posts !== this.seenPosts) break;
       this.announced++;
       this.emit(typeof call === "string" ? toolStart(this, call) : { ...call, runId: this.runId });
     }
-    this.#tellAnnounced();
+    this.#reportStarted();
   }
 
   /** Tells the engine how many calls were announced. */
-  #tellAnnounced() {
+  #reportStarted() {
     const { announced, engine, handle } = this;
     this.announced = 0;
     if (announced > 0 && !engine.dead) engine.glue.run_started(handle, announced);
@@ -448,7 +448,7 @@ export class Driver {
   /** Delivers one event to everybody. @param {any} event */
   emit(event) {
     if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
-    this.#send(event);
+    this.#dispatch(event);
   }
 
   /** Holds back pieces of one block, and joins them. @param {any} event @param {number} ms */
@@ -476,32 +476,32 @@ export class Driver {
     if (!held) return;
     this.held = undefined;
     held.timer.abort();
-    this.next = next;
-    this.#send(held.event);
-    this.next = undefined;
+    this.afterHeld = next;
+    this.#dispatch(held.event);
+    this.afterHeld = undefined;
   }
 
   /** @param {any} event */
-  #send(event) {
+  #dispatch(event) {
     this.core.dispatch(event);
-    if (this.queue !== undefined) this.#keep(this.queue, event);
-    else if (this.early !== undefined) this.#keepEarly(this.early, event);
+    if (this.queue !== undefined) this.#enqueue(this.queue, event);
+    else if (this.early !== undefined) this.#enqueueEarly(this.early, event);
   }
 
   /**
    * Keeps an event for a later iterator. Without one, no pieces are kept.
    * @param {any[]} early @param {any} event
    */
-  #keepEarly(early, event) {
-    if (event.type === "message_update" || early.length === WAITING) this.early = undefined;
+  #enqueueEarly(early, event) {
+    if (event.type === "message_update" || early.length === MAX_WAITING_EVENTS) this.early = undefined;
     else early.push(event);
   }
 
   /** Queues an event for the iterator. @param {any[]} queue @param {any} event */
-  #keep(queue, event) {
+  #enqueue(queue, event) {
     const next = this.waiting.shift();
     if (next) return next({ done: false, value: event });
-    const last = queue.length - this.head > WAITING ? queue[queue.length - 1] : undefined;
+    const last = queue.length - this.head > MAX_WAITING_EVENTS ? queue[queue.length - 1] : undefined;
     if (last?.type === "message_update" && event.type === "message_update" && sameBlock(last.delta, event.delta)) {
       queue[queue.length - 1] = { ...last, delta: { ...last.delta, delta: last.delta.delta + event.delta.delta } };
     } else queue.push(event);
@@ -517,7 +517,7 @@ export class Driver {
     const leave = (/** @type {unknown} */ value) => {
       this.queue = undefined;
       this.#dismissWaiting();
-      if (this.ended) this.letGo();
+      if (this.ended) this.drop();
       this.abort("the iteration was left");
       return Promise.resolve({ done: true, value });
     };
@@ -543,7 +543,7 @@ export class Driver {
       return Promise.resolve({ done: false, value });
     }
     if (this.ended || !queue) {
-      if (this.core.lagging === this) this.letGo();
+      if (this.core.unreadRun === this) this.drop();
       return Promise.resolve({ done: true, value: undefined });
     }
     return new Promise((resolve) => this.waiting.push(resolve));
@@ -555,26 +555,26 @@ export class Driver {
 
   /** @param {string} callId */
   partialArguments(callId) {
-    const kept = this.arguments.get(callId);
-    if (!kept) {
+    const soFar = this.arguments.get(callId);
+    if (!soFar) {
       return this.callOf(callId)?.arguments;
     }
-    if (!kept.json) {
-      kept.json = new PartialJson();
-      for (const piece of kept.pieces) kept.json.feed(piece);
-      kept.pieces.length = 0;
+    if (!soFar.json) {
+      soFar.json = new PartialJson();
+      for (const piece of soFar.pieces) soFar.json.feed(piece);
+      soFar.pieces.length = 0;
     }
-    return kept.json.value;
+    return soFar.json.value;
   }
 
   /** @param {unknown} [reason] */
   abort(reason) {
-    if (this.ended || this.stopping !== undefined) return;
-    this.stopping = reason === undefined ? "the run was aborted" : textOf(reason);
+    if (this.ended || this.abortText !== undefined) return;
+    this.abortText = reason === undefined ? "the run was aborted" : textOf(reason);
     this.abortReason = reason;
     if (this.handle === 0) return;
     this.core.posts++;
-    this.#leave((glue) => glue.run_abort(this.handle, this.stopping), "soon");
+    this.#post((glue) => glue.run_abort(this.handle, this.abortText), "soon");
   }
 
   /**
@@ -585,29 +585,29 @@ export class Driver {
   cancel(slot) {
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
-    if (!effect || effect.whole) return;
-    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.stopping ?? "not wanted any more"));
-    if (effect.reading && this.stopping === undefined) effect.timer = later(stop, 200);
+    if (!effect || effect.complete) return;
+    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.abortText ?? "not wanted any more"));
+    if (effect.reading && this.abortText === undefined) effect.timer = quietTimer(stop, 200);
     else stop();
   }
 
   // ---- answers of effects; an answer for a slot that is gone has no effect
 
-  /** @param {number} slot @param {any} answer @param {"now" | "soon"} wakes */
-  resolve(slot, answer, wakes) {
+  /** @param {number} slot @param {any} answer @param {"now" | "soon"} when */
+  resolve(slot, answer, when) {
     if (!this.slots.has(slot)) return;
     // Most tools return text.
     const isText = typeof answer === "string";
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
     this.slots.delete(slot);
-    this.#leave((glue) => glue.resolve(this.handle, slot, text, isText), wakes);
+    this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
   }
 
   /** @param {number} slot @param {unknown} error */
   reject(slot, error) {
     if (!this.slots.delete(slot)) return;
     this.core.noteThrown(error);
-    this.#leave((glue) => glue.reject(this.handle, slot, textOf(error)));
+    this.#post((glue) => glue.reject(this.handle, slot, textOf(error)));
   }
 
   /**
@@ -617,18 +617,18 @@ export class Driver {
   fail(slot, error, info) {
     if (!this.slots.delete(slot)) return;
     this.core.noteThrown(error);
-    this.#leave((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
+    this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
   }
 
   /** @param {number} slot @param {string} event */
   subagentEvent(slot, event) {
-    if (this.slots.has(slot)) this.#leave((glue) => glue.subagent_event(this.handle, slot, event));
+    if (this.slots.has(slot)) this.#post((glue) => glue.subagent_event(this.handle, slot, event));
   }
 
   /** @param {number} slot @param {string} update */
   update(slot, update) {
     // Updates that arrive together are delivered together.
-    if (this.slots.has(slot)) this.#leave((glue) => glue.update(this.handle, slot, update), this.waking > 0 ? "soon" : "now");
+    if (this.slots.has(slot)) this.#post((glue) => glue.update(this.handle, slot, update), this.pollTicks > 0 ? "soon" : "now");
   }
 
   /**
@@ -661,28 +661,28 @@ export class Driver {
 
   /** @param {number} slot */
   feedEnd(slot) {
-    if (this.slots.delete(slot)) this.#leave((glue) => glue.feed_end(this.handle, slot));
+    if (this.slots.delete(slot)) this.#post((glue) => glue.feed_end(this.handle, slot));
   }
 
   /** @param {number} slot @param {number} status @param {Record<string, string>} headers @param {Uint8Array} body */
   refuse(slot, status, headers, body) {
     if (!this.slots.delete(slot)) return;
-    this.#leave((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.now()));
+    this.#post((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.now()));
   }
 
   /** @param {number} slot @param {string} event */
   streamEvent(slot, event) {
-    if (this.slots.has(slot)) this.#leave((glue) => glue.stream_event(this.handle, slot, event));
+    if (this.slots.has(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, event));
   }
 
   /** @param {number} slot */
   streamEnd(slot) {
-    if (this.slots.delete(slot)) this.#leave((glue) => glue.stream_event(this.handle, slot, "null"));
+    if (this.slots.delete(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, "null"));
   }
 
   /** @param {number} slot @param {number} kind @param {number} index @param {string} delta */
   streamDelta(slot, kind, index, delta) {
-    if (this.slots.has(slot)) this.#leave((glue) => glue.stream_delta(this.handle, slot, kind, index, delta));
+    if (this.slots.has(slot)) this.#post((glue) => glue.stream_delta(this.handle, slot, kind, index, delta));
   }
 
   // ---- the end
@@ -707,10 +707,10 @@ export class Driver {
     if (!this.end) {
       if (this.handle === 0) this.emit({ type: "agent_start", runId });
       if (this.turn !== undefined) this.#endTurn(error.info, usage);
-      const messages = this.log.slice(this.begun);
+      const messages = this.log.slice(this.lengthBefore);
       this.end = { type: "agent_end", runId, messages, stopReason: "error", usage, turns: 0, error: error.info };
-      core.runEnds(this);
-      this.endTold = true;
+      core.beforeRunEnd(this);
+      this.endEmitted = true;
       this.emit(this.end);
     }
     const { messages, turns } = this.end;
@@ -725,7 +725,7 @@ export class Driver {
       const { provider, id } = core.models[0];
       this.answer = { role: "assistant", content: [], provider, model: id, usage, stopReason: "error", error: info, timestamp };
       this.log.push(this.answer);
-      if (!turn.message) this.emit({ type: "message_start", runId });
+      if (!turn.messageStarted) this.emit({ type: "message_start", runId });
       this.emit({ type: "message_end", runId, message: this.answer });
     }
     const toolResults = callsOf(this.answer).map(({ callId, toolName }) => {
@@ -755,10 +755,10 @@ export class Driver {
     this.unlisten();
     for (const slot of [...this.slots.keys()]) this.cancel(slot);
     this.core.byHandle.delete(this.handle);
-    if (this.queue && this.head < this.queue.length) this.core.lagging = this;
-    else this.letGo();
+    if (this.queue && this.head < this.queue.length) this.core.unreadRun = this;
+    else this.drop();
     this.engine?.runs.delete(this.ref);
-    this.core.runEnded(this);
+    this.core.afterRunEnd(this);
     this.#dismissWaiting();
     this.settle(result);
   }
@@ -766,7 +766,7 @@ export class Driver {
 
 /**
  * The arguments of a call so far: the pieces, or the value built from them once somebody has asked for it.
- * @typedef {{ pieces: string[], json: PartialJson | undefined }} Kept
+ * @typedef {{ pieces: string[], json: PartialJson | undefined }} PartialArguments
  */
 
 /**
@@ -775,7 +775,7 @@ export class Driver {
  */
 
 /** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
-function later(work, ms) {
+function quietTimer(work, ms) {
   const timer = setTimeout(work, ms);
   /** @type {any} */ (timer).unref?.();
   return timer;

@@ -2,8 +2,8 @@
 // Serves an agent over HTTP: the server half of remote.js. The protocol between them is docs/remote.md.
 
 import { AgentError, checkNames, didYouMean, kindOf, misuse } from "./shared.js";
-import { checkFunctions, hostOf, numbersOf } from "./remoterun.js";
-import { body, heardOf, sse } from "./sse.js";
+import { checkFunctions, hostWithDefaults, numbersWithDefaults } from "./remoterun.js";
+import { body, sse, waitForWake } from "./sse.js";
 
 export { fromUIMessages } from "./fromuimessages.js";
 export { durableObjectEvents, memoryEvents } from "./eventlog.js";
@@ -12,12 +12,12 @@ import { memoryEvents } from "./eventlog.js";
 const OPTIONS = ["authorize", "cors", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
 const LIMITS = { bodyBytes: 1_000_000, historyBytes: Infinity, listeners: 100, commandsPerMinute: Infinity, events: 10_000 };
 /** The default interval of keep-alives to a silent listener, in milliseconds. */
-const KEEP_ALIVE = 15_000;
+const KEEP_ALIVE_MS = 15_000;
 /** How many commands are remembered, so that a repeated one is recognised. */
-const SEEN = 1000;
+const MAX_REPLIES = 1000;
 
 /** A request that is refused. */
-class Refused extends Error {
+class RequestError extends Error {
   /** @param {number} status @param {string} code @param {string} message @param {Record<string, string>} [headers] */
   constructor(status, code, message, headers) {
     super(message);
@@ -29,9 +29,9 @@ class Refused extends Error {
 const json = (value, status = 200, headers) => new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json", "cache-control": "no-store", "x-content-type-options": "nosniff", ...headers } });
 
 /** @param {any} error */
-function refuse(error) {
+function errorResponse(error) {
   const { status, code, message, headers } = error ?? {};
-  if (error instanceof Refused) return json({ error: { code, message } }, status, headers);
+  if (error instanceof RequestError) return json({ error: { code, message } }, status, headers);
   if (AgentError.isInstance(error) && error.code === "misuse") return json({ error: { code: "misuse", message: error.message } }, 400);
   console.error("turnwheel:", error);
   return json({ error: { code: "internal", message: "the server failed; its log says why" } }, 500);
@@ -50,30 +50,30 @@ export function agentHandler(agent, options = {}) {
   checkFunctions(options, ["authorize", "commit", "waitUntil"]);
   const { cors } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
-  const desk = new Desk(agent, options);
+  const server = new AgentServer(agent, options);
   const handler = (/** @type {Request} */ request) => {
     if (typeof request?.headers?.get !== "function") throw misuse(`the handler of an agent takes a Request, got ${kindOf(request)}; docs/remote.md shows how one is made in Node`);
-    return desk.answer(request);
+    return server.answer(request);
   };
-  return Object.assign(handler, { [Symbol.dispose ?? Symbol.for("Symbol.dispose")]: () => desk.close() });
+  return Object.assign(handler, { [Symbol.dispose ?? Symbol.for("Symbol.dispose")]: () => server.close() });
 }
 
 /** The paths for GET; all others are commands. */
-const GETS = ["events", "state"];
+const QUERIES = ["events", "state"];
 
-class Desk {
+class AgentServer {
   /** @param {any} agent @param {any} options */
   constructor(agent, options) {
     this.agent = agent;
     this.options = options;
-    this.limits = numbersOf("limits", options.limits, LIMITS);
-    this.host = hostOf(options.host);
+    this.limits = numbersWithDefaults("limits", options.limits, LIMITS);
+    this.host = hostWithDefaults(options.host);
     this.log = options.events ?? memoryEvents({ start: this.host.now() * 1000 });
     /**
      * How much of the history was sent: the list and its length. Unset if another instance sent it.
      * @type {{ list: readonly any[], length: number } | undefined}
      */
-    this.told = this.log.last > this.log.first ? undefined : { list: agent.messages, length: agent.messages.length };
+    this.sentHistory = this.log.last > this.log.first ? undefined : { list: agent.messages, length: agent.messages.length };
     /**
      * Where a new listener starts: at the beginning of the current run, or of one of its turns.
      * @type {any}
@@ -84,19 +84,19 @@ class Desk {
     /** The current run, and how many of its events were sent. */
     this.run = { runId: "", count: 0, turnIndex: 0 };
     /** The run that was started last. */
-    this.current = "";
+    this.currentRunId = "";
     /** @type {{ answer: any, results: Map<string, any> }} */
     this.known = { answer: undefined, results: new Map() };
     /** Answers to commands, by id. @type {Map<string, Promise<any>>} */
-    this.seen = new Map();
+    this.replies = new Map();
     /** Answers to commands that were executed but could not be stored, by id. @type {Map<string, any>} */
-    this.unstored = new Map();
+    this.unstoredReplies = new Map();
     /**
      * Posted messages that have not been read yet; with their text if another instance posted them.
      * @type {Map<string, { text?: string, bytes: number }>}
      */
-    this.letters = new Map();
-    this.letterBytes = 0;
+    this.queued = new Map();
+    this.queuedBytes = 0;
     /** Callbacks waiting for the next event. @type {Set<() => void>} */
     this.waiting = new Set();
     /**
@@ -106,25 +106,25 @@ class Desk {
     this.listeners = new Map();
     this.closed = false;
     /** Whether an event could not be stored, so that listeners need a full snapshot. */
-    this.missed = false;
+    this.hasGap = false;
     this.tokens = this.limits.commandsPerMinute;
     this.refilled = this.host.now();
     this.bytes = 0;
     this.counted = 0;
     /** @type {readonly any[] | undefined} */
     this.countedList = undefined;
-    this.remember();
-    this.unsubscribe = agent.subscribe((/** @type {any} */ event) => this.hear(event));
+    this.restore();
+    this.unsubscribe = agent.subscribe((/** @type {any} */ event) => this.handleEvent(event));
   }
 
   /** Takes over from an earlier instance: the commands it executed, and the messages that wait. */
-  remember() {
+  restore() {
     for (const { type, data } of this.log.commands?.() ?? []) {
-      const told = JSON.parse(data);
-      if (type === "receipt") this.forget(told.id);
+      const record = JSON.parse(data);
+      if (type === "receipt") this.removeQueued(record.id);
       else {
-        if (told.letter !== undefined) this.keep(told.id, told.letter.length, told.letter);
-        this.seen.set(told.id, Promise.resolve({}));
+        if (record.letter !== undefined) this.addQueued(record.id, record.letter.length, record.letter);
+        this.replies.set(record.id, Promise.resolve({}));
       }
     }
   }
@@ -136,34 +136,34 @@ class Desk {
   }
 
   wake() {
-    for (const heard of this.waiting) heard();
+    for (const wake of this.waiting) wake();
     this.waiting.clear();
   }
 
   // ---- events
 
   /** @param {any} event */
-  hear(event) {
+  handleEvent(event) {
     this.catchUp();
     const { type, runId } = event;
-    const { log, told, agent } = this;
+    const { log, sentHistory: sent, agent } = this;
     const at = log.last;
-    const before = { list: told?.list ?? agent.messages, length: told?.length ?? agent.messages.length };
+    const before = { list: sent?.list ?? agent.messages, length: sent?.length ?? agent.messages.length };
     if (type === "agent_start" || type === "run_resumed") {
       this.run = { runId, count: 0, turnIndex: event.turnIndex ?? 0 };
-      this.current = runId;
+      this.currentRunId = runId;
       this.base = { at, ...before, usage: agent.usage, run: { runId, told: type === "agent_start" ? 0 : null } };
     }
     if (type === "message_end") this.known.answer = event.message;
     if (type === "tool_execution_end") this.known.results.set(event.callId, event.result);
     this.run.count += 1;
-    const history = this.historyOf();
-    this.append("message", type === "agent_end" ? { ...event, ...outputOf(agent, event) } : event, history);
+    const change = this.historyChange();
+    this.append("message", type === "agent_end" ? { ...event, ...outputOf(agent, event) } : event, change);
     if (type === "turn_end") {
       this.known.results.clear();
       // A listener that joins a long run starts at one of its turns.
       if (this.base && log.last - this.base.at > this.limits.events / 4) {
-        this.base = { at: log.last, .../** @type {any} */ (this.told), usage: agent.usage, run: { runId, told: this.run.count, turnIndex: event.turnIndex + 1 } };
+        this.base = { at: log.last, .../** @type {any} */ (this.sentHistory), usage: agent.usage, run: { runId, told: this.run.count, turnIndex: event.turnIndex + 1 } };
       }
     }
     if (type === "turn_start") this.run.turnIndex = event.turnIndex;
@@ -171,7 +171,7 @@ class Desk {
       this.base = undefined;
       this.ended = { ...event, messages: event.messages.length };
     }
-    this.settleLetters(history?.add ?? []);
+    this.settleByText(change?.add ?? []);
     if (log.last - log.first > this.limits.events * 1.25) log.trim(log.last - this.limits.events);
   }
 
@@ -180,7 +180,7 @@ class Desk {
     try {
       this.log.append({ id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) });
     } catch (error) {
-      this.missed = true;
+      this.hasGap = true;
       return console.error("turnwheel: an event could not be kept", error);
     }
     this.wake();
@@ -188,31 +188,31 @@ class Desk {
 
   /** Sends a snapshot of the agent in place of events that could not be stored. */
   catchUp() {
-    if (!this.missed) return;
-    this.missed = false;
+    if (!this.hasGap) return;
+    this.hasGap = false;
     const { agent, run, ended } = this;
     const { messages, pendingApprovals, usage } = agent;
-    const isOn = run.runId !== "" && ended?.runId !== run.runId;
+    const isRunning = run.runId !== "" && ended?.runId !== run.runId;
     // The listeners' history is now this list, and later changes must not refer to earlier events.
-    this.told = { list: messages, length: messages.length };
+    this.sentHistory = { list: messages, length: messages.length };
     this.known = { answer: undefined, results: new Map() };
-    this.append("state", { messages, pendingApprovals, usage, openLetters: [...this.letters.keys()], ended, ...(isOn && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
+    this.append("state", { messages, pendingApprovals, usage, openLetters: [...this.queued.keys()], ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
   /**
    * Returns how the history changed since the last event. Messages that the events carry
    * themselves are only referred to.
    */
-  historyOf() {
-    const { told, known, agent } = this;
+  historyChange() {
+    const { sentHistory: sent, known, agent } = this;
     const list = agent.messages;
-    let at = told?.length ?? 0;
-    if (told && told.list !== list) {
-      const most = Math.min(told.length, list.length);
-      for (at = 0; at < most && told.list[at] === list[at]; ) at += 1;
+    let at = sent?.length ?? 0;
+    if (sent && sent.list !== list) {
+      const shortest = Math.min(sent.length, list.length);
+      for (at = 0; at < shortest && sent.list[at] === list[at]; ) at += 1;
     }
-    const isSame = told !== undefined && at === told.length && list.length === at;
-    this.told = { list, length: list.length };
+    const isSame = sent !== undefined && at === sent.length && list.length === at;
+    this.sentHistory = { list, length: list.length };
     if (isSame) return;
     const add = list.slice(at).map((/** @type {any} */ message) => {
       if (message === known.answer) return "answer";
@@ -225,12 +225,12 @@ class Desk {
    * Settles messages that another instance posted: its receipts are gone, so texts are compared.
    * @param {any[]} added
    */
-  settleLetters(added) {
+  settleByText(added) {
     for (const message of added) {
       if (message.role !== "user") continue;
       const text = JSON.stringify(message.content);
-      for (const [id, letter] of this.letters) {
-        if (letter.text !== text) continue;
+      for (const [id, queued] of this.queued) {
+        if (queued.text !== text) continue;
         this.settle(id, { delivered: true, turnIndex: this.run.turnIndex });
         break;
       }
@@ -239,28 +239,28 @@ class Desk {
 
   /** @param {string} id @param {any} receipt */
   settle(id, receipt) {
-    if (this.forget(id)) this.append("receipt", { id, receipt });
+    if (this.removeQueued(id)) this.append("receipt", { id, receipt });
   }
 
   /**
    * Remembers a message that waits to be read.
    * @param {string} id @param {number} bytes @param {string} [text]
    */
-  keep(id, bytes, text) {
-    this.letters.set(id, { text, bytes });
-    this.letterBytes += bytes;
+  addQueued(id, bytes, text) {
+    this.queued.set(id, { text, bytes });
+    this.queuedBytes += bytes;
   }
 
   /** Forgets a message. Returns whether it was waiting. @param {string} id */
-  forget(id) {
-    this.letterBytes -= this.letters.get(id)?.bytes ?? 0;
-    return this.letters.delete(id);
+  removeQueued(id) {
+    this.queuedBytes -= this.queued.get(id)?.bytes ?? 0;
+    return this.queued.delete(id);
   }
 
   /** The agent as a new listener must see it. */
   state() {
     const { agent, base, ended, log } = this;
-    const openLetters = [...this.letters.keys()];
+    const openLetters = [...this.queued.keys()];
     if (base && base.at >= log.first) {
       const { list, length, usage, run, at } = base;
       return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, openLetters, ended } };
@@ -274,34 +274,34 @@ class Desk {
 
   /** @param {Request} request @param {URL} url */
   events(request, url) {
-    const asked = request.headers.get("last-event-id") ?? url.searchParams.get("lastEventId");
-    const last = asked === null || asked === "" ? undefined : Number(asked);
-    if (last !== undefined && !(Number.isSafeInteger(last) && last >= 0)) throw new Refused(400, "invalid_request", `the last event's id must be a number, got ${JSON.stringify(asked)}`);
+    const lastEventId = request.headers.get("last-event-id") ?? url.searchParams.get("lastEventId");
+    const last = lastEventId === null || lastEventId === "" ? undefined : Number(lastEventId);
+    if (last !== undefined && !(Number.isSafeInteger(last) && last >= 0)) throw new RequestError(400, "invalid_request", `the last event's id must be a number, got ${JSON.stringify(lastEventId)}`);
     const { log, listeners } = this;
-    const { keepAliveMs = KEEP_ALIVE } = this.options;
-    for (const [one, seen] of listeners) if (keepAliveMs > 0 && seen < this.host.now() - 3 * keepAliveMs) listeners.delete(one);
-    if (listeners.size >= this.limits.listeners) throw new Refused(429, "throttled", `there are ${listeners.size} listeners already`, { "retry-after": "5" });
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.options;
+    for (const [other, seenAt] of listeners) if (keepAliveMs > 0 && seenAt < this.host.now() - 3 * keepAliveMs) listeners.delete(other);
+    if (listeners.size >= this.limits.listeners) throw new RequestError(429, "throttled", `there are ${listeners.size} listeners already`, { "retry-after": "5" });
     const listener = {};
-    const isSeen = () => void listeners.set(listener, this.host.now());
-    const leave = () => void listeners.delete(listener);
-    isSeen();
-    request.signal?.addEventListener("abort", leave);
+    const noteSeen = () => void listeners.set(listener, this.host.now());
+    const removeListener = () => void listeners.delete(listener);
+    noteSeen();
+    request.signal?.addEventListener("abort", removeListener);
     let after = last ?? -1;
     let isReady = false;
-    let begun = false;
+    let hasBegun = false;
     const begin = () => {
-      begun = true;
+      hasBegun = true;
       if (last !== undefined && last >= log.first && last <= log.last) return "";
       const { at, state } = this.state();
       after = at;
       return sse(at, JSON.stringify(state), "state");
     };
     const source = body({
-      sleep: this.host.sleep, keepAliveMs, leave,
+      sleep: this.host.sleep, keepAliveMs, onLeave: removeListener,
       take: async () => {
-        isSeen();
+        noteSeen();
         this.catchUp();
-        let text = begun ? "" : begin();
+        let text = hasBegun ? "" : begin();
         // The listener fell behind what is stored.
         if (after < log.first) text = begin();
         const records = this.closed ? [] : await log.read(after, 64);
@@ -320,8 +320,8 @@ class Desk {
         return text;
       },
       isOver: () => this.closed,
-      more: async (signal) => {
-        if (after >= log.last && !this.closed) await heardOf(this.waiting, signal);
+      waitForMore: async (signal) => {
+        if (after >= log.last && !this.closed) await waitForWake(this.waiting, signal);
       },
     });
     return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-content-type-options": "nosniff" } });
@@ -337,83 +337,83 @@ class Desk {
       const response = request.method === "OPTIONS" ? this.preflight(request) : await this.handle(request);
       return withHeaders(response, cors);
     } catch (error) {
-      return withHeaders(refuse(error), cors);
+      return withHeaders(errorResponse(error), cors);
     }
   }
 
   /** @param {Request} request */
   async handle(request) {
     const url = new URL(request.url);
-    const what = /** @type {string} */ (url.pathname.replace(/\/+$/, "").split("/").at(-1));
-    const isGet = GETS.includes(what);
-    if (!isGet && !Object.hasOwn(COMMANDS, what)) throw new Refused(404, "invalid_request", `there is no \`${what}\` here${didYouMean(what, [...GETS, ...Object.keys(COMMANDS)])}`);
+    const name = /** @type {string} */ (url.pathname.replace(/\/+$/, "").split("/").at(-1));
+    const isGet = QUERIES.includes(name);
+    if (!isGet && !Object.hasOwn(COMMANDS, name)) throw new RequestError(404, "invalid_request", `there is no \`${name}\` here${didYouMean(name, [...QUERIES, ...Object.keys(COMMANDS)])}`);
     const method = isGet ? "GET" : "POST";
-    if (request.method !== method) throw new Refused(405, "invalid_request", `\`${what}\` is asked for by ${method}, got ${request.method}`, { allow: method });
+    if (request.method !== method) throw new RequestError(405, "invalid_request", `\`${name}\` is asked for by ${method}, got ${request.method}`, { allow: method });
     const { authorize } = this.options;
     // A function that forgets to answer, or finds no user to ask about, has not said yes.
-    const allowed = authorize ? await authorize.call(this.options, request, what) : true;
+    const allowed = authorize ? await authorize.call(this.options, request, name) : true;
     if (typeof allowed?.status === "number") return allowed;
-    if (!allowed) throw new Refused(401, "auth", "who asks is not allowed to");
+    if (!allowed) throw new RequestError(401, "auth", "who asks is not allowed to");
     if (allowed !== true) throw new TypeError(`\`authorize\` must give true, false or a Response, got ${kindOf(allowed)}`);
-    if (what === "events") return this.events(request, url);
-    if (what === "state") return this.snapshot();
-    return this.command(what, await this.read(request));
+    if (name === "events") return this.events(request, url);
+    if (name === "state") return this.snapshot();
+    return this.execute(name, await this.read(request));
   }
 
   async snapshot() {
     const { messages, pendingApprovals, isRunning, usage } = this.agent;
     await this.log.sync?.();
-    return json({ messages, pendingApprovals, isRunning, usage, ...(isRunning && { runId: this.current }), lastEventId: String(this.log.last) });
+    return json({ messages, pendingApprovals, isRunning, usage, ...(isRunning && { runId: this.currentRunId }), lastEventId: String(this.log.last) });
   }
 
   /** @param {Request} request */
   async read(request) {
     const type = request.headers.get("content-type") ?? "";
     // A form on another site could send any other type without a preflight.
-    if (!/^application\/json\b/i.test(type)) throw new Refused(415, "invalid_request", `a command is JSON: send content-type application/json, got ${type || "none"}`);
+    if (!/^application\/json\b/i.test(type)) throw new RequestError(415, "invalid_request", `a command is JSON: send content-type application/json, got ${type || "none"}`);
     const { bodyBytes } = this.limits;
     const text = await readAtMost(request, bodyBytes);
-    if (text === undefined) throw new Refused(413, "invalid_request", `a command may have ${bodyBytes} bytes`);
-    let told;
+    if (text === undefined) throw new RequestError(413, "invalid_request", `a command may have ${bodyBytes} bytes`);
+    let command;
     try {
-      told = text === "" ? {} : JSON.parse(text);
+      command = text === "" ? {} : JSON.parse(text);
     } catch (error) {
-      throw new Refused(400, "invalid_request", `the command is no JSON: ${/** @type {Error} */ (error).message}`);
+      throw new RequestError(400, "invalid_request", `the command is no JSON: ${/** @type {Error} */ (error).message}`);
     }
-    if (typeof told !== "object" || told === null || Array.isArray(told)) throw new Refused(400, "invalid_request", `a command is an object, got ${kindOf(told)}`);
+    if (typeof command !== "object" || command === null || Array.isArray(command)) throw new RequestError(400, "invalid_request", `a command is an object, got ${kindOf(command)}`);
     for (const key of ["id", "runId", "reason"]) {
-      const value = told[key];
-      if (value !== undefined && (typeof value !== "string" || value === "" || value.length > 1000)) throw new Refused(400, "invalid_request", `\`${key}\` must be a text of at most 1000 characters`);
+      const value = command[key];
+      if (value !== undefined && (typeof value !== "string" || value === "" || value.length > 1000)) throw new RequestError(400, "invalid_request", `\`${key}\` must be a text of at most 1000 characters`);
     }
-    return told;
+    return command;
   }
 
-  /** Executes a command, once per id. @param {string} what @param {any} told @returns {Promise<Response>} */
-  async command(what, told) {
-    const { seen } = this;
-    const known = told.id && seen.get(told.id);
-    if (known) return json(await known, 202);
+  /** Executes a command, once per id. @param {string} name @param {any} command @returns {Promise<Response>} */
+  async execute(name, command) {
+    const { replies } = this;
+    const pastReply = command.id && replies.get(command.id);
+    if (pastReply) return json(await pastReply, 202);
     this.throttle();
-    const doing = (async () => {
+    const execution = (async () => {
       // A command that was executed but not stored is only stored when it is repeated.
-      const said = this.unstored.get(told.id) ?? COMMANDS[what](this, told) ?? {};
-      if (told.id) this.unstored.set(told.id, said);
-      await this.options.commit?.(what);
+      const reply = this.unstoredReplies.get(command.id) ?? COMMANDS[name](this, command) ?? {};
+      if (command.id) this.unstoredReplies.set(command.id, reply);
+      await this.options.commit?.(name);
       await this.log.sync?.();
-      this.unstored.delete(told.id);
-      return said;
+      this.unstoredReplies.delete(command.id);
+      return reply;
     })();
-    if (!told.id) return json(await doing, 202);
-    seen.set(told.id, doing);
-    if (seen.size > SEEN) seen.delete(/** @type {string} */ (seen.keys().next().value));
+    if (!command.id) return json(await execution, 202);
+    replies.set(command.id, execution);
+    if (replies.size > MAX_REPLIES) replies.delete(/** @type {string} */ (replies.keys().next().value));
     // A refused command was not executed, so it may be repeated.
-    doing.catch(() => seen.delete(told.id));
-    return json(await doing, 202);
+    execution.catch(() => replies.delete(command.id));
+    return json(await execution, 202);
   }
 
   /** Registers a run that a command started. @param {any} run @param {string} [id] */
-  started(run, id) {
-    this.current = run.runId;
+  registerRun(run, id) {
+    this.currentRunId = run.runId;
     if (id) this.append("command", { id });
     try {
       this.options.waitUntil?.(run.result);
@@ -424,15 +424,15 @@ class Desk {
     return { runId: run.runId };
   }
 
-  /** @param {any} told @param {"steer" | "followUp"} how */
-  letter({ id = this.host.id(), input }, how) {
-    if (input === undefined) throw new Refused(400, "misuse", "a letter needs an `input`");
+  /** @param {any} command @param {"steer" | "followUp"} kind */
+  postMessage({ id = this.host.id(), input }, kind) {
+    if (input === undefined) throw new RequestError(400, "misuse", "a letter needs an `input`");
     this.checkRoom();
-    const receipt = this.agent[how](input);
-    const letter = JSON.stringify(contentOf(input));
-    this.keep(id, letter.length);
-    this.append("command", { id, letter });
-    receipt.then((/** @type {any} */ fate) => this.settle(id, fate));
+    const receipt = this.agent[kind](input);
+    const text = JSON.stringify(contentOf(input));
+    this.addQueued(id, text.length);
+    this.append("command", { id, letter: text });
+    receipt.then((/** @type {any} */ outcome) => this.settle(id, outcome));
     return { id };
   }
 
@@ -442,7 +442,7 @@ class Desk {
     const now = this.host.now();
     this.tokens = Math.min(commandsPerMinute, this.tokens + ((now - this.refilled) * commandsPerMinute) / 60_000);
     this.refilled = now;
-    if (this.tokens < 1) throw new Refused(429, "throttled", `more than ${commandsPerMinute} commands a minute`, { "retry-after": String(Math.ceil((60 * (1 - this.tokens)) / commandsPerMinute)) });
+    if (this.tokens < 1) throw new RequestError(429, "throttled", `more than ${commandsPerMinute} commands a minute`, { "retry-after": String(Math.ceil((60 * (1 - this.tokens)) / commandsPerMinute)) });
     this.tokens -= 1;
   }
 
@@ -453,8 +453,8 @@ class Desk {
     const { messages } = this.agent;
     if (this.countedList !== messages) [this.countedList, this.counted, this.bytes] = [messages, 0, 0];
     for (; this.counted < messages.length; this.counted++) this.bytes += JSON.stringify(messages[this.counted]).length;
-    const bytes = this.bytes + this.letterBytes;
-    if (bytes >= historyBytes) throw new Refused(413, "invalid_request", `the conversation is full: it has ${bytes} bytes of ${historyBytes}; begin a new one`);
+    const bytes = this.bytes + this.queuedBytes;
+    if (bytes >= historyBytes) throw new RequestError(413, "invalid_request", `the conversation is full: it has ${bytes} bytes of ${historyBytes}; begin a new one`);
   }
 
   // ---- CORS
@@ -467,7 +467,7 @@ class Desk {
     if (isOwn) return {};
     const { cors } = this.options;
     const allowed = origin !== null && (cors === "*" || cors === true || (Array.isArray(cors) && cors.includes(origin)) || (typeof cors === "function" && /** @type {any} */ (cors(origin)) === true));
-    if (!allowed) throw new Refused(403, "auth", `pages of ${origin ?? "other sites"} may not ask; see the option \`cors\``);
+    if (!allowed) throw new RequestError(403, "auth", `pages of ${origin ?? "other sites"} may not ask; see the option \`cors\``);
     return { "access-control-allow-origin": origin, vary: "origin", "access-control-expose-headers": "retry-after" };
   }
 
@@ -480,42 +480,42 @@ class Desk {
   }
 }
 
-/** @type {Record<string, (desk: Desk, told: any) => any>} */
+/** @type {Record<string, (server: AgentServer, command: any) => any>} */
 const COMMANDS = {
-  prompt(desk, { id, input, runId }) {
-    if (desk.agent.isRunning) throw new Refused(409, "misuse", "the agent is already running; steer it, queue a follow-up, or wait for it");
-    if (input === undefined) throw new Refused(400, "misuse", "a prompt needs an `input`");
-    desk.checkRoom();
-    return desk.started(desk.agent.prompt(input, runId && { runId }), id);
+  prompt(server, { id, input, runId }) {
+    if (server.agent.isRunning) throw new RequestError(409, "misuse", "the agent is already running; steer it, queue a follow-up, or wait for it");
+    if (input === undefined) throw new RequestError(400, "misuse", "a prompt needs an `input`");
+    server.checkRoom();
+    return server.registerRun(server.agent.prompt(input, runId && { runId }), id);
   },
-  continue(desk, { id, runId }) {
-    if (desk.agent.isRunning) throw new Refused(409, "misuse", "the agent is already running; steer it, queue a follow-up, or wait for it");
-    return desk.started(desk.agent.continue(runId && { runId }), id);
+  continue(server, { id, runId }) {
+    if (server.agent.isRunning) throw new RequestError(409, "misuse", "the agent is already running; steer it, queue a follow-up, or wait for it");
+    return server.registerRun(server.agent.continue(runId && { runId }), id);
   },
-  steer: (desk, told) => desk.letter(told, "steer"),
-  "follow-up": (desk, told) => desk.letter(told, "followUp"),
-  "clear-queues"(desk) {
-    desk.agent.clearQueues();
-    for (const [id, text] of [...desk.letters]) if (text !== undefined) desk.settle(id, { delivered: false, reason: "cleared" });
+  steer: (server, command) => server.postMessage(command, "steer"),
+  "follow-up": (server, command) => server.postMessage(command, "followUp"),
+  "clear-queues"(server) {
+    server.agent.clearQueues();
+    for (const [id, message] of [...server.queued]) if (message !== undefined) server.settle(id, { delivered: false, reason: "cleared" });
   },
-  resolve(desk, { callId, decision, decisions }) {
+  resolve(server, { callId, decision, decisions }) {
     if (decisions === undefined) {
-      if (typeof callId !== "string") throw new Refused(400, "misuse", "a decision needs the `callId` that it is about");
-      return desk.agent.resolveTool(callId, decision);
+      if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `callId` that it is about");
+      return server.agent.resolveTool(callId, decision);
     }
-    if (kindOf(decisions) !== "an object (Object)") throw new Refused(400, "misuse", "`decisions` must be an object, with a decision for each call's id");
-    desk.agent.resolveTools(decisions);
+    if (kindOf(decisions) !== "an object (Object)") throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each call's id");
+    server.agent.resolveTools(decisions);
   },
-  abort(desk, { reason, runId }) {
+  abort(server, { reason, runId }) {
     // Ignored for a run that is not the current one.
-    if (runId === undefined || runId === desk.current) desk.agent.abort(reason);
+    if (runId === undefined || runId === server.currentRunId) server.agent.abort(reason);
   },
-  reset(desk) {
-    const { agent } = desk;
+  reset(server) {
+    const { agent } = server;
     agent.reset();
-    desk.base = undefined;
-    desk.told = { list: agent.messages, length: 0 };
-    desk.append("state", { messages: agent.messages, pendingApprovals: agent.pendingApprovals, usage: agent.usage, openLetters: [] });
+    server.base = undefined;
+    server.sentHistory = { list: agent.messages, length: 0 };
+    server.append("state", { messages: agent.messages, pendingApprovals: agent.pendingApprovals, usage: agent.usage, openLetters: [] });
   },
 };
 
@@ -537,9 +537,9 @@ function outputOf(agent, { messages, stopReason }) {
 function withHeaders(response, headers) {
   if (Object.keys(headers).length === 0) return response;
   // A response made elsewhere may have immutable headers.
-  const made = new Response(response.body, response);
-  for (const [name, value] of Object.entries(headers)) made.headers.set(name, value);
-  return made;
+  const copy = new Response(response.body, response);
+  for (const [name, value] of Object.entries(headers)) copy.headers.set(name, value);
+  return copy;
 }
 
 /** @param {string} url */
@@ -551,8 +551,8 @@ function hostOfUrl(url) {
   }
 }
 
-/** Reads the body as text; returns nothing if it is longer. @param {Request} request @param {number} most */
-async function readAtMost(request, most) {
+/** Reads the body as text; returns nothing if it is longer. @param {Request} request @param {number} limit */
+async function readAtMost(request, limit) {
   if (!request.body) return "";
   const decoder = new TextDecoder();
   let text = "";
@@ -561,7 +561,7 @@ async function readAtMost(request, most) {
     const { done, value } = await reader.read();
     if (done) return text + decoder.decode();
     size += value.length;
-    if (size > most) {
+    if (size > limit) {
       await reader.cancel().catch(() => {});
       return;
     }

@@ -2,7 +2,7 @@
 // Timers.
 
 /** A timer with a longer delay fires at once. */
-const LONGEST = 2 ** 31 - 1;
+const MAX_DELAY = 2 ** 31 - 1;
 
 /**
  * Waits, with the host's `sleep` if there is one. Ends early if the signal aborts.
@@ -17,7 +17,7 @@ export async function sleep(host, ms, signal = new AbortController().signal) {
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, Math.min(ms, LONGEST));
+    const timer = setTimeout(end, Math.min(ms, MAX_DELAY));
     signal.addEventListener("abort", end);
   });
 }

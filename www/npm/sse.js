@@ -12,13 +12,13 @@ export function sse(id, data, type) {
 }
 
 /** A keep-alive: a comment, not an event. */
-const LIFE_SIGN = ": \n\n";
+const KEEP_ALIVE = ": \n\n";
 
 /**
  * A body that is produced piece by piece, as fast as it is read.
- * @param {{ take(): string | undefined | Promise<string | undefined>, isOver(): boolean, more(signal: AbortSignal): Promise<unknown>, sleep(ms: number, signal: AbortSignal): Promise<unknown>, keepAliveMs?: number, leave?(): void }} source
+ * @param {{ take(): string | undefined | Promise<string | undefined>, isOver(): boolean, waitForMore(signal: AbortSignal): Promise<unknown>, sleep(ms: number, signal: AbortSignal): Promise<unknown>, keepAliveMs?: number, onLeave?(): void }} source
  */
-export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave }) {
+export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, onLeave }) {
   let isLeft = false;
   /** Ends the current wait. @type {AbortController | undefined} */
   let timer;
@@ -32,18 +32,18 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
         if (isOver()) return controller.close();
         timer = new AbortController();
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
-        const what = await Promise.race([more(timer.signal), silence]);
+        const what = await Promise.race([waitForMore(timer.signal), silence]);
         timer.abort();
         if (what !== "silence") continue;
         // If the host's sleep returns at once, other tasks must get to run between two keep-alives.
         await new Promise((wake) => setTimeout(wake));
-        if (!isLeft) return controller.enqueue(encoder.encode(LIFE_SIGN));
+        if (!isLeft) return controller.enqueue(encoder.encode(KEEP_ALIVE));
       }
     },
     cancel() {
       isLeft = true;
       timer?.abort();
-      leave?.();
+      onLeave?.();
     },
   };
 }
@@ -52,7 +52,7 @@ export function body({ take, isOver, more, sleep, keepAliveMs = 15_000, leave })
  * Waits to be called back, until the signal aborts.
  * @param {Set<() => void>} waiting @param {AbortSignal} signal @returns {Promise<void>}
  */
-export function heardOf(waiting, signal) {
+export function waitForWake(waiting, signal) {
   return new Promise((resolve) => {
     waiting.add(resolve);
     signal.addEventListener("abort", () => waiting.delete(resolve));

@@ -4,7 +4,7 @@
 import { AgentError, checkNames, kindOf, misuse, textOf } from "./shared.js";
 
 /** SQLite values there are limited to 2 MB, and a UTF-16 unit takes at most three bytes. */
-const PART = 600_000;
+const MAX_PART_LENGTH = 600_000;
 
 /**
  * Where one checkpoint is stored: written and removed as a whole.
@@ -18,14 +18,14 @@ export function indexedDBStore(options = {}) {
   const { name = "turnwheel" } = options;
   if (typeof name !== "string" || name === "") throw misuse(`\`name\` must be the name of a database, got ${kindOf(name)}`);
   /** @type {Promise<IDBDatabase> | undefined} */
-  let opened;
-  const forget = () => (opened = undefined);
+  let connecting;
+  const forget = () => (connecting = undefined);
 
   const open = () => {
     if (typeof indexedDB === "undefined") throw misuse("there is no IndexedDB here; it is a browser's");
-    const asked = indexedDB.open(name, 1);
-    asked.onupgradeneeded = () => asked.result.createObjectStore(TABLE);
-    const ready = told(asked).then((database) => {
+    const request = indexedDB.open(name, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
+    const ready = promisify(request).then((database) => {
       // Somebody wants to delete the database, or the browser closed it: the next access opens it again.
       database.onversionchange = () => (database.close(), forget());
       database.onclose = forget;
@@ -36,8 +36,8 @@ export function indexedDBStore(options = {}) {
   };
 
   /** @param {IDBTransactionMode} mode @param {(table: IDBObjectStore) => IDBRequest} work */
-  const within = async (mode, work) => {
-    const connection = (opened ??= open());
+  const transact = async (mode, work) => {
+    const connection = (connecting ??= open());
     let database = await connection;
     const begin = () => database.transaction(TABLE, mode);
     let transaction;
@@ -45,8 +45,8 @@ export function indexedDBStore(options = {}) {
       transaction = begin();
     } catch {
       // The connection was lost without notice, as Safari does to pages in the background.
-      if (opened === connection) forget();
-      database = await (opened ??= open());
+      if (connecting === connection) forget();
+      database = await (connecting ??= open());
       transaction = begin();
     }
     const done = new Promise((resolve, reject) => {
@@ -58,11 +58,11 @@ export function indexedDBStore(options = {}) {
     return request.result;
   };
 
-  const { overtake, ...methods } = store({
+  const { replaceWaiting: overtake, ...methods } = store({
     place: `IndexedDB \`${name}\``,
-    write: (id, checkpoint) => within("readwrite", (table) => table.put(checkpoint, id)),
-    read: (id) => within("readonly", (table) => table.get(id)),
-    remove: (id) => within("readwrite", (table) => table.delete(id)),
+    write: (id, checkpoint) => transact("readwrite", (table) => table.put(checkpoint, id)),
+    read: (id) => transact("readonly", (table) => table.get(id)),
+    remove: (id) => transact("readwrite", (table) => table.delete(id)),
   });
   return methods;
 }
@@ -70,7 +70,7 @@ export function indexedDBStore(options = {}) {
 const TABLE = "checkpoints";
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
-function told(request) {
+function promisify(request) {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
@@ -96,7 +96,7 @@ export function durableObjectStore(storage) {
       partsOf(json).forEach((part, at) => sql("INSERT INTO turnwheel_checkpoints VALUES (?, ?, ?)", id, at, part));
     });
   };
-  const { overtake, ...lanes } = store({
+  const { replaceWaiting, ...methods } = store({
     place: "the Durable Object's SQLite",
     write(id, checkpoint) {
       write(id, checkpoint);
@@ -112,12 +112,12 @@ export function durableObjectStore(storage) {
     },
   });
   return {
-    ...lanes,
+    ...methods,
     /** @param {string} id @param {any} checkpoint */
     saveNow(id, checkpoint) {
       checkSave("saveNow", id, checkpoint);
       write(id, checkpoint);
-      overtake(id, () => storage.sync?.());
+      replaceWaiting(id, () => storage.sync?.());
     },
   };
 }
@@ -126,7 +126,7 @@ export function durableObjectStore(storage) {
 function partsOf(json) {
   const parts = [];
   for (let at = 0; at < json.length; ) {
-    let end = at + PART;
+    let end = at + MAX_PART_LENGTH;
     if (/[\ud800-\udbff]/.test(json.charAt(end - 1))) end -= 1;
     parts.push(json.slice(at, end));
     at = end;
@@ -142,9 +142,9 @@ function partsOf(json) {
 function store({ place, write, read, remove }) {
   /**
    * For each id, what is being written and what waits.
-   * @type {Map<string, { waits?: { work: () => unknown, done: Promise<void> }, done: Promise<void> }>}
+   * @type {Map<string, { waiting?: { work: () => unknown, done: Promise<void> }, done: Promise<void> }>}
    */
-  const lanes = new Map();
+  const queues = new Map();
 
   /** @param {string} what @param {string} id @param {() => unknown} work */
   const attempt = async (what, id, work) => {
@@ -159,29 +159,29 @@ function store({ place, write, read, remove }) {
 
   /** @param {string} what @param {string} id @param {() => unknown} work @returns {Promise<void>} */
   const put = (what, id, work) => {
-    const doing = async () => void (await attempt(what, id, work));
-    const lane = lanes.get(id);
-    if (lane?.waits) {
+    const run = async () => void (await attempt(what, id, work));
+    const queue = queues.get(id);
+    if (queue?.waiting) {
       // The older checkpoint need not be written any more: it counts as stored when this one is.
-      lane.waits.work = doing;
-      return lane.waits.done;
+      queue.waiting.work = run;
+      return queue.waiting.done;
     }
-    if (lane) {
-      const waits = { work: doing, done: /** @type {any} */ (undefined) };
-      lane.waits = waits;
-      waits.done = lane.done.catch(() => {}).then(() => begin(id, waits.work));
-      return waits.done;
+    if (queue) {
+      const waiting = { work: run, done: /** @type {any} */ (undefined) };
+      queue.waiting = waiting;
+      waiting.done = queue.done.catch(() => {}).then(() => begin(id, waiting.work));
+      return waiting.done;
     }
-    return begin(id, doing);
+    return begin(id, run);
   };
 
   /** @param {string} id @param {() => any} work @returns {Promise<void>} */
   const begin = (id, work) => {
     const done = work();
-    const lane = { done };
-    lanes.set(id, lane);
-    const leave = () => void (lanes.get(id) === lane && !("waits" in lane) && lanes.delete(id));
-    done.then(leave, leave);
+    const queue = { done };
+    queues.set(id, queue);
+    const removeQueue = () => void (queues.get(id) === queue && !("waiting" in queue) && queues.delete(id));
+    done.then(removeQueue, removeQueue);
     return done;
   };
 
@@ -190,9 +190,9 @@ function store({ place, write, read, remove }) {
      * Replaces the write that waits for an id: it is older than what was written meanwhile.
      * @param {string} id @param {() => unknown} work what remains to be done
      */
-    overtake(id, work) {
-      const lane = lanes.get(id);
-      if (lane?.waits) lane.waits.work = async () => void (await attempt("saved in", id, work));
+    replaceWaiting(id, work) {
+      const queue = queues.get(id);
+      if (queue?.waiting) queue.waiting.work = async () => void (await attempt("saved in", id, work));
     },
     /** @param {string} id @param {any} checkpoint */
     async save(id, checkpoint) {
@@ -202,8 +202,8 @@ function store({ place, write, read, remove }) {
     /** @param {string} id */
     async load(id) {
       check(id);
-      const lane = lanes.get(id);
-      await (lane?.waits ?? lane)?.done.catch(() => {});
+      const queue = queues.get(id);
+      await (queue?.waiting ?? queue)?.done.catch(() => {});
       return attempt("loaded from", id, () => read(id));
     },
     /** @param {string} id */

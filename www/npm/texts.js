@@ -8,15 +8,15 @@ export const LATE = "the run has begun to answer, and nobody kept the pieces; it
  * @param {any} events an iterator over the events, already requested
  */
 export function textsOf(events) {
-  const texts = only(events);
-  const leave = texts.return;
+  const texts = textDeltas(events);
+  const returnTexts = texts.return;
   // A generator learns of `return` only at its next piece, or never if it was not started. Streams are
-  // cancelled this way, so the iterator of the events is told directly.
-  texts.return = (value) => (events.return(), leave.call(texts, value));
+  // cancelled this way, so the iterator of the events is notified directly.
+  texts.return = (value) => (events.return(), returnTexts.call(texts, value));
   return texts;
 }
 
 /** @param {AsyncIterable<any>} events */
-async function* only(events) {
+async function* textDeltas(events) {
   for await (const event of events) if (event.type === "message_update" && event.delta.type === "text") yield event.delta.delta;
 }

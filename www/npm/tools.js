@@ -2,7 +2,7 @@
 // Tools: each definition is checked once, and its schema becomes JSON Schema for the model
 // and a validation function.
 
-import { adapted } from "./ai-sdk.js";
+import { adaptTool } from "./ai-sdk.js";
 import { didYouMean, isOfClass, jsonOf, kindOf, misuse, textOf } from "./shared.js";
 import { checkShape, TOOL } from "./options.js";
 import { dereference, validate } from "./validator.js";
@@ -30,36 +30,36 @@ export function prepare(definition, name) {
   const known = prepared.get(definition);
   if (known && (name === undefined || known.definition.name === name)) return known;
   const named = name === undefined ? definition : Object.setPrototypeOf({ ...definition, name }, Object.getPrototypeOf(definition));
-  const whole = adapted(named);
-  if (typeof whole.name !== "string" || whole.name === "") {
-    throw misuse(`a tool needs a \`name\`, got ${kindOf(whole.name)}; those that have none go into a record: { get_weather: … }`);
+  const adapted = adaptTool(named);
+  if (typeof adapted.name !== "string" || adapted.name === "") {
+    throw misuse(`a tool needs a \`name\`, got ${kindOf(adapted.name)}; those that have none go into a record: { get_weather: … }`);
   }
-  const owner = `tool \`${whole.name}\``;
-  if (whole === named) checkSlips(owner, whole);
-  if (typeof whole.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(whole.execute)}`);
-  for (const [key, shape] of Object.entries(TOOL)) checkShape(key, whole[key], shape, `${owner}: `);
-  const parameters = whole.parameters ?? { type: "object", properties: {} };
-  const made = { definition: whole, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };
-  const { type = "object" } = made.schema;
+  const owner = `tool \`${adapted.name}\``;
+  if (adapted === named) checkTypos(owner, adapted);
+  if (typeof adapted.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(adapted.execute)}`);
+  for (const [key, shape] of Object.entries(TOOL)) checkShape(key, adapted[key], shape, `${owner}: `);
+  const parameters = adapted.parameters ?? { type: "object", properties: {} };
+  const result = { definition: adapted, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };
+  const { type = "object" } = result.schema;
   if (![type].flat().includes("object")) throw misuse(`the parameters of ${owner} must describe an object, they describe ${[type].flat().join(" or ")}`);
   // Also under the copy, for those who take it from `agent.tools` and pass it in again.
-  prepared.set(definition, made).set(whole, made);
-  return made;
+  prepared.set(definition, result).set(adapted, result);
+  return result;
 }
 
 /** Names that other libraries use. */
-const ELSEWHERE = { params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };
+const FOREIGN_NAMES = { params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };
 
 /**
  * Unknown members are the host's own, unless they look like a typo.
  * @param {string} owner @param {any} definition
  */
-function checkSlips(owner, definition) {
+function checkTypos(owner, definition) {
   for (const key of Object.keys(definition)) {
-    const ours = /** @type {any} */ (ELSEWHERE)[key];
-    const missing = ours && definition[ours] === undefined ? `; did you mean \`${ours}\`?` : "";
-    const meant = missing || (key === "name" || Object.hasOwn(TOOL, key) ? "" : didYouMean(key, Object.keys(TOOL)));
-    if (meant) throw misuse(`${owner}: unknown option \`${key}\`${meant}`);
+    const ownName = /** @type {any} */ (FOREIGN_NAMES)[key];
+    const missing = ownName && definition[ownName] === undefined ? `; did you mean \`${ownName}\`?` : "";
+    const suggestion = missing || (key === "name" || Object.hasOwn(TOOL, key) ? "" : didYouMean(key, Object.keys(TOOL)));
+    if (suggestion) throw misuse(`${owner}: unknown option \`${key}\`${suggestion}`);
   }
 }
 
@@ -72,34 +72,34 @@ export function prepareSchema(owner, schema) {
 }
 
 /** Vendors whose schemas can be converted to JSON Schema in some way. */
-const WAYS = new Set(["zod", "valibot"]);
+const CONVERTIBLE_VENDORS = new Set(["zod", "valibot"]);
 
 /** @param {string} owner @param {any} schema */
 function fromStandard(owner, schema) {
   const standard = schema["~standard"];
-  let shown;
+  let jsonSchema;
   let failed = false;
-  let why = "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema";
+  let hint = "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema";
   try {
-    shown = jsonSchemaOf(schema, standard);
+    jsonSchema = jsonSchemaOf(schema, standard);
   } catch (error) {
     failed = true;
-    why = textOf(error);
+    hint = textOf(error);
   }
-  if (!shown) {
-    const words = `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${why}`;
+  if (!jsonSchema) {
+    const message = `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${hint}`;
     // Standard Schema does not require a conversion. Without one, the model learns what a tool
     // takes from the errors alone.
-    if (failed || WAYS.has(standard.vendor)) throw misuse(words);
-    console.warn(`turnwheel: ${words}`);
-    shown = {};
+    if (failed || CONVERTIBLE_VENDORS.has(standard.vendor)) throw misuse(message);
+    console.warn(`turnwheel: ${message}`);
+    jsonSchema = {};
   }
-  const judge = (/** @type {any} */ answer) => (answer.issues ? { error: answer.issues.map(issueText).join("\n") } : { value: answer.value });
+  const toCheckResult = (/** @type {any} */ answer) => (answer.issues ? { error: answer.issues.map(issueText).join("\n") } : { value: answer.value });
   return {
-    schema: shown,
+    schema: jsonSchema,
     check(/** @type {any} */ args) {
       const answer = standard.validate(args);
-      return typeof answer.then === "function" ? Promise.resolve(answer).then(judge) : judge(answer);
+      return typeof answer.then === "function" ? Promise.resolve(answer).then(toCheckResult) : toCheckResult(answer);
     },
   };
 }
@@ -107,9 +107,9 @@ function fromStandard(owner, schema) {
 /** @param {any} schema @param {any} standard */
 function jsonSchemaOf(schema, standard) {
   const target = { target: "draft-2020-12" };
-  const made = standard.jsonSchema?.input?.(target) ?? schema.toJSONSchema?.({ io: "input" }) ?? schema.toJsonSchema?.() ?? schema.jsonSchema;
-  if (typeof made !== "object" || made === null) return;
-  const { $schema, "~standard": own, ...rest } = made;
+  const converted = standard.jsonSchema?.input?.(target) ?? schema.toJSONSchema?.({ io: "input" }) ?? schema.toJsonSchema?.() ?? schema.jsonSchema;
+  if (typeof converted !== "object" || converted === null) return;
+  const { $schema, "~standard": own, ...rest } = converted;
   return rest;
 }
 
@@ -176,25 +176,25 @@ function fromJsonSchema(owner, given) {
     if (value !== undefined && !TYPES[type](value)) throw misuse(`${where} are no JSON Schema: \`${word}\` must be an ${type}, got ${kindOf(value)}`);
   }
   const own = JSON.parse(jsonOf(`${where} are`, schema));
-  const isFine = quickCheck(own);
+  const passesQuickCheck = quickCheck(own);
   /** @type {any} */
   let lookup;
   return {
     schema: own,
     check(/** @type {any} */ args) {
-      if (isFine?.(args)) return { value: args };
-      let judged;
+      if (passesQuickCheck?.(args)) return { value: args };
+      let outcome;
       try {
-        judged = validate(args, own, (lookup ??= dereference(own)));
+        outcome = validate(args, own, (lookup ??= dereference(own)));
       } catch (error) {
         // An invalid pattern or an unresolvable reference: no arguments could be checked.
         throw misuse(`${where} are no JSON Schema: ${textOf(error)}`, error);
       }
-      const { valid, errors } = judged;
+      const { valid, errors } = outcome;
       if (valid) return { value: args };
       // The last errors are the innermost; those before only say that something below is wrong.
-      const lines = errors.filter((e) => !/does not match schema|A subschema had errors/.test(e.error)).map((e) => `${e.instanceLocation.replace(/^#\/?/, "")} ${e.error}`.trim());
-      return { error: [...new Set(lines.length ? lines : errors.map((e) => e.error))].join("\n") };
+      const lines = errors.filter((issue) => !/does not match schema|A subschema had errors/.test(issue.error)).map((issue) => `${issue.instanceLocation.replace(/^#\/?/, "")} ${issue.error}`.trim());
+      return { error: [...new Set(lines.length ? lines : errors.map((issue) => issue.error))].join("\n") };
     },
   };
 }
@@ -206,7 +206,7 @@ function fromJsonSchema(owner, given) {
 export function toTools(tools, namesMayRepeat) {
   if (tools === undefined || tools === null) return [];
   if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);
-  const list = Symbol.iterator in tools ? Array.from(/** @type {any} */ (tools), (t) => prepare(t)) : Object.entries(tools).map(([name, t]) => prepare(t, name));
+  const list = Symbol.iterator in tools ? Array.from(/** @type {any} */ (tools), (given) => prepare(given)) : Object.entries(tools).map(([name, given]) => prepare(given, name));
   const names = new Set();
   for (const { definition } of list) {
     if (names.has(definition.name) && !namesMayRepeat) throw misuse(`two tools are named \`${definition.name}\`; names must be unique`);

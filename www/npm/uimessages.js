@@ -35,22 +35,22 @@ export class UIMessages {
      * The streaming blocks by index, with the kind and id of each.
      * @type {Map<number, ["text" | "reasoning", string]>}
      */
-    this.open = new Map();
-    this.blocks = 0;
+    this.openBlocks = new Map();
+    this.blockCount = 0;
     /** Calls whose arguments are streaming. @type {Set<string>} */
     this.streaming = new Set();
     /** Approval requests that the client was shown. @type {Set<string>} */
-    this.asked = new Set();
+    this.shownApprovals = new Set();
     /** Approval requests that are open. @type {Set<string>} */
-    this.pending = new Set();
+    this.pendingApprovals = new Set();
     /** @type {Set<string>} */
-    this.running = new Set();
+    this.runningCalls = new Set();
     this.lastStop = "";
   }
 
   /** Whether nothing can go on until a person decides. */
-  get waits() {
-    return this.asksPeople && this.pending.size > 0 && this.running.size === 0 && !this.isOver;
+  get isWaiting() {
+    return this.asksPeople && this.pendingApprovals.size > 0 && this.runningCalls.size === 0 && !this.isOver;
   }
 
   /** @param {string} runId */
@@ -59,7 +59,7 @@ export class UIMessages {
   }
 
   /** Takes an event that another response has sent. @param {any} event */
-  know(event) {
+  replay(event) {
     this.take(event);
     this.inStep = false;
   }
@@ -72,8 +72,8 @@ export class UIMessages {
 
   /** @param {any} event @returns {any[]} */
   take(event) {
-    const made = /** @type {any} */ (this)[`_${event.type}`];
-    return typeof made === "function" ? made.call(this, event) : [];
+    const handler = /** @type {any} */ (this)[`_${event.type}`];
+    return typeof handler === "function" ? handler.call(this, event) : [];
   }
 
   _message_start() {
@@ -89,16 +89,16 @@ export class UIMessages {
       return delta === "" ? chunks : [...chunks, { type: "tool-input-delta", toolCallId: callId, inputTextDelta: delta }];
     }
     const kind = type === "text" ? "text" : "reasoning";
-    const known = this.open.get(contentIndex);
+    const known = this.openBlocks.get(contentIndex);
     if (known) return [{ type: `${kind}-delta`, id: known[1], delta }];
     const chunks = this.#closeBlocks();
-    const id = `${kind}-${++this.blocks}`;
-    this.open.set(contentIndex, [kind, id]);
+    const id = `${kind}-${++this.blockCount}`;
+    this.openBlocks.set(contentIndex, [kind, id]);
     return [...chunks, { type: `${kind}-start`, id }, { type: `${kind}-delta`, id, delta }];
   }
 
   _message_reset() {
-    this.open.clear();
+    this.openBlocks.clear();
     this.streaming.clear();
     return [{ type: "reset-step" }];
   }
@@ -120,21 +120,21 @@ export class UIMessages {
 
   /** @param {any} event */
   _tool_approval_requested({ callId }) {
-    this.pending.add(callId);
+    this.pendingApprovals.add(callId);
     if (!this.asksPeople) return [];
-    this.asked.add(callId);
+    this.shownApprovals.add(callId);
     return [{ type: "tool-approval-request", approvalId: callId, toolCallId: callId }];
   }
 
   /** @param {any} event */
   _tool_approval_resolved({ callId, approved }) {
-    this.pending.delete(callId);
-    return this.asked.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
+    this.pendingApprovals.delete(callId);
+    return this.shownApprovals.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
   }
 
   /** @param {any} event @returns {any[]} */
   _tool_execution_start({ callId }) {
-    this.running.add(callId);
+    this.runningCalls.add(callId);
     return [];
   }
 
@@ -145,9 +145,9 @@ export class UIMessages {
 
   /** @param {any} event */
   _tool_execution_end({ callId, result, isError }) {
-    this.running.delete(callId);
-    this.pending.delete(callId);
-    if (result.cause === "rejected" && this.asked.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
+    this.runningCalls.delete(callId);
+    this.pendingApprovals.delete(callId);
+    if (result.cause === "rejected" && this.shownApprovals.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
     if (isError) return [{ type: "tool-output-error", toolCallId: callId, errorText: textOf(result.content) }];
     return [{ type: "tool-output-available", toolCallId: callId, output: this.outputOf(result) }];
   }
@@ -175,8 +175,8 @@ export class UIMessages {
 
   /** @returns {any[]} */
   #closeBlocks() {
-    const chunks = [...this.open.values()].map(([kind, id]) => ({ type: `${kind}-end`, id }));
-    this.open.clear();
+    const chunks = [...this.openBlocks.values()].map(([kind, id]) => ({ type: `${kind}-end`, id }));
+    this.openBlocks.clear();
     return chunks;
   }
 

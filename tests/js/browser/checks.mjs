@@ -19,7 +19,7 @@ function equal(actual, expected, what = "") {
 }
 
 /** @param {any} run */
-async function hear(run) {
+async function readRun(run) {
   /** @type {any[]} */
   const events = [];
   for await (const event of run) events.push(event);
@@ -39,7 +39,7 @@ export function checks(at) {
   /** @type {Record<string, () => Promise<void>>} */
   const all = {
     async "a text over HTTP, in odd cuts"() {
-      const { result, all } = await hear(new Agent({ model: model("unicode") }).prompt("Hello"));
+      const { result, all } = await readRun(new Agent({ model: model("unicode") }).prompt("Hello"));
       assert(result.text.length > 10 && !result.text.includes("\ufffd"), `the text is whole: ${result.text}`);
       equal(all("message_update").filter((event) => event.delta.type === "text").map((event) => event.delta.delta).join(""), result.text);
       assert(result.usage.total > 0, "the usage is told");
@@ -55,7 +55,7 @@ export function checks(at) {
         return args;
       };
       const tools = ["a", "b"].map((name) => tool({ name, description: "", parameters: { type: "object", properties: { n: { type: "number" } }, required: ["n"] }, execute }));
-      const { result } = await hear(new Agent({ model: model("tools"), tools }).prompt("Go"));
+      const { result } = await readRun(new Agent({ model: model("tools"), tools }).prompt("Go"));
       equal([result.text, result.turns, most], ["both are done", 2, 2]);
     },
 
@@ -74,10 +74,10 @@ export function checks(at) {
       const agent = new Agent({ model: model("silent") });
       const run = agent.prompt("Go");
       agent.subscribe((event) => { if (event.type === "message_update") run.abort("enough"); });
-      const { result } = await hear(run);
+      const { result } = await readRun(run);
       equal([result.stopReason, result.text], ["aborted", "half "]);
-      const said = await fetch(`${at.models}/closed`, { method: "POST", body: "silent" });
-      equal(await said.text(), "left");
+      const response = await fetch(`${at.models}/closed`, { method: "POST", body: "silent" });
+      equal(await response.text(), "left");
     },
 
     async "a signal and the leaving of the loop stop a run"() {
@@ -91,7 +91,7 @@ export function checks(at) {
     },
 
     async "a server that refuses calls from pages: the text says what it may be and what to set"() {
-      const { result } = await hear(new Agent({ model: openaiCompatible("m", { baseUrl: `${at.closed}/v1`, apiKey: KEY }), retry: { maxAttempts: 1 } }).prompt("Hello"));
+      const { result } = await readRun(new Agent({ model: openaiCompatible("m", { baseUrl: `${at.closed}/v1`, apiKey: KEY }), retry: { maxAttempts: 1 } }).prompt("Hello"));
       const { message, code, cause } = result.error;
       equal(code, "network");
       for (const word of [new URL(at.closed).host, "CORS", location.origin, "Either nothing is reachable there", "--cors-origins"]) assert(message.includes(word), `${word} in: ${message}`);
@@ -99,12 +99,12 @@ export function checks(at) {
     },
 
     async "nobody at the address reads the same: a page cannot tell"() {
-      const { result } = await hear(new Agent({ model: openaiCompatible("m", { baseUrl: `${at.nobody}/v1` }), retry: { maxAttempts: 1 } }).prompt("Hello"));
+      const { result } = await readRun(new Agent({ model: openaiCompatible("m", { baseUrl: `${at.nobody}/v1` }), retry: { maxAttempts: 1 } }).prompt("Hello"));
       assert(result.error.message.includes("CORS"), result.error.message);
     },
 
     async "a refused key ends the run with the server's words"() {
-      const { result } = await hear(new Agent({ model: model("refused") }).prompt("Hello"));
+      const { result } = await readRun(new Agent({ model: model("refused") }).prompt("Hello"));
       equal([result.error.code, AgentError.isInstance(result.error), result.error.info.provider.status], ["auth", true, 401]);
       assert(/Incorrect API key/.test(result.error.message), result.error.message);
     },
@@ -112,7 +112,7 @@ export function checks(at) {
     async "a server that asks for patience gets it"() {
       const slept = /** @type {number[]} */ ([]);
       const host = { sleep: async (/** @type {number} */ ms) => void slept.push(ms) };
-      const { result } = await hear(new Agent({ model: model("patience"), host }).prompt("Hello"));
+      const { result } = await readRun(new Agent({ model: model("patience"), host }).prompt("Hello"));
       equal([result.text, slept], ["here I am", [3000]]);
     },
 
@@ -123,7 +123,7 @@ export function checks(at) {
       const stop = agent.subscribe((event) => {
         if (event.type === "message_update") (stop(), void fetch(`${at.models}/read`, { method: "POST" }));
       });
-      const { result, all } = await hear(agent.prompt("Hello"));
+      const { result, all } = await readRun(agent.prompt("Hello"));
       equal([result.text, all("message_reset").length, all("retry_attempt")[0]?.error.code], ["one two", 1, "network"]);
     },
 
@@ -132,13 +132,13 @@ export function checks(at) {
       const run = agent.prompt("Go");
       const follow = agent.followUp("more");
       agent.subscribe((event) => { if (event.type === "tool_execution_start") agent.steer("stop"); });
-      const { result } = await hear(run);
+      const { result } = await readRun(run);
       equal([result.text, agent.messages.length, (await follow).delivered, agent.isRunning], ["and more", 7, true, false]);
     },
 
     async "events can be sent to another thread"() {
       const { port1, port2 } = new MessageChannel();
-      const { events } = await hear(new Agent({ model: scripted(["hi"]) }).prompt("Go"));
+      const { events } = await readRun(new Agent({ model: scripted(["hi"]) }).prompt("Go"));
       const came = new Promise((resolve) => (port2.onmessage = ({ data }) => resolve(data)));
       port1.postMessage(events);
       equal(await came, events);
@@ -146,7 +146,7 @@ export function checks(at) {
     },
 
     async "timers run on their own"() {
-      const { result } = await hear(new Agent({ model: scripted([{ error: { code: "network", message: "gone" } }, { text: "back", delayMs: 2 }]), retry: { initialBackoffMs: 2, jitter: false }, timeouts: { totalMs: 60_000 } }).prompt("Go"));
+      const { result } = await readRun(new Agent({ model: scripted([{ error: { code: "network", message: "gone" } }, { text: "back", delayMs: 2 }]), retry: { initialBackoffMs: 2, jitter: false }, timeouts: { totalMs: 60_000 } }).prompt("Go"));
       equal([result.text, result.error?.message], ["back", undefined]);
     },
   };

@@ -82,7 +82,7 @@ const by = (/** @type {string} */ testid) => `[data-testid="${testid}"]`;
 const card = (/** @type {string} */ tool, /** @type {string} */ state) => `${by("tool-card")}[data-tool="${tool}"][data-state="${state}"]`;
 
 /** @param {Page} page @param {string} text */
-async function say(page, text) {
+async function send(page, text) {
   await page.fill(by("box"), text);
   await page.press(by("box"), "Enter");
 }
@@ -205,7 +205,7 @@ await check("the page opens without a complaint, with the rehearsal chosen and l
 });
 
 await check("the question of two parts shows two tools side by side and an answer with both results", async (page) => {
-  await say(page, TWO_PARTS);
+  await send(page, TWO_PARTS);
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="tool-card"][data-state="running"]').length === 2);
   await shot(page, "running-light");
   await full(page);
@@ -241,7 +241,7 @@ await check("words, arguments and thinking arrive in pieces, drawn in frames onl
       seen.given.add(document.querySelector('[data-testid="tool-arguments"]')?.textContent);
     }));
   });
-  await say(page, `What is ${Array.from({ length: 40 }, (_, i) => i + 1).join("+")}, and what time is it in Oslo?`);
+  await send(page, `What is ${Array.from({ length: 40 }, (_, i) => i + 1).join("+")}, and what time is it in Oslo?`);
   await idle(page);
   assert.match(await answer(page), /820[\s\S]*Oslo/);
   const seen = await page.evaluate(() => {
@@ -249,8 +249,8 @@ await check("words, arguments and thinking arrive in pieces, drawn in frames onl
     return { outside, draws, given: given.size };
   });
   // Events from a Worker may arrive together.
-  const [words, given] = inWorker ? [3, 1] : [10, 10];
-  assert.ok(seen.draws > words, `the answer grew in ${seen.draws} steps`);
+  const [pieces, given] = inWorker ? [3, 1] : [10, 10];
+  assert.ok(seen.draws > pieces, `the answer grew in ${seen.draws} steps`);
   assert.ok(seen.given > given, `the arguments grew in ${seen.given} steps`);
   assert.equal(seen.outside, 0, "nothing grew outside of a frame");
   const thinking = page.locator(by("thinking")).first();
@@ -260,9 +260,9 @@ await check("words, arguments and thinking arrive in pieces, drawn in frames onl
 });
 
 await check("steering reaches a slow run: the tool is cut short, the message heard, the run goes on", async (page) => {
-  await say(page, SLOW);
+  await send(page, SLOW);
   await page.waitForSelector(`${card("count_primes", "running")} progress:not([hidden])`);
-  await say(page, "Stop that. What time is it in Lima?");
+  await send(page, "Stop that. What time is it in Lima?");
   await page.waitForSelector(card("count_primes", "cut"));
   await idle(page);
   assert.equal(await page.locator(by("run")).count(), 1, "it stayed one run");
@@ -274,7 +274,7 @@ await check("steering reaches a slow run: the tool is cut short, the message hea
 }, { hold: 4 });
 
 await check("a follow-up waits until the run would end, and belongs to it", async (page) => {
-  await say(page, SLOW);
+  await send(page, SLOW);
   await page.waitForSelector('[data-testid="composer"][data-mode="running"]');
   await page.fill(by("box"), "And what is 1+1?");
   await page.click(by("follow-up"));
@@ -289,7 +289,7 @@ await check("a follow-up waits until the run would end, and belongs to it", asyn
 }, { hold: 4 });
 
 await check("stop ends a run at once, by button and by Escape, and the page is ready for the next", async (page) => {
-  await say(page, SLOW);
+  await send(page, SLOW);
   await page.waitForSelector(card("count_primes", "running"));
   await page.click(by("stop"));
   await page.waitForSelector('[data-testid="run"][data-state="aborted"]');
@@ -297,19 +297,19 @@ await check("stop ends a run at once, by button and by Escape, and the page is r
   await page.waitForSelector(card("count_primes", "cut"));
   assert.equal(await page.locator(".flag.stop").count(), 1);
   assert.equal(await page.locator(by("failure")).count(), 0, "being stopped is no failure");
-  await say(page, SLOW);
+  await send(page, SLOW);
   await page.waitForSelector(`${by("run")}:last-of-type ${by("turn")}`);
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="run"][data-state="aborted"]').length === 2);
   await full(page);
-  await say(page, "What is 2+2?");
+  await send(page, "What is 2+2?");
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 3);
   assert.match(await answer(page), /4/);
 }, { hold: 4 });
 
 await check("a failing tool is shown as failed, in words, beside one that succeeds", async (page) => {
   await full(page);
-  await say(page, "What is 10 / (5 - 5), and what time is it in Oslo?");
+  await send(page, "What is 10 / (5 - 5), and what time is it in Oslo?");
   await idle(page);
   assert.match(await page.innerText(card("calculator", "failed")), /division by zero/);
   assert.equal(await page.locator(card("clock", "done")).count(), 1);
@@ -318,9 +318,9 @@ await check("a failing tool is shown as failed, in words, beside one that succee
 
 await check("later questions go on from earlier ones, and New forgets them", async (page) => {
   await full(page);
-  await say(page, "What is 17*23?");
+  await send(page, "What is 17*23?");
   await idle(page);
-  await say(page, "Multiply that by 2");
+  await send(page, "Multiply that by 2");
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
   assert.match(await answer(page), /782/);
   assert.match(String(await page.textContent("#run-which")), /run 2 of 2/);
@@ -329,7 +329,7 @@ await check("later questions go on from earlier ones, and New forgets them", asy
   await page.click(by("reset"));
   await page.waitForSelector(by("welcome"));
   assert.equal(await page.locator(by("run")).count(), 0);
-  await say(page, "Multiply that by 2");
+  await send(page, "Multiply that by 2");
   await idle(page);
   assert.match(await answer(page), /no earlier result/);
 });
@@ -394,23 +394,23 @@ await checkPage("all of it works by keyboard, with the focus in sight", async (p
 
 await checkPage("a screen reader hears sentences, not tokens", async (page) => {
   await page.evaluate(() => {
-    const heard = /** @type {string[]} */ ([]);
-    Object.assign(globalThis, { heard });
+    const announced = /** @type {string[]} */ ([]);
+    Object.assign(globalThis, { announced });
     const live = /** @type {Element} */ (document.querySelector('[data-testid="live"]'));
-    new MutationObserver(() => heard.push(live.textContent ?? "")).observe(live, { childList: true, characterData: true, subtree: true });
+    new MutationObserver(() => announced.push(live.textContent ?? "")).observe(live, { childList: true, characterData: true, subtree: true });
   });
-  await say(page, TWO_PARTS);
+  await send(page, TWO_PARTS);
   await idle(page);
-  await page.waitForFunction(() => /** @type {any} */ (globalThis)["heard"].join(" ").includes("391"));
-  await page.waitForFunction(() => /Oslo it is/.test(/** @type {any} */ (globalThis)["heard"].join(" ")));
-  const heard = await page.evaluate(() => /** @type {any} */ (globalThis)["heard"]);
-  assert.ok(heard.length < 10, `${heard.length} announcements`);
+  await page.waitForFunction(() => /** @type {any} */ (globalThis)["announced"].join(" ").includes("391"));
+  await page.waitForFunction(() => /Oslo it is/.test(/** @type {any} */ (globalThis)["announced"].join(" ")));
+  const announced = await page.evaluate(() => /** @type {any} */ (globalThis)["announced"]);
+  assert.ok(announced.length < 10, `${announced.length} announcements`);
   assert.equal(await page.locator('[data-testid="messages"] [aria-live]').count(), 0, "the growing text itself is not live");
 });
 
 await checkPage("what is typed is shown as text and never as markup", async (page) => {
   await full(page);
-  await say(page, 'call calculator {"expression":"<img src=x onerror=alert(1)>"}');
+  await send(page, 'call calculator {"expression":"<img src=x onerror=alert(1)>"}');
   await idle(page);
   assert.equal(await page.locator("#messages img").count(), 0);
   assert.ok((await page.innerText(by("messages"))).includes("<img src=x onerror=alert(1)>"));
@@ -418,7 +418,7 @@ await checkPage("what is typed is shown as text and never as markup", async (pag
 
 await checkPage("the timeline is there in words too", async (page) => {
   await full(page);
-  await say(page, TWO_PARTS);
+  await send(page, TWO_PARTS);
   await idle(page);
   await page.click(`${by("as-table")} summary`);
   const table = await page.innerText(by("as-table"));
@@ -437,11 +437,11 @@ for (const colorScheme of /** @type {("light" | "dark")[]} */ (inWorker ? ["dark
     await accessible(page);
     await shot(page, `dialog-${colorScheme}`);
     await page.keyboard.press("Escape");
-    await say(page, "Count the primes below 3 million, and what is 1/0?");
+    await send(page, "Count the primes below 3 million, and what is 1/0?");
     await page.waitForSelector(`${card("count_primes", "running")} progress:not([hidden])`);
     await page.fill(by("box"), "and in Lima?");
     await accessible(page);
-    await say(page, "What time is it in Lima?");
+    await send(page, "What time is it in Lima?");
     await full(page);
     await idle(page);
     await page.click(`${by("as-table")} summary`);
@@ -458,7 +458,7 @@ for (const colorScheme of /** @type {("light" | "dark")[]} */ (inWorker ? ["dark
     await page.check(by("row-openai"));
     await noSidewaysScroll(page);
     await page.tap(by("model-cancel"));
-    await say(page, `${SLOW}, and convert 26.2 miles to km`);
+    await send(page, `${SLOW}, and convert 26.2 miles to km`);
     await page.waitForSelector(`${card("count_primes", "running")} progress:not([hidden])`);
     await wholePlaceholder(page);
     await page.fill(by("box"), "Stop that. What time is it in Lima?");
@@ -492,7 +492,7 @@ async function reload(page) {
 
 for (const [name, options] of /** @type {const} */ ([["", {}], [", 360 px, dark", { viewport: { width: 360, height: 740 }, colorScheme: "dark" }]])) {
   await check(`a tool asks; the page is reloaded while it waits; the question is still there, and the run goes on${name}`, async (page) => {
-    await say(page, ASKING);
+    await send(page, ASKING);
     await page.waitForSelector(by("question"));
     await page.waitForSelector(card("calculator", "done"));
     await accessible(page);
@@ -526,7 +526,7 @@ for (const [name, options] of /** @type {const} */ ([["", {}], [", 360 px, dark"
     assert.match(await answer(page), /42[\s\S]*Turning/);
     assert.equal(await page.locator(by("run-end")).count(), 1);
     await full(page);
-    await say(page, "What were the results so far?");
+    await send(page, "What were the results so far?");
     await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
     assert.match(await answer(page), /calculator[\s\S]*42/);
     await page.click(by("reset"));
@@ -539,7 +539,7 @@ for (const [name, options] of /** @type {const} */ ([["", {}], [", 360 px, dark"
 
 await check("refused, the tool does not run, and the model hears of it", async (page) => {
   await full(page);
-  await say(page, "Rename this page to Turning");
+  await send(page, "Rename this page to Turning");
   await page.click(by("refuse"));
   await idle(page);
   assert.match(await page.title(), /watch an agent turn/);
@@ -548,7 +548,7 @@ await check("refused, the tool does not run, and the model hears of it", async (
 });
 
 await check("reloaded in mid-answer and while tools run, the run comes to its end", async (page) => {
-  await say(page, TWO_PARTS);
+  await send(page, TWO_PARTS);
   await page.waitForSelector(by("thinking"));
   await stored(page, inWorker ? TWO_PARTS : '"thinking"');
   await reload(page);
@@ -567,17 +567,17 @@ await check("reloaded in mid-answer and while tools run, the run comes to its en
 }, { hold: 4 });
 
 await check("a key is not remembered with the run: it waits until somebody says who goes on", async (page) => {
-  let asked = 0;
+  let requestCount = 0;
   await withServer((request, response) => {
     if (request.method === "OPTIONS") return void response.writeHead(204, CORS).end();
     const call = { index: 0, id: "c", function: { name: "rename_page", arguments: '{"title":"Secret"}' } };
     response.writeHead(200, { ...CORS, "content-type": "text/event-stream" });
-    asked += 1;
-    const choice = asked === 1 ? { delta: { tool_calls: [call] }, finish_reason: "tool_calls" } : { delta: { content: "Done." }, finish_reason: "stop" };
+    requestCount += 1;
+    const choice = requestCount === 1 ? { delta: { tool_calls: [call] }, finish_reason: "tool_calls" } : { delta: { content: "Done." }, finish_reason: "stop" };
     response.end(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, ...choice }] })}\n\ndata: [DONE]\n\n`);
   }, async (address) => {
     await choose(page, { address, key: "key-of-the-test" });
-    await say(page, "Go");
+    await send(page, "Go");
     await page.waitForSelector(by("question"));
     const kept = await stored(page, inWorker ? "Go" : "tool_approval_requested");
     await reload(page);
@@ -589,12 +589,12 @@ await check("a key is not remembered with the run: it waits until somebody says 
     await idle(page);
     assert.equal(await page.title(), "Secret");
     // Here the rehearsal model continues; the Worker still has its model.
-    assert.equal(asked, inWorker ? 2 : 1);
+    assert.equal(requestCount, inWorker ? 2 : 1);
   });
 });
 
 await checkPage("with reduced motion nothing is animated and the picture still grows", async (page) => {
-  await say(page, SLOW);
+  await send(page, SLOW);
   await page.waitForSelector(card("count_primes", "running"));
   assert.equal(await page.evaluate(() => document.getAnimations().length), 0);
   const before = await page.innerText(by("elapsed"));
@@ -622,7 +622,7 @@ await check("another model answers over the wire; its key is sent there and kept
     await page.waitForFunction(() => document.querySelector('[data-testid="found"]')?.textContent?.includes("small, large"));
     assert.equal(await page.inputValue(by("model-id")), "small");
     await page.click(by("model-use"));
-    await say(page, "Hello");
+    await send(page, "Hello");
     await idle(page);
     assert.equal(await answer(page), "Hello from the server.");
     assert.ok(keys.length >= 2 && keys.every((key) => key === "Bearer key-of-the-test"), keys.join(", "));
@@ -655,12 +655,12 @@ const WIRES = [
 await check("each of the four wires can be chosen, with a key and an address of one's own", async (page) => {
   for (const [row, header, key, path, frames] of WIRES) {
     /** @type {string[]} */
-    const asked = [];
+    const urls = [];
     await withServer((request, response) => {
       if (request.method === "OPTIONS") return void response.writeHead(204, { ...CORS, "access-control-allow-headers": request.headers["access-control-request-headers"] }).end();
       assert.equal(request.headers[header], key);
       assert.equal(request.headers["anthropic-dangerous-direct-browser-access"], row === "anthropic" ? "true" : undefined);
-      asked.push(request.url ?? "");
+      urls.push(request.url ?? "");
       const models = row === "gemini" ? { models: [{ name: "models/small" }] } : { data: [{ id: "small" }] };
       if (request.url?.endsWith("/models")) return void response.writeHead(200, { ...CORS, "content-type": "application/json" }).end(JSON.stringify(models));
       response.writeHead(200, { ...CORS, "content-type": "text/event-stream" }).end(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join(""));
@@ -677,10 +677,10 @@ await check("each of the four wires can be chosen, with a key and an address of 
       assert.equal(await page.inputValue(by("model-id")), "small");
       if (row === "anthropic") await accessible(page);
       await page.click(by("model-use"));
-      await say(page, "Hello");
+      await send(page, "Hello");
       await idle(page);
       assert.equal(await answer(page), "By this wire.", row);
-      assert.ok(asked.length === 2 && path.test(asked[1] ?? ""), asked.join(" "));
+      assert.ok(urls.length === 2 && path.test(urls[1] ?? ""), urls.join(" "));
     });
   }
   assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })), "{}");
@@ -700,7 +700,7 @@ await check("a refused key, a refused origin and a missing server are told apart
     response.writeHead(401, { ...CORS, "content-type": "application/json" }).end('{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}');
   }, async (address) => {
     await choose(page, { address, key: "wrong" });
-    await say(page, "Hello");
+    await send(page, "Hello");
     await page.waitForSelector(by("failure"));
     assert.match(await page.innerText(by("failure")), /refused the key \(401\)[\s\S]*Open the model settings/);
     await shot(page, "error-key");
@@ -709,7 +709,7 @@ await check("a refused key, a refused origin and a missing server are told apart
   await page.waitForSelector(by("welcome"));
   await withServer((_, response) => void response.writeHead(200).end("no header that lets a page in"), async (address) => {
     await choose(page, { address });
-    await say(page, "Hello");
+    await send(page, "Hello");
     await page.waitForSelector(by("failure"));
     const text = await page.innerText(by("failure"));
     // No page's rules apply to a Worker, which reads whatever is there.
@@ -722,7 +722,7 @@ await check("a refused key, a refused origin and a missing server are told apart
   let gone = "";
   await withServer(() => {}, async (address) => void (gone = address));
   await choose(page, { address: gone });
-  await say(page, "Hello");
+  await send(page, "Hello");
   await page.waitForSelector(by("failure"));
   const text = await page.innerText(by("failure"));
   assert.ok(text.includes(`No answer from ${gone}`) && text.includes("is there a server"), text);
@@ -734,9 +734,9 @@ await check("a refused key, a refused origin and a missing server are told apart
 if (inWorker) await check("a conversation goes on at the other place, there and back", async (page) => {
   await full(page);
   await page.check(by("place-page"));
-  for (const [words, result] of [["What is 17*23?", /391/], ["Multiply that by 2", /782/], ["Multiply that by 2", /1,?564/], ["Multiply that by 2", /3,?128/]]) {
+  for (const [question, result] of [["What is 17*23?", /391/], ["Multiply that by 2", /782/], ["Multiply that by 2", /1,?564/], ["Multiply that by 2", /3,?128/]]) {
     const runs = await page.locator(by("run-end")).count();
-    await say(page, String(words));
+    await send(page, String(question));
     await page.waitForFunction((runs) => document.querySelectorAll('[data-testid="run-end"]').length === runs + 1, runs);
     assert.match(await answer(page), /** @type {RegExp} */ (result));
     await page.check(by((await page.isChecked(by("place-page"))) ? "place-worker" : "place-page"));
@@ -748,9 +748,9 @@ if (inWorker) await check("a conversation goes on at the other place, there and 
  * @param {Page} page @param {string} words
  */
 async function goAway(page, words) {
-  const asked = page.waitForRequest((request) => request.url().endsWith("/prompt"));
-  await say(page, words);
-  const address = (await asked).url().replace(/prompt$/, "");
+  const promptRequest = page.waitForRequest((request) => request.url().endsWith("/prompt"));
+  await send(page, words);
+  const address = (await promptRequest).url().replace(/prompt$/, "");
   await page.waitForSelector(by("thinking"));
   await stored(page, words);
   await page.goto("about:blank");
@@ -767,14 +767,14 @@ if (inWorker) await check("a run that ended while the page was away is shown as 
   assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*\d\d:\d\d/);
   assert.ok(await page.isChecked(by("place-worker")));
   await full(page);
-  await say(page, "What were the results so far?");
+  await send(page, "What were the results so far?");
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
   assert.match(await answer(page), /calculator[\s\S]*391/);
 });
 
 if (inWorker) await check("a Worker that was started anew is named, and the next message goes on from what was said", async (page, complaints) => {
   await full(page);
-  await say(page, "What is 17*23?");
+  await send(page, "What is 17*23?");
   await idle(page);
   // A run that is over before the page goes away would not be lost: this one takes half a minute.
   await page.check(by("hold"));
@@ -784,7 +784,7 @@ if (inWorker) await check("a Worker that was started anew is named, and the next
   await page.waitForSelector("html[data-ready]");
   assert.match(await page.innerText(by("failure")), /The Worker was started anew/);
   await full(page);
-  await say(page, "Multiply that by 2");
+  await send(page, "Multiply that by 2");
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 3);
   assert.match(await answer(page), /782/);
   forgive(complaints);
@@ -794,7 +794,7 @@ if (!inWorker) await check("without a Worker it cannot be chosen", async (page) 
   await page.route("**/worker.json", (route) => route.fulfill({ json: { url: null } }));
   await reload(page);
   assert.ok(await page.isDisabled(by("place-worker")));
-  await say(page, "What is 2+2?");
+  await send(page, "What is 2+2?");
   await idle(page);
 });
 
@@ -814,7 +814,7 @@ await checkPage("a choice that lacks something is not taken, and says what it la
 
 await checkPage("what another version of the page has left does not keep it from beginning", async (page) => {
   for (const change of ["who", "shown"]) {
-    await say(page, "What is 2+2?");
+    await send(page, "What is 2+2?");
     await idle(page);
     await stored(page, "agent_end");
     await page.evaluate((change) => new Promise((resolve) => {
@@ -838,7 +838,7 @@ await checkPage("what another version of the page has left does not keep it from
 });
 
 await checkPage("Escape that ends a word of an input method stops no run", async (page) => {
-  await say(page, SLOW);
+  await send(page, SLOW);
   await page.waitForSelector('[data-testid="composer"][data-mode="running"]');
   await page.evaluate(() => document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", isComposing: true, bubbles: true })));
   assert.doesNotMatch(await page.innerText(by("live")), /Stopped/);

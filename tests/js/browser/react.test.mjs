@@ -83,21 +83,21 @@ const run = (page, code) => page.evaluate(`Promise.race([(async () => { ${code} 
 for (const version of ["19", "18"]) {
   test(`React ${version}: 10,000 pieces make at most one rendering per frame, and only of what changed`, async () => {
     const page = await open(version, FRAMES);
-    const { status, length, ...told } = await run(page, `
+    const { status, length, ...outcome } = await run(page, `
       stream(10000);
       const { text } = await view.send("Go");
       const end = seen.frame + 2;
       while (seen.frame < end) await later();
       return { status: document.querySelector("main").dataset.status, length: document.querySelector("li:last-child").textContent.length, renders: seen.renders, rows: seen.rows, frames: seen.frame, errors: seen.errors, version };
     `);
-    assert.ok(told.version.startsWith(version), told.version);
-    assert.deepEqual([status, length, told.errors], ["idle", 10_000, []]);
-    assert.ok(told.renders.length > 5 && told.renders.length <= told.frames + 1, `${told.renders.length} renderings in ${told.frames} frames`);
-    const perFrame = told.renders.reduce((/** @type {any} */ all, /** @type {number} */ frame) => ({ ...all, [frame]: (all[frame] ?? 0) + 1 }), {});
+    assert.ok(outcome.version.startsWith(version), outcome.version);
+    assert.deepEqual([status, length, outcome.errors], ["idle", 10_000, []]);
+    assert.ok(outcome.renders.length > 5 && outcome.renders.length <= outcome.frames + 1, `${outcome.renders.length} renderings in ${outcome.frames} frames`);
+    const perFrame = outcome.renders.reduce((/** @type {any} */ all, /** @type {number} */ frame) => ({ ...all, [frame]: (all[frame] ?? 0) + 1 }), {});
     // Before the first frame the page is shown once, and again when it has subscribed.
-    delete perFrame[told.renders[0]];
+    delete perFrame[outcome.renders[0]];
     assert.equal(Math.max(.../** @type {number[]} */ (Object.values(perFrame))), 1);
-    assert.deepEqual([told.rows[0], told.rows[1] <= 2], [1, true], `rows were rendered ${JSON.stringify(told.rows)} times`);
+    assert.deepEqual([outcome.rows[0], outcome.rows[1] <= 2], [1, true], `rows were rendered ${JSON.stringify(outcome.rows)} times`);
     await page.close();
   });
 
@@ -126,19 +126,19 @@ for (const version of ["19", "18"]) {
   test(`React ${version}: gone in the middle of a run, a component leaves nothing behind; its own agent stops, another goes on`, async () => {
     for (const isStrict of [false, true]) {
       const page = await open(version);
-      const told = await run(page, `
+      const outcome = await run(page, `
         own({ isStrict: ${isStrict} });
         const run = view.send("Go");
         const { agent } = view;
         while (!(document.querySelector("li:last-child")?.textContent.length > 100)) await later();
-        const heard = seen.heard;
+        const subscribed = seen.subscribed;
         const left = await gone();
         const { stopReason } = await run;
         let after = "";
         try { agent.prompt("More"); } catch (error) { after = error.message; }
-        return { heard, left, stopReason, after, made: seen.made, errors: seen.errors };
+        return { subscribed, left, stopReason, after, made: seen.made, errors: seen.errors };
       `);
-      assert.deepEqual(told, { heard: 1, left: 0, stopReason: "aborted", after: "the agent was disposed of", made: isStrict ? 2 : 1, errors: [] });
+      assert.deepEqual(outcome, { subscribed: 1, left: 0, stopReason: "aborted", after: "the agent was disposed of", made: isStrict ? 2 : 1, errors: [] });
       const outside = await run(page, `
         stream(3000, { isStrict: ${isStrict} });
         const run = view.send("Go");
@@ -158,7 +158,7 @@ for (const version of ["19", "18"]) {
     await page.waitForSelector('#effect:text-is("false 2")');
     await gone(page);
     assert.deepEqual(await run(page, "return exchange();"), ["one", "two"]);
-    assert.equal(await run(page, "await later(); return seen.heard;"), 1);
+    assert.equal(await run(page, "await later(); return seen.subscribed;"), 1);
     await gone(page);
     await run(page, 'stream(1000000, { isStrict: true }); void view.send("Go");');
     await page.waitForSelector('main[data-status="streaming"]');

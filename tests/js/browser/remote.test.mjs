@@ -10,16 +10,16 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
 import { agentHandler } from "../../../pkg/server.js";
-import { Agent, later, say, scripted } from "../kit.mjs";
+import { Agent, deferred, scripted, testTool } from "../kit.mjs";
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const { outputFiles } = await build({ entryPoints: [fileURLToPath(new URL("remote/page.mjs", import.meta.url))], bundle: true, write: false, format: "esm", logLevel: "silent" });
 const script = outputFiles[0]?.text ?? "";
 
-const gates = [later(), later()];
+const gates = [deferred(), deferred()];
 const steps = [{ text: ["one ", "two "], toolCalls: [{ callId: "a", toolName: "wait" }] }, { text: ["three"], toolCalls: [{ callId: "b", toolName: "wait" }] }, { text: ["four"] }];
 let next = 0;
-const agent = new Agent({ model: scripted(steps), tools: [say("wait", () => gates[next++]?.promise)] });
+const agent = new Agent({ model: scripted(steps), tools: [testTool("wait", () => gates[next++]?.promise)] });
 const handler = agentHandler(agent);
 const single = new Agent({ model: scripted([{ text: Array.from({ length: 200 }, (_, i) => `${i} `) }]) }).prompt("Go");
 single.toResponse();
@@ -75,14 +75,14 @@ test("two pages hear one run, each event once, over connections that are cut", {
   const [one, two] = await Promise.all([open(), open()]);
   await inPage(one, "begin()");
   for (const gate of gates) {
-    await two.waitForFunction((n) => /** @type {any} */ (globalThis).heard.filter((/** @type {any} */ { type }) => type === "tool_execution_start").length === n, gates.indexOf(gate) + 1);
+    await two.waitForFunction((n) => /** @type {any} */ (globalThis).received.filter((/** @type {any} */ { type }) => type === "tool_execution_start").length === n, gates.indexOf(gate) + 1);
     site.closeAllConnections();
     gate.resolve("ok");
   }
   assert.equal(await inPage(one, "end()"), "four");
   await inPage(two, "agent.waitForIdle()");
   for (const page of [one, two]) {
-    assert.deepEqual(await inPage(page, "heard"), events);
+    assert.deepEqual(await inPage(page, "received"), events);
     assert.deepEqual(await inPage(page, "agent.messages"), JSON.parse(JSON.stringify(agent.messages)));
   }
   const state = await fetch(`http://127.0.0.1:${port}/agent/state`, { headers: { origin: "http://other.example" } });

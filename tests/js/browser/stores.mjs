@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { bundle, wasm } from "../checkpoint/bundle.mjs";
-import { expected, interrupted, live, plain, tooOften } from "../checkpoint/lives.mjs";
+import { expected, interrupted, runLife, plain, tooOften } from "../checkpoint/lives.mjs";
 import { world } from "../checkpoint/world.mjs";
 import { checkTrace } from "../grammar.mjs";
 import { until } from "./tabs.mjs";
@@ -50,11 +50,11 @@ export async function storesSuite(test, tab, schedules) {
   });
 
   await test(`${schedules} runs, reloaded at random events, come to the same end`, async () => {
-    const whole = plain((await live(world(), { hear() {}, die() {} })).messages);
+    const whole = plain((await runLife(world(), { onEvent() {}, die() {} })).messages);
     let reloads = 0;
     for (let seed = 1; seed <= schedules; seed++) {
       await tab.run(`begin(${seed}, ${1 + (seed % 4)})`).catch(() => {});
-      const { failure, events, ran, history } = await until(tab, "globalThis.told?.()", 120_000);
+      const { failure, events, ran, history } = await until(tab, "globalThis.report?.()", 120_000);
       assert.equal(failure, undefined, `seed ${seed}`);
       assert.deepEqual(history, expected(whole, interrupted(events)), `seed ${seed}`);
       assert.equal(tooOften(ran, events, history), undefined, `seed ${seed}`);

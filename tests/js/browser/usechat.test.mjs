@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
 import { fromUIMessages } from "../../../pkg/server.js";
-import { Agent, later, say, scripted } from "../kit.mjs";
+import { Agent, deferred, scripted, testTool } from "../kit.mjs";
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const { outputFiles } = await build({
@@ -23,12 +23,12 @@ const HTML = '<!doctype html><title>useChat</title><div id="root"></div><script 
  * @type {{ agent: Agent, run: any, asked: number }}
  */
 let now;
-const begin = (/** @type {any} */ options) => void (now = { agent: new Agent(options), run: undefined, asked: 0 });
+const begin = (/** @type {any} */ options) => void (now = { agent: new Agent(options), run: undefined, requestCount: 0 });
 
 /** What a route of an app would do. @param {Request} request @param {AbortSignal} left */
 async function chat(request, left) {
   const { prompt, decisions } = fromUIMessages((await request.json()).messages);
-  now.asked += 1;
+  now.requestCount += 1;
   if (prompt) now.run = now.agent.prompt(prompt, { signal: left });
   else now.agent.resolveTools(decisions);
   return now.run.toUIMessageStreamResponse();
@@ -68,11 +68,11 @@ async function page(text) {
   return { page, errors, texts, status: (/** @type {string} */ status) => page.waitForSelector(`main[data-status=${status}]`, { timeout: 60_000 }) };
 }
 
-const pay = () => say("pay", (/** @type {any} */ { n }) => ({ paid: n }), { requiresApproval: true, parameters: { type: "object", properties: { n: { type: "number" } } } });
+const pay = () => testTool("pay", (/** @type {any} */ { n }) => ({ paid: n }), { requiresApproval: true, parameters: { type: "object", properties: { n: { type: "number" } } } });
 
 test("words, thoughts and a tool stream into the page", async () => {
-  const gate = later();
-  begin({ model: scripted([{ thinking: "hm", text: ["one ", "two"], toolCalls: [{ toolName: "look", arguments: { at: "north" } }] }, "done"]), tools: [say("look", async (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: 1 }), await gate.promise, { seen: 1 }))] });
+  const gate = deferred();
+  begin({ model: scripted([{ thinking: "hm", text: ["one ", "two"], toolCalls: [{ toolName: "look", arguments: { at: "north" } }] }, "done"]), tools: [testTool("look", async (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ half: 1 }), await gate.promise, { seen: 1 }))] });
   const { page: at, errors, texts, status } = await page("Go");
   await at.waitForSelector(".tool[data-state=output-available]");
   assert.deepEqual(await texts(".tool"), ['tool-look {"at":"north"} {"half":1}'], "progress shows");
@@ -98,7 +98,7 @@ for (const button of ["approve", "deny"]) {
     await at.waitForSelector(`.tool[data-state=${button === "approve" ? "output-available" : "output-denied"}]`);
     await at.waitForSelector(".text >> text=Thanks.");
     await status("ready");
-    assert.equal(now.asked, 2);
+    assert.equal(now.requestCount, 2);
     assert.deepEqual(await texts(".assistant .text"), ["May I?", "Thanks."]);
     assert.equal(await at.locator("section").count(), 2, "one question, one answer");
     if (button === "approve") assert.deepEqual(await texts(".tool"), ['tool-pay {"n":5} {"paid":5}']);
@@ -117,7 +117,7 @@ test("an error is shown, and a stop reaches the run", async () => {
   await first.status("error");
   assert.deepEqual(await first.texts("[role=alert]"), ["who are you?"]);
   await first.page.close();
-  begin({ model: scripted([{ text: "wait", toolCalls: [{ toolName: "wait" }] }]), tools: [say("wait", () => new Promise(() => {}))] });
+  begin({ model: scripted([{ text: "wait", toolCalls: [{ toolName: "wait" }] }]), tools: [testTool("wait", () => new Promise(() => {}))] });
   const second = await page("Go");
   await second.page.waitForSelector(".tool");
   await second.page.click("#stop");

@@ -5,7 +5,7 @@
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { live } from "./lives.mjs";
+import { runLife } from "./lives.mjs";
 import { world } from "./world.mjs";
 
 const [folder = "", until = "Infinity"] = process.argv.slice(2);
@@ -14,10 +14,10 @@ const slept = existsSync(file("checkpoint.json"));
 const failed = slept && JSON.parse(readFileSync(file("failed.json"), "utf8"));
 const ran = { push: (/** @type {string} */ callId) => appendFileSync(file("ran"), `${callId}\n`) };
 const own = { ...world(), failed, ran };
-const agent = await live(own, {
+const agent = await runLife(own, {
   ...(slept && { from: readFileSync(file("checkpoint.json"), "utf8") }),
   until: Number(until),
-  hear: (event) => appendFileSync(file("events"), `${JSON.stringify(event)}\n`),
+  onEvent: (event) => appendFileSync(file("events"), `${JSON.stringify(event)}\n`),
   die(checkpoint) {
     writeFileSync(file("checkpoint.json"), JSON.stringify(checkpoint));
     writeFileSync(file("failed.json"), JSON.stringify(own.failed));

@@ -9,14 +9,14 @@ import { Agent, approve, options } from "./world.mjs";
  * @param {{ from?: any, until?: number, hear(event: any, agent: any): void, die(checkpoint: any): void }} how
  * @returns {Promise<any>} the agent, when the run has ended
  */
-export async function live(own, { from, until = Infinity, hear, die }) {
+export async function runLife(own, { from, until = Infinity, onEvent, die }) {
   const agent = from === undefined ? new Agent(options(own)) : Agent.restore(from, options(own));
-  let heard = 0;
+  let count = 0;
   agent.subscribe((/** @type {any} */ event) => {
     if (own.dead) return;
-    hear(event, agent);
+    onEvent(event, agent);
     // Once its end was announced, the run is over: there is nothing to continue.
-    if (++heard !== until || event.type === "agent_end") return;
+    if (++count !== until || event.type === "agent_end") return;
     const checkpoint = agent.checkpoint();
     own.dead = true;
     die(checkpoint);
@@ -44,11 +44,11 @@ export function interrupted(events) {
 
 /**
  * The expected history: interrupted calls have a result that says so.
- * @param {any[]} whole the undisturbed one @param {string[]} cut
+ * @param {any[]} undisturbed the undisturbed one @param {string[]} cut
  */
-export function expected(whole, cut) {
+export function expected(undisturbed, cut) {
   const text = "tool call interrupted: the process ended while the tool ran";
-  return whole.map((message) => (message.role === "tool_result" && cut.includes(message.callId) ? { ...message, isError: true, cause: "interrupted", content: [{ type: "text", text }] } : message));
+  return undisturbed.map((message) => (message.role === "tool_result" && cut.includes(message.callId) ? { ...message, isError: true, cause: "interrupted", content: [{ type: "text", text }] } : message));
 }
 
 /**

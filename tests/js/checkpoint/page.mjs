@@ -4,7 +4,7 @@
 // remembers is in sessionStorage.
 
 import { indexedDBStore } from "../../../pkg/stores.js";
-import { live, plain } from "./lives.mjs";
+import { runLife, plain } from "./lives.mjs";
 import { world } from "./world.mjs";
 
 const store = indexedDBStore({ name: "lives" });
@@ -15,7 +15,7 @@ const remembered = () => JSON.parse(sessionStorage.getItem("schedule") ?? "null"
 const remember = (/** @type {any} */ schedule) => sessionStorage.setItem("schedule", JSON.stringify(schedule));
 
 /** The next life of a schedule. */
-async function goOn() {
+async function nextLife() {
   const schedule = remembered();
   let { dice } = schedule;
   const roll = (/** @type {number} */ n) => (dice = (dice * 1_103_515_245 + 12_345) % 2_147_483_648) % n;
@@ -23,9 +23,9 @@ async function goOn() {
   const own = { ...world(() => roll(6)), failed: schedule.failed };
   own.ran = schedule.ran;
   const isLast = schedule.lives++ >= schedule.most;
-  const agent = await live(own, {
+  const agent = await runLife(own, {
     ...(from && { from }), until: isLast ? Infinity : 1 + roll(40),
-    hear(event, agent) {
+    onEvent(event, agent) {
       schedule.events.push(event);
       // As an app would: at every event, without waiting for it.
       void store.save("run", agent.checkpoint());
@@ -49,7 +49,7 @@ async function begin(seed, most) {
 }
 
 /** Reports what went wrong in a schedule of lives, or how it ended. Polled in every frame. */
-function told() {
+function report() {
   if (failure) return { failure };
   if (!isOver) return;
   const { ran, events, history } = remembered();
@@ -100,6 +100,6 @@ async function churn() {
   }
 }
 
-Object.assign(globalThis, { begin, told, errors, churn });
-if (remembered() && !remembered().history) goOn().catch((error) => (failure = String(error?.stack ?? error)));
+Object.assign(globalThis, { begin, report, errors, churn });
+if (remembered() && !remembered().history) nextLife().catch((error) => (failure = String(error?.stack ?? error)));
 document.documentElement.dataset["ready"] = "";

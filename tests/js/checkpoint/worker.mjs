@@ -4,7 +4,7 @@
 // @ts-ignore: workerd's own
 import { DurableObject } from "cloudflare:workers";
 import { durableObjectStore } from "../../../pkg/stores.js";
-import { live, plain } from "./lives.mjs";
+import { runLife, plain } from "./lives.mjs";
 import { Agent, world } from "./world.mjs";
 
 /** @param {number} size @param {string} [letter] */
@@ -98,7 +98,7 @@ export class Chat extends DurableObject {
     const own = { ...world(), failed: (await this.storage.get("failed")) ?? false };
     const slept = new Promise((resolve) => {
       const until = Number(more.get("until")) || Infinity;
-      live(own, { ...(found && { from: found }), until, hear() {}, die: resolve }).then((agent) => resolve(agent));
+      runLife(own, { ...(found && { from: found }), until, onEvent() {}, die: resolve }).then((agent) => resolve(agent));
     });
     const end = /** @type {any} */ (await slept);
     await this.storage.put("failed", own.failed);

@@ -13,15 +13,15 @@
  */
 export function answering(...answers) {
   /** @type {Asked[]} */
-  const asked = [];
+  const requests = [];
   globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
-    asked.push({ url: request.url, headers: Object.fromEntries(request.headers), body: await request.json() });
+    requests.push({ url: request.url, headers: Object.fromEntries(request.headers), body: await request.json() });
     const answer = answers.shift();
     if (answer === undefined) throw new TypeError("this page has no more answers");
     return typeof answer === "string" ? stream(framesOf(new URL(request.url).pathname, answer)) : answer;
   };
-  return asked;
+  return requests;
 }
 
 /** @param {any[]} frames */

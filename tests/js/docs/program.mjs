@@ -12,9 +12,9 @@ import { ROOT } from "./blocks.mjs";
 export function prepare(folder, packages = {}) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "node_modules"), { recursive: true });
-  for (const [name, place] of Object.entries({ turnwheel: join(ROOT, "pkg"), ...packages })) {
+  for (const [name, location] of Object.entries({ turnwheel: join(ROOT, "pkg"), ...packages })) {
     mkdirSync(join(folder, "node_modules", name, ".."), { recursive: true });
-    symlinkSync(place, join(folder, "node_modules", name), "junction");
+    symlinkSync(location, join(folder, "node_modules", name), "junction");
   }
   for (const name of ["fake.mjs", "indexed-db.mjs", "ai-model.mjs"]) copyFileSync(new URL(name, import.meta.url), join(folder, name));
   return folder;

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { RemoteAgent } from "../../../pkg/remote.js";
-import { expected, interrupted, live, plain } from "../checkpoint/lives.mjs";
+import { expected, interrupted, runLife, plain } from "../checkpoint/lives.mjs";
 import { world } from "../checkpoint/world.mjs";
 import { dice } from "../dice.mjs";
 import { checkTrace } from "../grammar.mjs";
@@ -30,7 +30,7 @@ function fragile(response, roll) {
 
 /** @param {number} from @param {number} to @returns {Promise<number>} how often an object died */
 export async function schedules(from, to) {
-  const whole = plain((await live(world(), { hear() {}, die() {} })).messages);
+  const undisturbed = plain((await runLife(world(), { onEvent() {}, die() {} })).messages);
   /** The calls that ran, by seed. @type {Map<string, string[]>} */
   const ledger = new Map();
   const server = await start("worker.mjs", {
@@ -46,7 +46,7 @@ export async function schedules(from, to) {
   let deaths = 0;
   let next = from;
   const work = async () => {
-    while (next <= to) deaths += await schedule(server, next++, whole, ledger);
+    while (next <= to) deaths += await schedule(server, next++, undisturbed, ledger);
   };
   try {
     await Promise.all([work(), work(), work(), work()]);
@@ -56,8 +56,8 @@ export async function schedules(from, to) {
   return deaths;
 }
 
-/** @param {any} server @param {number} seed @param {any[]} whole @param {Map<string, string[]>} ledger */
-async function schedule(server, seed, whole, ledger) {
+/** @param {any} server @param {number} seed @param {any[]} undisturbed @param {Map<string, string[]>} ledger */
+async function schedule(server, seed, undisturbed, ledger) {
   const at = `http://worker.example/agents/seed-${seed}`;
   const roll = dice(seed);
   const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
@@ -73,8 +73,8 @@ async function schedule(server, seed, whole, ledger) {
   const options = { url: at, fetch, host, reconnects: { maxAttempts: 200, maxMs: 1000 }, onError() {} };
   const mirrors = Array.from({ length: 1 + roll(3) }, () => new RemoteAgent(options));
   /** @type {any[][]} */
-  const heard = mirrors.map(() => []);
-  mirrors.forEach((mirror, i) => mirror.subscribe((event) => void heard[i]?.push(event)));
+  const received = mirrors.map(() => []);
+  mirrors.forEach((mirror, i) => mirror.subscribe((event) => void received[i]?.push(event)));
   await Promise.all(mirrors.map((mirror) => mirror.ready()));
   const decider = /** @type {RemoteAgent} */ (mirrors[roll(mirrors.length)]);
   decider.subscribe((event) => {
@@ -85,12 +85,12 @@ async function schedule(server, seed, whole, ledger) {
   assert.equal(stopReason, "completed", `seed ${seed}: ${error?.message}`);
   await Promise.all(mirrors.map((mirror) => mirror.ready().then(() => mirror.waitForIdle())));
   const { lives } = await (await server.dispatchFetch(`${at}/lives`)).json();
-  const [events = []] = heard;
-  for (const [i, list] of heard.entries()) assert.deepEqual(list, events, `seed ${seed}: listener ${i} heard the same`);
+  const [events = []] = received;
+  for (const [i, list] of received.entries()) assert.deepEqual(list, events, `seed ${seed}: listener ${i} heard the same`);
   checkTrace(events.filter(({ type }) => type !== "run_resumed"));
   const cut = interrupted(events);
   for (const mirror of mirrors) {
-    assert.deepEqual(plain(mirror.messages), expected(whole, cut), `seed ${seed}`);
+    assert.deepEqual(plain(mirror.messages), expected(undisturbed, cut), `seed ${seed}`);
     mirror[Symbol.dispose]();
   }
   const ran = ledger.get(String(seed)) ?? [];

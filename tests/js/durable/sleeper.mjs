@@ -5,7 +5,7 @@ import { Agent, custom, scripted, tool } from "../../../pkg/entry/workerd.js";
 import { DurableAgent } from "../../../www/examples/durable-object/durable-agent.js";
 
 /** @param {string} text @param {any} [toolCall] */
-function* says(text, toolCall) {
+function* answer(text, toolCall) {
   yield { type: "start" };
   yield { type: "text_start", contentIndex: 0 };
   yield { type: "text_delta", contentIndex: 0, delta: text };
@@ -33,9 +33,9 @@ export class Chat extends DurableAgent {
       if (text === "busy" && asked() === 0) {
         sql.exec("INSERT INTO asked VALUES (1)");
         yield { type: "error", error: { code: "throttled", message: "later", retryable: true, retryAfterMs: 600 } };
-      } else if (last.role === "tool_result") yield* says(`It said: ${text}`);
-      else if (text === "busy" || text === "ask") yield* says("So.", text === "ask" ? "pay" : "note");
-      else yield* says(`You said ${text}`);
+      } else if (last.role === "tool_result") yield* answer(`It said: ${text}`);
+      else if (text === "busy" || text === "ask") yield* answer("So.", text === "ask" ? "pay" : "note");
+      else yield* answer(`You said ${text}`);
     }));
     const execute = async (/** @type {any} */ _, /** @type {any} */ { callId }) => (await this.env.LEDGER.fetch(`http://ledger/${callId}`), "done");
     const parameters = { type: "object" };

@@ -5,12 +5,12 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { Agent, scripted } from "turnwheel";
 import { jsonSchemaValidator, mcpTools } from "turnwheel/mcp";
 
-/** @param {any} tools @param {any[]} calls @param {(event: any, agent: Agent) => void} [hear] */
-async function run(tools, calls, hear = () => {}) {
+/** @param {any} tools @param {any[]} calls @param {(event: any, agent: Agent) => void} [onEvent] */
+async function run(tools, calls, onEvent = () => {}) {
   const toolCalls = calls.map(([toolName, args = {}], i) => ({ callId: `c${i}`, toolName, arguments: args }));
   const agent = new Agent({ model: scripted([{ toolCalls }, "done"]), tools });
   const events = [];
-  agent.subscribe((event) => (events.push(event), hear(event, agent)));
+  agent.subscribe((event) => (events.push(event), onEvent(event, agent)));
   const { stopReason } = await agent.prompt("Go");
   const results = events.filter(({ type }) => type === "tool_execution_end").map(({ result }) => result);
   return { stopReason, results, updates: events.filter(({ type }) => type === "tool_execution_update").map(({ update }) => update.details) };
@@ -19,9 +19,9 @@ async function run(tools, calls, hear = () => {}) {
 Object.assign(globalThis, {
   async address(url) {
     const server = await mcpTools(url, { prefix: "all" });
-    const told = await run(server.tools, [["all__echo", { message: "hi" }], ["all__get-structured-content", { location: "Chicago" }], ["all__get-tiny-image"], ["all__trigger-long-running-operation", { duration: 0.3, steps: 3 }]]);
+    const outcome = await run(server.tools, [["all__echo", { message: "hi" }], ["all__get-structured-content", { location: "Chicago" }], ["all__get-tiny-image"], ["all__trigger-long-running-operation", { duration: 0.3, steps: 3 }]]);
     await server.dispose();
-    return told;
+    return outcome;
   },
   async abort(url) {
     const client = new Client({ name: "page", version: "1" }, { jsonSchemaValidator });
@@ -31,9 +31,9 @@ Object.assign(globalThis, {
     transport.send = (message, options) => (sent.push(message.method), send(message, options));
     await client.connect(transport);
     const server = await mcpTools(client);
-    const told = await run(server.tools, [["trigger-long-running-operation", { duration: 60, steps: 600 }]], (event, agent) => { if (event.type === "tool_execution_update") agent.abort("enough"); });
+    const outcome = await run(server.tools, [["trigger-long-running-operation", { duration: 60, steps: 600 }]], (event, agent) => { if (event.type === "tool_execution_update") agent.abort("enough"); });
     await client.close();
-    return { ...told, cancelled: sent.includes("notifications/cancelled") };
+    return { ...outcome, cancelled: sent.includes("notifications/cancelled") };
   },
   async changes(url) {
     const client = new Client({ name: "page", version: "1" }, { capabilities: { sampling: {}, roots: {}, elicitation: {} }, jsonSchemaValidator });

@@ -8,7 +8,7 @@ import { useAgent } from "turnwheel/react";
 
 const textOf = (message) => message.content.map((block) => block.text ?? "").join("");
 /** How often each thing was rendered, and in which frame. */
-const seen = { frame: 0, renders: [], rows: {}, made: 0, heard: 0, errors: [] };
+const seen = { frame: 0, renders: [], rows: {}, made: 0, subscribed: 0, errors: [] };
 const frames = () => requestAnimationFrame(() => ((seen.frame += 1), frames()));
 frames();
 addEventListener("error", (event) => seen.errors.push(event.message));
@@ -34,9 +34,9 @@ function counted(options) {
   seen.made += 1;
   const subscribe = agent.subscribe.bind(agent);
   agent.subscribe = (listener) => {
-    seen.heard += 1;
+    seen.subscribed += 1;
     const stop = subscribe(listener);
-    return () => ((seen.heard -= 1), stop());
+    return () => ((seen.subscribed -= 1), stop());
   };
   return agent;
 }
@@ -63,7 +63,7 @@ function Chat({ agent, options }) {
 let root;
 const rendered = () => seen.renders.push(seen.frame);
 const show = (agent, { isStrict = false, options } = {}) => {
-  Object.assign(seen, { renders: [], rows: {}, made: 0, heard: 0 });
+  Object.assign(seen, { renders: [], rows: {}, made: 0, subscribed: 0 });
   const app = <Profiler id="chat" onRender={rendered}><Chat agent={agent} options={options} /></Profiler>;
   root = createRoot(document.getElementById("root"));
   flushSync(() => root.render(isStrict ? <StrictMode>{app}</StrictMode> : app));
@@ -106,7 +106,7 @@ Object.assign(globalThis, {
   gone: async () => {
     root.unmount();
     await later();
-    return seen.heard;
+    return seen.subscribed;
   },
 });
 document.documentElement.dataset.ready = "";

@@ -38,15 +38,15 @@ async function playLoop(world, polled) {
     return messages;
   }
   const abort = () => run.abort("the user stopped it");
-  world.hands = agent && !polled ? { abort, ...mail(agent) } : { abort };
+  world.hands = agent && !polled ? { abort, ...queues(agent) } : { abort };
   world.fire("before_start");
   await watch(world, listen(run, (event) => writeDown(world, event, true)));
   return run.messages;
 }
 
-/** @param {AsyncIterable<any>} run @param {(event: any) => void} hear */
-async function listen(run, hear) {
-  for await (const event of run) hear(event);
+/** @param {AsyncIterable<any>} run @param {(event: any) => void} onEvent */
+async function listen(run, onEvent) {
+  for await (const event of run) onEvent(event);
 }
 
 /** Runs of an agent. @param {World} world @param {boolean} polled */
@@ -55,7 +55,7 @@ async function playAgent(world, polled) {
   const config = options(world, polled);
   const agent = new Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
   subscribe(world, agent);
-  world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && mail(agent)) };
+  world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && queues(agent)) };
   world.fire("before_start");
   const run = (/** @type {string} */ call, /** @type {() => any} */ begin) => settle(world, call, begin);
   const prompts = listOf(scenario.prompt);
@@ -84,15 +84,15 @@ async function playAgent(world, polled) {
 function subscribe(world, agent) {
   agent.subscribe((event) => writeDown(world, event, false));
   const failsOn = world.scenario.panicking_subscriber;
-  let heard = 0;
+  let count = 0;
   if (failsOn === undefined || failsOn === null) return;
   agent.subscribe(() => {
-    if (++heard === failsOn) throw new Error("the subscriber crashed");
+    if (++count === failsOn) throw new Error("the subscriber crashed");
   });
 }
 
 /** @param {Agent} agent */
-function mail(agent) {
+function queues(agent) {
   return { steer: (/** @type {string} */ text) => void agent.steer(text), followUp: (/** @type {string} */ text) => void agent.followUp(text) };
 }
 

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { fromResponse, RemoteAgent } from "../../../pkg/remote.js";
 import { start } from "../durable/bundle.mjs";
 import { schedules } from "../durable/lives.mjs";
-import { later } from "../kit.mjs";
+import { deferred } from "../kit.mjs";
 
 const SCHEDULES = Number(process.env["TURNWHEEL_SCHEDULES"] ?? 40);
 const quiet = (/** @type {any} */ out, /** @type {any} */ errors) => void (out.resume(), errors.resume());
@@ -19,11 +19,11 @@ test(`${SCHEDULES} schedules of lives come to the same end`, { timeout: 600_000 
 
 /** What the ledger was told, and the callbacks waiting for it. @type {Map<string, any>} */
 const ledger = new Map();
-const heard = (/** @type {string} */ callId) => ledger.get(callId) ?? (ledger.set(callId, later()), ledger.get(callId));
+const called = (/** @type {string} */ callId) => ledger.get(callId) ?? (ledger.set(callId, deferred()), ledger.get(callId));
 const sleeper = await start("sleeper.mjs", {
   handleRuntimeStdio: quiet,
   serviceBindings: { LEDGER: (/** @type {any} */ request) => {
-    heard(new URL(request.url).pathname.slice(1)).resolve();
+    called(new URL(request.url).pathname.slice(1)).resolve();
     return /** @type {any} */ (Response.json({}));
   } },
 });
@@ -46,14 +46,14 @@ function remote(server, name, more = {}) {
 
 test("a question waits without an alarm; who answers it wakes the object, and letters of before arrive", async () => {
   const { agent, ask, evict } = remote(sleeper, "asked");
-  const asked = later();
-  agent.subscribe(({ type }) => { if (type === "tool_approval_requested") asked.resolve(); });
+  const requested = deferred();
+  agent.subscribe(({ type }) => { if (type === "tool_approval_requested") requested.resolve(); });
   const run = agent.prompt("ask");
-  await asked.promise;
-  const letter = agent.followUp("more");
+  await requested.promise;
+  const receipt = agent.followUp("more");
   while ((await ask("state")).pendingApprovals.length === 0);
-  await agent.clearQueues().then(() => letter).then((receipt) => assert.deepEqual(receipt, { delivered: false, reason: "cleared" }));
-  const kept = agent.followUp("and more");
+  await agent.clearQueues().then(() => receipt).then((receipt) => assert.deepEqual(receipt, { delivered: false, reason: "cleared" }));
+  const secondReceipt = agent.followUp("and more");
   assert.deepEqual(await ask("alarm"), { alarm: null, sleepers: 0 });
   // Commands are executed in order: once this one is answered, the letter is there.
   await agent.resolveTool("nobody", "reject");
@@ -62,7 +62,7 @@ test("a question waits without an alarm; who answers it wakes the object, and le
   await agent.resolveTool("pay", "approve");
   const { text, stopReason } = await run;
   assert.deepEqual([stopReason, text], ["completed", "You said and more"]);
-  assert.equal((await kept).delivered, true);
+  assert.equal((await secondReceipt).delivered, true);
   assert.deepEqual(await ask("alarm"), { alarm: null, sleepers: 0 });
   agent[Symbol.dispose]();
 });
@@ -77,7 +77,7 @@ test("a long back-off is an alarm, which wakes an object that was thrown out", a
   assert.ok((await slept())[0].alarm > 0);
   await evict();
   // Nobody makes another request: the alarm alone continues the run.
-  await heard("note").promise;
+  await called("note").promise;
   const { agent: other } = remote(sleeper, "busy");
   await other.ready();
   await other.waitForIdle();
@@ -112,8 +112,8 @@ test("an object that is killed while the engine works does not hold up the other
   const { agent } = remote(sleeper, "good");
   agent.subscribe(() => {});
   assert.equal((await agent.prompt("one")).text, "You said one");
-  const said = await sleeper.dispatchFetch("http://worker.example/agents/suicide/prompt", { method: "POST", body: '{"input":"x"}', headers: { "content-type": "application/json" } }).catch(() => {});
-  assert.notEqual(said?.status, 202);
+  const response = await sleeper.dispatchFetch("http://worker.example/agents/suicide/prompt", { method: "POST", body: '{"input":"x"}', headers: { "content-type": "application/json" } }).catch(() => {});
+  assert.notEqual(response?.status, 202);
   // If it is woken and killed again right now, a run in progress ends with an error instead of hanging.
   let result;
   do result = await agent.prompt("two");

@@ -1,4 +1,4 @@
-// A chat in a page: plain modules, no bundler. The key is the user's own and is kept in the page's memory.
+// A chat in a page: plain modules, no bundler. The key belongs to the user and stays in the page's memory.
 
 import { Agent, openaiCompatible, tool } from "./node_modules/turnwheel/entry/web.js";
 
@@ -12,13 +12,13 @@ const clock = tool({
   execute: ({ zone }) => new Date().toLocaleString("en-GB", { timeZone: zone, dateStyle: "full", timeStyle: "short" }),
 });
 
-/** What the page says now; changed between two messages, the conversation goes on with another model. */
+/** The model that is chosen on the page. The choice may change between two messages; the conversation continues. */
 const model = () => openaiCompatible(element("model").value, { baseUrl: element("server").value, apiKey: element("key").value || undefined });
 const agent = new Agent({ model: model(), tools: [clock], systemPrompt: "You chat with a person in a web page. Be brief." });
 
-/** A paragraph at the end of the log. What a model says is text, never HTML. */
-function say(kind, words = "") {
-  const paragraph = Object.assign(document.createElement("p"), { className: kind, textContent: words });
+/** Adds a paragraph to the log. The model's output is inserted as text, never as HTML. */
+function addParagraph(kind, content = "") {
+  const paragraph = Object.assign(document.createElement("p"), { className: kind, textContent: content });
   log.append(paragraph);
   return paragraph;
 }
@@ -30,27 +30,27 @@ async function ask(question) {
   let answer;
   for await (const event of run) {
     if (event.type === "message_start") answer = undefined;
-    if (event.type === "message_update" && event.delta.type === "text") (answer ??= say("assistant")).append(event.delta.delta);
+    if (event.type === "message_update" && event.delta.type === "text") (answer ??= addParagraph("assistant")).append(event.delta.delta);
     if (event.type === "message_reset") answer = void answer?.remove();
-    if (event.type === "tool_execution_end") say("note", `${event.toolName}: ${event.result.content[0]?.text}`);
-    if (event.type === "retry_attempt") say("note", `Again in ${event.delayMs / 1000} s: ${event.reason}`);
+    if (event.type === "tool_execution_end") addParagraph("note", `${event.toolName}: ${event.result.content[0]?.text}`);
+    if (event.type === "retry_attempt") addParagraph("note", `Again in ${event.delayMs / 1000} s: ${event.reason}`);
   }
   const { stopReason, error } = await run;
-  if (stopReason !== "completed") say("note", error?.message ?? stopReason);
+  if (stopReason !== "completed") addParagraph("note", error?.message ?? stopReason);
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const words = text.value;
+  const question = text.value;
   text.value = "";
-  say("user", words);
-  // While it works, what is sent interrupts it.
-  if (agent.isRunning) return void agent.steer(words);
+  addParagraph("user", question);
+  // A message that is sent during a run steers it.
+  if (agent.isRunning) return void agent.steer(question);
   stop.disabled = false;
   try {
-    await ask(words);
+    await ask(question);
   } catch (error) {
-    say("note", error.message);
+    addParagraph("note", error.message);
   }
   stop.disabled = true;
 });

@@ -1,5 +1,5 @@
-// A model of your own: an async generator that is asked, streams, and yields events. This one speaks Ollama's own API, which
-// is none of the wires that the package knows: a JSON object per line.
+// A custom model: an async generator that receives a request and yields events. This one uses Ollama's own API, which is
+// not one of the wire formats of the package: one JSON object per line.
 
 import { custom } from "turnwheel";
 
@@ -9,7 +9,7 @@ export function ollama(id, { url = "http://localhost:11434" } = {}) {
     const { systemPrompt, messages, tools, options } = request;
     const response = await fetch(`${url}/api/chat`, {
       method: "POST",
-      signal, // a run that is aborted hangs up
+      signal, // aborting the run closes the connection
       body: JSON.stringify({
         model: id,
         messages: [...(systemPrompt ? [{ role: "system", content: systemPrompt }] : []), ...messages.map(toOllama)],
@@ -18,42 +18,42 @@ export function ollama(id, { url = "http://localhost:11434" } = {}) {
       }),
     });
     if (!response.ok) {
-      // With a `code` the loop knows whether another try is worth it; without one it is `unknown`, and is not.
+      // The `code` tells the loop whether to retry. Without one it is `unknown`, which is not retried.
       const code = response.status === 429 ? "throttled" : response.status >= 500 ? "server" : "invalid_request";
       throw Object.assign(new Error(await response.text()), { code });
     }
 
-    let contentIndex = -1; // the block's place in the message
-    let open; // the kind of block that is being written
+    let contentIndex = -1; // the index of the block in the message
+    let openBlock; // the kind of the open block
     for await (const { message, done, done_reason, prompt_eval_count: input = 0, eval_count: output = 0, error } of lines(response.body)) {
       if (error) throw new Error(error);
       for (const [kind, delta] of [["thinking", message?.thinking], ["text", message?.content]]) {
         if (!delta) continue;
-        if (open !== kind) {
-          if (open) yield { type: `${open}_end`, contentIndex };
-          open = kind;
+        if (openBlock !== kind) {
+          if (openBlock) yield { type: `${openBlock}_end`, contentIndex };
+          openBlock = kind;
           yield { type: `${kind}_start`, contentIndex: ++contentIndex };
         }
         yield { type: `${kind}_delta`, contentIndex, delta };
       }
       for (const { function: call } of message?.tool_calls ?? []) {
-        if (open) yield { type: `${open}_end`, contentIndex };
-        open = undefined;
-        // Ollama has no ids; the engine makes those that repeat unique.
+        if (openBlock) yield { type: `${openBlock}_end`, contentIndex };
+        openBlock = undefined;
+        // Ollama has no call ids; the engine makes repeated ids unique.
         yield { type: "tool_call_start", contentIndex: ++contentIndex, callId: "call", toolName: call.name };
         yield { type: "tool_call_delta", contentIndex, delta: JSON.stringify(call.arguments) };
         yield { type: "tool_call_end", contentIndex };
       }
       if (!done) continue;
-      if (open) yield { type: `${open}_end`, contentIndex };
+      if (openBlock) yield { type: `${openBlock}_end`, contentIndex };
       yield { type: "done", stopReason: done_reason === "length" ? "length" : "stop", usage: { input, output, total: input + output } };
       return;
     }
-    // A stream that ends without `done` was cut: the loop takes it for a network error and tries again.
+    // A stream that ends without `done` was cut off: the loop treats it as a network error and retries.
   });
 }
 
-/** A message of the history as Ollama wants it. */
+/** Converts a message of the history to Ollama's format. */
 function toOllama({ role, content, toolName }) {
   const text = content.map((block) => (block.type === "text" ? block.text : "")).join("");
   if (role === "tool_result") return { role: "tool", tool_name: toolName, content: text };
@@ -62,7 +62,7 @@ function toOllama({ role, content, toolName }) {
   return { role, content: text, ...(calls.length > 0 && { tool_calls: calls }), ...(images.length > 0 && { images }) };
 }
 
-/** The objects of a body with one per line. A read may end anywhere, also within a letter. */
+/** Yields the objects of a body that has one per line. A read may end anywhere, even inside a character. */
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -1,4 +1,4 @@
-// A server in Deno that answers with what an agent says, as it says it:  curl -N "localhost:8000/?q=Is it late in Oslo?"
+// A server in Deno that streams the agent's text:  curl -N "localhost:8000/?q=Is it late in Oslo?"
 
 import { Agent, type AgentRun, openaiCompatible, tool } from "turnwheel";
 
@@ -14,8 +14,8 @@ const model = openaiCompatible(Deno.env.get("MODEL") ?? "qwen3", {
   apiKey: () => Deno.env.get("API_KEY"),
 });
 
-/** The text of all answers, and why it ends where that is no good end. */
-async function* told(run: AgentRun) {
+/** Yields the text of all answers, and at the end the error, if there is one. */
+async function* textOf(run: AgentRun) {
   yield* run.textStream;
   const { error } = await run;
   yield error ? `\n${error.message}\n` : "\n";
@@ -25,6 +25,6 @@ Deno.serve({ hostname: "127.0.0.1", port: Number(Deno.env.get("PORT") ?? 8000) }
   const question = new URL(request.url).searchParams.get("q");
   if (!question) return new Response("ask with ?q=…\n", { status: 400 });
   const run = new Agent({ model, tools: [clock], systemPrompt: "Be brief." }).prompt(question);
-  // Who hangs up leaves the iteration, and that stops the run.
-  return new Response(ReadableStream.from(told(run)).pipeThrough(new TextEncoderStream()), { headers: { "content-type": "text/plain; charset=utf-8" } });
+  // Closing the connection ends the iteration, which stops the run.
+  return new Response(ReadableStream.from(textOf(run)).pipeThrough(new TextEncoderStream()), { headers: { "content-type": "text/plain; charset=utf-8" } });
 });

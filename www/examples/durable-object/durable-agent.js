@@ -1,17 +1,17 @@
 // @ts-check
-// An agent that lives in a Durable Object, and outlives it: every event is in SQLite before anybody is told of it, with the
-// checkpoint that belongs to it. An object that was thrown out of memory goes on where it was.
+// An agent in a Durable Object that survives its eviction: every event is stored in SQLite before any listener gets it,
+// together with its checkpoint. An object that was evicted from memory continues where it was.
 
 import { DurableObject } from "cloudflare:workers";
 import { Agent } from "turnwheel";
 import { agentHandler, durableObjectEvents } from "turnwheel/server";
 import { durableObjectStore } from "turnwheel/stores";
 
-/** While a run is on, an alarm wakes the object should it be thrown out. */
+/** During a run, an alarm wakes the object if it is evicted. */
 const WATCH_MS = 30_000;
 const ID = "agent";
 
-/** Extend it with `options()`: what the agent is made of. */
+/** Extend this class with `options()`, which returns the options of the agent. */
 export class DurableAgent extends DurableObject {
   /** @param {any} ctx @param {any} env */
   constructor(ctx, env) {
@@ -20,35 +20,35 @@ export class DurableAgent extends DurableObject {
     this.env = env;
     /** @type {any} */
     this.ctx = ctx;
-    /** A back-off that is longer is an alarm, so that the object need not stay in memory. */
+    /** A back-off longer than this is an alarm, so that the object need not stay in memory. */
     this.longMs = 10_000;
-    /** So often a listener who hears nothing is asked whether it is still there. */
+    /** The interval of keep-alives to a silent listener. */
     this.keepAliveMs = 15_000;
-    /** When the alarm rings; 0: there is none. */
+    /** The time of the alarm; 0 if there is none. */
     this.alarmAt = 0;
-    /** Whether the run waits before it asks the model again. */
+    /** Whether the run waits before it calls the model again. */
     this.isBackingOff = false;
-    /** Who sleeps until an alarm. @type {{ until: number, wake(): void }[]} */
+    /** Back-offs that wait for an alarm. @type {{ until: number, wake(): void }[]} */
     this.sleepers = [];
-    /** Whether the answer that streams was begun in the checkpoint: its pieces need no other. */
+    /** Whether the checkpoint says that the streaming answer has begun; its pieces then need no checkpoint. */
     this.isDrafted = false;
     ctx.blockConcurrencyWhile(() => this.wake());
   }
 
   /**
-   * What the agent is made of: model, tools, prompts.
+   * The options of the agent: model, tools, prompts.
    * @returns {any}
    */
   options() {
     throw new Error("extend DurableAgent with options()");
   }
 
-  /** What one object may take. @returns {any} */
+  /** The limits of one object. @returns {any} */
   limits() {
     return { historyBytes: 1_000_000, listeners: 50, commandsPerMinute: 120, events: 5000 };
   }
 
-  /** Who may ask: authenticate in the Worker in front, or here. @param {Request} _request @returns {any} */
+  /** Whether a request is allowed: authenticate in the Worker in front, or here. @param {Request} _request @returns {any} */
   authorize(_request) {
     return true;
   }
@@ -58,8 +58,8 @@ export class DurableAgent extends DurableObject {
     this.alarmAt = (await this.ctx.storage.getAlarm()) ?? 0;
     const saved = await this.store.load(ID);
     const options = this.options();
-    const all = { ...options, host: { ...options.host, sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => this.sleep(ms, signal) } };
-    this.agent = saved ? Agent.restore(saved, all) : new Agent(all);
+    const agentOptions = { ...options, host: { ...options.host, sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => this.sleep(ms, signal) } };
+    this.agent = saved ? Agent.restore(saved, agentOptions) : new Agent(agentOptions);
     const events = durableObjectEvents(this.ctx.storage, { also: (entry) => this.save(entry) });
     this.handler = agentHandler(this.agent, { events, limits: this.limits(), keepAliveMs: this.keepAliveMs, authorize: (request) => this.authorize(request), commit: () => this.saveNow() });
     this.agent.subscribe((event) => this.watch(event));
@@ -77,7 +77,7 @@ export class DurableAgent extends DurableObject {
 
   /** Called inside the transaction that stores an event: both are stored, or neither. @param {{ type: string, data: string }} entry */
   save({ data }) {
-    // An answer that was cut is asked for again, so its pieces are in the log only: the checkpoint says that it was begun.
+    // An interrupted answer is requested again, so its pieces are stored in the log only; the checkpoint says that it has begun.
     const isPiece = data.startsWith('{"type":"message_update"');
     if (isPiece && this.isDrafted) return;
     this.isDrafted = isPiece;
@@ -93,7 +93,7 @@ export class DurableAgent extends DurableObject {
     if (type === "retry_attempt") this.isBackingOff = true;
     else if (type === "message_update" || type === "message_end") this.isBackingOff = false;
     if (type === "agent_end") return this.ring(0);
-    // A question may wait for days, and nothing else goes on meanwhile: whoever answers it wakes the object.
+    // An approval request may wait for days, and nothing else runs meanwhile; its answer wakes the object.
     if (type === "tool_approval_requested") return this.ring(0);
     if (this.agent.pendingApprovals.length === 0) this.ring(Date.now() + WATCH_MS);
   }
@@ -103,7 +103,7 @@ export class DurableAgent extends DurableObject {
     const now = Date.now();
     if (at === 0 ? this.alarmAt === 0 : !isExact && this.alarmAt > now + WATCH_MS / 3) return;
     this.alarmAt = at;
-    // It is stored with what is stored in the same task.
+    // It is stored together with all writes of the same task.
     const done = at === 0 ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(at);
     done.catch(() => {});
   }
@@ -124,16 +124,16 @@ export class DurableAgent extends DurableObject {
       this.ring(until, true);
       const sleeper = { until, wake: resolve };
       this.sleepers.push(sleeper);
-      signal.addEventListener("abort", () => (this.sleepers = this.sleepers.filter((one) => one !== sleeper), resolve()), { once: true });
+      signal.addEventListener("abort", () => (this.sleepers = this.sleepers.filter((other) => other !== sleeper), resolve()), { once: true });
     });
   }
 
-  /** The object is awake, so its run goes on: `wake` has seen to it. */
+  /** The run continues already: `wake` resumed it when the object woke. */
   async alarm() {
     this.alarmAt = 0;
     const now = Date.now();
     const due = this.sleepers.filter(({ until }) => until <= now + 50);
-    this.sleepers = this.sleepers.filter((one) => !due.includes(one));
+    this.sleepers = this.sleepers.filter((other) => !due.includes(other));
     for (const { wake } of due) wake();
     const [next] = this.sleepers.map(({ until }) => until).sort((a, b) => a - b);
     if (next !== undefined) this.ring(next, true);

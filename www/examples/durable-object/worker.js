@@ -12,12 +12,12 @@ const clock = tool({
 const refund = tool({
   name: "refund", description: "Pays money back to a customer", requiresApproval: true,
   parameters: { type: "object", properties: { customer: { type: "string" }, amount: { type: "number" } }, required: ["customer", "amount"] },
-  // Not idempotent: if the object is thrown out while it runs, it is not run again, and the model is told so.
+  // Not idempotent: if the object is evicted while it runs, it is not run again, and the model is told so.
   execute: ({ customer, amount }) => `paid ${amount} to ${customer}`,
 });
 
-/** Without a key it answers by itself, so that it can be tried. @param {any} request */
-const rehearsed = ({ messages }) => {
+/** The answer if there is no API key, so that the example can be tried without one. @param {any} request */
+const scriptedAnswer = ({ messages }) => {
   const last = messages.at(-1);
   const text = last.content[0]?.text ?? "";
   if (last.role === "tool_result") return `Done: ${text}.`;
@@ -30,7 +30,7 @@ export class Chat extends DurableAgent {
   options() {
     const { OPENAI_API_KEY, MODEL = "gpt-5-mini" } = this.env;
     return {
-      model: OPENAI_API_KEY ? openai(MODEL, { apiKey: OPENAI_API_KEY }) : scripted(Array.from({ length: 100 }, () => rehearsed)),
+      model: OPENAI_API_KEY ? openai(MODEL, { apiKey: OPENAI_API_KEY }) : scripted(Array.from({ length: 100 }, () => scriptedAnswer)),
       systemPrompt: "You help the people who answer our customers. Be brief.",
       tools: [clock, refund],
     };
@@ -42,7 +42,7 @@ export default {
   async fetch(request, env) {
     const [, agents, name] = new URL(request.url).pathname.split("/");
     if (agents !== "agents" || !name) return Response.json({ error: { code: "invalid_request", message: "ask for /agents/NAME/state" } }, { status: 404 });
-    // Here is the place to find out who asks, and whether NAME is theirs.
+    // Authenticate the request here, and check that the user may access NAME.
     const { TOKEN } = env;
     if (TOKEN && request.headers.get("authorization") !== `Bearer ${TOKEN}`) return Response.json({ error: { code: "auth", message: "who asks is not allowed to" } }, { status: 401 });
     return env.CHAT.get(env.CHAT.idFromName(name)).fetch(request);

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// A chat with an agent in the terminal. It reads and writes files of this folder, asks before it writes, and goes on where
-// it stopped. What you type while it works interrupts it; Ctrl-C stops it, a second one leaves.
+// A chat with an agent in the terminal. It reads and writes files in this folder, asks before it writes, and continues
+// where it stopped. What you type during a run steers it; Ctrl-C stops the run, a second one exits.
 
 import { existsSync, readFileSync, readdirSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
@@ -10,7 +10,7 @@ import { Agent, anthropic, gemini, openai, openaiCompatible, tool } from "turnwh
 const { env, stdin, stdout } = process;
 const FILE = env.CHAT ?? ".chat.json";
 
-/** The provider whose key there is; without one a server on this machine, Ollama unless BASE_URL says otherwise. */
+/** The provider whose key is set. Without a key: a server on this machine, Ollama unless BASE_URL names another. */
 function chooseModel() {
   const baseUrl = env.BASE_URL;
   if (env.OPENAI_API_KEY) return openai(env.MODEL ?? "gpt-5-mini", { apiKey: env.OPENAI_API_KEY, baseUrl });
@@ -19,13 +19,13 @@ function chooseModel() {
   return openaiCompatible(env.MODEL ?? "qwen3", { baseUrl: baseUrl ?? "http://localhost:11434/v1" });
 }
 
-/** The true place of a path, if that is in this folder: what a model wants is a stranger's wish. */
+/** Returns the real path if it is in this folder. Paths come from the model, so they are not trusted. */
 function inside(path) {
-  const whole = resolve(path);
-  const place = existsSync(whole) ? realpathSync(whole) : join(realpathSync(dirname(whole)), basename(whole));
-  const home = realpathSync(".");
-  if (place !== home && !place.startsWith(home + sep)) throw new Error(`${path} is not in this folder`);
-  return place;
+  const absolute = resolve(path);
+  const real = existsSync(absolute) ? realpathSync(absolute) : join(realpathSync(dirname(absolute)), basename(absolute));
+  const folder = realpathSync(".");
+  if (real !== folder && !real.startsWith(folder + sep)) throw new Error(`${path} is not in this folder`);
+  return real;
 }
 
 const path = { type: "string", description: "A path in this folder" };
@@ -51,18 +51,18 @@ const tools = [
 ];
 
 const terminal = createInterface({ input: stdin, output: stdout });
-/** Whoever waits for an answer from the keyboard. */
-let answering;
-const answer = (question, signal) =>
+/** Resolves the question that waits for an answer from the keyboard. */
+let resolveAnswer;
+const askOnce = (question, signal) =>
   new Promise((resolve) => {
     if (signal.aborted) return resolve("");
     stdout.write(question);
-    answering = resolve;
+    resolveAnswer = resolve;
     signal.addEventListener("abort", () => resolve(""), { once: true });
-  }).finally(() => (answering = undefined));
-/** Several calls may ask at once: one question after the other. */
-let last = Promise.resolve("");
-const ask = (question, signal) => (last = last.then(() => answer(question, signal)));
+  }).finally(() => (resolveAnswer = undefined));
+/** Several calls may ask at once; their questions are asked one after the other. */
+let lastQuestion = Promise.resolve("");
+const ask = (question, signal) => (lastQuestion = lastQuestion.then(() => askOnce(question, signal)));
 
 const options = {
   model: chooseModel(),
@@ -74,7 +74,7 @@ const options = {
 const agent = existsSync(FILE) ? Agent.restore(readFileSync(FILE, "utf8"), options) : new Agent(options);
 
 agent.subscribe((event) => {
-  // Pieces of an answer are many, and it is asked for again anyway.
+  // There are many of these, and an interrupted answer is requested again anyway.
   if (event.type === "message_update") return;
   writeFileSync(`${FILE}.new`, JSON.stringify(agent.checkpoint()));
   renameSync(`${FILE}.new`, FILE);
@@ -86,17 +86,17 @@ agent.subscribe((event) => {
   if (event.type === "retry_attempt") stdout.write(`\n[again in ${event.delayMs} ms: ${event.reason}]\n`);
 });
 
-async function hear(run) {
+async function showResult(run) {
   const { stopReason, error, usage } = await run;
   stdout.write(`\n${error ? `[${stopReason}: ${error.message}]` : `[${usage.total} tokens]`}\n> `);
 }
 
 terminal.on("line", (line) => {
-  if (answering) answering(line);
+  if (resolveAnswer) resolveAnswer(line);
   else if (agent.isRunning) agent.steer(line), stdout.write("[it reads that next]\n");
-  else if (line.trim()) hear(agent.prompt(line));
+  else if (line.trim()) showResult(agent.prompt(line));
 });
 terminal.on("SIGINT", () => (agent.isRunning ? agent.abort() : terminal.close()));
 
-if (agent.canContinue) hear(agent.continue());
+if (agent.canContinue) showResult(agent.continue());
 else stdout.write("> ");

@@ -6,7 +6,7 @@ const element = (id) => document.getElementById(id);
 const wllama = new Wllama({ default: "./node_modules/@wllama/wllama/esm/wasm/wllama.wasm" });
 let agent;
 
-/** A file of the user's, or an address. The weights stay in the browser's cache. */
+/** Loads the model from a file of the user's or from an address. The browser caches the weights. */
 async function load() {
   const [file] = element("file").files;
   element("state").textContent = "loading …";
@@ -26,6 +26,6 @@ async function ask() {
   element("state").textContent = error && stopReason !== "aborted" ? error.message : `${stopReason}, ${usage.output} tokens`;
 }
 
-const tell = (work) => () => work().catch((error) => (element("state").textContent = String(error)));
-element("load").onclick = tell(load);
-element("ask").onclick = tell(ask);
+const reportErrors = (work) => () => work().catch((error) => (element("state").textContent = String(error)));
+element("load").onclick = reportErrors(load);
+element("ask").onclick = reportErrors(ask);

@@ -15,42 +15,42 @@ export function wllamaModel(wllama, id = "wllama") {
       ...(options.temperature !== undefined && { temperature: options.temperature }),
     });
 
-    let contentIndex = -1; // the block's place in the message
-    let open; // what is being written: "text", "thinking", or the index of a call
-    const end = () => ({ type: typeof open === "number" ? "tool_call_end" : `${open}_end`, contentIndex });
+    let contentIndex = -1; // the index of the block in the message
+    let openBlock; // the open block: "text", "thinking", or the index of a call
+    const endEvent = () => ({ type: typeof openBlock === "number" ? "tool_call_end" : `${openBlock}_end`, contentIndex });
     let usage;
     let reason = "stop";
-    for await (const { choices: [choice] = [], usage: counted } of chunks) {
-      if (counted) {
-        const cacheRead = counted.prompt_tokens_details?.cached_tokens ?? 0;
-        usage = { input: counted.prompt_tokens - cacheRead, cacheRead, output: counted.completion_tokens, total: counted.total_tokens };
+    for await (const { choices: [choice] = [], usage: tokens } of chunks) {
+      if (tokens) {
+        const cacheRead = tokens.prompt_tokens_details?.cached_tokens ?? 0;
+        usage = { input: tokens.prompt_tokens - cacheRead, cacheRead, output: tokens.completion_tokens, total: tokens.total_tokens };
       }
       reason = choice?.finish_reason ?? reason;
       const { content, reasoning_content: thinking, tool_calls: calls = [] } = choice?.delta ?? {};
       for (const [kind, delta] of [["thinking", thinking], ["text", content]]) {
         if (!delta) continue;
-        if (open !== kind) {
-          if (open !== undefined) yield end();
-          open = kind;
+        if (openBlock !== kind) {
+          if (openBlock !== undefined) yield endEvent();
+          openBlock = kind;
           yield { type: `${kind}_start`, contentIndex: ++contentIndex };
         }
         yield { type: `${kind}_delta`, contentIndex, delta };
       }
-      for (const { index, id: callId, function: called } of calls) {
-        if (open !== index) {
-          if (open !== undefined) yield end();
-          open = index;
-          yield { type: "tool_call_start", contentIndex: ++contentIndex, callId: callId ?? "", toolName: called.name };
+      for (const { index, id: callId, function: call } of calls) {
+        if (openBlock !== index) {
+          if (openBlock !== undefined) yield endEvent();
+          openBlock = index;
+          yield { type: "tool_call_start", contentIndex: ++contentIndex, callId: callId ?? "", toolName: call.name };
         }
-        if (called?.arguments) yield { type: "tool_call_delta", contentIndex, delta: called.arguments };
+        if (call?.arguments) yield { type: "tool_call_delta", contentIndex, delta: call.arguments };
       }
     }
-    if (open !== undefined) yield end();
+    if (openBlock !== undefined) yield endEvent();
     yield { type: "done", stopReason: reason === "length" ? "length" : "stop", usage };
   });
 }
 
-/** A message of the history in the words of Chat Completions. */
+/** Converts a message of the history to the format of Chat Completions. */
 function toChat({ role, content, callId }) {
   const text = content.map((block) => (block.type === "text" ? block.text : "")).join("");
   if (role === "tool_result") return { role: "tool", tool_call_id: callId, content: text };

@@ -1,5 +1,5 @@
-// A Worker that runs the agent and streams its events to a page. The conversation is kept by the page, so any instance can
-// answer. Whoever can reach it spends your money: find out who is asking before you hand it out.
+// A Worker that runs the agent and streams its events to a page. The page keeps the conversation, so any instance can
+// answer. Anyone who can reach the Worker spends your money: add authentication before you deploy it.
 
 import { Agent, AgentError, openai, tool } from "turnwheel";
 import page from "./page.html";
@@ -20,10 +20,10 @@ export default {
       const { prompt, messages } = await request.json();
       const model = openai(env.MODEL ?? "gpt-5-mini", { apiKey: env.OPENAI_API_KEY, baseUrl: env.BASE_URL });
       const run = new Agent({ model, tools: [clock], systemPrompt: "Be brief.", messages }).prompt(prompt);
-      // When the page has left, the next piece cannot be written, and the run is stopped.
+      // When the page is closed, the next piece cannot be written, and the run is stopped.
       return run.toResponse({ abortOnLeave: true });
     } catch (error) {
-      // No JSON, or no messages: what is wrong with them stands in the text.
+      // Invalid JSON or invalid messages; the error's text says what is wrong.
       if (AgentError.isInstance(error) || error instanceof SyntaxError) return new Response(error.message, { status: 400 });
       throw error;
     }

@@ -5,10 +5,10 @@ import { fromResponse, RemoteAgent } from "../../../../pkg/remote.js";
 
 const agent = new RemoteAgent({ url: new URL("/agent", location.href), reconnects: { initialMs: 10, maxMs: 100, maxAttempts: 100 } });
 /** @type {any[]} */
-const heard = [];
-agent.subscribe((event) => void heard.push(event));
+const received = [];
+agent.subscribe((event) => void received.push(event));
 Object.assign(globalThis, {
-  agent, heard,
+  agent, received,
   begin: async () => void (/** @type {any} */ (globalThis).run = { result: agent.prompt("Go").result }),
   end: async () => (await /** @type {any} */ (globalThis).run.result).text,
   one: async () => {

@@ -19,7 +19,7 @@ export function Chat() {
   );
 }
 
-/** Rendered when it changed: while an answer streams that is the last one only. */
+/** Rendered only when it changed: while an answer streams, that is the last message. */
 const Message = memo(function Message({ message }: { message: ShownMessage }) {
   if (message.role === "custom" || message.role === "tool_result") return null;
   return (

@@ -11,6 +11,6 @@ const rename = tool<{ title: string }>({
   },
 });
 
-/** Any model does. This one is a local Ollama: no key, nothing leaves the machine. */
+/** Any model works. This one runs in Ollama on this machine: no key is needed, and nothing leaves the machine. */
 export const makeAgent = () =>
   new Agent({ model: openaiCompatible("qwen3:4b", { server: "ollama" }), systemPrompt: "Be brief.", tools: [rename] });

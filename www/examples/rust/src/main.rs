@@ -1,4 +1,4 @@
-//! An agent in the terminal: asks OpenAI, or whatever speaks its language at `OPENAI_BASE_URL`.
+//! An agent in the terminal: calls OpenAI, or any server at `OPENAI_BASE_URL` that speaks the same API.
 //!
 //!     OPENAI_API_KEY=… cargo run -- "How many letters has Llanfairpwllgwyngyll?"
 //!     OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=qwen3 cargo run -- "…"
@@ -35,7 +35,7 @@ impl Timer for Clock {
     }
 }
 
-/// Sends requests with reqwest. Time limits are the loop's: see `rules.timeouts` below.
+/// Sends requests with reqwest. The loop has its own time limits: see `rules.timeouts` below.
 fn transport() -> impl Transport {
     let client = reqwest::Client::new();
     move |request: HttpRequest| {
@@ -45,7 +45,7 @@ fn transport() -> impl Transport {
             .fold(client.post(&request.url), |post, (name, value)| post.header(name, value));
         let answer = post.body(request.body).send();
         async move {
-            let answer = answer.await.map_err(told)?;
+            let answer = answer.await.map_err(error_text)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             Ok(HttpResponse {
                 status: answer.status().as_u16(),
@@ -54,14 +54,14 @@ fn transport() -> impl Transport {
                     .iter()
                     .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
                     .collect(),
-                body: answer.bytes_stream().map_ok(Vec::from).map_err(told).boxed_local(),
+                body: answer.bytes_stream().map_ok(Vec::from).map_err(error_text).boxed_local(),
             })
         }
     }
 }
 
-/// What happened, with its causes: the outermost only says that a request failed.
-fn told(error: reqwest::Error) -> String {
+/// The text of an error with its causes: the outermost error only says that a request failed.
+fn error_text(error: reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -71,7 +71,7 @@ fn told(error: reqwest::Error) -> String {
     text
 }
 
-/// Models are bad at this.
+/// A tool that counts letters: models are bad at this.
 fn letters() -> Result<Rc<dyn AgentTool>, Box<dyn Error>> {
     let parameters = r#"{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]}"#;
     let spec = ToolSpec::new("letters", "Counts the letters of a word", RawJson::parse(parameters)?);
@@ -99,8 +99,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.set_tools(vec![letters()?])?;
     config.rules.timeouts.chunk = Some(60_000);
 
-    let who = AgentRunContext::new("run-1", "session-1");
-    let mut run = agent_loop(vec![question.as_str().into()], config, who, CancelToken::new());
+    let context = AgentRunContext::new("run-1", "session-1");
+    let mut run = agent_loop(vec![question.as_str().into()], config, context, CancelToken::new());
     while let Some(event) = run.next().await {
         match event {
             AgentEvent::MessageUpdate(delta) if delta.kind == DeltaKind::Text => {
