@@ -700,6 +700,16 @@ fn results_are_bounded_at_a_character_with_a_note() {
 }
 
 #[test]
+fn the_text_of_a_failure_is_bounded_like_a_result() {
+    let mut bounded = spec("t");
+    bounded.max_result_bytes = Some(20);
+    let failing = tool(bounded, |_| ready(ToolOutcome::Failed("y".repeat(500))));
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![failing], |_| {});
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.history()[2], "a!: tool `t` failed: yyy\n[truncated: 20 of 517 bytes shown]");
+}
+
+#[test]
 fn a_fatal_tool_ends_the_run_with_an_error_and_its_siblings_are_answered() {
     let mut fatal = spec("fatal");
     fatal.fatal = true;

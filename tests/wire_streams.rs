@@ -678,7 +678,7 @@ fn what_the_end_of_an_item_says_is_told_where_its_pieces_did_not() {
 }
 
 #[test]
-fn arguments_that_their_item_repeats_with_other_blanks_stay_as_they_came() {
+fn what_an_item_repeats_in_other_words_stays_as_it_came() {
     let added = r#"+ 0 {"type":"function_call","call_id":"c","name":"f","arguments":""}"#;
     let done = |arguments: &str| {
         let text = RawJson::string(arguments);
@@ -699,6 +699,12 @@ fn arguments_that_their_item_repeats_with_other_blanks_stay_as_they_came() {
     assert_eq!(input_of(&pieces, &streamed), streamed);
     assert_eq!(input_of(&pieces[..3], &streamed), streamed);
     assert_eq!(input_of(&[], &streamed), streamed);
+    // So does a text whose end begins otherwise.
+    let done = r#". 0 {"type":"message","content":[{"type":"output_text","text":"\n\nHello"}]}"#;
+    assert_eq!(items(&["0 output_text Hello", done], COMPLETED)[..2], ["0 text", "0 + Hello"]);
+    assert_eq!(items(&["0 output_text Hello", done], COMPLETED)[2], "0 end");
+    let done = r#". 0 {"type":"reasoning","id":"r","summary":[{"text":" Hello"}]}"#;
+    assert_eq!(items(&["0 reasoning_summary_text Hello", done], COMPLETED)[2], r#"0 end {"id":"r"}"#);
 }
 
 #[test]

@@ -39,11 +39,38 @@ pub fn hygiene(messages: Vec<LlmMessage>, same_role: SameRole) -> Vec<LlmMessage
     }
     strip_dangling_calls(&mut messages, DanglingCalls::StripUnanswered);
     remove_orphaned_results(&mut messages);
+    order_results(&mut messages);
     if same_role == SameRole::Merge {
         // Messages between two of the same role may be gone now.
         merge_same_role(&mut messages);
     }
     shown(&messages)
+}
+
+/// Puts the results of each answer into the order of its calls. Where the wire has no ids, only the order says which
+/// result belongs to which call.
+fn order_results(messages: &mut [AgentMessage]) {
+    let mut ids: Vec<String> = Vec::new();
+    let mut next = 0;
+    for at in 0..messages.len() {
+        match messages.get(at) {
+            Some(AgentMessage::Assistant(answer)) => {
+                ids = answer.tool_calls().map(|call| call.call_id.clone()).collect();
+                next = 0;
+            }
+            Some(AgentMessage::ToolResult(_)) => {
+                let wanted = ids.get(next);
+                let results = messages.iter().skip(at).map_while(|message| match message {
+                    AgentMessage::ToolResult(result) => Some(&result.call_id),
+                    _ => None,
+                });
+                let found = results.into_iter().position(|id| Some(id) == wanted);
+                messages.swap(at, at + found.unwrap_or(0));
+                next += 1;
+            }
+            _ => ids.clear(),
+        }
+    }
 }
 
 /// Returns the messages that the model is shown.
@@ -83,9 +110,9 @@ impl CleanPrefix {
         for (at, message) in messages.iter().enumerate().skip(self.messages) {
             let content = match message {
                 LlmMessage::ToolResult(result) => {
-                    // Results mostly come in the order of their calls.
-                    let Some(call) = open.iter().rposition(|id| *id == result.call_id) else { return false };
-                    open.remove(call);
+                    if open.pop() != Some(&*result.call_id) {
+                        return false;
+                    }
                     continue;
                 }
                 LlmMessage::User(message) => &message.content,
@@ -231,11 +258,24 @@ impl Reducible for AgentMessage {
             AgentMessage::User(message) => &mut Rc::make_mut(message).content,
             AgentMessage::Assistant(message) => &mut Rc::make_mut(message).content,
         };
-        let mut part = 0;
-        content.retain(|_| {
-            part += 1;
-            keep(part - 1)
-        });
+        let mut kept = Vec::with_capacity(content.len());
+        // The thinking that led to a removed call goes with it: Responses refuses thinking that leads to nothing.
+        let mut is_lost = false;
+        for (part, block) in std::mem::take(content).into_iter().enumerate() {
+            if !keep(part) {
+                is_lost = true;
+                continue;
+            }
+            if is_lost && is_thinking(&block) {
+                drop_last_thinking(&mut kept);
+            }
+            is_lost = false;
+            kept.push(block);
+        }
+        if is_lost {
+            drop_last_thinking(&mut kept);
+        }
+        *content = kept;
         !content.is_empty()
     }
 
@@ -303,6 +343,16 @@ impl Reducible for AgentMessage {
             AgentMessage::ToolResult(result) => budget::weight_of_result(&result.content),
             AgentMessage::Custom(_) => 0,
         }
+    }
+}
+
+fn is_thinking(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Thinking(_))
+}
+
+fn drop_last_thinking(content: &mut Vec<ContentBlock>) {
+    while content.last().is_some_and(is_thinking) {
+        content.pop();
     }
 }
 

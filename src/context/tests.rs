@@ -104,9 +104,46 @@ fn a_sound_history_is_handed_on_untouched() {
 }
 
 #[test]
-fn results_in_another_order_than_their_calls_are_sound() {
-    let history = [user("q"), answer("", &["t1", "t2"]), result("t2", "2"), result("t1", "1")];
-    assert_eq!(cleaned(&history, SameRole::Keep), ["u:q", "a:+t1+t2", "r:t2=2", "r:t1=1"]);
+fn results_come_in_the_order_of_their_calls() {
+    let history = [
+        user("q"),
+        answer("", &["t1", "t2", "t3"]),
+        result("t3", "3"),
+        result("t1", "1"),
+        result("t2", "2"),
+        answer("", &["t4", "t5"]),
+        result("t5", "5"),
+        result("t4", "4"),
+    ];
+    let ordered = ["u:q", "a:+t1+t2+t3", "r:t1=1", "r:t2=2", "r:t3=3", "a:+t4+t5", "r:t4=4", "r:t5=5"];
+    assert_eq!(cleaned(&history, SameRole::Keep), ordered);
+}
+
+#[test]
+fn the_thinking_that_led_to_a_dropped_call_is_dropped_with_it() {
+    let blocks = |ids: &[&str]| -> Vec<ContentBlock> {
+        let block = |id: &&str| match *id {
+            "?" => {
+                ContentBlock::Thinking(ThinkingBlock { thinking: "hm".into(), ..ThinkingBlock::default() })
+            }
+            id => match answer("", &[id]) {
+                AgentMessage::Assistant(message) => message.content[0].clone(),
+                _ => panic!("an answer"),
+            },
+        };
+        ids.iter().map(block).collect()
+    };
+    let cleaned_answer = |ids: &[&str], answered: &str| {
+        let mut message = answer("text", &[]);
+        let AgentMessage::Assistant(content) = &mut message else { panic!("an answer") };
+        Rc::make_mut(content).content.extend(blocks(ids));
+        cleaned(&[user("q"), message, result(answered, "1")], SameRole::Keep)[1].clone()
+    };
+    assert_eq!(cleaned_answer(&["?", "t1", "?", "t2"], "t2"), "a:text?+t2");
+    assert_eq!(cleaned_answer(&["?", "t1", "?", "t2"], "t1"), "a:text?+t1");
+    // The second call came of the same thinking.
+    assert_eq!(cleaned_answer(&["?", "t1", "t2"], "t2"), "a:text?+t2");
+    assert_eq!(cleaned_answer(&["?", "t1", "t2", "t3", "?"], "t3"), "a:text?+t3?");
 }
 
 #[test]

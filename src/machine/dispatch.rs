@@ -482,12 +482,17 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Cuts the texts of a tool's result to the length that the tool allows.
+    pub(super) fn limit_result(&self, batch: &Batch, place: usize, result: &mut AgentToolResult) {
+        let spec = batch.calls.get(place).and_then(|call| self.rules.tools.get(call.tool));
+        if let Some(limit) = spec.and_then(|spec| spec.max_result_bytes) {
+            truncate_texts(result, limit);
+        }
+    }
+
     fn answered_by_tool(&mut self, batch: &mut Batch, place: usize, mut result: AgentToolResult) {
         let Some(transfer) = result.transfer.take() else {
-            let limit = batch.calls.get(place).and_then(|call| self.rules.tools.get(call.tool));
-            if let Some(limit) = limit.and_then(|spec| spec.max_result_bytes) {
-                truncate_texts(&mut result, limit);
-            }
+            self.limit_result(batch, place, &mut result);
             return self.resolve(batch, place, result, None);
         };
         if let Err(text) = self.may_transfer(&transfer) {

@@ -52,7 +52,11 @@ impl Step<'_> {
     pub(super) fn settle(&mut self, batch: &mut Batch, place: usize, cause: ToolResultCause, detail: &str) {
         let Some(call) = batch.calls.get(place) else { return };
         let text = self.text_of(cause, &call.effective(), detail);
-        self.resolve(batch, place, AgentToolResult::error(text), Some(cause));
+        let mut result = AgentToolResult::error(text);
+        if cause == ToolResultCause::Threw {
+            self.limit_result(batch, place, &mut result);
+        }
+        self.resolve(batch, place, result, Some(cause));
     }
 
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {

@@ -458,6 +458,28 @@ test("pieces that are held back: what comes behind them is in a checkpoint that 
   }
 });
 
+test("a structured answer is still there, as its schema returns it, wherever the run goes on", async () => {
+  const schema = { "~standard": { version: 1, vendor: "test", validate: (/** @type {any} */ value) => ({ value: { ...value, checked: true } }), jsonSchema: { input: () => ({ type: "object" }) } } };
+  const byTool = { toolCalls: [{ callId: "o", toolName: "__structured_output", arguments: { a: 1 } }] };
+  for (const answer of [byTool, '{"a":1}']) {
+    const own = () => ({ model: scripted([answer]), output: /** @type {any} */ (schema) });
+    let count = 0;
+    const whole = new Agent(own());
+    whole.subscribe(() => void count++);
+    assert.deepEqual((await whole.prompt("Go")).output, { a: 1, checked: true });
+    for (let at = 1; at < count; at++) {
+      const agent = new Agent(own());
+      /** @type {any} */
+      let saved;
+      let seen = 0;
+      agent.subscribe(() => { if (++seen === at) { saved = JSON.stringify(agent.checkpoint()); agent.abort(); } });
+      await agent.prompt("Go");
+      const { output } = await Agent.restore(saved, own()).continue();
+      assert.deepEqual(output, { a: 1, checked: true }, `after event ${at}`);
+    }
+  }
+});
+
 test("a run whose end nobody took yet is counted once, wherever it goes on", async () => {
   const agent = new Agent({ model: scripted([{ text: "done", usage: { input: 4, output: 2 } }]) });
   const run = agent.prompt("Go");

@@ -343,6 +343,45 @@ test("transformContext: a view is for one request, an object replaces the histor
   assert.deepEqual(outline(replaced.result.messages), ["user three", "assistant answer 3"]);
 });
 
+test("a transformer may work on the list that it receives: that is a view, and no change of the history", async () => {
+  const splices = (/** @type {any} */ messages) => (messages.splice(0, messages.length - 1), messages);
+  const ignored = (/** @type {any} */ messages) => void messages.reverse();
+  for (const [transform, seen] of /** @type {[any, number[]][]} */ ([[splices, [1, 1]], [ignored, [1, 3]]])) {
+    for (const name of ["transformContext", "asyncTransformContext"]) {
+      /** @type {number[]} */
+      const sizes = [];
+      const model = scripted([1, 2].map((n) => (/** @type {any} */ request) => (sizes.push(request.messages.length), `answer ${n}`)));
+      const given = name === "transformContext" ? transform : async (/** @type {any} */ messages) => transform(messages);
+      const agent = new Agent({ model, [name]: given });
+      await readRun(agent.prompt("one"));
+      await readRun(agent.prompt("two"));
+      assert.deepEqual(sizes, seen, name);
+      assert.deepEqual(outline(agent.messages), ["user one", "assistant answer 1", "user two", "assistant answer 2"], name);
+    }
+  }
+});
+
+test("two transformers that replace the history: each reports what it dropped", async () => {
+  const agent = new Agent({
+    model: scripted(["done"]), messages: Array.from({ length: 10 }, (_, i) => user(`${i}`)),
+    asyncTransformContext: async (messages) => ({ messages: messages.slice(-5), report: {} }),
+    transformContext: (messages) => ({ messages: messages.slice(-3), report: {} }),
+  });
+  const { all } = await readRun(agent.prompt("one"));
+  assert.deepEqual(all("context_compacted").map(({ report }) => report.droppedCount), [6, 2]);
+});
+
+test("a queue of the host that fails counts as empty, and says so on the console", async (t) => {
+  const told = t.mock.method(console, "error", () => {});
+  const fails = () => { throw new Error("the queue is down"); };
+  const queues = [fails, async () => fails(), () => /** @type {any} */ ([{ role: "user" }])];
+  for (const getSteeringMessages of queues) {
+    const { result } = await readRun(new Agent({ model: scripted(["done"]), getSteeringMessages }).prompt("one"));
+    assert.equal(result.text, "done");
+    assert.match(told.mock.calls.at(-1)?.arguments[0], /`getSteeringMessages` failed and counts as no messages/);
+  }
+});
+
 test("asyncTransformContext goes first, and may fail", async () => {
   /** @type {string[]} */
   const order = [];

@@ -86,6 +86,12 @@ test("a result that is too long is cut, with a note", async () => {
   assert.ok(text.length < 400 && /trunc|cut|bytes/i.test(text), text);
 });
 
+test("the text of a failure is cut like a result", async () => {
+  const fails = testTool("fails", () => { throw new Error("y".repeat(5000)); }, { maxResultBytes: 100 });
+  const { text } = await once(fails);
+  assert.ok(text.length < 200 && text.startsWith("tool `fails` failed: yyy"), text);
+});
+
 test("JSON Schema: what the model may send, and what it is told when it sends something else", async () => {
   const parameters = { type: "object", properties: { city: { type: "string", minLength: 2 }, days: { type: "integer", enum: [1, 3] }, tags: { type: "array", items: { type: "string" } } }, required: ["city"], additionalProperties: false };
   const weather = { name: "weather", description: "", parameters, execute: (/** @type {any} */ args) => args };
@@ -231,6 +237,39 @@ test("session state: set, read by the next tool, told as state_changed, seen by 
   assert.equal(textOf(outcome.all("turn_end")[1].toolResults[0]), '[1,"none"]');
   assert.equal(outcome.all("state_changed")[0].changes.n, 1);
   assert.deepEqual(seen.slice(0, 2), [{ old: true }, { n: 1 }]);
+});
+
+test("session state that is no JSON is refused, and what was there stays", async () => {
+  for (const [value, flaw] of [[new Map([[1, 2]]), "an object (Map)"], [{ n: NaN }, "NaN"], [() => 1, "a function"], [1n, "a bigint"]]) {
+    const write = testTool("write", (/** @type {any} */ _, /** @type {any} */ { state }) => state.set("n", value));
+    const { text, all } = await once(write, {}, { sessionState: { n: "before" } });
+    assert.ok(text.includes("the session state takes JSON only: the value") && text.endsWith(`is ${flaw}`), text);
+    assert.equal(all("state_changed").length, 0);
+  }
+});
+
+test("what a tool does to its list of messages changes nothing else", async () => {
+  const pops = testTool("pops", (/** @type {any} */ _, /** @type {any} */ context) => {
+    const { messages } = context;
+    messages.splice(0, 2);
+    assert.equal(context.messages, messages);
+    return messages.length;
+  });
+  const { text, result } = await once(pops);
+  assert.equal(text, "0");
+  assert.deepEqual(result.messages.map((/** @type {any} */ message) => message.role), ["user", "assistant", "tool_result", "assistant"]);
+});
+
+test("a decision with wrong arguments is misuse at the call, also before the first run", async () => {
+  const ask = testTool("ask", () => "ran", { requiresApproval: true });
+  const agent = new Agent({ model: scripted([call("ask"), "done"]), tools: [ask], approveTool: () => "approve" });
+  const wrong = /** @type {any} */ ({ action: "approve", arguments: ["no object"] });
+  const text = /the decision about `c1`: the `arguments` of a decision must be an object, got an array/;
+  misused(() => agent.resolveTool("c1", wrong), text);
+  misused(() => agent.resolveTools({ c0: "approve", c1: wrong }), text);
+  const run = agent.prompt("Go");
+  misused(() => agent.resolveTool("c1", wrong), text);
+  assert.equal((await readRun(run)).result.stopReason, "completed");
 });
 
 test("approval: asked, approved with other arguments, refused, answered, by callback and by command", async () => {

@@ -657,6 +657,11 @@ export class Agent {
   /** @param {any} decisions @param {boolean} all */
   #decide(decisions, all) {
     const core = this.#core;
+    // Before the first run there is no engine that could refuse them.
+    for (const [id, { action, arguments: given }] of Object.entries(decisions)) {
+      const isObject = typeof given === "object" && !Array.isArray(given);
+      if (action === "approve" && given !== undefined && !isObject) throw misuse(`the decision about \`${id}\`: the \`arguments\` of a decision must be an object, got ${kindOf(given)}`);
+    }
     const [[callId, decision] = []] = Object.entries(decisions);
     const command = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
     const text = jsonOf("the decision is", decisions);

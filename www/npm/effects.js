@@ -2,7 +2,7 @@
 // Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and
 // its answer goes back to that slot. The Rust half is src/wasm/ports.rs.
 
-import { AgentError, infoOf, kindOf, messagesOf, misuse, textOf, toDecision, toResult, updateText } from "./shared.js";
+import { AgentError, infoOf, kindOf, misuse, stateText, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { emptyList } from "./list.js";
 import { SETUP } from "./models.js";
 import { transformAnswer } from "./rules.js";
@@ -31,6 +31,8 @@ export class Slot {
     this.complete = false;
     /** @type {any} */
     this.timer = undefined;
+    /** The history, if the slot is that of a tool. @type {any[] | undefined} */
+    this.log = undefined;
   }
 
   get signal() {
@@ -114,11 +116,11 @@ const EFFECTS = {
   },
 
   async transform({ core, log }, slot, { overflow, cached }, { signal }) {
-    return transformAnswer(await core.options.asyncTransformContext(log, overflow, signal, { cachedMessages: cached }), log);
+    return transformAnswer(await core.options.asyncTransformContext(log.slice(), overflow, signal, { cachedMessages: cached }), log);
   },
 
   async compact({ core, log }, slot, effect, { signal }) {
-    const { messages, report } = await core.options.compaction.engine(log, core.models[0], signal);
+    const { messages, report } = await core.options.compaction.engine(log.slice(), core.models[0], signal);
     const answer = transformAnswer({ messages, report: report ?? {} }, log);
     return { messages: answer?.replace, report: answer?.report };
   },
@@ -142,7 +144,7 @@ const EFFECTS = {
 async function awaitHostQueue({ core }, slot, { promise }) {
   const answer = core.queueAnswers.get(promise);
   core.queueAnswers.delete(promise);
-  return messagesOf(await answer);
+  return answer;
 }
 
 /**
@@ -190,6 +192,18 @@ const SIGNAL = {
   },
 };
 
+/** The history so far, copied on first access: what a tool does to its list changes nothing else. */
+const MESSAGES = {
+  enumerable: true,
+  configurable: true,
+  /** @this {any} */
+  get() {
+    const value = this[SLOT].log.slice();
+    Object.defineProperty(this, "messages", { value, enumerable: true, configurable: true, writable: true });
+    return value;
+  },
+};
+
 /** What a tool receives besides its arguments. */
 class ToolContext {
   /** As in `Slot`. */
@@ -207,11 +221,12 @@ class ToolContext {
     // The same under the AI SDK's names.
     this.toolCallId = callId;
     Object.defineProperty(this, "abortSignal", SIGNAL);
-    this.messages = run.log;
+    state.log = run.log;
+    Object.defineProperty(this, "messages", MESSAGES);
     // Belongs to this call: it has no effect after the call ends.
     this.state = {
       get: (/** @type {string} */ key) => core.state.get(key),
-      set: (/** @type {string} */ key, /** @type {any} */ value) => run.setState(slot, key, JSON.stringify(value)),
+      set: (/** @type {string} */ key, /** @type {any} */ value) => run.setState(slot, key, stateText(value)),
       delete: (/** @type {string} */ key) => run.setState(slot, key, undefined),
     };
     this[SUBAGENT_EVENT] = (/** @type {any} */ event) => run.subagentEvent(slot, JSON.stringify(event));

@@ -144,6 +144,13 @@ function isRecord(value) {
   return Object.keys(value).length > 0 && !(value instanceof Error || ArrayBuffer.isView(value) || Symbol.iterator in value);
 }
 
+/** Converts a value of the session state to JSON; `undefined` removes it. @param {unknown} value */
+export function stateText(value) {
+  const flaw = flawOf(value, new Set(), "the value");
+  if (flaw) throw misuse(`the session state takes JSON only: ${flaw}`);
+  return JSON.stringify(value);
+}
+
 /** Converts a progress update to JSON. @param {unknown} partial */
 export function updateText(partial) {
   const flaw = flawOf(partial, new Set(), "the update");

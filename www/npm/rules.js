@@ -25,7 +25,9 @@ const RULES = {
 
   transformContext(core, { overflow, cached, messages }) {
     const { log } = core.activeRun;
-    return transformAnswer(handled(core.options.transformContext(messages ?? log, overflow, { cachedMessages: cached })), log);
+    const given = messages ?? log.slice();
+    const { length } = given;
+    return transformAnswer(handled(core.options.transformContext(given, overflow, { cachedMessages: cached })), log, length);
   },
 
   preTurn: (core, context) => runPolicies(core, core.options.policies.preTurn, context),
@@ -52,8 +54,8 @@ const RULES = {
     return { ...(args && { arguments: args }), inject };
   },
 
-  steering: (core) => fromHostQueue(core, core.options.getSteeringMessages()),
-  followUp: (core) => fromHostQueue(core, core.options.getFollowUpMessages()),
+  steering: (core) => fromHostQueue(core, "getSteeringMessages"),
+  followUp: (core) => fromHostQueue(core, "getFollowUpMessages"),
 
   dynamicSystemPrompt(core) {
     const text = handled(core.options.dynamicSystemPrompt()) ?? "";
@@ -136,15 +138,42 @@ function checkOutput(core, value) {
 }
 
 /**
+ * Returns the value of a structured answer, as the schema returned it. A checkpoint keeps only its JSON, so in a
+ * restored run it is checked again.
+ * @param {any} core @param {string} json
+ */
+export function outputOf(core, json) {
+  if (core.answer !== undefined) return core.answer;
+  const value = JSON.parse(json);
+  try {
+    const answer = handled(core.output?.check(value));
+    return answer && "value" in answer ? answer.value : value;
+  } catch {
+    return value;
+  }
+}
+
+/**
  * Converts the answer of a host queue. A promise is stored, and its number is passed to the
  * effect that waits for it.
- * @param {any} core @param {any} answer
+ * @param {any} core @param {string} name
  */
-function fromHostQueue(core, answer) {
-  if (typeof answer?.then !== "function") return messagesOf(answer);
-  const number = core.nextPromise++;
-  core.queueAnswers.set(number, handled(answer));
-  return number;
+function fromHostQueue(core, name) {
+  try {
+    const answer = core.options[name]();
+    if (typeof answer?.then !== "function") return messagesOf(answer);
+    const number = core.nextPromise++;
+    core.queueAnswers.set(number, Promise.resolve(answer).then(messagesOf).catch((error) => noMessages(name, error)));
+    return number;
+  } catch (error) {
+    return noMessages(name, error);
+  }
+}
+
+/** What a host queue that failed counts as. @param {string} name @param {unknown} error */
+function noMessages(name, error) {
+  console.error(`turnwheel: \`${name}\` failed and counts as no messages`, error);
+  return [];
 }
 
 /**
@@ -193,9 +222,9 @@ function callPolicy(core, call) {
 
 /**
  * Converts a transformer's answer. Messages that the engine has are referred to by index ranges, [from, to].
- * @param {any} answer @param {any[]} history
+ * @param {any} answer @param {any[]} history @param {number} [length] of the list that the transformer received
  */
-export function transformAnswer(answer, history) {
+export function transformAnswer(answer, history, length = history.length) {
   if (answer === undefined || answer === null) return null;
   if (typeof answer !== "object" || answer instanceof Promise) {
     throw misuse("a context transformer must give nothing, an array of messages, or { messages, report? }");
@@ -207,7 +236,7 @@ export function transformAnswer(answer, history) {
   }
   if (!Array.isArray(answer.messages)) throw misuse("a context transformer that gives an object must give { messages: [...] }");
   const { report } = answer;
-  return { replace: refs(answer.messages, history), report: report ? { text: "", droppedCount: Math.max(0, history.length - answer.messages.length), ...report } : null };
+  return { replace: refs(answer.messages, history), report: report ? { text: "", droppedCount: Math.max(0, length - answer.messages.length), ...report } : null };
 }
 
 /** @param {any[]} messages @param {any[]} history */

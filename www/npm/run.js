@@ -5,6 +5,7 @@ import { discardIfKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
 import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "./shared.js";
 import { emptyList } from "./list.js";
+import { outputOf } from "./rules.js";
 
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
 const MAX_WAITING_EVENTS = 1024;
@@ -692,7 +693,7 @@ export class Driver {
     const { messages, stopReason, usage, turns, error } = this.end;
     this.#close({
       runId: this.runId, text: output || textOfLast(messages), messages, usage, turns, stopReason,
-      ...(output && { output: this.core.answer }),
+      ...(output && { output: outputOf(this.core, output) }),
       ...(error && { error: new AgentError(error, this.core.causeOf(error, this.abortReason)) }),
     });
   }

@@ -496,7 +496,8 @@ const COMMANDS = {
   "follow-up": (server, command) => server.postMessage(command, "followUp"),
   "clear-queues"(server) {
     server.agent.clearQueues();
-    for (const [id, message] of [...server.queued]) if (message !== undefined) server.settle(id, { delivered: false, reason: "cleared" });
+    // The others have a receipt of the agent's.
+    for (const [id, { text }] of [...server.queued]) if (text !== undefined) server.settle(id, { delivered: false, reason: "cleared" });
   },
   resolve(server, { callId, decision, decisions }) {
     if (decisions === undefined) {

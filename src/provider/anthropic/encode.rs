@@ -163,13 +163,23 @@ fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
             _ => "medium",
         });
     }
-    // A tool loop that began without thinking goes on without.
-    let answers_tools = matches!(request.messages.last(), Some(LlmMessage::ToolResult(_)));
-    let last = request.messages.iter().rev().find_map(|message| match message {
-        LlmMessage::Assistant(message) => Some(message),
-        _ => None,
-    });
-    if answers_tools && last.is_some_and(|last| !begins_with_thinking(last, PROVIDER, &request.model)) {
+    // A tool loop that began without thinking goes on without. One that began with it goes on with it, although not
+    // every answer in it thinks.
+    let (mut answers, mut thinks) = (0, false);
+    for message in request.messages.iter().rev() {
+        match message {
+            LlmMessage::User(_) => break,
+            LlmMessage::Assistant(answer) => {
+                answers += 1;
+                thinks = begins_with_thinking(answer, PROVIDER, &request.model);
+            }
+            LlmMessage::ToolResult(_) => {}
+        }
+        if thinks {
+            break;
+        }
+    }
+    if answers > 0 && !thinks {
         return Thinking::Unspecified;
     }
     Thinking::Budget(match reasoning {

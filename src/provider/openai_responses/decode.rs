@@ -48,12 +48,10 @@ struct Item {
     block: Option<u32>,
     /// What is known of the item, without its texts.
     signature: String,
-    /// Bytes emitted so far: text, thinking, arguments.
-    emitted: usize,
-    /// What was emitted of a call's input. Some servers write it with other blanks when they repeat it as a whole.
-    input: String,
-    /// Bytes of a refusal emitted so far.
-    emitted_refusal: usize,
+    /// What was emitted so far: text, thinking, arguments. The end of the item repeats it, but not always to the letter:
+    /// some servers write the arguments with other blanks then, or the text without those it began with.
+    emitted: String,
+    emitted_refusal: String,
     /// Whether thinking arrives as a summary or in full.
     thinks_in: Option<&'static str>,
     /// The part of the thinking that was emitted last.
@@ -104,10 +102,7 @@ impl Frames for Answer {
 
     fn repeated(&mut self, text: &str) {
         if let Some(item) = self.items.get_mut(self.last) {
-            item.emitted += text.len();
-            if item.block.is_some() {
-                item.input.put(text);
-            }
+            item.emitted.put(text);
         }
     }
 
@@ -222,12 +217,11 @@ impl Answer {
             return;
         };
         // Another message is another block.
-        let has_begun = if kind == Kind::Refusal { item.emitted_refusal > 0 } else { item.emitted > 0 };
-        if !has_begun {
+        let emitted = if kind == Kind::Refusal { &mut item.emitted_refusal } else { &mut item.emitted };
+        if emitted.is_empty() {
             progress.blocks.close(out);
         }
-        let emitted = if kind == Kind::Refusal { &mut item.emitted_refusal } else { &mut item.emitted };
-        *emitted += piece.text.len();
+        emitted.put(&piece.text);
         *last = at;
         progress.blocks.piece_place = piece.place().filter(|_| kind == Kind::Text);
         progress.blocks.text(kind, piece, out);
@@ -257,14 +251,14 @@ impl Answer {
         if piece.is_empty() || *item.thinks_in.get_or_insert(source) != source {
             return;
         }
-        if item.emitted == 0 {
+        if item.emitted.is_empty() {
             progress.blocks.close(out);
         } else if item.part != part {
             progress.blocks.text(Kind::Thinking, PART_SEPARATOR.into(), out);
-            item.emitted += PART_SEPARATOR.len();
+            item.emitted.put(PART_SEPARATOR);
         }
         item.part = part;
-        item.emitted += piece.text.len();
+        item.emitted.put(&piece.text);
         *last = at;
         progress.blocks.piece_place = piece.place();
         progress.blocks.text(Kind::Thinking, piece, out);
@@ -278,9 +272,8 @@ impl Answer {
         let Some(block) = item.block.filter(|_| !piece.is_empty()) else {
             return;
         };
-        let is_first = item.emitted == 0;
-        item.emitted += piece.text.len();
-        item.input.put(&piece.text);
+        let is_first = item.emitted.is_empty();
+        item.emitted.put(&piece.text);
         if item.kind == ItemKind::Call {
             *last = at;
             progress.blocks.piece_place = piece.place();
@@ -333,17 +326,19 @@ impl Answer {
         let Some(item) = self.items.get_mut(at) else {
             return;
         };
-        let (emitted, emitted_refusal) = (item.emitted, item.emitted_refusal);
         item.signature = signature_of_message(value);
-        for (kind, field, emitted) in
-            [(Kind::Text, "text", emitted), (Kind::Refusal, "refusal", emitted_refusal)]
-        {
-            let whole = texts(value, "content", field).concat();
-            if let Some(rest) = whole.get(emitted..).filter(|rest| !rest.is_empty()) {
-                self.emit_text(at, kind, rest.into(), out);
+        let rest = |field, emitted: &str| rest_of(&texts(value, "content", field).concat(), emitted);
+        let rests = [
+            (Kind::Text, rest("text", &item.emitted)),
+            (Kind::Refusal, rest("refusal", &item.emitted_refusal)),
+        ];
+        for (kind, rest) in rests {
+            if !rest.is_empty() {
+                self.emit_text(at, kind, rest.as_str().into(), out);
             }
         }
-        if let Some(item) = self.items.get(at).filter(|item| item.emitted + item.emitted_refusal > 0)
+        if let Some(item) = self.items.get(at)
+            && !(item.emitted.is_empty() && item.emitted_refusal.is_empty())
             && (self.progress.blocks.open(Kind::Text).is_some()
                 || self.progress.blocks.open(Kind::Refusal).is_some())
         {
@@ -365,15 +360,18 @@ impl Answer {
         // Nothing was emitted for empty ones.
         parts.retain(|part| !part.is_empty());
         let whole = parts.join(PART_SEPARATOR);
-        let (emitted, index) = self.items.get(at).map_or((0, None), |item| (item.emitted, item.index));
-        if emitted == 0 {
+        let Some(item) = self.items.get(at) else {
+            return;
+        };
+        if item.emitted.is_empty() {
             self.progress.blocks.close(out);
-        } else if index.is_none() && self.progress.blocks.open(Kind::Thinking).is_none() {
+        } else if item.index.is_none() && self.progress.blocks.open(Kind::Thinking).is_none() {
             // Another item began since, and nothing in this one is worth a block behind it.
             return;
         }
-        if let Some(rest) = whole.get(emitted..).filter(|rest| !rest.is_empty()) {
-            self.progress.blocks.text(Kind::Thinking, rest.into(), out);
+        let rest = rest_of(&whole, &item.emitted);
+        if !rest.is_empty() {
+            self.progress.blocks.text(Kind::Thinking, rest.as_str().into(), out);
         }
         // Its signature is worth a block without a text.
         self.progress.blocks.ensure(Kind::Thinking, out);
@@ -391,7 +389,7 @@ impl Answer {
             Some(object @ Value::Object(_)) => object.to_json(),
             _ => String::new(),
         };
-        let input = std::mem::take(&mut item.input);
+        let rest = rest_of(&whole, &item.emitted);
         let mut members = String::new();
         if let Some(id) = value.text_at("id") {
             fill(",\"item_id\":\"$\"", &[id], &mut members);
@@ -400,14 +398,12 @@ impl Answer {
             members.put(",\"custom\":true");
         }
         item.metadata = RawJson::object_of(&members);
-        if let Some(rest) = whole.strip_prefix(&*input) {
-            self.arguments(at, rest.into(), out);
-        }
+        self.arguments(at, rest.as_str().into(), out);
         let Some(item) = self.items.get(at) else {
             return;
         };
         if let (ItemKind::CustomCall, Some(block)) = (item.kind, item.block) {
-            let end = if item.emitted > 0 { "\"}" } else { "{\"input\":\"\"}" };
+            let end = if !item.emitted.is_empty() { "\"}" } else { "{\"input\":\"\"}" };
             self.progress.arguments(block, end.into(), out);
         }
     }
@@ -515,6 +511,11 @@ impl Item {
 }
 
 /// What must be sent back of a message: its phase.
+/// What an item holds beyond what was emitted of it; nothing if it begins with something else.
+fn rest_of(whole: &str, emitted: &str) -> String {
+    whole.strip_prefix(emitted).unwrap_or_default().to_owned()
+}
+
 fn signature_of_message(value: &Value) -> String {
     let Some(phase) = value.text_at("phase") else {
         return String::new();
