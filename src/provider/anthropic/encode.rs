@@ -90,7 +90,8 @@ impl Encoder {
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
-        if !request.system_prompt.is_empty() {
+        // A blank text is refused.
+        if !request.system_prompt.trim_ascii().is_empty() {
             body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&request.system_prompt, cache]);
         }
         if let Some(out) = body.key("messages") {

@@ -142,7 +142,7 @@ impl MessageWriter<'_> {
 
     fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
         let id = wire_id(&call.call_id, self.compat);
-        let name = fitting_name(&call.tool_name);
+        let name = self.fitting_name(&call.tool_name);
         let template = r#"{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
         fill(template, &[&id, &name, call.object()], out);
         let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
@@ -160,7 +160,7 @@ impl MessageWriter<'_> {
         let id = wire_id(&message.call_id, self.compat);
         fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
         if self.compat.tool_result_name {
-            fill(",\"name\":\"$\"", &[&fitting_name(&message.tool_name)], out);
+            fill(",\"name\":\"$\"", &[&self.fitting_name(&message.tool_name)], out);
         }
         fill(",\"content\":\"$\"}", &[&text], out);
         carried.is_open = true;
@@ -193,6 +193,12 @@ impl MessageWriter<'_> {
         }
     }
 
+    /// A model may call what no server takes for a name. Some servers take a few more characters than OpenAI.
+    fn fitting_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let is_openai = matches!(self.provider, "openai" | "azure");
+        fitting_id(name, 64, if is_openai { is_plain } else { is_allowed_by_others })
+    }
+
     /// The first reasoning models of DeepSeek refuse their own reasoning.
     fn takes_reasoning(&self) -> bool {
         let model = self.model.to_ascii_lowercase();
@@ -203,9 +209,8 @@ impl MessageWriter<'_> {
 /// A message with parts.
 const USER: &str = r#",{"role":"user","content":[#]}"#;
 
-/// A model may call what no server takes for a name. Some servers take a few more characters than OpenAI.
-fn fitting_name(name: &str) -> Cow<'_, str> {
-    fitting_id(name, 64, |c| is_plain(c) || matches!(c, '.' | ':' | '/'))
+fn is_allowed_by_others(c: char) -> bool {
+    is_plain(c) || matches!(c, '.' | ':' | '/')
 }
 
 /// Texts and files that are texts as one text; `None` where there is anything else.
