@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, CANCELLED, agentLoop, agentLoopContinue, call, checkRun, clock, custom, deferred, isOpen, misused, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
+import { Agent, CANCELLED, agentLoop, agentLoopContinue, call, checkRun, clock, custom, deferred, isOpen, misused, openaiCompatible, readRun, scripted, settle, testTool, textOf } from "./kit.mjs";
 
 const user = (/** @type {string} */ text) => ({ role: "user", content: [{ type: "text", text }], timestamp: 1 });
 
@@ -380,6 +380,18 @@ test("a queue of the host that fails counts as empty, and says so on the console
     assert.equal(result.text, "done");
     assert.match(told.mock.calls.at(-1)?.arguments[0], /`getSteeringMessages` failed and counts as no messages/);
   }
+});
+
+test("onError hears of a run that cannot begin, and nothing that it does changes that", async () => {
+  const model = openaiCompatible("m", { baseUrl: "http://localhost/v1", compat: /** @type {any} */ ({ cacheTtl: "1h" }) });
+  const fails = () => { throw new Error("no hook today"); };
+  /** @type {any[]} */
+  const seen = [];
+  const onError = (/** @type {any} */ context) => void seen.push(context);
+  const agent = new Agent({ model, hooks: [{ onError: fails }, { onError: async () => fails() }, {}, { onError }] });
+  const { result } = await readRun(agent.prompt("one", { runId: "r1" }));
+  assert.equal(result.error.code, "misuse");
+  assert.deepEqual(seen, [{ runId: "r1", error: result.error.info }]);
 });
 
 test("asyncTransformContext goes first, and may fail", async () => {

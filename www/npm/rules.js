@@ -118,7 +118,7 @@ function callHost(core, work) {
  * one, or because it is awaited only later.
  * @template T @param {T} answer @returns {T}
  */
-function handled(answer) {
+export function handled(answer) {
   const promise = /** @type {any} */ (answer);
   if (typeof promise?.then === "function") promise.then(undefined, () => {});
   return answer;

@@ -5,7 +5,7 @@ import { discardIfKilled } from "./engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
 import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "./shared.js";
 import { emptyList } from "./list.js";
-import { outputOf } from "./rules.js";
+import { handled, outputOf } from "./rules.js";
 
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
 const MAX_WAITING_EVENTS = 1024;
@@ -708,6 +708,14 @@ export class Driver {
     if (!this.end) {
       if (this.handle === 0) this.emit({ type: "agent_start", runId });
       if (this.turn !== undefined) this.#endTurn(error.info, usage);
+      // The engine, which calls the hooks otherwise, has no part in this end.
+      for (const hooks of [core.options.hooks ?? []].flat()) {
+        try {
+          handled(hooks.onError?.({ runId, error: error.info }));
+        } catch {
+          // A failing onError hook changes nothing.
+        }
+      }
       const messages = this.log.slice(this.lengthBefore);
       this.end = { type: "agent_end", runId, messages, stopReason: "error", usage, turns: 0, error: error.info };
       core.beforeRunEnd(this);
