@@ -14,7 +14,7 @@ use crate::price::Price;
 use crate::provider::Wire;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
-use super::desk as bridge;
+use super::bridge;
 
 /// See the module. The key leaves this file and `crate::http` only in a header.
 pub(super) struct HttpModel {

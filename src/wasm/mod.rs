@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "what wasm-bindgen generates needs it; nothing here is written with it")]
 #![allow(unreachable_pub, reason = "what is exported to JavaScript must be `pub`")]
 
-mod desk;
+mod bridge;
 mod http;
 mod outbox;
 mod ports;
@@ -34,7 +34,7 @@ use crate::message::AgentMessage;
 use crate::ports::AgentRunContext;
 use crate::table::Table;
 
-use desk::{self as bridge, Bridge, SlotId};
+use bridge::{Bridge, SlotId};
 use outbox::{Outbox, Sent};
 use rules::{Cached, Host};
 use settings::Models;

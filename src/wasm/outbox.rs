@@ -19,7 +19,7 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessa
 use crate::stream::{Delta, DeltaKind};
 use crate::text::{Put, utf16_length};
 
-use super::desk::{Bridge, Effect, SlotId};
+use super::bridge::{Bridge, Effect, SlotId};
 
 /// The kinds of entries. Unless stated otherwise the text comes first, the number after the semicolon.
 mod kind {

@@ -23,7 +23,7 @@ use crate::ports::{
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
 
-use super::desk::{self as bridge, Effect};
+use super::bridge::{self, Effect};
 use super::outbox::write_refs;
 use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 

@@ -13,7 +13,7 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
 use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use crate::retry::{RetryStrategy, RetryVerdict};
 
-use super::desk as bridge;
+use super::bridge;
 
 #[wasm_bindgen]
 extern "C" {
