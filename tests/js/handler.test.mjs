@@ -162,6 +162,71 @@ test("a prompt that crosses another's is refused, and its run says so", async ()
   same(agent, two);
 });
 
+test("a prompt that comes too late changes nothing of what the mirror knows of the run in progress", async () => {
+  const agent = new Agent({ model: scripted([call("pay"), "done"]), tools: [pay(() => "paid")] });
+  const handler = agentHandler(agent, { host });
+  const asked = deferred();
+  const late = deferred();
+  const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
+    if (init?.method === "POST" && String(url).endsWith("prompt")) await late.promise;
+    return handler(new Request(url, init));
+  };
+  const mirror = new RemoteAgent({ url: AT, fetch, host });
+  /** @type {any[]} */
+  const events = [];
+  mirror.subscribe((event) => { events.push(event); if (event.type === "tool_approval_requested") asked.resolve(); });
+  await mirror.ready();
+  const lost = mirror.prompt("late", { runId: "late" });
+  const run = agent.prompt("first", { runId: "first" });
+  await asked.promise;
+  late.resolve();
+  assert.equal((await lost).error?.code, "misuse");
+  assert.ok(mirror.isRunning);
+  misused(() => mirror.prompt("again"), /already running/);
+  assert.equal(mirror.pendingApprovals.length, 1);
+  await mirror.resolveTool("c1", "approve");
+  await run;
+  await mirror.waitForIdle();
+  checkTrace(events);
+  assert.deepEqual([...new Set(events.map(({ runId }) => runId).filter(Boolean))], ["first"]);
+  same(agent, mirror);
+});
+
+test("a custom message is steered once", async () => {
+  const gate = deferred();
+  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)], convertToLlm: (/** @type {any} */ message) => (message.role === "custom" ? { role: "user", content: [{ type: "text", text: "note" }], timestamp: 0 } : message) });
+  const run = mirror.prompt("Go");
+  const receipt = mirror.followUp(/** @type {any} */ ({ role: "custom", kind: "note", data: { n: 1 }, timestamp: 0 }));
+  await settle();
+  gate.resolve("ok");
+  await run;
+  assert.equal((await receipt).delivered, true);
+  assert.equal(agent.messages.filter(({ role }) => role === "custom").length, 1);
+});
+
+test("an abort is obeyed whatever its reason", async () => {
+  for (const reason of ["", "y".repeat(1500), new Error("y".repeat(1500))]) {
+    const { agent, mirror } = pair({ model: scripted([call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))] });
+    const run = mirror.prompt("Go");
+    for await (const event of run) if (event.type === "tool_execution_start") run.abort(reason);
+    assert.equal((await run).stopReason, "aborted");
+    same(agent, mirror);
+  }
+});
+
+test("who waits for an agent that is disposed of waits no longer", async () => {
+  const { agent, mirror } = pair({ model: scripted([call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))] });
+  const run = mirror.prompt("Go");
+  for await (const event of run) {
+    if (event.type !== "tool_execution_start") continue;
+    const idle = mirror.waitForIdle();
+    await settle();
+    mirror[Symbol.dispose]();
+    await idle;
+  }
+  agent.abort();
+});
+
 test("a history that is replaced is replaced there", async () => {
   const { agent, mirror } = pair({
     model: scripted(Array.from({ length: 8 }, (_, i) => `answer ${i}`)),
@@ -488,6 +553,29 @@ test("one command with one id is done once", async () => {
   const bad = await ask(handler, "prompt", post({ id: "c2", input: 7 }));
   assert.equal(bad.status, 400);
   assert.equal((await ask(handler, "prompt", post({ id: "c2", input: "Go" }))).status, 202, "what was refused was not done");
+});
+
+test("a command that another instance has executed is not executed again, and has the same answer", async () => {
+  const events = memoryEvents();
+  /** @type {any[]} */
+  const commands = [];
+  const log = Object.assign(Object.create(events), {
+    append: (/** @type {any} */ record) => (/command|receipt/.test(record.type) && commands.push(record), events.append(record)),
+    commands: () => commands,
+  });
+  const agent = new Agent({ model: scripted(["one", "two"]) });
+  const served = () => agentHandler(agent, { host, events: log });
+  const first = served();
+  const started = await ask(first, "prompt", post({ id: "p1", input: "Go" }));
+  await agent.waitForIdle();
+  assert.equal((await ask(first, "reset", post({ id: "r1" }))).status, 202);
+  assert.equal((await ask(first, "prompt", post({ id: "p2", input: "Again" }))).status, 202);
+  await agent.waitForIdle();
+  const second = served();
+  assert.equal((await ask(second, "reset", post({ id: "r1" }))).status, 202);
+  assert.equal(agent.messages.length, 2);
+  assert.deepEqual((await ask(second, "prompt", post({ id: "p1", input: "Go" }))).body, started.body);
+  assert.equal(agent.messages.length, 2);
 });
 
 test("state is what a look at the agent shows", async () => {

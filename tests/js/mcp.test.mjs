@@ -215,6 +215,12 @@ test("a server may be waited for as long as it takes", async () => {
   assert.equal(slow.content[0].text, "at last");
 });
 
+test("the time that a call may take in all also limits a server that says nothing", { timeout: 20_000 }, async () => {
+  const { client } = await small(() => [bare("silent")], () => new Promise(() => {}));
+  const [silent] = await results((await mcpTools(client, { totalTimeoutMs: 20 })).tools, "silent");
+  assert.match(silent.content[0].text, /within 20 ms/);
+});
+
 test("an empty cursor is the end of the list", async () => {
   let pages = 0;
   const client = { callTool: async () => {}, transport: {}, close: async () => {}, listTools: async () => ({ tools: [bare(`t${(pages += 1)}`)], nextCursor: pages < 3 ? "more" : "" }) };

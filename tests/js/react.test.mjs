@@ -336,7 +336,7 @@ test("taken back after all, a component makes a new agent that may go on from th
   leave();
   await new Promise((resolve) => setTimeout(resolve));
   store.subscribe(() => {});
-  assert.deepEqual(made, [undefined, 0], "the frame with the answer never came");
+  assert.deepEqual(made, [undefined, 2], "also what no frame had shown");
   await view().send("Go");
 });
 

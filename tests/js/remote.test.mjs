@@ -101,6 +101,20 @@ test("a reader that leaves does not stop the run, unless it was said so", async 
   }
 });
 
+test("a reader that is stopped before it has read anything has left, too", async () => {
+  for (const stop of ["signal", "abort"]) {
+    const gate = deferred();
+    const agent = new Agent({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)] });
+    const run = agent.prompt("Go");
+    const reader = fromResponse(run.toResponse({ abortOnLeave: true }), stop === "signal" ? { signal: AbortSignal.abort("enough") } : {});
+    if (stop === "abort") reader.abort("enough");
+    assert.equal((await reader).stopReason, "aborted");
+    await settle();
+    gate.resolve("ok");
+    assert.equal((await run).stopReason, "aborted", stop);
+  }
+});
+
 test("silence is broken by life signs, by the host's clock", async () => {
   const gate = deferred();
   const clock = deferred();

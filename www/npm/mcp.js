@@ -254,10 +254,12 @@ class McpServer {
   /** @param {any} tool @param {any} args @param {import("./index.js").ToolContext} context */
   async #call(tool, args, { signal, update }) {
     const { timeoutMs = TIMEOUT_MS, totalTimeoutMs } = this.#options;
+    // The SDK checks the total only when progress arrives.
+    const limit = Math.min(timeoutMs, totalTimeoutMs ?? Infinity);
     const params = { name: tool.name, arguments: args };
     const options = {
       // A timer with a longer delay than this would fire at once.
-      signal, timeout: Math.min(timeoutMs, 2 ** 31 - 1), resetTimeoutOnProgress: true,
+      signal, timeout: Math.min(limit, 2 ** 31 - 1), resetTimeoutOnProgress: true,
       ...(totalTimeoutMs !== undefined && { maxTotalTimeout: totalTimeoutMs }),
       onprogress: (/** @type {any} */ progress) => update(updateOf(progress)),
     };
@@ -266,7 +268,7 @@ class McpServer {
       const isTask = tool.execution?.taskSupport === "required";
       return resultOf(isTask ? await this.#task(params, options, update) : await this.client.callTool(params, undefined, options));
     } catch (error) {
-      throw this.#explain(error, `\`${tool.name}\` did not answer within ${timeoutMs} ms`);
+      throw this.#explain(error, `\`${tool.name}\` did not answer within ${limit} ms`);
     }
   }
 

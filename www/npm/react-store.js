@@ -23,6 +23,8 @@ export class AgentStore {
     this.agent = this.make ? given() : given;
     // A function body in braces without a `return` is an easy mistake.
     if (typeof this.agent?.subscribe !== "function") throw misuse(`useAgent takes an agent or a function that makes one, got ${this.make ? "a function that gives " : ""}${kindOf(this.agent)}`);
+    /** The agent before this one, which a hidden component has disposed of. @type {any} */
+    this.former = undefined;
     this.maxEvents = options.events ?? MAX_EVENTS;
     this.schedule = options.schedule ?? nextFrame;
     /** @type {Set<() => void>} */
@@ -89,7 +91,8 @@ export class AgentStore {
     const isRemounted = this.agent === undefined;
     if (isRemounted) {
       // Remounted after all, by <Activity>: a new agent continues the old one's conversation.
-      this.agent = this.make({ messages: this.history.copy });
+      // The last rendering may lack what the old one said, or kept when it was stopped.
+      this.agent = this.make({ messages: [...this.former.messages] });
       this.#reset();
     }
     this.#catchUp();
@@ -131,6 +134,7 @@ export class AgentStore {
     const { agent } = this;
     // Disposing stops a local run; a remote agent's run goes on, without this listener.
     (agent[Symbol.dispose ?? Symbol.for("Symbol.dispose")] ?? agent.dispose)?.call(agent);
+    this.former = agent;
     this.agent = undefined;
   }
 

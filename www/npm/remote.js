@@ -114,6 +114,8 @@ export function fromResponse(response, options = {}) {
     }
   };
   const listen = async () => {
+    // Stopped before the first read: the server must learn that this reader has left.
+    if (stopped.signal.aborted) return void Promise.resolve(response).then((answer) => answer.body?.cancel()).catch(() => {});
     for (let attempt = 0; !driver.end && !stopped.signal.aborted; ) {
       const before = last;
       let error;
@@ -215,7 +217,7 @@ export class RemoteAgent {
   async waitForIdle() {
     const link = this.#link;
     await link.ready();
-    while (link.isRunning) await link.nextEvent();
+    while (link.isRunning && !link.disposed) await link.nextEvent();
   }
 
   get messages() {
@@ -363,7 +365,8 @@ class Link {
       // If it has begun after all, its own end will be reported.
       if (this.starting !== runId) return;
       this.starting = undefined;
-      driver.fail(error, (event) => this.deliver(event));
+      // Subscribers must not receive another run's events in the middle of the run in progress.
+      driver.fail(error, this.running === undefined ? (event) => this.deliver(event) : undefined);
       this.runs.delete(runId);
       this.closeIfUnused();
     };

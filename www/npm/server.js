@@ -123,8 +123,8 @@ class AgentServer {
       const record = JSON.parse(data);
       if (type === "receipt") this.removeQueued(record.id);
       else {
-        if (record.letter !== undefined) this.addQueued(record.id, record.letter.length, record.letter);
-        this.replies.set(record.id, Promise.resolve({}));
+        if (record.letter !== undefined) this.addQueued(record.id, bytesOf(record.letter), record.letter);
+        this.replies.set(record.id, Promise.resolve(record.letter === undefined ? (record.reply ?? {}) : { id: record.id }));
       }
     }
   }
@@ -381,6 +381,8 @@ class AgentServer {
       throw new RequestError(400, "invalid_request", `the command is no JSON: ${/** @type {Error} */ (error).message}`);
     }
     if (typeof command !== "object" || command === null || Array.isArray(command)) throw new RequestError(400, "invalid_request", `a command is an object, got ${kindOf(command)}`);
+    // An abort must not fail for its reason: a long one is cut.
+    if (typeof command.reason === "string") command.reason = command.reason.slice(0, 1000) || undefined;
     for (const key of ["id", "runId", "reason"]) {
       const value = command[key];
       if (value !== undefined && (typeof value !== "string" || value === "" || value.length > 1000)) throw new RequestError(400, "invalid_request", `\`${key}\` must be a text of at most 1000 characters`);
@@ -396,7 +398,7 @@ class AgentServer {
     this.throttle();
     const execution = (async () => {
       // A command that was executed but not stored is only stored when it is repeated.
-      const reply = this.unstoredReplies.get(command.id) ?? COMMANDS[name](this, command) ?? {};
+      const reply = this.unstoredReplies.get(command.id) ?? this.perform(name, command);
       if (command.id) this.unstoredReplies.set(command.id, reply);
       await this.options.commit?.(name);
       await this.log.sync?.();
@@ -411,17 +413,29 @@ class AgentServer {
     return json(await execution, 202);
   }
 
+  /**
+   * Executes a command. If it is repeated to another instance, that one must know of it: resetting twice loses what
+   * came between.
+   * @param {string} name @param {any} command
+   */
+  perform(name, command) {
+    const reply = COMMANDS[name](this, command) ?? {};
+    if (command.id && ["reset", "abort", "clear-queues"].includes(name)) this.append("command", { id: command.id });
+    return reply;
+  }
+
   /** Registers a run that a command started. @param {any} run @param {string} [id] */
   registerRun(run, id) {
     this.currentRunId = run.runId;
-    if (id) this.append("command", { id });
+    const reply = { runId: run.runId };
+    if (id) this.append("command", { id, reply });
     try {
       this.options.waitUntil?.(run.result);
     } catch (error) {
       // The run has started nevertheless, and the client gets a success.
       console.error("turnwheel: waitUntil threw", error);
     }
-    return { runId: run.runId };
+    return reply;
   }
 
   /** @param {any} command @param {"steer" | "followUp"} kind */
@@ -429,8 +443,9 @@ class AgentServer {
     if (input === undefined) throw new RequestError(400, "misuse", "a letter needs an `input`");
     this.checkRoom();
     const receipt = this.agent[kind](input);
-    const text = JSON.stringify(contentOf(input));
-    this.addQueued(id, text.length);
+    // A custom message has no content.
+    const text = JSON.stringify(contentOf(input) ?? input);
+    this.addQueued(id, bytesOf(text));
     this.append("command", { id, letter: text });
     receipt.then((/** @type {any} */ outcome) => this.settle(id, outcome));
     return { id };
@@ -452,7 +467,7 @@ class AgentServer {
     if (historyBytes === Infinity) return;
     const { messages } = this.agent;
     if (this.countedList !== messages) [this.countedList, this.counted, this.bytes] = [messages, 0, 0];
-    for (; this.counted < messages.length; this.counted++) this.bytes += JSON.stringify(messages[this.counted]).length;
+    for (; this.counted < messages.length; this.counted++) this.bytes += bytesOf(JSON.stringify(messages[this.counted]));
     const bytes = this.bytes + this.queuedBytes;
     if (bytes >= historyBytes) throw new RequestError(413, "invalid_request", `the conversation is full: it has ${bytes} bytes of ${historyBytes}; begin a new one`);
   }
@@ -522,6 +537,11 @@ const COMMANDS = {
 
 /** @param {any} input */
 const contentOf = (input) => (typeof input === "string" ? [{ type: "text", text: input }] : Array.isArray(input) ? input : typeof input.content === "string" ? [{ type: "text", text: input.content }] : input.content);
+
+const encoder = new TextEncoder();
+
+/** The length of a text in UTF-8. @param {string} text */
+const bytesOf = (text) => encoder.encode(text).length;
 
 /** The structured answer, if it is the text of the last answer. @param {any} agent @param {any} event */
 function outputOf(agent, { messages, stopReason }) {
