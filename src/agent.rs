@@ -9,7 +9,6 @@ use futures::channel::oneshot;
 
 use crate::approval::ToolDecision;
 use crate::cancel::CancelToken;
-#[cfg(not(target_os = "unknown"))]
 use crate::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::config::{AgentLoopConfig, ConvertToLlm};
 use crate::driver::{AgentStream, Inbox, Line, Published};
@@ -126,7 +125,6 @@ impl Agent {
     ///
     /// # Errors
     /// If messages or state cannot be read; the error names which.
-    #[cfg(not(target_os = "unknown"))]
     pub fn restore(
         config: AgentLoopConfig,
         checkpoint: &CheckpointEnvelopeV1,
@@ -141,7 +139,6 @@ impl Agent {
 
     /// A checkpoint of the agent while none of its runs is active; `now` is in milliseconds since 1970. For an active run,
     /// use [`AgentStream::checkpoint`].
-    #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&self, now: u64) -> CheckpointEnvelopeV1 {
         let mut own = String::new();
         let mut object = ObjectWriter::new(&mut own);
@@ -285,7 +282,7 @@ impl Agent {
     }
 
     /// Writes the members of a checkpoint's state, while no run is active.
-    pub(crate) fn write_checkpoint(&self, now: u64, out: &mut ObjectWriter<'_>) {
+    pub fn write_checkpoint(&self, now: u64, out: &mut ObjectWriter<'_>) {
         let session = self.0.session.borrow();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.0.usage.get());
@@ -312,7 +309,7 @@ impl Agent {
     ///
     /// # Errors
     /// If something cannot be read; the text names it, and nothing has changed.
-    pub(crate) fn read_checkpoint(&self, own: &Value, unemitted: Vec<AgentEvent>) -> Result<(), String> {
+    pub fn read_checkpoint(&self, own: &Value, unemitted: Vec<AgentEvent>) -> Result<(), String> {
         let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
         let session = SessionState::restored(map("session"), map("changes"));
         let mail = own.get("mail").map_or(Ok(Vec::new()), |list| read_all(list, AgentCommand::from_json))?;
@@ -321,10 +318,7 @@ impl Agent {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
                 let state =
                     state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
-                #[cfg(not(target_os = "unknown"))]
-                {
-                    self.published().borrow_mut().pending_approvals = state.pending_approvals();
-                }
+                state.table.update_pending(&mut self.published().borrow_mut().pending_approvals);
                 Some(Resume::Run(Box::new(state), unemitted))
             }
             (None, Some(prompts @ Value::Array(_))) => {
@@ -377,13 +371,13 @@ impl Agent {
     }
 
     /// Like [`Agent::steer`], but calls `settle` once it is known what became of the message.
-    pub(crate) fn post_steering(&self, message: AgentMessage, settle: Box<Settle>) {
+    pub fn post_steering(&self, message: AgentMessage, settle: Box<Settle>) {
         let letter = self.letter(message, settle);
         self.0.inbox.borrow().post(AgentCommand::Steer(letter));
     }
 
     /// Like [`Agent::follow_up`], but calls `settle` once it is known what became of the message.
-    pub(crate) fn post_follow_up(&self, message: AgentMessage, settle: Box<Settle>) {
+    pub fn post_follow_up(&self, message: AgentMessage, settle: Box<Settle>) {
         let letter = self.letter(message, settle);
         self.0.inbox.borrow().post(AgentCommand::FollowUp(letter));
     }
@@ -480,7 +474,7 @@ impl Agent {
 
     /// The tool calls that wait for a decision.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
-        self.0.published.borrow().borrow().pending_approvals.clone()
+        self.0.published.borrow().borrow().pending_approvals.iter().cloned().collect()
     }
 
     /// Whether a run is active.

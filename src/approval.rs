@@ -180,8 +180,20 @@ pub struct ApprovalStateMachine {
     dispatched: usize,
     /// The number of undecided entries.
     pending: usize,
+    /// The indexes of the entries that waited for a decision and got one, in the order of the decisions.
+    decided: DecidedPlaces,
     /// Decisions for calls that no batch has had yet.
     parked: Table<String, ToolDecision>,
+}
+
+#[derive(Clone, Debug, Default, Eq)]
+struct DecidedPlaces(Vec<usize>);
+
+impl PartialEq for DecidedPlaces {
+    /// Always equal: a checkpoint does not keep in which order the decisions came.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl ApprovalStateMachine {
@@ -221,6 +233,7 @@ impl ApprovalStateMachine {
     fn clear(&mut self) {
         self.entries.clear();
         self.places.clear();
+        self.decided.0.clear();
         (self.dispatched, self.pending) = (0, 0);
     }
 
@@ -263,7 +276,10 @@ impl ApprovalStateMachine {
             return Ok(Resolution::Parked);
         };
         let resolution = entry.resolve(decision, by)?;
-        self.pending -= usize::from(resolution == Resolution::Applied);
+        if resolution == Resolution::Applied {
+            self.pending -= 1;
+            self.decided.0.push(place);
+        }
         Ok(resolution)
     }
 
@@ -379,16 +395,27 @@ impl ApprovalStateMachine {
         self.pending > 0
     }
 
-    /// Returns how many calls are waiting for a decision.
-    #[cfg(not(target_os = "unknown"))]
-    pub(crate) fn pending_count(&self) -> usize {
-        self.pending
-    }
-
     /// Returns the calls that are waiting for a decision.
     pub fn pending(&self) -> impl Iterator<Item = &ToolCallBlock> {
         let left = self.entries.get(self.dispatched..).unwrap_or_default();
         left.iter().filter(|entry| entry.is_pending()).map(|entry| &entry.call)
+    }
+
+    /// Brings a list of the calls that are waiting up to date. Decisions come one by one, and each must not cost more
+    /// the more calls wait, so only what was decided since is looked at.
+    pub(crate) fn update_pending(&self, known: &mut PendingCalls) {
+        let batch = self.entries.first().map(|entry| &*entry.call.call_id);
+        if known.batch.as_deref() != batch {
+            known.batch = batch.map(str::to_owned);
+            known.decided = self.decided.0.len();
+            let pending = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_pending());
+            known.calls = pending.map(|(place, entry)| (place, entry.call.clone())).collect();
+            return;
+        }
+        for place in self.decided.0.get(known.decided..).unwrap_or_default() {
+            known.calls.remove(place);
+        }
+        known.decided = self.decided.0.len();
     }
 
     /// Returns all calls of the batch, in the order of declaration.
@@ -399,6 +426,24 @@ impl ApprovalStateMachine {
     /// Returns a call of the batch.
     pub fn entry(&self, call_id: &str) -> Option<&ApprovalEntry> {
         self.entries.get(self.place(call_id)?)
+    }
+}
+
+/// The calls of a batch that are waiting for a decision, as they were last looked at.
+#[derive(Clone, Debug, Default)]
+pub struct PendingCalls {
+    /// The id of the batch's first call, which is unique in the history.
+    batch: Option<String>,
+    /// The calls by their place in the batch.
+    calls: Table<usize, ToolCallBlock>,
+    /// How many decisions have been looked at.
+    decided: usize,
+}
+
+impl PendingCalls {
+    /// Returns the calls in the order of declaration.
+    pub fn iter(&self) -> impl Iterator<Item = &ToolCallBlock> {
+        self.calls.iter().map(|(_, call)| call)
     }
 }
 
@@ -658,12 +703,12 @@ mod tests {
         let parked = later.iter().map(|id| (id.clone(), Resolution::Parked));
         assert_eq!(resolved, known.chain(parked).collect::<Vec<_>>());
         let pending = |table: &ApprovalStateMachine| table.pending().count();
-        assert_eq!((pending(&table), table.pending_count()), (10, 10));
+        assert_eq!((pending(&table), table.pending), (10, 10));
         for id in &ids {
             let is_first = table.entry(id).is_some_and(ApprovalEntry::is_pending);
             let resolution = if is_first { Resolution::Applied } else { Resolution::Repeated };
             assert_eq!(table.resolve(id, ToolDecision::Accept, DecisionSource::Callback), Ok(resolution));
-            assert_eq!(pending(&table), table.pending_count());
+            assert_eq!(pending(&table), table.pending);
         }
         assert!(table.all_decided() && table.entry("a").is_none());
     }

@@ -15,7 +15,6 @@ use std::task::{Context, Poll};
 use futures::stream::{Stream, StreamExt};
 
 use crate::cancel::CancelToken;
-#[cfg(not(target_os = "unknown"))]
 use crate::checkpoint::CheckpointEnvelopeV1;
 use crate::config::AgentLoopConfig;
 use crate::error::{AgentError, ErrorKind};
@@ -196,7 +195,6 @@ impl AgentStream {
     /// Returns a checkpoint of the run, which can be stored and continued elsewhere: see
     /// [`Agent::restore`](crate::agent::Agent::restore). It may be taken at any time, even in the middle of
     /// an answer, a batch or a delay.
-    #[cfg(not(target_os = "unknown"))]
     pub fn checkpoint(&mut self) -> CheckpointEnvelopeV1 {
         let is_end_emitted = self.result.is_some();
         let mut own = String::new();
@@ -208,7 +206,7 @@ impl AgentStream {
 
     /// Writes the state of the run: the members that a checkpoint keeps. `is_end_emitted` means that the end of
     /// the run has been emitted, so that the run is only history.
-    pub(crate) fn write_checkpoint(&mut self, is_end_emitted: bool, out: &mut ObjectWriter<'_>) {
+    pub fn write_checkpoint(&mut self, is_end_emitted: bool, out: &mut ObjectWriter<'_>) {
         self.handle_finished();
         let session = self.state.session();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
@@ -327,14 +325,12 @@ impl AgentStream {
 
     /// Asks for [`Next::Offer`], so that the listeners of a batch are told at once about all calls that
     /// start together.
-    #[cfg(target_os = "unknown")]
-    pub(crate) fn take_offers(&mut self) {
+    pub fn take_offers(&mut self) {
         self.takes_offers = true;
     }
 
     /// Returns the announcements of the calls that start now, one after the other.
-    #[cfg(target_os = "unknown")]
-    pub(crate) fn each_offered(&self, announce: &mut dyn FnMut(&AgentEvent)) {
+    pub fn each_offered(&self, announce: &mut dyn FnMut(&AgentEvent)) {
         for output in &self.outputs {
             match output {
                 Output::Start { announce: Some(event), .. } if self.is_offer(output) => announce(event),
@@ -344,8 +340,7 @@ impl AgentStream {
     }
 
     /// Announces this many of the offered calls. The others wait for what was posted in the meantime.
-    #[cfg(target_os = "unknown")]
-    pub(crate) fn announced(&mut self, count: usize) {
+    pub fn announced(&mut self, count: usize) {
         for output in self.outputs.iter_mut().take(count) {
             if let Output::Start { announce, .. } = output
                 && let Some(event) = announce.take()
@@ -568,16 +563,7 @@ impl AgentStream {
             published.messages.extend_from_slice(fresh);
         }
         published.usage = *self.state.usage();
-        // In the npm package nobody reads them here.
-        #[cfg(not(target_os = "unknown"))]
-        if self.state.table.pending_count() != published.pending_approvals.len() {
-            // Calls are asked about together and decided one by one, so those that are still open are not
-            // copied again each time.
-            let mut open = self.state.open_approvals().peekable();
-            let known = &mut published.pending_approvals;
-            known.retain(|call| open.next_if(|left| left.call_id == call.call_id).is_some());
-            known.extend(open.cloned());
-        }
+        self.state.table.update_pending(&mut published.pending_approvals);
     }
 
     /// Emits an event to the listeners. When they receive the end, the run is over: they may begin another

@@ -7,7 +7,6 @@
 //! tools   = each call once: tool_execution_start? tool_execution_update* tool_execution_end
 //! ```
 
-#[cfg(not(target_os = "unknown"))]
 mod read;
 
 use std::rc::Rc;

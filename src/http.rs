@@ -35,16 +35,14 @@ use crate::ports::AgentRunContext;
 use crate::price::Price;
 use crate::stream::{AssistantMessageEvent, ModelRequest};
 
-#[cfg(not(target_os = "unknown"))]
 mod model;
-#[cfg(not(target_os = "unknown"))]
 pub use model::{HttpModel, HttpResponse, Transport};
 
 /// Anything shorter is not a secret but a word, such as `none` or `ollama`, and may be part of other words.
 const SHORTEST_SECRET: usize = 8;
 
 /// What a single call uses of the model. The key leaves it only in a header.
-pub(crate) struct Call {
+pub struct Call {
     key: Option<Rc<str>>,
     price: Option<Price>,
 }
@@ -52,7 +50,7 @@ pub(crate) struct Call {
 impl Call {
     /// Fills in what the request does not say yet: the model's own `key`, if the host gave none for this
     /// turn.
-    pub(crate) fn new(
+    pub fn new(
         request: &mut ModelRequest,
         context: &AgentRunContext,
         key: Option<&Rc<str>>,
@@ -69,7 +67,7 @@ impl Call {
     }
 
     /// Returns the event as the loop sees it.
-    pub(crate) fn loop_event(&self, event: AssistantMessageEvent) -> AssistantMessageEvent {
+    pub fn loop_event(&self, event: AssistantMessageEvent) -> AssistantMessageEvent {
         without_key(priced(event, self.price), self.key.as_deref())
     }
 }

@@ -3,7 +3,7 @@
 
 /// The map of this module. The entries are in the order in which they were inserted.
 #[derive(Clone, Debug)]
-pub(crate) struct IdMap<K, V> {
+pub struct IdMap<K, V> {
     index: Index,
     entries: Vec<(K, V)>,
 }
@@ -16,7 +16,7 @@ impl<K, V> Default for IdMap<K, V> {
 
 impl<K: AsRef<str>, V> IdMap<K, V> {
     /// Inserts a value, and returns the one that the id had before.
-    pub(crate) fn insert(&mut self, id: K, value: V) -> Option<V> {
+    pub fn insert(&mut self, id: K, value: V) -> Option<V> {
         match self.place(id.as_ref()).and_then(|place| self.entries.get_mut(place)) {
             Some((_, known)) => Some(std::mem::replace(known, value)),
             None => {
@@ -27,25 +27,23 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
         }
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<&V> {
+    pub fn get(&self, id: &str) -> Option<&V> {
         let place = self.place(id)?;
         self.entries.get(place).map(|(_, value)| value)
     }
 
-    #[cfg(any(target_os = "unknown", test))]
-    pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
+    pub fn get_mut(&mut self, id: &str) -> Option<&mut V> {
         let place = self.place(id)?;
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// Removes all entries.
-    #[cfg(any(target_os = "unknown", test))]
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.index.clear();
         self.entries.clear();
     }
 
-    pub(crate) fn contains(&self, id: &str) -> bool {
+    pub fn contains(&self, id: &str) -> bool {
         self.place(id).is_some()
     }
 

@@ -1,5 +1,5 @@
-//! Contains failures of host code: a panic becomes an error text. In Wasm a panic cannot be caught; there
-//! the boundary turns JS exceptions into errors, and native host code must not panic.
+//! Contains failures of host code: a panic becomes an error text. Where panics abort, as in wasm, there is nothing
+//! to catch: there a boundary to JavaScript turns exceptions into errors.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,13 +10,7 @@ use std::task::{Context, Poll};
 /// # Errors
 /// The host's own error, or the panic's message.
 pub fn guard<T>(host: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    #[cfg(not(target_os = "unknown"))]
-    {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(host))
-            .unwrap_or_else(|panic| Err(text_of(&*panic)))
-    }
-    #[cfg(target_os = "unknown")]
-    host()
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(host)).unwrap_or_else(|panic| Err(text_of(&*panic)))
 }
 
 /// Polls a future of the host, and returns a panic as a text.
@@ -30,7 +24,6 @@ pub fn guard_poll<T>(
     guard(|| Ok(future.as_mut().poll(cx)))
 }
 
-#[cfg(not(target_os = "unknown"))]
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())

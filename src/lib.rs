@@ -47,10 +47,10 @@ pub mod driver;
 pub mod error;
 pub mod event;
 pub mod http;
-mod id_map;
+pub mod id_map;
 pub mod isolate;
 pub mod json;
-mod list;
+pub mod list;
 pub mod machine;
 pub mod message;
 pub mod overflow;
@@ -59,7 +59,6 @@ pub mod ports;
 pub mod price;
 pub mod provider;
 pub mod retry;
-#[cfg(not(target_os = "unknown"))]
 pub mod scripted;
 pub mod state;
 pub mod stream;
@@ -67,8 +66,5 @@ pub mod stream_parts;
 pub mod subagent;
 pub mod summarize;
 pub mod table;
-mod text;
+pub mod text;
 pub mod tool;
-
-#[cfg(target_os = "unknown")]
-mod wasm;

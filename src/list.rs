@@ -4,36 +4,36 @@ use crate::json::{Value, write_u64};
 use crate::text;
 
 /// Writes a list, item by item.
-pub(crate) struct ListWriter<'a> {
+pub struct ListWriter<'a> {
     out: &'a mut String,
     empty: bool,
 }
 
 impl<'a> ListWriter<'a> {
-    pub(crate) fn new(out: &'a mut String) -> Self {
+    pub fn new(out: &'a mut String) -> Self {
         ListWriter { out, empty: true }
     }
 
     /// Begins an item. The caller must append exactly one value to the returned string.
     #[inline(never)]
-    pub(crate) fn item(&mut self) -> &mut String {
+    pub fn item(&mut self) -> &mut String {
         self.out.push_str(if self.empty { "[" } else { "," });
         self.empty = false;
         self.out
     }
 
-    pub(crate) fn place(&mut self, place: usize) {
+    pub fn place(&mut self, place: usize) {
         write_u64(u64::try_from(place).unwrap_or(u64::MAX), self.item());
     }
 
     #[inline(never)]
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         self.out.push_str(if self.empty { "[]" } else { "]" });
     }
 }
 
 /// Reads a list.
-pub(crate) fn read_all<T>(list: &Value, read: fn(&Value) -> Result<T, String>) -> Result<Vec<T>, String> {
+pub fn read_all<T>(list: &Value, read: fn(&Value) -> Result<T, String>) -> Result<Vec<T>, String> {
     let mut all = Vec::new();
     read_each(list, &mut |item| {
         all.push(read(item)?);
@@ -44,10 +44,7 @@ pub(crate) fn read_all<T>(list: &Value, read: fn(&Value) -> Result<T, String>) -
 
 /// Reads a list, item by item. An error names the item where reading stopped.
 #[inline(never)]
-pub(crate) fn read_each(
-    list: &Value,
-    read: &mut dyn FnMut(&Value) -> Result<(), String>,
-) -> Result<(), String> {
+pub fn read_each(list: &Value, read: &mut dyn FnMut(&Value) -> Result<(), String>) -> Result<(), String> {
     let Some(items) = list.as_array() else {
         return Err(["a list was expected, got ", list.kind()].concat());
     };

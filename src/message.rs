@@ -332,8 +332,7 @@ pub struct ToolResultMessage {
 impl ToolResultMessage {
     /// Returns the text of a result that is nothing but text: a single text block from a tool that did not
     /// fail.
-    #[cfg(target_os = "unknown")]
-    pub(crate) fn plain_text(&self) -> Option<&str> {
+    pub fn plain_text(&self) -> Option<&str> {
         match &*self.content {
             [ContentBlock::Text(TextBlock { text, signature: None })]
                 if !self.is_error && self.cause.is_none() && self.details.is_none() =>
@@ -397,8 +396,7 @@ impl AgentMessage {
     }
 
     /// Whether this is the same object as a message shown to the model.
-    #[cfg(target_os = "unknown")]
-    pub(crate) fn shows(&self, shown: &LlmMessage) -> bool {
+    pub fn shows(&self, shown: &LlmMessage) -> bool {
         self.address() == shown.address()
     }
 

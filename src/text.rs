@@ -4,19 +4,19 @@
 use crate::json::write_u64;
 
 /// Returns where a text first occurs in another. For short needles.
-pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
+pub fn find(text: &str, wanted: &str) -> Option<usize> {
     let (wanted, first) = (wanted.as_bytes(), wanted.as_bytes().first());
     text.as_bytes().windows(wanted.len().max(1)).position(|part| part.first() == first && part == wanted)
 }
 
 /// The lowest bit of each of the eight bytes in a word.
-pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
+pub const ONES: u64 = 0x0101_0101_0101_0101;
 
 /// Returns the position of the first byte of a kind, or the length, looking at eight bytes at a time.
 /// `marks` sets the highest bit of such bytes in a word; its marks above the first such byte may be false.
 #[allow(clippy::inline_always, reason = "each use marks other bytes")]
 #[inline(always)]
-pub(crate) fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
+pub fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;
     for word in bytes.as_chunks().0 {
         let marked = marks(u64::from_le_bytes(*word)) & (ONES * 0x80);
@@ -35,8 +35,7 @@ pub(crate) fn first_of(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
 }
 
 /// Returns the length of a text in UTF-16: a character is one unit, one of four bytes is two.
-#[cfg(any(target_os = "unknown", test))]
-pub(crate) fn utf16_length(text: &str) -> u32 {
+pub fn utf16_length(text: &str) -> u32 {
     let (words, tail) = text.as_bytes().as_chunks();
     // Continuation bytes are one too many each, and the first bytes of four-byte characters are one too
     // few.
@@ -51,31 +50,31 @@ pub(crate) fn utf16_length(text: &str) -> u32 {
 
 /// Whether a text occurs in another.
 #[inline(never)]
-pub(crate) fn contains(text: &str, wanted: &str) -> bool {
+pub fn contains(text: &str, wanted: &str) -> bool {
     find(text, wanted).is_some()
 }
 
 /// Whether any of several texts, separated by `|`, occurs in another.
 #[inline(never)]
-pub(crate) fn has_any(text: &str, wanted: &str) -> bool {
+pub fn has_any(text: &str, wanted: &str) -> bool {
     split(wanted, "|").any(|wanted| contains(text, wanted))
 }
 
 /// Returns where the first of several ASCII characters occurs.
 #[inline(never)]
-pub(crate) fn find_any(text: &str, marks: &str) -> Option<usize> {
+pub fn find_any(text: &str, marks: &str) -> Option<usize> {
     text.bytes().position(|byte| marks.as_bytes().contains(&byte))
 }
 
 /// Splits off the ASCII characters of a kind at the start of a text, and returns them and the rest.
-pub(crate) fn split_while(text: &str, is: fn(u8) -> bool) -> (&str, &str) {
+pub fn split_while(text: &str, is: fn(u8) -> bool) -> (&str, &str) {
     let end = text.bytes().position(|byte| !is(byte)).unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
 /// Converts bytes to a text, with U+FFFD for invalid ones.
 #[inline(never)]
-pub(crate) fn lossy(bytes: &[u8]) -> String {
+pub fn lossy(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut rest = bytes;
     while let Err(error) = str::from_utf8(rest) {
@@ -90,7 +89,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 
 /// Parses a text that consists only of decimal digits.
 #[inline(never)]
-pub(crate) fn parse_u64(text: &str) -> Option<u64> {
+pub fn parse_u64(text: &str) -> Option<u64> {
     let mut number = if text.is_empty() { None } else { Some(0_u64) };
     for byte in text.bytes() {
         let digit = u64::from(byte.wrapping_sub(b'0'));
@@ -102,25 +101,25 @@ pub(crate) fn parse_u64(text: &str) -> Option<u64> {
 
 /// Returns what is before and after the last occurrence of an ASCII character.
 #[inline(never)]
-pub(crate) fn rsplit_once(text: &str, mark: u8) -> Option<(&str, &str)> {
+pub fn rsplit_once(text: &str, mark: u8) -> Option<(&str, &str)> {
     let at = text.bytes().rposition(|byte| byte == mark)?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// Returns what is before and after the first occurrence of a text in another.
 #[inline(never)]
-pub(crate) fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+pub fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
     let at = find(text, mark)?;
     Some((text.get(..at)?, text.get(at + mark.len()..)?))
 }
 
 /// Returns what is between the occurrences of a text in another.
-pub(crate) fn split<'a>(text: &'a str, mark: &'a str) -> Parts<'a> {
+pub fn split<'a>(text: &'a str, mark: &'a str) -> Parts<'a> {
     Parts { rest: Some(text), mark }
 }
 
 /// See [`split`].
-pub(crate) struct Parts<'a> {
+pub struct Parts<'a> {
     rest: Option<&'a str>,
     mark: &'a str,
 }
@@ -138,7 +137,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 /// Removes an ending from a text, as often as it occurs.
-pub(crate) fn without_end<'a>(mut text: &'a str, end: &str) -> &'a str {
+pub fn without_end<'a>(mut text: &'a str, end: &str) -> &'a str {
     while let Some(shorter) = text.strip_suffix(end).filter(|_| !end.is_empty()) {
         text = shorter;
     }
@@ -146,7 +145,7 @@ pub(crate) fn without_end<'a>(mut text: &'a str, end: &str) -> &'a str {
 }
 
 /// Replaces every occurrence of a part with another text.
-pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
+pub fn replace(text: &str, part: &str, by: &str) -> String {
     let mut replaced = String::new();
     let mut rest = text;
     while let Some((before, after)) = split_once(rest, part).filter(|_| !part.is_empty()) {
@@ -160,7 +159,7 @@ pub(crate) fn replace(text: &str, part: &str, by: &str) -> String {
 
 /// Whether two texts are equal, comparing sixteen bytes at a time; in Wasm, the standard library compares
 /// byte by byte.
-pub(crate) fn is_same(one: &str, other: &str) -> bool {
+pub fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let same = |(a, b): (&[u8; 16], &[u8; 16])| u128::from_le_bytes(*a) == u128::from_le_bytes(*b);
     match (one.last_chunk(), other.last_chunk()) {
@@ -176,7 +175,7 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 /// Appends without a copy of the code at every call site. As long as nothing else appends in another way,
 /// the standard library's appending remains one function instead of two: `String::push` would be a second
 /// one that allocates.
-pub(crate) trait Put {
+pub trait Put {
     fn put(&mut self, text: &str);
     fn put_char(&mut self, c: char);
 }
@@ -194,7 +193,7 @@ impl Put for String {
 }
 
 /// Converts a whole number to text.
-pub(crate) fn number(n: impl TryInto<u64>) -> String {
+pub fn number(n: impl TryInto<u64>) -> String {
     decimal(n.try_into().unwrap_or(u64::MAX))
 }
 

@@ -127,7 +127,6 @@ impl CheckpointEnvelopeV1 {
     }
 
     /// Creates an envelope from a history and the members of the engine's own state, a JSON object.
-    #[cfg(not(target_os = "unknown"))]
     pub(crate) fn of_state(run_id: &str, messages: &[AgentMessage], own: &str) -> Self {
         let run_id = Some(run_id).filter(|id| !id.is_empty());
         let mut envelope = CheckpointEnvelopeV1::new(run_id, convert::to_stakai(messages), Value::Null);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
+use crate::approval::PendingCalls;
 use crate::cancel::CancelToken;
 use crate::config::AgentLoopConfig;
 use crate::error::AgentError;
@@ -12,7 +13,7 @@ use crate::event::{AgentEvent, RunStopReason};
 use crate::json::{RawJson, ToJson};
 use crate::list::ListWriter;
 use crate::machine::{AgentCommand, History, Letter, Receipt, has_content};
-use crate::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::message::{AgentMessage, Usage};
 
 /// The inbox of a run, which accepts commands from anywhere. Clones share the same inbox.
 #[derive(Clone, Default)]
@@ -115,7 +116,7 @@ pub struct Published {
     /// The usage of the run so far.
     pub usage: Usage,
     /// The calls that wait for a decision.
-    pub pending_approvals: Vec<ToolCallBlock>,
+    pub pending_approvals: PendingCalls,
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,

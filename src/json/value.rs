@@ -165,7 +165,7 @@ impl Value {
     ///
     /// # Errors
     /// As for [`Value::parse`], with 192 instead of 128.
-    pub(crate) fn parse_container(text: &str) -> Result<Value, JsonError> {
+    pub fn parse_container(text: &str) -> Result<Value, JsonError> {
         let mut reader = Reader::of_container(text);
         let value = reader.value()?;
         reader.end()?;
@@ -179,20 +179,20 @@ impl Value {
 
     /// Returns the string at a key of an object.
     #[inline(never)]
-    pub(crate) fn text_at(&self, key: &str) -> Option<&str> {
+    pub fn text_at(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
     /// Like [`Value::text_at`], but copied.
     #[inline(never)]
-    pub(crate) fn owned_at(&self, key: &str) -> Option<String> {
+    pub fn owned_at(&self, key: &str) -> Option<String> {
         self.text_at(key).map(str::to_owned)
     }
 
     /// Returns the number at a key of an object, rounded down to a whole number: milliseconds may have a
     /// fraction.
     #[inline(never)]
-    pub(crate) fn number_at(&self, key: &str) -> Option<u64> {
+    pub fn number_at(&self, key: &str) -> Option<u64> {
         let Value::Number(Number(text)) = self.get(key)? else { return None };
         let (whole, fraction) = parts(text);
         text::parse_u64(whole).filter(|_| fraction.bytes().all(|byte| byte.is_ascii_digit()))
@@ -200,19 +200,19 @@ impl Value {
 
     /// Returns the boolean at a key of an object.
     #[inline(never)]
-    pub(crate) fn flag_at(&self, key: &str) -> Option<bool> {
+    pub fn flag_at(&self, key: &str) -> Option<bool> {
         self.get(key)?.as_bool()
     }
 
     /// Returns the items of the list at a key of an object; none if there is no list.
     #[inline(never)]
-    pub(crate) fn list_at(&self, key: &str) -> &[Value] {
+    pub fn list_at(&self, key: &str) -> &[Value] {
         self.get(key).and_then(Value::as_array).unwrap_or_default()
     }
 
     /// Returns the members of the object at a key of an object; none if there is no object.
     #[inline(never)]
-    pub(crate) fn members_at(&self, key: &str) -> &[(String, Value)] {
+    pub fn members_at(&self, key: &str) -> &[(String, Value)] {
         match self.get(key) {
             Some(Value::Object(map)) => &map.0,
             _ => &[],

@@ -119,7 +119,7 @@ impl<'a> ObjectWriter<'a> {
 
     /// Writes members from a template, see [`fill`].
     #[inline(never)]
-    pub(crate) fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
+    pub fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
         self.out.push_str(if self.empty { "{" } else { "," });
         self.empty = false;
         fill(template, values, self.out);

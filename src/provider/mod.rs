@@ -101,37 +101,28 @@ pub trait Decoder {
     fn is_done(&self) -> bool;
 
     /// What the events do not say.
-    #[cfg(not(target_os = "unknown"))]
     fn remarks(&self) -> Remarks {
         Remarks::default()
     }
 }
 
-/// What a decoder saw besides its events, for logs and tests; the engine does not act on it. The package, where nobody
-/// can ask for it, keeps only what the decoders need themselves.
+/// What a decoder saw besides its events, for logs and tests; the engine does not act on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
     /// The provider's own word for why the answer stopped.
     pub raw_stop_reason: Option<String>,
     /// Whether the provider closed the stream with `[DONE]`.
-    #[cfg(not(target_os = "unknown"))]
     pub saw_done: bool,
     /// The text blocks that are a refusal.
-    #[cfg(not(target_os = "unknown"))]
     pub refusals: Vec<u32>,
     /// What the model wrote, if the provider rejected it as a tool call.
-    #[cfg(not(target_os = "unknown"))]
     pub failed_generation: Option<String>,
     /// The stop sequence that ended the answer.
-    #[cfg(not(target_os = "unknown"))]
     pub stop_sequence: Option<String>,
     /// The provider's details on why it stopped: an object or a text.
-    #[cfg(not(target_os = "unknown"))]
     pub stop_details: Option<crate::json::RawJson>,
     /// The provider's own ids of items that are calls, by the number of their block.
-    #[cfg(not(target_os = "unknown"))]
     pub items: Vec<(u32, String)>,
     /// The billed usage, where the reported usage is only that of the last of several steps that the provider ran.
-    #[cfg(not(target_os = "unknown"))]
     pub billed: Option<crate::message::Usage>,
 }

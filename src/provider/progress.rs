@@ -99,7 +99,6 @@ impl Decoder for SseDecoder {
                 None if frame.data.is_empty() => {}
                 None => {
                     let known = out.len();
-                    #[cfg(not(target_os = "unknown"))]
                     answer.progress_mut().see(&frame);
                     answer.frame(frame, out);
                     template.learn(&frame, answer.progress_mut(), out.get(known..).unwrap_or_default());
@@ -128,7 +127,6 @@ impl Decoder for SseDecoder {
         self.answer.progress().is_ended
     }
 
-    #[cfg(not(target_os = "unknown"))]
     fn remarks(&self) -> Remarks {
         let Progress { remarks, blocks, .. } = self.answer.progress();
         Remarks { refusals: blocks.refusals.clone(), ..remarks.clone() }
@@ -246,7 +244,6 @@ pub(super) struct Progress {
 
 impl Progress {
     /// A frame came that was read.
-    #[cfg(not(target_os = "unknown"))]
     fn see(&mut self, frame: &Frame<'_>) {
         self.remarks.saw_done |= frame.data == "[DONE]";
     }

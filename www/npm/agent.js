@@ -1,7 +1,7 @@
 // @ts-check
 // The agent: one conversation, one run at a time.
 
-import { discardInstance, getEngine, timedAgents } from "./engine.js";
+import { discardInstance, getEngine } from "./engine.js";
 import {
   AgentError, checkHistory, fromEngine, jsonOf, kindOf, misuse, sleep, textOf, toDecision, toMessage,
   toMessages, uuid,
@@ -112,8 +112,6 @@ class Core {
     /** The history as the engine knows it: its length and its last message. @type {[number, any]} */
     this.synced = [0, undefined];
     this.disposed = false;
-    /** How many timers of the engine are running for this agent. */
-    this.timers = 0;
     this.settings();
   }
 
@@ -193,7 +191,6 @@ class Core {
     if (models.some((model) => typeof model[SETUP]?.apiKey === "function")) has.push("getApiKey");
     if (options.compaction) has.push(options.compaction === "summarize" ? "summarize" : "compaction");
     if (options.resultTexts) has.push("resultTexts");
-    if (options.host.sleep) has.push("sleep");
     for (const slot of SLOTS) if (options.policies?.[slot]?.length > 0) has.push(slot);
     const preDispatch = options.policies?.preDispatch?.length;
     const hooks = STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function"));
@@ -228,7 +225,6 @@ class Core {
     if (this.handle === 0) {
       registry?.unregister(this);
       this.engine = engine;
-      this.timers = 0;
       const { glue } = engine;
       // Host objects are read before the call, never inside it: an exception thrown in there ends every run.
       const settings = this.settings();
@@ -267,19 +263,7 @@ class Core {
       rule: (/** @type {string} */ name, /** @type {string} */ input) => callRule(ref.deref(), name, input),
       validate: (/** @type {[string, string, string]} */ ...call) => validate(ref.deref(), ...call),
       random: () => ref.deref()?.numberOf("random", Math.random) ?? 0,
-      timing: (/** @type {boolean} */ isOn) => ref.deref()?.countTimers(isOn ? 1 : -1),
     };
-  }
-
-  /**
-   * Called when a timer of the engine starts or ends. While one is running, it alone keeps the run going,
-   * so the agent must be held.
-   * @param {number} change
-   */
-  countTimers(change) {
-    this.timers += change;
-    if (this.timers > 0) timedAgents.add(this);
-    else timedAgents.delete(this);
   }
 
   noteHistory() {

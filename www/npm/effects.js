@@ -1,6 +1,6 @@
 // @ts-check
 // Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and
-// its answer goes back to that slot. The Rust half is src/wasm/ports.rs.
+// its answer goes back to that slot. The Rust half is engine/src/ports.rs.
 
 import { AgentError, infoOf, kindOf, misuse, stateText, textOf, toDecision, toResult, updateText } from "./shared.js";
 import { emptyList } from "./list.js";
@@ -130,7 +130,7 @@ const EFFECTS = {
 
   async sleep({ core }, slot, { ms }, { signal }) {
     const until = core.now() + ms;
-    await core.options.host.sleep(ms, signal);
+    await core.sleep(ms, signal);
     // If the timer fired too early, the engine sleeps again; other tasks must get to run in between.
     if (core.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;

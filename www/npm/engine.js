@@ -1,8 +1,8 @@
 // @ts-check
-// The wasm instance: how it is created, and how its outbox is read. The layout is that of src/wasm/outbox.rs.
+// The wasm instance: how it is created, and how its outbox is read. The layout is that of engine/src/outbox.rs.
 
 import { AgentError, broken, kindOf, misuse, textOf } from "./shared.js";
-import { NAME, instantiate } from "./glue.js";
+import { NAME, bind } from "./glue.js";
 
 /** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
 
@@ -12,12 +12,6 @@ let loader;
 let engine;
 /** @type {Promise<Engine> | undefined} */
 let loading;
-
-/**
- * Agents with a running engine timer. The timer holds no JavaScript object, so this set keeps them alive.
- * @type {Set<object>}
- */
-export const timedAgents = new Set();
 
 /**
  * Sets where the wasm file comes from. Nothing is loaded before the first run.
@@ -58,7 +52,6 @@ export function getEngine() {
 export function discardInstance(instance, error) {
   instance.dead = true;
   if (engine === instance) engine = undefined;
-  timedAgents.clear();
   const failure = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
   for (const run of [...instance.runs]) run.deref()?.crash(failure);
 }
@@ -104,8 +97,10 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    this.glue = instantiate(this, module);
-    this.memory = this.glue.memory;
+    const glue = /** @type {any} */ (bind());
+    this.memory = glue.initSync({ module }).memory;
+    /** The exports of the module, which take and return JavaScript values. @type {Record<string, (...given: any[]) => any>} */
+    this.glue = { ...glue };
     this.control = this.glue.control() >>> 2;
   }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Handlers for the engine's outbox entries; see src/wasm/outbox.rs. Each takes a run, the entry's number and
+// Handlers for the engine's outbox entries; see engine/src/outbox.rs. Each takes a run, the entry's number and
 // its piece of the text, and returns the event to emit, if there is one.
 
 import { startEffect } from "./effects.js";

@@ -1,5 +1,5 @@
 // @ts-check
-// The kinds of outbox entries; see `mod kind` in src/wasm/outbox.rs. The bundler inlines these constants, so
+// The kinds of outbox entries; see `mod kind` in engine/src/outbox.rs. The bundler inlines these constants, so
 // that the table in `entries.js` has plain numbers as its keys.
 
 export const TEXT = 1;

@@ -7,9 +7,7 @@ mod demo;
 mod fixtures;
 mod fuzz;
 
-mod locals;
 mod pack;
-mod rework;
 mod run;
 mod setup;
 mod test;

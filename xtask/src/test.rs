@@ -64,7 +64,7 @@ const PARTS: &[Part] = &[
     Part { name: "clippy", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--", CLIPPY] },
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["cargo", "clippy", "--package", "turnwheel", "--lib", "--target", WASM, "--", CLIPPY] },
+        command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--lib", "--target", WASM, "--", CLIPPY] },
     Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
         command: &["cargo", "test", "--workspace", "--all-features", "--lib", "--bins", "--tests", "--examples",
             "--no-fail-fast"] },

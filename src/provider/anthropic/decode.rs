@@ -200,7 +200,6 @@ impl Answer {
             return;
         }
         self.tokens.merge(tokens);
-        #[cfg(not(target_os = "unknown"))]
         {
             self.progress.remarks.billed = self.tokens.billed;
         }
@@ -322,11 +321,9 @@ impl Answer {
         if !event.delta.stop_reason.is_empty() {
             remarks.raw_stop_reason = Some(event.delta.stop_reason.clone().into_owned());
         }
-        #[cfg(not(target_os = "unknown"))]
         if let Some(text) = event.delta.stop_sequence.as_deref() {
             remarks.stop_sequence = Some(text.to_owned());
         }
-        #[cfg(not(target_os = "unknown"))]
         if let Some(details) = event.delta.stop_details {
             remarks.stop_details = crate::json::RawJson::parse(details).ok();
         }

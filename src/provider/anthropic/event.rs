@@ -36,10 +36,8 @@ pub(super) struct Delta<'a> {
     /// `citation`, unread.
     pub(super) citation: Option<&'a str>,
     pub(super) stop_reason: Cow<'a, str>,
-    #[cfg(not(target_os = "unknown"))]
     pub(super) stop_sequence: Option<Cow<'a, str>>,
     /// Unread.
-    #[cfg(not(target_os = "unknown"))]
     pub(super) stop_details: Option<&'a str>,
 }
 
@@ -52,7 +50,6 @@ pub(super) struct Tokens {
     cache_write: Option<u64>,
     thinking: Option<u64>,
     /// The sum over the steps that the provider ran itself.
-    #[cfg(not(target_os = "unknown"))]
     pub(super) billed: Option<Usage>,
 }
 
@@ -124,9 +121,7 @@ impl<'a> Delta<'a> {
                 Ok(())
             }
             "stop_reason" => string(reader, &mut self.stop_reason),
-            #[cfg(not(target_os = "unknown"))]
             "stop_sequence" => text(reader).map(|word| self.stop_sequence = word),
-            #[cfg(not(target_os = "unknown"))]
             "stop_details" => {
                 self.stop_details = Some(reader.skip()?).filter(|details| *details != "null");
                 Ok(())
@@ -147,14 +142,12 @@ impl Tokens {
                 "thinking_tokens" => number(reader, &mut self.thinking),
                 _ => reader.pass_over(),
             }),
-            #[cfg(not(target_os = "unknown"))]
             "iterations" => self.read_steps(reader),
             _ => reader.pass_over(),
         }
     }
 
     /// The steps that the provider ran itself. Those of an adviser have another price and are left out.
-    #[cfg(not(target_os = "unknown"))]
     fn read_steps(&mut self, reader: &mut Reader<'_>) -> Read {
         let mut steps = 0;
         let mut billed = Usage::default();
@@ -192,7 +185,6 @@ impl Tokens {
         self.cache_read = later.cache_read.or(self.cache_read);
         self.cache_write = later.cache_write.or(self.cache_write);
         self.thinking = later.thinking.or(self.thinking);
-        #[cfg(not(target_os = "unknown"))]
         {
             self.billed = later.billed.or(self.billed);
         }

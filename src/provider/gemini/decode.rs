@@ -131,10 +131,7 @@ impl Answer {
             remarks.raw_stop_reason = Some(finish_reason.into_owned());
         }
         if !finish_message.is_empty() {
-            #[cfg(not(target_os = "unknown"))]
-            {
-                remarks.stop_details = Some(RawJson::string(&finish_message));
-            }
+            remarks.stop_details = Some(RawJson::string(&finish_message));
             self.details = finish_message.into_owned();
         }
         if !chunk.block_reason.is_empty() && remarks.raw_stop_reason.is_none() {

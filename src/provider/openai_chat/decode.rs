@@ -331,7 +331,6 @@ impl Answer {
 
     fn fail_by(&mut self, document: &str, out: &mut Vec<Event>) {
         let value = Value::parse(document).unwrap_or_default();
-        #[cfg(not(target_os = "unknown"))]
         {
             let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
             self.progress.remarks.failed_generation = failed.map(str::to_owned);

@@ -75,7 +75,6 @@ impl Frames for Answer {
         let mut event = WireEvent::default();
         match event.read(data) {
             // `error` and `response.failed` come both.
-            #[cfg(not(target_os = "unknown"))]
             Ok(()) if self.progress.is_ended && event.kind == "response.failed" => {
                 self.progress.remarks.raw_stop_reason = Some("failed".to_owned());
             }
@@ -190,9 +189,7 @@ impl Answer {
                 let id = Some(word("call_id")).filter(|id| !id.is_empty()).unwrap_or(word("id"));
                 let block = self.progress.blocks.call(id, word("name"), out);
                 item.block = Some(block);
-                #[cfg(not(target_os = "unknown"))]
                 let item_id = word("id");
-                #[cfg(not(target_os = "unknown"))]
                 if !item_id.is_empty() {
                     self.progress.remarks.items.push((block, item_id.to_owned()));
                 }
@@ -413,7 +410,6 @@ impl Answer {
             self.progress.emit_usage(usage, out);
         }
         if response.status == "failed" || response.status == "cancelled" || response.error.is_some() {
-            #[cfg(not(target_os = "unknown"))]
             {
                 self.progress.remarks.raw_stop_reason = Some(response.status.clone().into_owned());
             }
@@ -441,7 +437,6 @@ impl Answer {
         }
         self.progress.blocks.close(out);
         let is_incomplete = response.status == "incomplete";
-        #[cfg(not(target_os = "unknown"))]
         {
             let word = if is_incomplete && !response.reason.is_empty() {
                 [&response.status, ":", &*response.reason].concat()

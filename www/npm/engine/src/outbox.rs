@@ -9,15 +9,15 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::agent::Delivery;
-use crate::driver::{AgentStream, Published};
-use crate::event::AgentEvent;
-use crate::id_map::IdMap;
-use crate::json::{ObjectWriter, RawJson, ToJson, write_u64};
-use crate::list::ListWriter;
-use crate::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
-use crate::stream::{Delta, DeltaKind};
-use crate::text::{Put, utf16_length};
+use turnwheel::agent::Delivery;
+use turnwheel::driver::{AgentStream, Published};
+use turnwheel::event::AgentEvent;
+use turnwheel::id_map::IdMap;
+use turnwheel::json::{ObjectWriter, RawJson, ToJson, write_u64};
+use turnwheel::list::ListWriter;
+use turnwheel::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
+use turnwheel::stream::{Delta, DeltaKind};
+use turnwheel::text::utf16_length;
 
 use super::bridge::{Bridge, Effect, SlotId};
 
@@ -165,7 +165,7 @@ impl Outbox {
 
     /// Adds an entry with the given text.
     fn text_entry(&mut self, kind: u32, number: u32, text: &str) {
-        self.entry(kind, number, |out| out.put(text));
+        self.entry(kind, number, |out| out.push_str(text));
     }
 
     /// Adds strings for the next entry.

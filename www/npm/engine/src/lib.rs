@@ -24,15 +24,15 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use wasm_bindgen::prelude::*;
 
-use crate::agent::{Agent, Delivery};
-use crate::approval::ToolDecision;
-use crate::cancel::CancelToken;
-use crate::driver::{AgentStream, Next, Published};
-use crate::error::{AgentError, ErrorKind};
-use crate::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::message::AgentMessage;
-use crate::ports::AgentRunContext;
-use crate::table::Table;
+use turnwheel::agent::{Agent, Delivery};
+use turnwheel::approval::ToolDecision;
+use turnwheel::cancel::CancelToken;
+use turnwheel::driver::{AgentStream, Next, Published};
+use turnwheel::error::{AgentError, ErrorKind};
+use turnwheel::json::{FromJson, ObjectWriter, ToJson, Value};
+use turnwheel::message::AgentMessage;
+use turnwheel::ports::AgentRunContext;
+use turnwheel::table::Table;
 
 use bridge::{Bridge, SlotId};
 use outbox::{Outbox, Sent};
@@ -40,6 +40,7 @@ use rules::{Cached, Host};
 use settings::Models;
 
 /// Smaller and faster than std's allocator (DESIGN.md).
+#[cfg(target_family = "wasm")]
 #[global_allocator]
 static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
 
@@ -120,7 +121,7 @@ fn misuse(text: impl Into<String>) -> JsValue {
 
 /// Parses a value from JavaScript; its parts may each be nested to the limit themselves.
 fn parse(text: &str) -> Result<Value, JsValue> {
-    Value::parse_container(text).map_err(|error| misuse(error.text()))
+    Value::parse_container(text).map_err(|error| misuse(error.to_string()))
 }
 
 fn read_messages(json: &str) -> Result<Vec<AgentMessage>, JsValue> {
@@ -381,7 +382,7 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
 pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
     let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
     if let Some(bridge) = bridge_of(handle) {
-        bridge.resolve(slot, answer.map_err(|error| error.text()));
+        bridge.resolve(slot, answer.map_err(|error| error.to_string()));
     }
 }
 
@@ -452,7 +453,7 @@ pub fn checkpoint(agent: u32, run: u32, is_end_emitted: bool, now: f64) -> Resul
     let mut state = String::new();
     let mut object = ObjectWriter::new(&mut state);
     match run_entry(run) {
-        None => agent_entry(agent)?.agent.write_checkpoint(crate::wasm::now(), &mut object),
+        None => agent_entry(agent)?.agent.write_checkpoint(crate::now(), &mut object),
         Some(run) => {
             let Ok(mut stream) = run.stream.try_borrow_mut() else {
                 return Err(misuse(

@@ -6,17 +6,17 @@ use std::rc::Rc;
 
 use futures::stream::LocalBoxStream;
 
-use crate::cancel::CancelToken;
-use crate::http::Call;
-use crate::json::{ObjectWriter, ToJson};
-use crate::ports::{AgentRunContext, StreamFn};
-use crate::price::Price;
-use crate::provider::Wire;
-use crate::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::cancel::CancelToken;
+use turnwheel::http::Call;
+use turnwheel::json::{ObjectWriter, ToJson};
+use turnwheel::ports::{AgentRunContext, StreamFn};
+use turnwheel::price::Price;
+use turnwheel::provider::Wire;
+use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 
 use super::bridge;
 
-/// See the module. The key leaves this file and `crate::http` only in a header.
+/// See the module. The key leaves this file and `turnwheel::http` only in a header.
 pub(super) struct HttpModel {
     /// The index of the model among the host's, which determines the `fetch` to use.
     pub(super) index: u32,

@@ -1,27 +1,25 @@
 //! Asynchronous ports implemented by the host. Each leaves an effect at the bridge, a JSON object with a
 //! `kind`, and reads the answer. The JavaScript half is `www/npm/effects.js`.
 
-use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
-use gloo_timers::callback::Timeout;
 
-use crate::approval::ToolDecision;
-use crate::cancel::CancelToken;
-use crate::http::Call;
-use crate::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::message::{AgentMessage, Usage};
-use crate::policy::Transform;
-use crate::ports::{
+use turnwheel::approval::ToolDecision;
+use turnwheel::cancel::CancelToken;
+use turnwheel::http::Call;
+use turnwheel::json::{FromJson, ObjectWriter, ToJson, Value};
+use turnwheel::message::{AgentMessage, Usage};
+use turnwheel::policy::Transform;
+use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
     CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
 };
-use crate::stream::{AssistantMessageEvent, ModelRequest};
-use crate::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
+use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
 
 use super::bridge::{self, Effect};
 use super::outbox::write_refs;
@@ -303,12 +301,9 @@ impl AgentHook for JsHooks {
     }
 }
 
-/// The host's clock and timers. Every call from JavaScript passes the time; timers use `setTimeout`,
-/// unless the host has a `sleep` of its own.
-pub(super) struct JsTimer {
-    pub(super) host: Host,
-    pub(super) own_sleep: bool,
-}
+/// The host's clock and timers. Every call from JavaScript passes the time; a delay is an effect like any other, so the
+/// engine hands out no closure that could be called after it died.
+pub(super) struct JsTimer;
 
 impl Timer for JsTimer {
     fn now(&self) -> u64 {
@@ -316,58 +311,12 @@ impl Timer for JsTimer {
     }
 
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
-        if self.own_sleep {
-            let slept = ask(
-                effect("sleep", |object| {
-                    object.field("ms", &ms);
-                }),
-                |_| Ok(()),
-            );
-            return Box::pin(async { drop(slept.await) });
-        }
-        // Longer delays are shortened to the longest that a timer can have, about 24 days.
-        let ms = u32::try_from(ms).unwrap_or(u32::MAX).min(0x7fff_ffff);
-        let slept = Rc::<Slept>::default();
-        let over = slept.clone();
-        let timeout = Timeout::new(ms, move || {
-            over.is_over.set(true);
-            if let Some(waker) = over.waker.take() {
-                waker.wake();
-            }
-        });
-        self.host.timing(true);
-        Box::pin(Timing { _timeout: timeout, slept, host: self.host.clone() })
-    }
-}
-
-/// A running timer. JavaScript sees who waits for a request or a tool, but not who waits here, so it is
-/// told: otherwise a run whose agent nobody holds could be collected during a back-off.
-struct Timing {
-    _timeout: Timeout,
-    slept: Rc<Slept>,
-    host: Host,
-}
-
-#[derive(Default)]
-struct Slept {
-    is_over: Cell<bool>,
-    waker: Cell<Option<Waker>>,
-}
-
-impl Future for Timing {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.slept.is_over.get() {
-            return Poll::Ready(());
-        }
-        self.slept.waker.set(Some(cx.waker().clone()));
-        Poll::Pending
-    }
-}
-
-impl Drop for Timing {
-    fn drop(&mut self) {
-        self.host.timing(false);
+        let slept = ask(
+            effect("sleep", |object| {
+                object.field("ms", &ms);
+            }),
+            |_| Ok(()),
+        );
+        Box::pin(async { drop(slept.await) })
     }
 }

@@ -10,15 +10,15 @@ use std::task::{Context, Poll, Waker};
 use futures::stream::LocalBoxStream;
 use futures::{Stream, StreamExt};
 
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::http::Call;
-use crate::json::{FromJson, RawJson, Value};
-use crate::message::AgentMessage;
-use crate::provider::{Decoder, Wire};
-use crate::state::SessionState;
-use crate::stream::AssistantMessageEvent;
-use crate::table::Table;
-use crate::tool::Updates;
+use turnwheel::error::{ErrorInfo, ErrorKind};
+use turnwheel::http::Call;
+use turnwheel::json::{FromJson, RawJson, Value};
+use turnwheel::message::AgentMessage;
+use turnwheel::provider::{Decoder, Wire};
+use turnwheel::state::SessionState;
+use turnwheel::stream::AssistantMessageEvent;
+use turnwheel::table::Table;
+use turnwheel::tool::Updates;
 
 use super::outbox::Outbox;
 
@@ -284,7 +284,7 @@ impl Bridge {
         self.receive_stream(slot, |incoming| match Value::parse(event) {
             Ok(Value::Null) => incoming.ended = true,
             read => {
-                let read = read.map_err(|error| error.text());
+                let read = read.map_err(|error| error.to_string());
                 let event = read.and_then(|value| AssistantMessageEvent::from_json(&value));
                 incoming.events.push_back(event.unwrap_or_else(|text| {
                     let text = ["the model's streamFn yielded a bad event: ", &text].concat();

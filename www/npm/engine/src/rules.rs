@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 
-use crate::config::{ConvertToLlm, ResultTexts, Rules};
-use crate::event::CompactionReport;
-use crate::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, write_list};
-use crate::message::{AgentMessage, AssistantMessage, LlmMessage};
-use crate::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
-use crate::retry::{RetryStrategy, RetryVerdict};
+use turnwheel::config::{ConvertToLlm, ResultTexts, Rules};
+use turnwheel::event::CompactionReport;
+use turnwheel::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, write_list};
+use turnwheel::message::{AgentMessage, AssistantMessage, LlmMessage};
+use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use turnwheel::retry::{RetryStrategy, RetryVerdict};
 
 use super::bridge;
 
@@ -42,11 +42,6 @@ extern "C" {
     /// Returns a random number in [0, 1).
     #[wasm_bindgen(method)]
     pub fn random(this: &Host) -> f64;
-
-    /// Says that one of the engine's timers started (`true`) or ended. While one runs, the
-    /// agent must not be collected.
-    #[wasm_bindgen(method)]
-    pub fn timing(this: &Host, is_on: bool);
 }
 
 /// How many messages, from the start, the provider has cached.
@@ -59,7 +54,7 @@ pub(super) fn count(cached: &Cached) -> u64 {
 /// Calls a rule and reads its answer; `null` if there is none.
 pub(super) fn call(host: &Host, name: &str, input: &str) -> Result<Value, String> {
     let answer = host.rule(name, input).map_err(text_of)?;
-    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.text()))
+    answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.to_string()))
 }
 
 fn text_of(thrown: JsValue) -> String {
@@ -288,7 +283,7 @@ fn result_texts(host: Host) -> Rc<ResultTexts> {
 struct HostRetry(Host);
 
 impl RetryStrategy for HostRetry {
-    fn delay(&self, error: &crate::error::ErrorInfo, attempt: u32, _random: u32) -> RetryVerdict {
+    fn delay(&self, error: &turnwheel::error::ErrorInfo, attempt: u32, _random: u32) -> RetryVerdict {
         let mut input = String::new();
         let mut object = ObjectWriter::new(&mut input);
         object.field("error", error).field("attempt", &attempt);
@@ -303,7 +298,7 @@ impl RetryStrategy for HostRetry {
 /// Lets the host divide calls into groups.
 pub(super) fn partition(
     host: Host,
-) -> impl Fn(&[crate::message::ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
+) -> impl Fn(&[turnwheel::message::ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
     move |calls| {
         let mut input = String::new();
         write_list(calls, &mut input);
@@ -337,7 +332,7 @@ pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -
 /// Checks arguments against a tool's schema, in JavaScript.
 pub(super) fn validate(
     host: Host,
-) -> impl Fn(&crate::tool::ToolSpec, &crate::message::ToolCallBlock) -> Result<(), String> {
+) -> impl Fn(&turnwheel::tool::ToolSpec, &turnwheel::message::ToolCallBlock) -> Result<(), String> {
     move |_, block| {
         let error = host.validate(&block.call_id, &block.tool_name, block.arguments.as_str());
         error.map_err(text_of)?.map_or(Ok(()), Err)

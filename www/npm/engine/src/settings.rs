@@ -4,20 +4,20 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::approval::{ApprovalGate, ApprovalOptions};
-use crate::config::{
+use turnwheel::approval::{ApprovalGate, ApprovalOptions};
+use turnwheel::config::{
     AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
-use crate::error::{AgentError, ErrorKind};
-use crate::json::{FromJson, RawJson, ToJson, Value};
-use crate::ports::{HookStages, StreamFn};
-use crate::price::Price;
-use crate::provider::{self, Limits, Wire, WireOptions};
-use crate::retry::RetryConfig;
-use crate::stream::StreamOptions;
-use crate::summarize::Summarizer;
-use crate::tool::{AgentTool, ApprovalNeed, ToolSpec};
+use turnwheel::error::{AgentError, ErrorKind};
+use turnwheel::json::{FromJson, RawJson, ToJson, Value};
+use turnwheel::ports::{HookStages, StreamFn};
+use turnwheel::price::Price;
+use turnwheel::provider::{self, Limits, Wire, WireOptions};
+use turnwheel::retry::RetryConfig;
+use turnwheel::stream::StreamOptions;
+use turnwheel::summarize::Summarizer;
+use turnwheel::tool::{AgentTool, ApprovalNeed, ToolSpec};
 
 use super::http::HttpModel;
 use super::ports::{
@@ -53,8 +53,7 @@ pub(super) fn config(
         // The facade has checked this as well.
         return Err(misuse("there is no model; set `model`"));
     };
-    let mut config =
-        AgentLoopConfig::new(first, Rc::new(JsTimer { host: host.clone(), own_sleep: has("sleep") }));
+    let mut config = AgentLoopConfig::new(first, Rc::new(JsTimer));
     config.set_models(models);
     let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
     for entry in settings.list_at("tools") {

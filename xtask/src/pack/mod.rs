@@ -1,0 +1,126 @@
+//! `cargo xtask build`: builds the npm package in pkg/, by the steps that wasm-pack.toml describes.
+//!
+//! compile (cargo) → bindgen → wasm-opt → vendor (esbuild) → join (esbuild) → pkg/ → sizes.
+//! Each step remembers its inputs and is skipped if they have not changed.
+
+mod bind;
+mod cache;
+mod compile;
+mod files;
+mod manifest;
+mod scripts;
+mod sizes;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::args::Args;
+use crate::run::root;
+use crate::setup;
+
+use bind::{bind, optimise};
+use cache::StepCache;
+use compile::compile;
+use files::{Files, gather};
+use manifest::Manifest;
+use scripts::{join, vendor};
+
+/// Runs `cargo xtask build [--dev | --named]`.
+pub fn run(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &["--dev", "--named"], &[])?;
+    args.no_positional()?;
+    let kind = match (args.has("--dev"), args.has("--named")) {
+        (true, _) => Kind::Dev,
+        (_, true) => Kind::Named,
+        _ => Kind::Release,
+    };
+    setup::for_build()?;
+    let package = build(kind)?;
+    match kind {
+        Kind::Dev => println!("{} is there, not optimised, so not measured", package.folder.display()),
+        Kind::Named => println!("{} is there, its functions named", package.folder.display()),
+        Kind::Release => {
+            let sizes = package.sizes()?;
+            print!("{}", sizes.table());
+            sizes.check()?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The kinds of package: the published one, one that builds quickly, and, for profilers, the published
+/// one with function names.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Release,
+    Dev,
+    Named,
+}
+
+/// The result of [`build`].
+pub struct Built {
+    /// The folder of the package, pkg/ in the repository.
+    pub folder: PathBuf,
+    manifest: Manifest,
+    files: Files,
+    cache: StepCache,
+    own_std: bool,
+}
+
+/// Builds pkg/. Reports progress on stderr; measures no sizes.
+///
+/// # Errors
+/// If a step fails, or the package is inconsistent (`exports` names a file that no step produced).
+pub fn build(kind: Kind) -> Result<Built> {
+    let manifest = Manifest::read()?;
+    let own_std = kind != Kind::Dev && setup::std_source()?;
+    let compiled = compile(&manifest, kind, own_std)?;
+    let cache = StepCache::next_to(&compiled)?;
+
+    // The tools are inputs too: package-lock.json determines esbuild and binaryen.
+    let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
+    let mut files = gather(&manifest)?;
+    let bound = cache.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
+    files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
+    let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
+    files.add(&manifest.package.wasm, fs::read(wasm)?)?;
+    for (name, vendored) in &manifest.vendor {
+        let made = cache.make(name, (&lock, vendored, vendored.sources()?), |folder| {
+            vendor(vendored, &folder.join("out.js"))
+        })?;
+        files.add(name, fs::read(made.join("out.js"))?)?;
+    }
+    let parts = files.take_scripts();
+    let entries = files.entries(&manifest.package.inner)?;
+    let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
+    files.add_folder(&joined.join("out"), "")?;
+    files.check()?;
+    let folder = root().join(&manifest.package.out);
+    files.lay_out(&folder)?;
+    Ok(Built { folder, manifest, files, cache, own_std })
+}
+
+/// Returns the wasm file of the package, which a quick build leaves as it is.
+fn optimised(
+    manifest: &Manifest,
+    kind: Kind,
+    cache: &StepCache,
+    wasm: &Path,
+    lock: &[u8],
+) -> Result<PathBuf> {
+    if kind == Kind::Dev {
+        return Ok(wasm.to_owned());
+    }
+    let mut flags = manifest.wasm_opt.flags.clone();
+    if kind == Kind::Named {
+        flags.retain(|flag| flag != "--strip-debug");
+        flags.push("-g".to_owned());
+    }
+    let inputs = (fs::read(wasm)?, &flags, lock);
+    let made =
+        cache.make("wasm-opt", inputs, |folder| optimise(wasm, &flags, &folder.join(bind::OPTIMISED)))?;
+    Ok(made.join(bind::OPTIMISED))
+}
