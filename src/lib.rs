@@ -37,34 +37,19 @@
 //! ```
 
 pub mod agent;
-pub mod approval;
-pub mod call_ids;
-pub mod cancel;
-pub mod checkpoint;
-pub mod config;
-pub mod context;
+pub mod data;
 pub mod driver;
-pub mod error;
-pub mod event;
-pub mod http;
-pub mod id_map;
-pub mod isolate;
-pub mod json;
-pub mod list;
+mod host;
 pub mod machine;
-pub mod message;
-pub mod overflow;
-pub mod policy;
-pub mod ports;
-pub mod price;
-pub mod provider;
-pub mod retry;
-pub mod scripted;
-pub mod state;
-pub mod stream;
-pub mod stream_parts;
-pub mod subagent;
-pub mod summarize;
-pub mod table;
-pub mod text;
-pub mod tool;
+mod rules;
+mod stock;
+pub mod wires;
+mod words;
+
+pub use data::json;
+pub use host::{cancel, config, isolate, ports, state, tool};
+pub use rules::{
+    approval, call_ids, checkpoint, context, event, overflow, policy, retry, stream, stream_parts,
+};
+pub use stock::{http, scripted, summarize};
+pub use words::{error, message, price};

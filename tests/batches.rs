@@ -512,7 +512,7 @@ fn a_command_is_seen_however_its_key_is_written() {
         let given = vec![calls(&[("a", "run_command", &arguments)])];
         let mut stage = stage(given, vec![quick("run_command")], |config| {
             let approved = ToolApprovalPolicy::Custom {
-                rules: turnwheel::table::Table::new(),
+                rules: turnwheel::data::table::Table::new(),
                 default: ToolApprovalAction::Approve,
             };
             config.rules.approval = approved.into();

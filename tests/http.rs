@@ -15,7 +15,7 @@ use turnwheel::http::{HttpModel, HttpResponse, Transport};
 use turnwheel::json::Value;
 use turnwheel::ports::KeySource;
 use turnwheel::price::Price;
-use turnwheel::provider::{HttpRequest, WireOptions, wire};
+use turnwheel::wires::{HttpRequest, WireOptions, wire};
 
 type Body = LocalBoxStream<'static, Result<Vec<u8>, String>>;
 type Answer = Result<HttpResponse, String>;

@@ -12,9 +12,9 @@ use std::path::Path;
 
 use turnwheel::error::ErrorKind;
 use turnwheel::json::Value;
-use turnwheel::provider::openai_chat::OpenAiChat;
-use turnwheel::provider::{Limits, Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent as Event};
+use turnwheel::wires::openai_chat::OpenAiChat;
+use turnwheel::wires::{Limits, Wire, WireOptions};
 
 mod wire_words;
 

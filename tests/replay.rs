@@ -11,11 +11,11 @@ use serde_json::Value;
 use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolResultMessage, Usage,
 };
-use turnwheel::provider::anthropic::Anthropic;
-use turnwheel::provider::gemini::Gemini;
-use turnwheel::provider::openai_responses::OpenAiResponses;
-use turnwheel::provider::{Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent, ModelRequest};
+use turnwheel::wires::anthropic::Anthropic;
+use turnwheel::wires::gemini::Gemini;
+use turnwheel::wires::openai_responses::OpenAiResponses;
+use turnwheel::wires::{Wire, WireOptions};
 
 /// The answers of a folder, and the bodies of the requests that follow them. `model` is the model asked.
 fn requests(
@@ -113,7 +113,7 @@ fn of_type<'v>(blocks: &'v [Value], kinds: &[&str]) -> Vec<&'v Value> {
 #[test]
 fn what_one_wire_said_goes_to_another_without_what_only_the_first_understands() {
     let names = ["openai-chat", "openai-responses", "anthropic", "gemini"];
-    let new = |name: &str| turnwheel::provider::wire(name, WireOptions::default()).unwrap();
+    let new = |name: &str| turnwheel::wires::wire(name, WireOptions::default()).unwrap();
     let mut handed = 0;
     for from in names {
         for (name, answer, _) in requests(from, || new(from), "m") {

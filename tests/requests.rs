@@ -14,9 +14,9 @@ use std::rc::Rc;
 
 use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::message::LlmMessage;
-use turnwheel::provider::openai_chat::OpenAiChat;
-use turnwheel::provider::{HttpRequest, Wire, WireOptions, wire};
 use turnwheel::stream::{ModelRequest, StreamOptions, ToolSchema};
+use turnwheel::wires::openai_chat::OpenAiChat;
+use turnwheel::wires::{HttpRequest, Wire, WireOptions, wire};
 
 /// One file.
 struct Case {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use futures::stream::{self, LocalBoxStream};
+use turnwheel::agent::subagent::SubAgent;
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, Model};
 use turnwheel::driver::{AgentLoopResult, agent_loop};
@@ -18,7 +19,6 @@ use turnwheel::json::RawJson;
 use turnwheel::message::{LlmMessage, MessageStopReason};
 use turnwheel::ports::{AgentRunContext, StreamFn, Timer};
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
-use turnwheel::subagent::SubAgent;
 use turnwheel::tool::{ApprovalNeed, ToolSpec, tool};
 
 struct Script(fn(&ModelRequest) -> Vec<E>);

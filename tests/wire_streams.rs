@@ -6,11 +6,11 @@
 mod wire_words;
 
 use turnwheel::json::{RawJson, Value};
-use turnwheel::provider::anthropic::Anthropic;
-use turnwheel::provider::gemini::Gemini;
-use turnwheel::provider::openai_chat::OpenAiChat;
-use turnwheel::provider::openai_responses::OpenAiResponses;
-use turnwheel::provider::{Limits, Wire, WireOptions};
+use turnwheel::wires::anthropic::Anthropic;
+use turnwheel::wires::gemini::Gemini;
+use turnwheel::wires::openai_chat::OpenAiChat;
+use turnwheel::wires::openai_responses::OpenAiResponses;
+use turnwheel::wires::{Limits, Wire, WireOptions};
 
 use wire_words::play;
 

@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
-use crate::approval::PendingCalls;
-use crate::cancel::CancelToken;
-use crate::config::AgentLoopConfig;
-use crate::error::AgentError;
-use crate::event::{AgentEvent, RunStopReason};
-use crate::json::{RawJson, ToJson};
-use crate::list::ListWriter;
+use crate::data::json::{RawJson, ToJson};
+use crate::data::list::ListWriter;
+use crate::host::cancel::CancelToken;
+use crate::host::config::AgentLoopConfig;
 use crate::machine::{AgentCommand, History, Letter, Receipt, has_content};
-use crate::message::{AgentMessage, Usage};
+use crate::rules::approval::PendingCalls;
+use crate::rules::event::{AgentEvent, RunStopReason};
+use crate::words::error::AgentError;
+use crate::words::message::{AgentMessage, Usage};
 
 /// The inbox of a run, which accepts commands from anywhere. Clones share the same inbox.
 #[derive(Clone, Default)]

@@ -7,17 +7,17 @@ use std::task::{Context, Poll, Waker};
 use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 
-use crate::cancel::CancelToken;
-use crate::config::{AgentLoopConfig, Ports};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::isolate::guard;
-use crate::json::RawJson;
+use crate::data::json::RawJson;
+use crate::host::cancel::CancelToken;
+use crate::host::config::{AgentLoopConfig, Ports};
+use crate::host::isolate::guard;
+use crate::host::ports::{AgentRunContext, CompactionCall, HookCall};
+use crate::host::tool::{ToolContext, ToolOutcome, Updates};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
-use crate::message::AgentMessage;
-use crate::policy::Transform;
-use crate::ports::{AgentRunContext, CompactionCall, HookCall};
-use crate::stream::{AssistantMessageEvent, ModelRequest};
-use crate::tool::{ToolContext, ToolOutcome, Updates};
+use crate::rules::policy::Transform;
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::AgentMessage;
 
 use super::AgentStream;
 use super::tasks::{Polled, Work};

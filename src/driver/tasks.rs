@@ -9,13 +9,13 @@ use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 use futures::stream::Stream;
 
-use crate::cancel::CancelToken;
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::isolate::guard;
+use crate::data::table::Table;
+use crate::host::cancel::CancelToken;
+use crate::host::isolate::guard;
+use crate::host::tool::{ToolOutcome, Updates};
 use crate::machine::{EffectId, Reply};
-use crate::stream::AssistantMessageEvent;
-use crate::table::Table;
-use crate::tool::{ToolOutcome, Updates};
+use crate::rules::stream::AssistantMessageEvent;
+use crate::words::error::{ErrorInfo, ErrorKind};
 
 /// The work of an effect.
 pub(super) enum Work {

@@ -1,16 +1,16 @@
 //! Who is asked about the calls of an answer, and what the decisions cause.
 
-use crate::approval::{
+use crate::data::json::RawJson;
+use crate::data::table::Table;
+use crate::host::isolate::guard;
+use crate::host::ports::ApprovalRequest;
+use crate::host::tool::ApprovalNeed;
+use crate::rules::approval::{
     ApprovalEntry, ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution,
     ToolApprovalAction, ToolDecision,
 };
-use crate::event::AgentEvent;
-use crate::isolate::guard;
-use crate::json::RawJson;
-use crate::message::{AgentMessage, ToolCallBlock, ToolResultCause};
-use crate::ports::ApprovalRequest;
-use crate::table::Table;
-use crate::tool::ApprovalNeed;
+use crate::rules::event::AgentEvent;
+use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 
 use super::dispatch::Cleared;
 use super::infer::command_of;

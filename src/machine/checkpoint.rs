@@ -5,17 +5,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::approval::{ApprovalState, read_decision};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::{AgentEvent, RunStopReason};
-use crate::json::{FromJson, Map, ObjectWriter, ToJson, Value};
-use crate::list::{ListWriter, read_all, read_each};
-use crate::message::AgentMessage;
-use crate::ports::AgentRunContext;
-use crate::state::SessionState;
-use crate::stream::{Assembler, CallFault, ModelRequest};
-use crate::table::Table;
-use crate::tool::Transfer;
+use crate::data::json::{FromJson, Map, ObjectWriter, ToJson, Value};
+use crate::data::list::{ListWriter, read_all, read_each};
+use crate::data::table::Table;
+use crate::host::ports::AgentRunContext;
+use crate::host::state::SessionState;
+use crate::host::tool::Transfer;
+use crate::rules::approval::{ApprovalState, read_decision};
+use crate::rules::event::{AgentEvent, RunStopReason};
+use crate::rules::stream::{Assembler, CallFault, ModelRequest};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::AgentMessage;
 
 use super::state::{
     AfterPoll, Answer, Ask, AskStep, Batch, CacheState, Call, CallStatus, Cut, Ending, History, Letter,

@@ -4,20 +4,20 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::approval::{ApprovalGate, DecisionSource, ToolDecision};
-use crate::config::{InFlight, SteeringTime, ToolExecutionPolicy};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::AgentEvent;
-use crate::id_map::IdMap;
-use crate::isolate::guard;
-use crate::json::{Map, RawJson};
-use crate::message::{ContentBlock, ToolCallBlock, ToolResultCause, ToolResultMessage};
-use crate::policy::{DispatchCall, DispatchVerdict};
-use crate::ports::HookCall;
-use crate::stream::CallFault;
-use crate::table::Table;
-use crate::text;
-use crate::tool::{AgentToolResult, Progress, ToolOutcome, ToolSpec, Transfer};
+use crate::data::id_map::IdMap;
+use crate::data::json::{Map, RawJson};
+use crate::data::table::Table;
+use crate::data::text;
+use crate::host::config::{InFlight, SteeringTime, ToolExecutionPolicy};
+use crate::host::isolate::guard;
+use crate::host::ports::HookCall;
+use crate::host::tool::{AgentToolResult, Progress, ToolOutcome, ToolSpec, Transfer};
+use crate::rules::approval::{ApprovalGate, DecisionSource, ToolDecision};
+use crate::rules::event::AgentEvent;
+use crate::rules::policy::{DispatchCall, DispatchVerdict};
+use crate::rules::stream::CallFault;
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{ContentBlock, ToolCallBlock, ToolResultCause, ToolResultMessage};
 
 use super::infer::with_arguments;
 use super::state::{Answer, Batch, Call, CallStatus, Ending, Phase};

@@ -2,21 +2,21 @@
 
 use std::rc::Rc;
 
-use crate::context::{SameRole, estimate_tokens, hygiene, shown};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::AgentEvent;
-use crate::isolate::guard;
-use crate::json::RawJson;
-use crate::message::{
+use crate::data::json::RawJson;
+use crate::data::table::Table;
+use crate::data::text;
+use crate::data::text::contains;
+use crate::host::isolate::guard;
+use crate::host::ports::HookCall;
+use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
+use crate::rules::event::AgentEvent;
+use crate::rules::overflow::is_context_overflow;
+use crate::rules::retry::RetryVerdict;
+use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
 };
-use crate::overflow::is_context_overflow;
-use crate::ports::HookCall;
-use crate::retry::RetryVerdict;
-use crate::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, ModelRequest};
-use crate::table::Table;
-use crate::text;
-use crate::text::contains;
 
 use super::state::{Answer, Ask, AskStep, CacheState, LoopState, Phase, Streaming};
 use super::{Effect, EffectId, Output, Reply, Step};

@@ -43,16 +43,16 @@ mod turn;
 
 use std::rc::Rc;
 
-use crate::approval::ToolDecision;
-use crate::config::Rules;
-use crate::error::ErrorInfo;
-use crate::event::AgentEvent;
-use crate::json::RawJson;
-use crate::message::AgentMessage;
-use crate::policy::Transform;
-use crate::ports::{ApprovalRequest, Compaction, HookCall};
-use crate::stream::{AssistantMessageEvent, ModelRequest};
-use crate::tool::{Progress, ToolOutcome};
+use crate::data::json::RawJson;
+use crate::host::config::Rules;
+use crate::host::ports::{ApprovalRequest, Compaction, HookCall};
+use crate::host::tool::{Progress, ToolOutcome};
+use crate::rules::approval::ToolDecision;
+use crate::rules::event::AgentEvent;
+use crate::rules::policy::Transform;
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::words::error::ErrorInfo;
+use crate::words::message::AgentMessage;
 
 pub use checkpoint::unsaid;
 pub use output::OUTPUT_TOOL;

@@ -3,15 +3,17 @@
 
 use std::rc::Rc;
 
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::AgentEvent;
-use crate::isolate::guard;
-use crate::json::{ObjectWriter, RawJson, ToJson, Value};
-use crate::list::ListWriter;
-use crate::message::{AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause};
-use crate::stream::{ModelRequest, ToolSchema};
-use crate::text;
-use crate::tool::{AgentToolResult, ToolSpec};
+use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::data::list::ListWriter;
+use crate::data::text;
+use crate::host::isolate::guard;
+use crate::host::tool::{AgentToolResult, ToolSpec};
+use crate::rules::event::AgentEvent;
+use crate::rules::stream::{ModelRequest, ToolSchema};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{
+    AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause,
+};
 
 use super::Step;
 use super::state::{Batch, Offered};

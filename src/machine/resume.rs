@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::approval::ApprovalEntry;
-use crate::event::AgentEvent;
-use crate::message::{AssistantMessage, MessageStopReason, ToolResultCause};
+use crate::rules::approval::ApprovalEntry;
+use crate::rules::event::AgentEvent;
+use crate::words::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
 use super::infer::with_arguments;
 use super::state::{Ask, AskStep, Batch, CallStatus, Phase};

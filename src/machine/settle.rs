@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use crate::approval::{ApprovalEntry, DecisionSource};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
-use crate::isolate::guard;
-use crate::message::{
+use crate::data::table::Table;
+use crate::host::isolate::guard;
+use crate::host::ports::HookCall;
+use crate::host::tool::AgentToolResult;
+use crate::rules::approval::{ApprovalEntry, DecisionSource};
+use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
 };
-use crate::ports::HookCall;
-use crate::table::Table;
-use crate::tool::AgentToolResult;
 
 use super::dispatch::new_batch;
 use super::infer::with_arguments;

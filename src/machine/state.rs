@@ -4,21 +4,23 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::approval::ApprovalStateMachine;
-use crate::call_ids::CallIds;
-use crate::context::{CleanPrefix, SameRole, estimate_tokens, hygiene, is_empty_message, reported_tokens};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::RunStopReason;
-use crate::id_map::IdMap;
-use crate::json::{Map, RawJson};
-use crate::message::{
+use crate::data::id_map::IdMap;
+use crate::data::json::{Map, RawJson};
+use crate::data::table::Table;
+use crate::host::ports::AgentRunContext;
+use crate::host::state::SessionState;
+use crate::host::tool::Transfer;
+use crate::rules::approval::ApprovalStateMachine;
+use crate::rules::call_ids::CallIds;
+use crate::rules::context::{
+    CleanPrefix, SameRole, estimate_tokens, hygiene, is_empty_message, reported_tokens,
+};
+use crate::rules::event::RunStopReason;
+use crate::rules::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
 };
-use crate::ports::AgentRunContext;
-use crate::state::SessionState;
-use crate::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
-use crate::table::Table;
-use crate::tool::Transfer;
 
 use super::infer::with_arguments;
 use super::{EffectId, Queue};
@@ -670,7 +672,7 @@ impl LoopState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{FromJson, ToJson, Value};
+    use crate::data::json::{FromJson, ToJson, Value};
 
     #[test]
     fn a_request_shares_a_list_that_grows_in_place() {

@@ -1,6 +1,6 @@
 //! The stock texts of results that the engine writes. The text for steering is fixed by the specification.
 
-use crate::message::{ToolCallBlock, ToolResultCause};
+use crate::words::message::{ToolCallBlock, ToolResultCause};
 
 pub(super) fn default_text(cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
     use ToolResultCause as C;

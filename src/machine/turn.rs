@@ -3,17 +3,17 @@
 
 use std::rc::Rc;
 
-use crate::config::{Delivery, SteeringTime};
-use crate::error::{ErrorInfo, ErrorKind};
-use crate::event::{AgentEvent, RunStopReason, TurnEndReason};
-use crate::isolate::guard;
-use crate::json::{ToJson, Value};
-use crate::message::{
+use crate::data::json::{ToJson, Value};
+use crate::host::config::{Delivery, SteeringTime};
+use crate::host::isolate::guard;
+use crate::host::ports::{Compaction, HookCall};
+use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::rules::policy::{PolicyContext, PostTurn, Transform, Verdict};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolCallBlock, ToolResultMessage, Usage,
     UserMessage,
 };
-use crate::policy::{PolicyContext, PostTurn, Transform, Verdict};
-use crate::ports::{Compaction, HookCall};
 
 use super::output::Answered;
 use super::state::{AfterPoll, Ask, AskStep, Letter, Phase, Turn};
@@ -315,7 +315,7 @@ impl Step<'_> {
         decided
     }
 
-    fn policy_context<'c>(&'c self, state: &'c crate::json::Map) -> PolicyContext<'c> {
+    fn policy_context<'c>(&'c self, state: &'c crate::data::json::Map) -> PolicyContext<'c> {
         // After the call it is the history that counts.
         let view = self.state.turn.view.as_deref().filter(|_| self.state.turn.fresh_from.is_some());
         let view = view.unwrap_or(self.state.history.messages());

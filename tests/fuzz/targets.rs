@@ -8,9 +8,9 @@ use turnwheel::json::{RawJson, Reader, ToJson, Value};
 use turnwheel::message::{
     AgentMessage, AssistantMessage, LlmMessage, MessageStopReason, ToolResultMessage, Usage,
 };
-use turnwheel::provider::sse::SseParser;
-use turnwheel::provider::{Limits, Wire, WireOptions, wire};
 use turnwheel::stream::{Assembler, AssistantMessageEvent as Event, ModelRequest};
+use turnwheel::wires::sse::SseParser;
+use turnwheel::wires::{Limits, Wire, WireOptions, wire};
 
 use super::mutate::Dice;
 

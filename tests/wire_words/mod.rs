@@ -1,7 +1,7 @@
 //! What a wire makes of a body, as short words that tests can compare.
 
-use turnwheel::provider::{Remarks, Wire};
 use turnwheel::stream::{Assembler, AssistantMessageEvent as Event};
+use turnwheel::wires::{Remarks, Wire};
 
 /// Decodes a body into short words and remarks, which must be the same however the body is cut.
 pub(crate) fn play(wire: &dyn Wire, body: &str) -> (Vec<String>, Remarks) {

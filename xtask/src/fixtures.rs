@@ -11,8 +11,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::message::{ContentBlock, MessageStopReason, ThinkingBlock, ToolCallBlock, Usage};
-use turnwheel::provider::{Remarks, Wire, WireOptions};
 use turnwheel::stream::{Assembler, AssistantMessageEvent};
+use turnwheel::wires::{Remarks, Wire, WireOptions};
 
 /// Bodies are fed whole, and in pieces of these sizes in bytes.
 const PIECES: [usize; 4] = [1, 7, 17, 4096];
@@ -50,7 +50,7 @@ const OPTIONAL_FIELDS: [&str; 11] = [
 
 /// Returns the wire of that name; `None` if it is not built.
 fn wire(name: &str) -> Option<Box<dyn Wire>> {
-    turnwheel::provider::wire(name, WireOptions::default()).ok()
+    turnwheel::wires::wire(name, WireOptions::default()).ok()
 }
 
 /// The results of all cases in a directory.

@@ -20,14 +20,14 @@ use turnwheel::message::{
     ToolResultMessage, Usage,
 };
 use turnwheel::ports::{AgentRunContext, StreamFn, Timer};
-use turnwheel::provider::anthropic::Anthropic;
-use turnwheel::provider::gemini::Gemini;
-use turnwheel::provider::openai_chat::OpenAiChat;
-use turnwheel::provider::openai_responses::OpenAiResponses;
-use turnwheel::provider::sse::SseParser;
-use turnwheel::provider::{Wire, WireOptions};
 use turnwheel::stream::{AssistantMessageEvent as Event, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
+use turnwheel::wires::anthropic::Anthropic;
+use turnwheel::wires::gemini::Gemini;
+use turnwheel::wires::openai_chat::OpenAiChat;
+use turnwheel::wires::openai_responses::OpenAiResponses;
+use turnwheel::wires::sse::SseParser;
+use turnwheel::wires::{Wire, WireOptions};
 
 const DELTAS: usize = 10_000;
 const READ: usize = 16 * 1024;

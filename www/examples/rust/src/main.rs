@@ -18,7 +18,7 @@ use turnwheel::event::AgentEvent;
 use turnwheel::http::{HttpModel, HttpResponse, Transport};
 use turnwheel::json::RawJson;
 use turnwheel::ports::{AgentRunContext, Timer};
-use turnwheel::provider::{HttpRequest, WireOptions, wire};
+use turnwheel::wires::{HttpRequest, WireOptions, wire};
 use turnwheel::stream::DeltaKind;
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
 

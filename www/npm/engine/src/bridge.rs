@@ -10,15 +10,15 @@ use std::task::{Context, Poll, Waker};
 use futures::stream::LocalBoxStream;
 use futures::{Stream, StreamExt};
 
+use turnwheel::data::table::Table;
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::http::Call;
 use turnwheel::json::{FromJson, RawJson, Value};
 use turnwheel::message::AgentMessage;
-use turnwheel::provider::{Decoder, Wire};
 use turnwheel::state::SessionState;
 use turnwheel::stream::AssistantMessageEvent;
-use turnwheel::table::Table;
 use turnwheel::tool::Updates;
+use turnwheel::wires::{Decoder, Wire};
 
 use super::outbox::Outbox;
 

@@ -11,8 +11,8 @@ use turnwheel::http::Call;
 use turnwheel::json::{ObjectWriter, ToJson};
 use turnwheel::ports::{AgentRunContext, StreamFn};
 use turnwheel::price::Price;
-use turnwheel::provider::Wire;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::wires::Wire;
 
 use super::bridge;
 

@@ -27,12 +27,12 @@ use wasm_bindgen::prelude::*;
 use turnwheel::agent::{Agent, Delivery};
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
+use turnwheel::data::table::Table;
 use turnwheel::driver::{AgentStream, Next, Published};
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::json::{FromJson, ObjectWriter, ToJson, Value};
 use turnwheel::message::AgentMessage;
 use turnwheel::ports::AgentRunContext;
-use turnwheel::table::Table;
 
 use bridge::{Bridge, SlotId};
 use outbox::{Outbox, Sent};

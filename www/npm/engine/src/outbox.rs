@@ -10,14 +10,14 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use turnwheel::agent::Delivery;
+use turnwheel::data::id_map::IdMap;
+use turnwheel::data::list::ListWriter;
+use turnwheel::data::text::utf16_length;
 use turnwheel::driver::{AgentStream, Published};
 use turnwheel::event::AgentEvent;
-use turnwheel::id_map::IdMap;
 use turnwheel::json::{ObjectWriter, RawJson, ToJson, write_u64};
-use turnwheel::list::ListWriter;
 use turnwheel::message::{AgentMessage, AssistantMessage, LlmMessage, ToolResultMessage};
 use turnwheel::stream::{Delta, DeltaKind};
-use turnwheel::text::utf16_length;
 
 use super::bridge::{Bridge, Effect, SlotId};
 

@@ -13,11 +13,11 @@ use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::json::{FromJson, RawJson, ToJson, Value};
 use turnwheel::ports::{HookStages, StreamFn};
 use turnwheel::price::Price;
-use turnwheel::provider::{self, Limits, Wire, WireOptions};
 use turnwheel::retry::RetryConfig;
 use turnwheel::stream::StreamOptions;
 use turnwheel::summarize::Summarizer;
 use turnwheel::tool::{AgentTool, ApprovalNeed, ToolSpec};
+use turnwheel::wires::{self, Limits, Wire, WireOptions};
 
 use super::http::HttpModel;
 use super::ports::{
@@ -252,7 +252,7 @@ fn wire(value: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
             arguments: limit("arguments", default.arguments),
         },
     };
-    provider::wire(name, options).map_err(misuse)
+    wires::wire(name, options).map_err(misuse)
 }
 
 #[inline(never)]

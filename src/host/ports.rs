@@ -1,0 +1,320 @@
+//! Ports: the traits a host implements. Everything asynchronous in a run goes through one of them.
+
+use std::rc::Rc;
+
+use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
+
+use crate::data::json::RawJson;
+use crate::host::cancel::CancelToken;
+use crate::rules::approval::ToolDecision;
+use crate::rules::event::CompactionReport;
+use crate::rules::policy::Transform;
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::words::error::ErrorInfo;
+use crate::words::message::{
+    AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
+};
+
+/// Identifies a run. Both ids come from the host; the engine never creates one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRunContext {
+    /// The id of this run.
+    pub run_id: Rc<str>,
+    /// The id of the conversation that the run belongs to.
+    pub session_id: Rc<str>,
+}
+
+impl AgentRunContext {
+    /// Creates a context from the two ids.
+    pub fn new(run_id: &str, session_id: &str) -> Self {
+        AgentRunContext { run_id: run_id.into(), session_id: session_id.into() }
+    }
+}
+
+/// Calls a model: a wire format with a transport, or anything else that can answer.
+pub trait StreamFn {
+    /// Starts the call. The stream ends after `Done` or `Error`; if it ends without either, the call counts
+    /// as a network failure. When the answer is no longer needed, `cancel` is set and then the stream is
+    /// dropped.
+    fn stream(
+        &self,
+        request: ModelRequest,
+        context: &AgentRunContext,
+        cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent>;
+
+    /// Whether the model honors [`ModelRequest::output`]. If not, it is offered a tool that receives the
+    /// structured answer.
+    fn native_output(&self) -> bool {
+        false
+    }
+}
+
+/// Any closure of this shape is a model.
+///
+/// ```
+/// use futures::stream::{self, StreamExt};
+/// use turnwheel::cancel::CancelToken;
+/// use turnwheel::config::Model;
+/// use turnwheel::scripted;
+/// use turnwheel::stream::ModelRequest;
+///
+/// let echo = |request: ModelRequest, _: CancelToken| {
+///     let said = format!("I was told {} things.", request.messages.len());
+///     stream::iter(scripted::text(&said)).boxed_local()
+/// };
+/// let model = Model::new("mine", "echo", std::rc::Rc::new(echo));
+/// ```
+impl<F> StreamFn for F
+where
+    F: Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent>,
+{
+    fn stream(
+        &self,
+        request: ModelRequest,
+        _: &AgentRunContext,
+        cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        self(request, cancel)
+    }
+}
+
+/// Provides API keys. Asked once per turn; retries use the same key, and so do the provider's other models.
+pub trait KeySource {
+    /// Returns the key of a provider, if there is one.
+    fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>;
+
+    /// Whether models of the same provider have their own keys. If so, a key is requested for each model
+    /// that is tried.
+    fn is_by_model(&self) -> bool {
+        false
+    }
+
+    /// Returns the key for one of the models, by its index in the list of models. By default, that is the
+    /// key of its provider.
+    fn key_of(
+        &self,
+        _model: usize,
+        provider: &str,
+    ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+        self.key(provider)
+    }
+}
+
+/// Shortens or enriches the context asynchronously.
+pub trait AsyncContextTransformer {
+    /// Called before every turn, ahead of the synchronous transformers. An error ends the run.
+    fn transform(
+        &self,
+        messages: Rc<[AgentMessage]>,
+        overflow_signal: bool,
+        cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<Transform, String>>;
+}
+
+/// A message queue of the host, polled at the points where the specification says so.
+pub trait MessageProvider {
+    /// Called after each finished tool, and after each turn.
+    fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>>;
+
+    /// Called when the run would otherwise end.
+    fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>>;
+}
+
+/// Asks the approver about one tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    /// The id of the call.
+    pub call_id: String,
+    /// The name of the tool, which may not exist.
+    pub tool_name: String,
+    /// The arguments, as the policies left them.
+    pub arguments: RawJson,
+    /// Whether the tool itself requires approval.
+    pub requires_approval: bool,
+}
+
+/// Decides about tool calls.
+pub trait Approver {
+    /// Called for all calls of a batch at once. An error or a panic rejects only that call.
+    fn decide(
+        &self,
+        request: ApprovalRequest,
+        cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>>;
+}
+
+/// Any asynchronous closure of this shape is an approver.
+///
+/// ```
+/// use std::rc::Rc;
+/// use turnwheel::approval::ToolDecision;
+/// use turnwheel::config::AgentLoopConfig;
+/// use turnwheel::ports::ApprovalRequest;
+/// use turnwheel::scripted::{self, Clock};
+///
+/// let mut config = AgentLoopConfig::new(scripted::model([]), Rc::new(Clock::default()));
+/// config.set_approver(Rc::new(async |call: ApprovalRequest| match call.tool_name.as_str() {
+///     "delete" => Err("nobody deletes anything here".to_owned()),
+///     _ => Ok(ToolDecision::Accept),
+/// }));
+/// ```
+impl<F, T> Approver for F
+where
+    F: Fn(ApprovalRequest) -> T,
+    T: Future<Output = Result<ToolDecision, String>> + 'static,
+{
+    fn decide(
+        &self,
+        request: ApprovalRequest,
+        _: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+        Box::pin(self(request))
+    }
+}
+
+/// Shortens a history that is too long for the model.
+pub trait CompactionEngine {
+    /// Called when the model refused the conversation as too long and no transformer shortened it. An error
+    /// ends the turn.
+    fn compact(
+        &self,
+        context: &AgentRunContext,
+        call: CompactionCall,
+    ) -> LocalBoxFuture<'static, Result<Compaction, String>>;
+}
+
+/// What to compact.
+#[derive(Clone)]
+pub struct CompactionCall {
+    /// The whole history.
+    pub messages: Rc<[AgentMessage]>,
+    /// The model's id.
+    pub model: Rc<str>,
+    /// Set when the result is no longer needed.
+    pub cancel: CancelToken,
+}
+
+/// The result of a compaction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compaction {
+    /// The new history.
+    pub messages: Vec<AgentMessage>,
+    /// What the compaction did.
+    pub report: Option<CompactionReport>,
+    /// The tokens it used.
+    pub usage: Usage,
+}
+
+/// A stage of a run at which hooks are called.
+#[derive(Clone, Debug)]
+pub enum HookCall {
+    /// The model is about to be called.
+    BeforeInference {
+        /// The turn, counted from 0.
+        turn_index: u32,
+        /// The attempt, counted from 1.
+        attempt: u32,
+        /// The model's id.
+        model: Rc<str>,
+        /// The conversation, as the provider receives it.
+        messages: Rc<Vec<LlmMessage>>,
+    },
+    /// The model has answered.
+    AfterInference {
+        /// The turn, counted from 0.
+        turn_index: u32,
+        /// The model's id.
+        model: Rc<str>,
+        /// The answer.
+        message: Rc<AssistantMessage>,
+    },
+    /// A tool is about to run.
+    BeforeToolExecution {
+        /// The call, with the arguments that the tool receives.
+        call: ToolCallBlock,
+    },
+    /// A tool has run, and its result is in the history.
+    AfterToolExecution {
+        /// The call.
+        call: ToolCallBlock,
+        /// The result.
+        result: Rc<ToolResultMessage>,
+    },
+    /// The run ends with an error.
+    OnError {
+        /// The error.
+        error: ErrorInfo,
+    },
+}
+
+/// A set of stages, returned by [`AgentHook::stages`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HookStages {
+    /// Includes [`HookCall::BeforeInference`].
+    pub before_inference: bool,
+    /// Includes [`HookCall::AfterInference`].
+    pub after_inference: bool,
+    /// Includes [`HookCall::BeforeToolExecution`].
+    pub before_tool_execution: bool,
+    /// Includes [`HookCall::AfterToolExecution`].
+    pub after_tool_execution: bool,
+    /// Includes [`HookCall::OnError`].
+    pub on_error: bool,
+}
+
+impl HookStages {
+    /// All stages.
+    pub const ALL: HookStages = HookStages {
+        before_inference: true,
+        after_inference: true,
+        before_tool_execution: true,
+        after_tool_execution: true,
+        on_error: true,
+    };
+
+    /// Returns the stages that are in either set.
+    #[must_use]
+    pub fn or(self, other: HookStages) -> HookStages {
+        HookStages {
+            before_inference: self.before_inference || other.before_inference,
+            after_inference: self.after_inference || other.after_inference,
+            before_tool_execution: self.before_tool_execution || other.before_tool_execution,
+            after_tool_execution: self.after_tool_execution || other.after_tool_execution,
+            on_error: self.on_error || other.on_error,
+        }
+    }
+
+    /// Whether the set includes the stage of this call.
+    pub fn has(self, call: &HookCall) -> bool {
+        match call {
+            HookCall::BeforeInference { .. } => self.before_inference,
+            HookCall::AfterInference { .. } => self.after_inference,
+            HookCall::BeforeToolExecution { .. } => self.before_tool_execution,
+            HookCall::AfterToolExecution { .. } => self.after_tool_execution,
+            HookCall::OnError { .. } => self.on_error,
+        }
+    }
+}
+
+/// Observes a run. The run waits until the hook has finished.
+pub trait AgentHook {
+    /// Returns the stages at which this hook is called.
+    fn stages(&self) -> HookStages {
+        HookStages::ALL
+    }
+
+    /// Called for one hook after the other, in registration order. An error ends the run, except in
+    /// `OnError`, where it is ignored.
+    fn call(&self, context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>>;
+}
+
+/// The host's clock and timers.
+pub trait Timer {
+    /// Returns the time in milliseconds since 1970.
+    fn now(&self) -> u64;
+
+    /// Completes after `ms` milliseconds. Dropped when it is no longer needed.
+    fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()>;
+}

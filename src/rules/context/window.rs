@@ -1,0 +1,106 @@
+//! The sliding window: the first messages, the newest ones that fit, and nothing in between.
+
+use super::estimate_tokens;
+use crate::words::message::AgentMessage;
+
+/// A stock transformer. By default it keeps 100,000 tokens, 50,000 after an overflow, and an anchor of two
+/// messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// The tokens that may stay.
+    pub normal_budget: u64,
+    /// The tokens that may stay after the model has refused the conversation as too long.
+    pub overflow_budget: u64,
+    /// The number of messages at the start that stay, together with the results of their calls.
+    pub anchor: usize,
+}
+
+impl Default for SlidingWindow {
+    fn default() -> Self {
+        SlidingWindow { normal_budget: 100_000, overflow_budget: 50_000, anchor: 2 }
+    }
+}
+
+/// The result of applying a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Windowed {
+    /// The messages that stay, in order.
+    pub messages: Vec<AgentMessage>,
+    /// The number of messages removed.
+    pub dropped_count: usize,
+    /// The estimated tokens before.
+    pub tokens_before: u64,
+    /// The estimated tokens after.
+    pub tokens_after: u64,
+}
+
+impl SlidingWindow {
+    /// Returns what stays, or `None` if everything does. The first `protected` messages always stay,
+    /// because the provider has cached them. Results never lose their calls, and the newest exchange stays
+    /// even if it does not fit.
+    /// provider has cached. Results never lose their calls, and the newest exchange stays even if it does not fit.
+    pub fn apply(&self, messages: &[AgentMessage], overflow: bool, protected: usize) -> Option<Windowed> {
+        self.apply_counted(messages, overflow, protected, &estimate_tokens)
+    }
+
+    /// Like [`SlidingWindow::apply`], with a token counter provided by the host.
+    pub fn apply_counted(
+        &self,
+        messages: &[AgentMessage],
+        overflow: bool,
+        protected: usize,
+        count: &dyn Fn(&AgentMessage) -> u64,
+    ) -> Option<Windowed> {
+        let budget = if overflow { self.overflow_budget } else { self.normal_budget };
+        let tokens: Vec<u64> = messages.iter().map(count).collect();
+        let sum = |tokens: &[u64]| tokens.iter().copied().fold(0, u64::saturating_add);
+        let tokens_before = sum(&tokens);
+        if tokens_before <= budget {
+            return None;
+        }
+        let anchor = anchor_end(messages, self.anchor.max(protected));
+        let left = budget.saturating_sub(sum(tokens.get(..anchor).unwrap_or_default()));
+        let tail = tail_start(messages, &tokens, left).max(anchor);
+        if tail == anchor {
+            return None;
+        }
+        let dropped = tokens.get(anchor..tail).unwrap_or_default();
+        let kept = messages.iter().take(anchor).chain(messages.iter().skip(tail));
+        Some(Windowed {
+            messages: kept.cloned().collect(),
+            dropped_count: dropped.len(),
+            tokens_before,
+            tokens_after: tokens_before.saturating_sub(sum(dropped)),
+        })
+    }
+}
+
+/// Returns where the anchor ends: after the results of its last calls.
+fn anchor_end(messages: &[AgentMessage], anchor: usize) -> usize {
+    let anchor = anchor.min(messages.len());
+    let results = messages.iter().skip(anchor).take_while(|message| is_result(message));
+    anchor + results.count()
+}
+
+/// Returns where the newest messages that fit together begin. Never at a result.
+pub(super) fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
+    let mut left = budget;
+    let fit = tokens.iter().rev().take_while(|tokens| {
+        let fits = **tokens <= left;
+        left = left.saturating_sub(**tokens);
+        fits
+    });
+    let start = messages.len() - fit.count();
+    let orphans = messages.iter().skip(start).take_while(|message| is_result(message));
+    let start = start + orphans.count();
+    if start < messages.len() {
+        return start;
+    }
+    // Not even the newest exchange fits. It stays, because without it the model would not know what to do.
+    let last = messages.iter().rposition(|message| !is_result(message));
+    last.unwrap_or(messages.len())
+}
+
+pub(super) fn is_result(message: &AgentMessage) -> bool {
+    matches!(message, AgentMessage::ToolResult(_))
+}

@@ -1,0 +1,13 @@
+//! What follows from what, without waiting for anything: how a stream becomes a message, which calls need an approval,
+//! what is retried, what a request leaves out, and how a run is written down.
+
+pub mod approval;
+pub mod call_ids;
+pub mod checkpoint;
+pub mod context;
+pub mod event;
+pub mod overflow;
+pub mod policy;
+pub mod retry;
+pub mod stream;
+pub mod stream_parts;

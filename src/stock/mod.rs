@@ -1,0 +1,5 @@
+//! Ready-made implementations of the traits of `host`: a model over HTTP, a model and a clock for tests, summaries.
+
+pub mod http;
+pub mod scripted;
+pub mod summarize;

@@ -1,0 +1,338 @@
+//! The stock [`CompactionEngine`]: the agent's own model summarizes the old messages, and the newest ones
+//! stay.
+
+use std::future::ready;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
+
+use crate::data::text;
+use crate::host::config::{AgentLoopConfig, Model, Timeouts};
+use crate::host::ports::{AgentRunContext, Compaction, CompactionCall, CompactionEngine, KeySource, Timer};
+use crate::rules::context::{Split, SummaryRules, estimate_tokens};
+use crate::rules::event::CompactionReport;
+use crate::rules::overflow::is_context_overflow;
+use crate::rules::retry::{RetryStrategy, RetryVerdict};
+use crate::rules::stream::{AssistantMessageEvent as E, ModelRequest, StreamOptions};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{LlmMessage, MessageStopReason as S, Usage, UserMessage};
+
+const TASK: &str = "You keep the notes of a long conversation between a user and an assistant that works with tools. \
+The conversation does not fit any more: from now on the assistant has your notes in the place of what you are shown. \
+Write down what it needs to go on as if nothing was missing: what the user wants, in the user's own words where they \
+matter; what was decided and why; what was done and found out, with names, paths, numbers and errors exactly as they \
+stand; what is still to do. Do not answer the conversation, do not add anything. Only the notes, no more than a page.";
+
+/// Precedes the summary in the history.
+pub const SUMMARY_HEAD: &str = "Notes of the conversation up to here, which was shortened:\n\n";
+
+/// The length in bytes to which a longer summary is cut.
+const LONGEST_SUMMARY: usize = 40_000;
+/// The maximum tokens of a summary, including the model's thinking.
+const SUMMARY_TOKENS: u64 = 8_192;
+/// Parts below this number of bytes are not halved any more.
+const SMALLEST_PART: usize = 8_000;
+
+/// The compaction engine of this module. Its calls are retried like those of the agent. If a call fails, so
+/// does the compaction.
+#[derive(Clone)]
+pub struct Summarizer {
+    /// What stays, and how much one call is given.
+    pub rules: SummaryRules,
+    dependencies: Rc<Dependencies>,
+}
+
+/// What it takes from the configuration.
+struct Dependencies {
+    model: Model,
+    keys: Option<Rc<dyn KeySource>>,
+    options: Rc<StreamOptions>,
+    retry: Rc<dyn RetryStrategy>,
+    random: Rc<dyn Fn() -> u32>,
+    timer: Rc<dyn Timer>,
+    timeouts: Timeouts,
+}
+
+impl Summarizer {
+    /// Creates an engine with the first model, the key, the retries and the time limits of a configuration.
+    /// Create a new one when the model changes. Returns `None` if there is no model.
+    #[inline(never)]
+    pub fn of(config: &AgentLoopConfig) -> Option<Self> {
+        let model = config.ports.models.first()?.clone();
+        let mut rules = SummaryRules::default();
+        let mut longest = SUMMARY_TOKENS;
+        // A small window must hold the task, a part, and the notes twice: the current ones and the new
+        // ones.
+        if let Some(window) = model.context_window {
+            longest = longest.min(window / 8).max(256);
+            rules.keep_tokens = rules.keep_tokens.min(window / 4);
+            rules.part_bytes = usize::try_from(window)
+                .map_or(rules.part_bytes, |w| rules.part_bytes.min(w.saturating_mul(2)));
+        }
+        let mut options = config.rules.stream_options.as_ref().clone();
+        options.max_tokens = Some(options.max_tokens.unwrap_or(longest).min(longest));
+        options.tool_choice = None;
+        options.parallel_tool_calls = None;
+        options.stop.clear();
+        let dependencies = Dependencies {
+            model,
+            keys: config.ports.keys.clone(),
+            options: Rc::new(options),
+            retry: config.rules.retry.clone(),
+            random: config.rules.random.clone(),
+            timer: config.ports.timer.clone(),
+            timeouts: config.rules.timeouts,
+        };
+        Some(Summarizer { rules, dependencies: Rc::new(dependencies) })
+    }
+}
+
+impl CompactionEngine for Summarizer {
+    fn compact(
+        &self,
+        context: &AgentRunContext,
+        call: CompactionCall,
+    ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
+        let Some(split) = self.rules.split(&call.messages) else {
+            return Box::pin(ready(Err(
+                "there is nothing to summarise: the newest messages alone are too long".to_owned(),
+            )));
+        };
+        let key = match &self.dependencies.keys {
+            Some(keys) => keys.key(&self.dependencies.model.provider),
+            None => Box::pin(ready(Ok(None))),
+        };
+        Box::pin(Work {
+            summarizer: self.clone(),
+            context: context.clone(),
+            call,
+            split,
+            usage: Usage::default(),
+            key: None,
+            summary: String::new(),
+            done: 0,
+            part_bytes: self.rules.part_bytes,
+            attempt: 1,
+            stage: Stage::Key(key),
+        })
+    }
+}
+
+/// A compaction in progress: the parts of the conversation, one after the other.
+struct Work {
+    summarizer: Summarizer,
+    context: AgentRunContext,
+    call: CompactionCall,
+    split: Split,
+    usage: Usage,
+    key: Option<Rc<str>>,
+    /// The notes so far.
+    summary: String,
+    /// The number of entries that the notes cover.
+    done: usize,
+    part_bytes: usize,
+    /// The attempt of the current call, counted from 1.
+    attempt: u32,
+    stage: Stage,
+}
+
+/// What the work is waiting for.
+enum Stage {
+    Key(LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>),
+    Answer {
+        events: LocalBoxStream<'static, E>,
+        timeout: Option<LocalBoxFuture<'static, ()>>,
+        received: String,
+        reported: Usage,
+        /// The number of entries in the current call.
+        taken: usize,
+    },
+    BackOff(LocalBoxFuture<'static, ()>),
+}
+
+/// Written by hand instead of as an `async` function: nested ones were the largest function of the Wasm
+/// file.
+impl Future for Work {
+    type Output = Result<Compaction, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let work = &mut *self;
+        loop {
+            match &mut work.stage {
+                Stage::Key(key) => work.key = ready!(key.as_mut().poll(cx))?,
+                Stage::BackOff(sleep) => ready!(sleep.as_mut().poll(cx)),
+                Stage::Answer { events, timeout, received, reported, taken } => {
+                    let event = match (events.as_mut().poll_next(cx), &mut *timeout) {
+                        (Poll::Ready(event), _) => event,
+                        (Poll::Pending, None) => return Poll::Pending,
+                        (Poll::Pending, Some(sleep)) => {
+                            ready!(sleep.as_mut().poll(cx));
+                            Some(E::Error(network("the model was silent for too long")))
+                        }
+                    };
+                    let outcome = receive(event, received, reported);
+                    if outcome.is_some() {
+                        // Counts even if the answer failed, because it was paid for.
+                        work.usage.add(&reported.totalled());
+                    }
+                    match outcome {
+                        None => {
+                            let limit = work.summarizer.dependencies.timeouts.chunk;
+                            *timeout = limit.map(|ms| work.summarizer.dependencies.timer.sleep(ms));
+                            continue;
+                        }
+                        Some(Ok(text)) => {
+                            work.summary = text;
+                            work.done += *taken;
+                            work.attempt = 1;
+                        }
+                        Some(Err(error)) => {
+                            if let Some(sleep) = work.fail(error)? {
+                                work.stage = Stage::BackOff(sleep);
+                                continue;
+                            }
+                        }
+                    }
+                }
+            }
+            if work.done == work.split.entries.len() {
+                return Poll::Ready(Ok(work.finish()));
+            }
+            work.stage = work.ask();
+        }
+    }
+}
+
+impl Work {
+    /// Summarizes the next part: the part and the notes so far become the new notes.
+    #[inline(never)]
+    fn ask(&self) -> Stage {
+        let dependencies = &self.summarizer.dependencies;
+        let rest = self.split.entries.get(self.done..).unwrap_or_default();
+        let taken = fitting_count(rest, self.part_bytes);
+        let request = self.request(rest.get(..taken).unwrap_or_default());
+        let limit = dependencies.timeouts.first_chunk.or(dependencies.timeouts.chunk);
+        Stage::Answer {
+            events: dependencies.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
+            timeout: limit.map(|ms| dependencies.timer.sleep(ms)),
+            received: String::new(),
+            reported: Usage::default(),
+            taken,
+        }
+    }
+
+    /// Handles an error: waits, starts over with smaller parts, or gives up.
+    #[inline(never)]
+    fn fail(&mut self, error: ErrorInfo) -> Result<Option<LocalBoxFuture<'static, ()>>, String> {
+        let dependencies = &self.summarizer.dependencies;
+        if is_overflow(&error) && self.part_bytes / 2 >= SMALLEST_PART {
+            self.part_bytes /= 2;
+            self.attempt = 1;
+            return Ok(None);
+        }
+        match dependencies.retry.delay(&error, self.attempt, (dependencies.random)()) {
+            RetryVerdict::Wait(ms) if !is_overflow(&error) => {
+                self.attempt += 1;
+                Ok(Some(dependencies.timer.sleep(ms)))
+            }
+            _ => Err(error.message),
+        }
+    }
+
+    /// Returns what replaces the conversation.
+    #[inline(never)]
+    fn finish(&mut self) -> Compaction {
+        let split = &mut self.split;
+        let summary = UserMessage::from_text([SUMMARY_HEAD, &self.summary].concat());
+        let dropped = self.call.messages.len().saturating_sub(split.kept.len());
+        let mut messages = Vec::with_capacity(split.kept.len() + 2);
+        messages.extend(split.request.take());
+        messages.push(summary.into());
+        messages.append(&mut split.kept);
+        let report = CompactionReport {
+            text: ["summarised ", &text::number(dropped), " messages"].concat(),
+            dropped_count: u64::try_from(dropped).unwrap_or(u64::MAX),
+            tokens_before: split.tokens,
+            tokens_after: messages.iter().map(estimate_tokens).fold(0, u64::saturating_add),
+            overflow: true,
+        };
+        Compaction { messages, report: Some(report), usage: self.usage }
+    }
+
+    #[inline(never)]
+    fn request(&self, part: &[String]) -> ModelRequest {
+        let before = if self.summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
+        let text = [
+            "# The conversation",
+            before,
+            &self.summary,
+            "\n\n",
+            &part.join("\n\n"),
+            "\n\n# Now write the notes.",
+        ];
+        let message = Rc::new(UserMessage::from_text(text.concat()));
+        ModelRequest {
+            model: self.summarizer.dependencies.model.id.clone(),
+            system_prompt: TASK.into(),
+            messages: Rc::new(vec![LlmMessage::User(message)]),
+            tools: Rc::new([]),
+            options: self.summarizer.dependencies.options.clone(),
+            api_key: self.key.clone(),
+            output: None,
+            session_id: None,
+        }
+    }
+}
+
+/// Reads an event of the answer; returns the end of the answer if this was it.
+#[inline(never)]
+fn receive(
+    event: Option<E>,
+    received: &mut String,
+    reported: &mut Usage,
+) -> Option<Result<String, ErrorInfo>> {
+    match event {
+        Some(E::Start) => received.clear(),
+        Some(E::TextDelta { delta, .. }) if received.len() < LONGEST_SUMMARY => received.push_str(&delta),
+        Some(E::Done { usage, stop_reason }) => {
+            *reported = usage.unwrap_or(*reported);
+            // A refusal must not replace the conversation.
+            let is_whole = matches!(stop_reason, S::Stop | S::Length | S::ToolUse | S::Pause);
+            return Some(match received.trim() {
+                text if is_whole && !text.is_empty() => Ok(text.to_owned()),
+                _ => Err(ErrorInfo::new(ErrorKind::Unknown, "the model gave no summary")),
+            });
+        }
+        Some(E::Usage(usage)) => *reported = usage,
+        Some(E::Error(error)) => return Some(Err(error)),
+        None => return Some(Err(network("the answer ended before it was complete"))),
+        Some(_) => {}
+    }
+    None
+}
+
+fn network(text: &str) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Network, text)
+}
+
+fn is_overflow(error: &ErrorInfo) -> bool {
+    match error.code {
+        ErrorKind::ContextOverflow => true,
+        ErrorKind::Unknown => error.provider.is_none() && is_context_overflow(&error.message),
+        _ => false,
+    }
+}
+
+/// Returns how many entries fit into one call; at least one.
+fn fitting_count(entries: &[String], bytes: usize) -> usize {
+    let mut left = bytes;
+    let fit = entries.iter().take_while(|entry| {
+        let fits = entry.len() <= left;
+        left = left.saturating_sub(entry.len());
+        fits
+    });
+    fit.count().max(1)
+}

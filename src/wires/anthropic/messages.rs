@@ -1,0 +1,283 @@
+//! Messages as this wire writes them: users and tools speak in the same role, one message for all that stands between
+//! two answers.
+
+use std::borrow::Cow;
+
+use crate::data::json::{ToJson, Value, fill, without_comma};
+use crate::data::text::{Put, contains};
+use crate::wires::history::Carried;
+use crate::wires::request::{decoded_text, fitting_id, is_plain};
+use crate::words::message::{
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock,
+    ToolResultMessage,
+};
+
+/// Writes messages for one model.
+pub(super) struct MessageWriter<'a> {
+    pub(super) provider: &'a str,
+    pub(super) model: &'a str,
+}
+
+// In `Carried`, `is_open` says that the last message is a user's, and its list of blocks is still open.
+
+/// The whole list, with marks for the cache.
+pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mut String) {
+    out.put("[");
+    // Each message begins with a comma, which the first of the list must not have.
+    let mut at = messages.len() - without_comma(messages).len();
+    for mark in carried.marks.iter().flatten() {
+        out.put(messages.get(at..*mark).unwrap_or_default());
+        out.put(cache);
+        at = *mark;
+    }
+    out.put(messages.get(at..).unwrap_or_default());
+    out.put(if carried.is_open { "]}]" } else { "]" });
+}
+
+impl Carried {
+    /// Makes room for a block of a user message; opens one where none is open.
+    fn open(&mut self, out: &mut String) {
+        if !self.is_open {
+            out.put(",{\"role\":\"user\",\"content\":[");
+            let [_, last] = self.marks;
+            *self = Carried { is_open: true, marks: [last, None], ..Carried::default() };
+        }
+        if self.has_block {
+            out.put(",");
+        }
+        self.has_block = true;
+    }
+
+    /// A block of a user message was written.
+    fn mark(&mut self, out: &str) {
+        let [_, last] = &mut self.marks;
+        *last = out.len().checked_sub(1);
+    }
+
+    fn close(&mut self, out: &mut String) {
+        if self.is_open {
+            out.put("]}");
+            self.is_open = false;
+        }
+    }
+}
+
+impl MessageWriter<'_> {
+    /// Appends a message, with a comma before it. One with nothing to say is left out.
+    pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
+        match message {
+            LlmMessage::User(message) => {
+                for block in &message.content {
+                    write_user_block(block, carried, out);
+                }
+            }
+            LlmMessage::Assistant(message) => self.write_assistant(message, carried, out),
+            LlmMessage::ToolResult(message) => write_result(message, carried, out),
+        }
+    }
+
+    fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
+        // Nothing but calls may stand behind a call. Thinking stays where it was, but may not be the last.
+        let (mut list, mut calls) = (String::new(), String::new());
+        let mut end_of_others = 0;
+        let is_own = message.provider == self.provider;
+        let is_same_model = is_own && message.model == self.model;
+        // What Claude said before it refused does not count; shown it again, it goes on refusing.
+        if is_own
+            && message.stop_reason == MessageStopReason::Refusal
+            && message.tool_calls().next().is_none()
+        {
+            return;
+        }
+        for (at, block) in message.content.iter().enumerate() {
+            let begin = list.len();
+            list.put(",");
+            match block {
+                ContentBlock::Text(block) => {
+                    let is_last = at + 1 == message.content.len();
+                    // The last text of the conversation may not end with blanks.
+                    let is_cut = is_last && message.stop_reason != MessageStopReason::Pause;
+                    let text = if is_cut { block.text.trim_end() } else { &block.text };
+                    if !text.trim_ascii().is_empty() {
+                        let signature = block.signature.as_deref().filter(|_| is_own && !message.is_cut());
+                        write_cited(text, signature, &mut list);
+                    }
+                }
+                ContentBlock::Thinking(block) if is_same_model => {
+                    if let Some(signature) = signature_of(block, message) {
+                        let (template, values) = if block.redacted {
+                            (r#"{"type":"redacted_thinking","data":"$"}"#, [signature, ""])
+                        } else {
+                            (
+                                r#"{"type":"thinking","thinking":"$","signature":"$"}"#,
+                                [&*block.thinking, signature],
+                            )
+                        };
+                        list.truncate(begin);
+                        if !calls.is_empty() {
+                            list.put(&std::mem::take(&mut calls));
+                            end_of_others = list.len();
+                        }
+                        list.put(",");
+                        fill(template, &values, &mut list);
+                        continue;
+                    }
+                }
+                ContentBlock::ToolCall(call) => {
+                    let name = fitting_id(&call.tool_name, 128, is_plain);
+                    let values = [&*wire_id(&call.call_id), &name, call.object()];
+                    fill(r#",{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut calls);
+                }
+                ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
+                    list.put(data.as_str());
+                }
+                _ => {}
+            }
+            if list.len() > begin + 1 {
+                end_of_others = list.len();
+            } else {
+                list.truncate(begin);
+            }
+        }
+        // An answer on which the provider paused goes back as it came.
+        if calls.is_empty() && message.stop_reason != MessageStopReason::Pause {
+            list.truncate(end_of_others);
+        }
+        list.put(&calls);
+        if let Some(list) = list.strip_prefix(",") {
+            carried.close(out);
+            fill(r#",{"role":"assistant","content":[#]}"#, &[list], out);
+        }
+    }
+}
+
+/// What thinking is given back with; Claude's without a signature was cut. Other models sign nothing, some of them, and
+/// yet insist on it.
+fn signature_of<'b>(block: &'b ThinkingBlock, message: &AssistantMessage) -> Option<&'b str> {
+    let signature = block.signature.as_deref().unwrap_or_default();
+    let is_lost = block.redacted || block.thinking.is_empty() || message.is_cut();
+    if signature.is_empty() && (is_lost || contains(&message.model, "claude")) {
+        None
+    } else {
+        Some(signature)
+    }
+}
+
+/// Whether an answer begins with thinking that can be given back.
+pub(super) fn begins_with_thinking(message: &AssistantMessage, provider: &str, model: &str) -> bool {
+    message.provider == provider
+        && message.model == model
+        && matches!(message.content.first(), Some(ContentBlock::Thinking(block))
+            if signature_of(block, message).is_some())
+}
+
+/// A call that the provider ran itself is given back with its result, or if the provider paused in it.
+fn is_answered(block: &Value, message: &AssistantMessage) -> bool {
+    if message.is_cut() {
+        return false;
+    }
+    let text = |value: &Value, key: &str| value.owned_at(key);
+    let is_call = text(block, "type").is_some_and(|kind| kind.ends_with("_tool_use"));
+    if !is_call || message.stop_reason == MessageStopReason::Pause {
+        return true;
+    }
+    let id = text(block, "id");
+    message.content.iter().any(
+        |other| matches!(other, ContentBlock::Raw(data) if text(&data.to_value(), "tool_use_id") == id && id.is_some()),
+    )
+}
+
+fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut String) {
+    match block {
+        ContentBlock::Text(block) if block.text.trim_ascii().is_empty() => return,
+        ContentBlock::Text(block) => {
+            carried.open(out);
+            write_text(&block.text, out);
+        }
+        ContentBlock::Image(image) => {
+            carried.open(out);
+            write_image(&image.mime_type, &image.data, out);
+        }
+        ContentBlock::File(file) => {
+            carried.open(out);
+            write_file(file, out);
+        }
+        // No user message holds these.
+        ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => return,
+    }
+    carried.mark(out);
+}
+
+fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
+    carried.open(out);
+    fill(r#"{"type":"tool_result","tool_use_id":"$""#, &[&wire_id(&message.call_id)], out);
+    let (mut list, mut is_marked) = (String::new(), message.is_error);
+    for block in &message.content {
+        match block {
+            ContentBlock::Text(block) if !block.text.trim_ascii().is_empty() => {
+                list.put(",");
+                write_text(&block.text, &mut list);
+            }
+            ContentBlock::Image(image) => {
+                // What is marked as an error may hold no picture: a word says it then.
+                is_marked = false;
+                list.put(",");
+                write_image(&image.mime_type, &image.data, &mut list);
+            }
+            _ => {}
+        }
+    }
+    // An error must say something.
+    if message.is_error && (list.is_empty() || !is_marked) {
+        list.put(",");
+        write_text("error", &mut list);
+    }
+    if is_marked {
+        out.put(",\"is_error\":true");
+    }
+    if !list.is_empty() {
+        fill(",\"content\":[#]", &[without_comma(&list)], out);
+    }
+    out.put("}");
+    carried.mark(out);
+}
+
+fn write_text(text: &str, out: &mut String) {
+    write_cited(text, None, out);
+}
+
+/// A text with the citations that its signature holds.
+fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
+    fill("{\"type\":\"text\",\"text\":\"$\"", &[text], out);
+    let signature = signature.and_then(|signature| Value::parse(signature).ok());
+    if let Some(citations) = signature.as_ref().and_then(|signature| signature.get("citations")) {
+        fill(",\"citations\":#", &[&citations.to_json()], out);
+    }
+    out.put("}");
+}
+
+fn write_image(mime_type: &str, data: &str, out: &mut String) {
+    let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
+    fill(template, &[mime_type, data], out);
+}
+
+/// Documents are PDF or plain text.
+fn write_file(file: &FileBlock, out: &mut String) {
+    if file.mime_type.starts_with("image/") {
+        return write_image(&file.mime_type, &file.data, out);
+    }
+    let text = decoded_text(file);
+    let values = match &text {
+        Some(text) => ["text", "text/plain", text],
+        None => ["base64", &file.mime_type, &file.data],
+    };
+    fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+    if let Some(name) = &file.name {
+        fill(",\"title\":\"$\"", &[name], out);
+    }
+    out.put("}");
+}
+
+fn wire_id(call_id: &str) -> Cow<'_, str> {
+    fitting_id(call_id, 64, is_plain)
+}

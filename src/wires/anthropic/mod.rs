@@ -1,0 +1,52 @@
+//! Anthropic Messages, and compatible servers.
+
+mod decode;
+mod encode;
+mod event;
+mod messages;
+
+use crate::rules::stream::ModelRequest;
+use crate::wires::compat::{Compat, server};
+use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+
+use decode::decoder;
+use encode::Encoder;
+
+/// The switches of [`Compat`] that this wire has.
+const SWITCHES: &str = "cacheControl cacheTtl parallelToolCalls strict reasoning";
+
+/// The wire to one server.
+pub struct Anthropic {
+    limits: Limits,
+    encoder: Encoder,
+}
+
+/// The name of the provider, for messages and keys.
+const PROVIDER: &str = "anthropic";
+
+impl Anthropic {
+    /// A wire to the server of these options.
+    ///
+    /// # Errors
+    /// If `compat` holds an unknown switch. The text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        server(&options.base_url, &options.compat)?;
+        let mut compat = Compat { cache_control: true, parallel_tool_calls: true, ..Compat::default() };
+        compat.apply(&options.compat, SWITCHES)?;
+        Ok(Anthropic { limits: options.limits, encoder: Encoder::new(options, compat) })
+    }
+}
+
+impl Wire for Anthropic {
+    fn provider(&self) -> &str {
+        PROVIDER
+    }
+
+    fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        self.encoder.encode(request)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        decoder(self.limits)
+    }
+}

@@ -1,0 +1,241 @@
+//! Requests: URL, headers, body.
+
+use crate::data::json::{RawJson, ToJson, Value, bool_text};
+use crate::data::text::{self, contains, find_any};
+use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::wires::HttpRequest;
+use crate::wires::compat::{ReasoningStyle, Strict};
+use crate::wires::history::History;
+use crate::wires::request::{
+    self, Body, ToolForm, Tools, effort, headers, join_query, split_query, write_max_tokens, write_sampling,
+    write_stop,
+};
+
+use super::PROVIDER;
+use super::contents::{MessageWriter, write_all};
+
+const TOOLS: ToolForm = ToolForm {
+    list: r#"[{"functionDeclarations":[#]}]"#,
+    tool: r#"{"name":"$","description":"$","parametersJsonSchema":#}"#,
+    strict: ["", ""],
+};
+
+/// Builds the requests to one server and keeps what it has encoded.
+pub(super) struct Encoder {
+    base_url: String,
+    headers: Vec<(String, String)>,
+    reasoning: ReasoningStyle,
+    history: History,
+    tools: Tools,
+}
+
+impl Encoder {
+    pub(super) fn new(base_url: String, headers: Vec<(String, String)>, reasoning: ReasoningStyle) -> Self {
+        let (history, tools) = (History::default(), Tools::default());
+        Encoder { base_url, headers, reasoning, history, tools }
+    }
+
+    /// The generation of a model: what is set by hand, else what its name says.
+    fn version(&self, model: &str) -> Option<(u32, u32)> {
+        match self.reasoning {
+            ReasoningStyle::Level => Some((3, 0)),
+            ReasoningStyle::Budget => Some((2, 5)),
+            _ => version(model),
+        }
+    }
+
+    pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        // Vertex takes tokens, and keys of its own.
+        let is_token = contains(&self.base_url, "aiplatform.googleapis.com")
+            && !request.api_key.as_ref().is_some_and(|key| key.starts_with("AIza") || key.starts_with("AQ."));
+        let key = if is_token { ("authorization", "Bearer ") } else { ("x-goog-api-key", "") };
+        HttpRequest {
+            url: url(&self.base_url, &request.model),
+            headers: headers(key, &[], &self.headers, request),
+            body: self.body(request).into_bytes(),
+        }
+    }
+
+    fn body(&mut self, request: &ModelRequest) -> String {
+        let version = self.version(&request.model);
+        let is_gemini_3 = version >= Some((3, 0));
+        let writer = MessageWriter { provider: PROVIDER, model: &request.model, is_gemini_3 };
+        self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
+            writer.write(message, carried, out);
+        });
+        let options = &*request.options;
+        // The user's settings are added to ours, one by one.
+        let mut own = options.body.clone();
+        let own_config = own.iter().position(|(key, _)| key == "generationConfig").map(|at| own.remove(at).1);
+        // A cache at the provider holds the system prompt and the tools.
+        let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
+        let mut text = self.history.body_buffer(&request.system_prompt);
+        let mut body = Body::of(&mut text, &own);
+        let mut prompt = if is_cached { "" } else { &*request.system_prompt };
+        // Gemma 3 knows no system instruction: its prompt stands before all else that the user says.
+        if !prompt.is_empty() && !contains(&request.model, "gemma-3") {
+            body.fill("systemInstruction", r#"{"parts":[{"text":"$"}]}"#, &[prompt]);
+            prompt = "";
+        }
+        if let Some(out) = body.key("contents") {
+            write_all(prompt, self.history.carried(), self.history.text(), out);
+        }
+        if !request.tools.is_empty() && !is_cached {
+            body.tools(self.tools.text(&request.tools, &TOOLS, Strict::Never), "");
+            if let Some(choice) = &options.tool_choice {
+                write_choice(choice, &mut body);
+            }
+        }
+        let version = version.filter(|_| self.reasoning != ReasoningStyle::None);
+        let config = config(request, version, &own_config.map(|config| members(&config)).unwrap_or_default());
+        if config != "{}" {
+            body.raw("generationConfig", &config);
+        }
+        body.end();
+        text
+    }
+}
+
+fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, RawJson)]) -> String {
+    let options = &*request.options;
+    let mut text = String::new();
+    let mut config = Body::of(&mut text, own);
+    write_max_tokens(options.max_tokens, "maxOutputTokens", &mut config);
+    write_sampling(options, "topP", &mut config);
+    write_stop(options, "stopSequences", &mut config);
+    if let Some(reasoning) = &options.reasoning {
+        write_thinking(reasoning, (&request.model, version), &mut config);
+    }
+    if let Some(schema) = &request.output {
+        config.text("responseMimeType", "application/json");
+        config.raw("responseJsonSchema", schema.as_str());
+    }
+    config.end();
+    text
+}
+
+/// Gemini 3 takes a level, Gemini 2.5 a number of tokens; those before do not think.
+fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), config: &mut Body<'_>) {
+    let (model, version) = model;
+    let word = effort(reasoning);
+    let is_off = word == "off" || word == "none";
+    let is_pro = contains(model, "-pro");
+    if version >= Some((3, 0)) {
+        let level = match word {
+            // These cannot stop to think.
+            "off" | "none" | "minimal"
+                if is_pro || (version >= Some((3, 7)) && !contains(model, "-lite")) =>
+            {
+                "LOW"
+            }
+            "off" | "none" | "minimal" => "MINIMAL",
+            "low" => "LOW",
+            "medium" => "MEDIUM",
+            _ => "HIGH",
+        };
+        let template = r#"{"includeThoughts":#,"thinkingLevel":"$"}"#;
+        config.fill("thinkingConfig", template, &[bool_text(!is_off), level]);
+    } else if version >= Some((2, 5)) {
+        let budget = match (reasoning, word) {
+            (_, "off" | "none") => {
+                if is_pro {
+                    128
+                } else {
+                    0
+                }
+            }
+            (Reasoning::Budget(tokens), _) => *tokens,
+            (_, "minimal") => 1_024,
+            (_, "low") => 2_048,
+            (_, "medium") => 8_192,
+            _ => 24_576,
+        };
+        let template = r#"{"includeThoughts":#,"thinkingBudget":#}"#;
+        config.fill("thinkingConfig", template, &[bool_text(!is_off), &text::number(budget)]);
+    }
+}
+
+fn write_choice(choice: &ToolChoice, body: &mut Body<'_>) {
+    let (mode, name) = match choice {
+        ToolChoice::Auto => ("AUTO", ""),
+        ToolChoice::None => ("NONE", ""),
+        ToolChoice::Required => ("ANY", ""),
+        ToolChoice::Tool(name) => ("ANY", name.as_str()),
+    };
+    let template = match choice {
+        ToolChoice::Tool(_) => r#"{"functionCallingConfig":{"mode":"$","allowedFunctionNames":["$"]}}"#,
+        _ => r#"{"functionCallingConfig":{"mode":"$"}}"#,
+    };
+    body.fill("toolConfig", template, &[mode, name]);
+}
+
+fn members(object: &RawJson) -> Vec<(String, RawJson)> {
+    match object.to_value() {
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, value.to_raw())).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The version in the name of a Gemini: `gemini-2.5-flash`, `gemini-3-pro-preview`. The latest is of the third generation at least.
+fn version(model: &str) -> Option<(u32, u32)> {
+    if contains(model, "gemini-") && model.ends_with("-latest") {
+        return Some((3, u32::MAX));
+    }
+    request::version(text::split_once(model, "gemini-")?.1)
+}
+
+fn url(base_url: &str, model: &str) -> String {
+    let (base, query) = split_query(base_url);
+    let (base, version) = match base {
+        "" => ("https://generativelanguage.googleapis.com", "/v1beta"),
+        base if base.ends_with("generativelanguage.googleapis.com")
+            || base.ends_with("/google-ai-studio") =>
+        {
+            (base, "/v1beta")
+        }
+        base => (base, ""),
+    };
+    let folder = if find_any(model, "/").is_some() { "/" } else { "/models/" };
+    let separator = if query.is_empty() { "" } else { "&" };
+    let query = [query, separator, "alt=sse"].concat();
+    join_query(&[base, version, folder, model, ":streamGenerateContent"], &query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_made_of_any_form_of_base_and_model() {
+        let own = "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse";
+        let addresses = [
+            ("", "m", own),
+            ("", "models/m", own),
+            ("https://generativelanguage.googleapis.com/v1beta/", "m", own),
+            ("https://generativelanguage.googleapis.com", "m", own),
+            (
+                "https://h/google-ai-studio",
+                "m",
+                "https://h/google-ai-studio/v1beta/models/m:streamGenerateContent?alt=sse",
+            ),
+            ("https://h/p?key=k", "m", "https://h/p/models/m:streamGenerateContent?key=k&alt=sse"),
+            ("https://h/p", "tunedModels/t", "https://h/p/tunedModels/t:streamGenerateContent?alt=sse"),
+        ];
+        for (base, model, wanted) in addresses {
+            assert_eq!(url(base, model), wanted);
+        }
+    }
+
+    #[test]
+    fn the_version_of_a_gemini_is_read_from_its_name() {
+        for (name, wanted) in [
+            ("gemini-2.5-flash", Some((2, 5))),
+            ("models/gemini-3-pro-preview", Some((3, 0))),
+            ("gemini-3.1-pro-preview", Some((3, 1))),
+            ("gemini-flash-latest", Some((3, u32::MAX))),
+            ("gemma-3", None),
+        ] {
+            assert_eq!(version(name), wanted, "{name}");
+        }
+    }
+}

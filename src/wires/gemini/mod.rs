@@ -1,0 +1,51 @@
+//! Google Gemini, at Google's own address and on Vertex.
+
+mod chunk;
+mod contents;
+mod decode;
+mod encode;
+mod partial;
+
+use crate::rules::stream::ModelRequest;
+use crate::wires::compat::{Compat, server};
+use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+
+use decode::decoder;
+use encode::Encoder;
+
+/// The wire to one server. For Vertex, the base URL is that of the publisher.
+pub struct Gemini {
+    limits: Limits,
+    encoder: Encoder,
+}
+
+/// The name of the provider, for messages and keys.
+const PROVIDER: &str = "gemini";
+
+impl Gemini {
+    /// A wire to the server of these options.
+    ///
+    /// # Errors
+    /// If `compat` holds an unknown switch. The text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        let WireOptions { base_url, headers, compat: switches, limits, .. } = options;
+        server(&base_url, &switches)?;
+        let mut compat = Compat::default();
+        compat.apply(&switches, "reasoning")?;
+        Ok(Gemini { limits, encoder: Encoder::new(base_url, headers, compat.reasoning) })
+    }
+}
+
+impl Wire for Gemini {
+    fn provider(&self) -> &str {
+        PROVIDER
+    }
+
+    fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        self.encoder.encode(request)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        decoder(self.limits)
+    }
+}

@@ -1,0 +1,372 @@
+//! Messages as this wire writes them.
+
+use std::borrow::Cow;
+
+use crate::data::json::{RawJson, ToJson, Value, fill, without_comma, write_str};
+use crate::data::list::ListWriter;
+use crate::data::text::{Put, contains};
+use crate::words::message::{
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
+    UserMessage, text_in,
+};
+
+use crate::wires::compat::{Compat, Replay, ToolIds};
+use crate::wires::history::Carried;
+use crate::wires::request::{
+    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, result_parts,
+};
+
+/// Writes messages for one model of one server.
+pub(super) struct MessageWriter<'a> {
+    pub(super) provider: &'a str,
+    pub(super) model: &'a str,
+    pub(super) compat: &'a Compat,
+    /// Whether prompts may be cached.
+    pub(super) caches: bool,
+}
+
+// In `Carried`, `pictures` are those of tool results, which tool messages cannot hold: they follow in a user message, once
+// all results of the turn are told. `is_open` says that the last message was a tool's.
+
+impl MessageWriter<'_> {
+    /// The whole list: the system prompt, the messages written before, and what waits behind them.
+    pub(super) fn write_all(
+        &self,
+        system_prompt: &str,
+        messages: &str,
+        mut carried: Carried,
+        out: &mut String,
+    ) {
+        out.put("[");
+        // Each message begins with a comma, which the first of the list must not have.
+        let mut rest = messages;
+        if !system_prompt.is_empty() {
+            self.write_system(system_prompt, out);
+        } else {
+            rest = without_comma(messages);
+        }
+        out.put(rest);
+        let mut last = String::new();
+        self.write_pictures(&mut carried, &mut last);
+        out.put(&last);
+        out.put("]");
+    }
+
+    /// Appends a message, with a comma before it. One with nothing to say is left out.
+    pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
+        match message {
+            LlmMessage::User(message) => self.write_user(message, carried, out),
+            LlmMessage::Assistant(message) => self.write_assistant(message, carried, out),
+            LlmMessage::ToolResult(message) => self.write_result(message, carried, out),
+        }
+    }
+
+    fn write_system(&self, text: &str, out: &mut String) {
+        let is_developer = self.compat.developer_role && is_reasoning_model(self.model);
+        let caches = self.caches && self.compat.cache_control && self.model.starts_with("anthropic/");
+        let template = if caches {
+            r#"{"role":"$","content":[{"type":"text","text":"$","cache_control":{"type":"ephemeral"}}]}"#
+        } else {
+            r#"{"role":"$","content":"$"}"#
+        };
+        fill(template, &[if is_developer { "developer" } else { "system" }, text], out);
+    }
+
+    fn write_user(&self, message: &UserMessage, carried: &mut Carried, out: &mut String) {
+        if message.content.is_empty() && carried.pictures.is_empty() {
+            return;
+        }
+        let mut parts = carried.take_pictures();
+        self.separate(std::mem::take(&mut carried.is_open), out);
+        match message.content.as_slice() {
+            // Servers of text models know no lists.
+            [ContentBlock::Text(block)] if parts.is_empty() => {
+                fill(r#",{"role":"user","content":"$"}"#, &[&block.text], out);
+            }
+            blocks => {
+                // Without pictures DeepSeek refuses lists.
+                if self.provider == "deepseek"
+                    && parts.is_empty()
+                    && let Some(text) = text_alone(blocks)
+                {
+                    return fill(r#",{"role":"user","content":"$"}"#, &[&text], out);
+                }
+                for block in blocks {
+                    parts.put(",");
+                    write_part(block, self.provider == "mistral", &mut parts);
+                }
+                fill(USER, &[without_comma(&parts)], out);
+            }
+        }
+    }
+
+    fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
+        let is_own = message.provider == self.provider;
+        let is_same_model = is_own && message.model == self.model;
+        let text = text_in(&message.content);
+        let has_calls = message.tool_calls().next().is_some();
+        if text.is_empty() && !has_calls {
+            return;
+        }
+        self.write_pictures(carried, out);
+        carried.is_open = false;
+        out.put(",{\"role\":\"assistant\",\"content\":");
+        let thinking = if is_own { thinking_of(message) } else { String::new() };
+        match self.compat.replay {
+            Replay::ThinkingChunk if !thinking.is_empty() => write_thinking_chunk(&thinking, &text, out),
+            // Workers AI insists on a text, others refuse an empty one.
+            _ if text.is_empty() && self.provider != "workers-ai" => out.put("null"),
+            _ => write_str(&text, out),
+        }
+        match self.compat.replay {
+            // DeepSeek 4 insists on the field in every answer, also where nobody thought.
+            Replay::ReasoningContent if self.takes_reasoning() => {
+                fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
+            }
+            Replay::Reasoning if !thinking.is_empty() => fill(",\"reasoning\":\"$\"", &[&thinking], out),
+            Replay::Details if is_same_model => {
+                if let Some(details) = details_of(message) {
+                    fill(",\"reasoning_details\":#", &[&details.to_json()], out);
+                }
+            }
+            _ => {}
+        }
+        if has_calls {
+            out.put(",\"tool_calls\":");
+            let mut calls = ListWriter::new(out);
+            message.tool_calls().for_each(|call| self.write_call(call, is_same_model, calls.item()));
+            calls.end();
+        }
+        out.put("}");
+    }
+
+    fn write_call(&self, call: &ToolCallBlock, gives_extra: bool, out: &mut String) {
+        let id = wire_id(&call.call_id, self.compat);
+        let name = self.fitting_name(&call.tool_name);
+        let template = r#"{"id":"$","type":"function","function":{"name":"$","arguments":"$"}"#;
+        fill(template, &[&id, &name, call.object()], out);
+        let metadata = call.metadata.as_ref().filter(|_| gives_extra).map(RawJson::to_value);
+        if let Some(extra) = metadata.as_ref().and_then(|metadata| metadata.get("extra_content")) {
+            fill(",\"extra_content\":#", &[&extra.to_json()], out);
+        }
+        out.put("}");
+    }
+
+    fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
+        let (mut text, pictures) = result_parts(message);
+        if text.is_empty() && !pictures.is_empty() {
+            text = "(see the attached image)".into();
+        }
+        let id = wire_id(&message.call_id, self.compat);
+        fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
+        if self.compat.tool_result_name {
+            fill(",\"name\":\"$\"", &[&self.fitting_name(&message.tool_name)], out);
+        }
+        fill(",\"content\":\"$\"}", &[&text], out);
+        carried.is_open = true;
+        // Kept for the user message behind the results.
+        if !pictures.is_empty() {
+            let caption = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
+            let mut parts = String::from(",");
+            write_text_part(&caption.concat(), &mut parts);
+            for picture in pictures {
+                parts.put(",");
+                write_image_part(&picture.mime_type, &picture.data, &mut parts);
+            }
+            carried.pictures.push(parts.into());
+        }
+    }
+
+    fn write_pictures(&self, carried: &mut Carried, out: &mut String) {
+        if carried.pictures.is_empty() {
+            return;
+        }
+        let pictures = carried.take_pictures();
+        self.separate(std::mem::take(&mut carried.is_open), out);
+        fill(USER, &[without_comma(&pictures)], out);
+    }
+
+    /// Some templates refuse a user message behind a tool message.
+    fn separate(&self, is_after_tool: bool, out: &mut String) {
+        if is_after_tool && self.compat.assistant_after_tool {
+            out.put(",{\"role\":\"assistant\",\"content\":\"I have read the results.\"}");
+        }
+    }
+
+    /// A model may call what no server takes for a name. Some servers take a few more characters than OpenAI.
+    fn fitting_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let is_openai = matches!(self.provider, "openai" | "azure");
+        fitting_id(name, 64, if is_openai { is_plain } else { is_allowed_by_others })
+    }
+
+    /// The first reasoning models of DeepSeek refuse their own reasoning.
+    fn takes_reasoning(&self) -> bool {
+        let model = self.model.to_ascii_lowercase();
+        !(model.ends_with("deepseek-r1") || contains(&model, "deepseek-r1-"))
+    }
+}
+
+/// A message with parts.
+const USER: &str = r#",{"role":"user","content":[#]}"#;
+
+fn is_allowed_by_others(c: char) -> bool {
+    is_plain(c) || matches!(c, '.' | ':' | '/')
+}
+
+/// Texts and files that are texts as one text; `None` where there is anything else.
+fn text_alone(blocks: &[ContentBlock]) -> Option<String> {
+    let mut all = String::new();
+    for block in blocks {
+        if !all.is_empty() {
+            all.put("\n\n");
+        }
+        match block {
+            ContentBlock::Text(block) => all.put(&block.text),
+            ContentBlock::File(file) => match form_of(file) {
+                FileForm::Text(text) => all.put(&text),
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    Some(all)
+}
+
+fn write_part(block: &ContentBlock, is_mistral: bool, out: &mut String) {
+    match block {
+        ContentBlock::Text(block) => write_text_part(&block.text, out),
+        ContentBlock::Image(image) => write_image_part(&image.mime_type, &image.data, out),
+        ContentBlock::File(file) => write_file_part(file, is_mistral, out),
+        // No user message holds these.
+        ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
+            write_text_part("", out)
+        }
+    }
+}
+
+fn write_text_part(text: &str, out: &mut String) {
+    fill(r#"{"type":"text","text":"$"}"#, &[text], out);
+}
+
+fn write_image_part(mime_type: &str, data: &str, out: &mut String) {
+    let url = data_url(mime_type, data);
+    fill(r#"{"type":"image_url","image_url":{"url":"$"}}"#, &[&url], out);
+}
+
+fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
+    match form_of(file) {
+        FileForm::Image => return write_image_part(&file.mime_type, &file.data, out),
+        FileForm::Text(text) => return write_text_part(&text, out),
+        FileForm::Other => {}
+    }
+    let format = match file.mime_type.as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        _ => {
+            let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.mime_type, &file.data));
+            let template = if is_mistral {
+                r#"{"type":"document_url","document_name":"$","document_url":"$"}"#
+            } else {
+                r#"{"type":"file","file":{"filename":"$","file_data":"$"}}"#
+            };
+            return fill(template, &[name, &url], out);
+        }
+    };
+    fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);
+}
+
+fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
+    message.content.iter().filter_map(|block| match block {
+        ContentBlock::Thinking(block) => Some(block),
+        _ => None,
+    })
+}
+
+fn thinking_of(message: &AssistantMessage) -> String {
+    thinking_blocks(message).filter(|block| !block.redacted).map(|block| block.thinking.as_str()).collect()
+}
+
+fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
+    fill(r#"[{"type":"thinking","thinking":[{"type":"text","text":"$"}]}"#, &[thinking], out);
+    if !text.is_empty() {
+        out.put(",");
+        write_text_part(text, out);
+    }
+    out.put("]");
+}
+
+/// `reasoning_details` as they came: the entries in the metadata of a call, with the texts of the thinking blocks they
+/// were made to. Nothing, if blocks were taken out since.
+fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
+    let metadata = message.tool_calls().find_map(|call| call.metadata.as_ref())?.to_value();
+    let frames = metadata.get("reasoning_details")?.as_array()?;
+    if frames.len() != thinking_blocks(message).count() {
+        return None;
+    }
+    let mut details = Vec::new();
+    for (frame, block) in frames.iter().zip(thinking_blocks(message)) {
+        let Value::Object(mut entry) = frame.clone() else {
+            continue;
+        };
+        let signature = block.signature.clone().map(Value::String);
+        match entry.get("type").and_then(Value::as_str) {
+            Some("reasoning.encrypted") => entry.insert("data", signature?),
+            Some("reasoning.summary") => entry.insert("summary", Value::String(block.thinking.clone())),
+            _ => {
+                entry.insert("text", Value::String(block.thinking.clone()));
+                if let Some(signature) = signature {
+                    entry.insert("signature", signature);
+                }
+            }
+        }
+        details.push(Value::Object(entry));
+    }
+    if details.is_empty() { None } else { Some(details) }
+}
+
+/// An id that the server takes, made of ours alone, so that call and result always agree.
+pub(super) fn wire_id<'i>(call_id: &'i str, compat: &Compat) -> Cow<'i, str> {
+    match compat.tool_ids {
+        ToolIds::Any => Cow::Borrowed(call_id),
+        ToolIds::Mistral => {
+            if call_id.len() == 9 && call_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                Cow::Borrowed(call_id)
+            } else {
+                Cow::Owned(digest(call_id, 9))
+            }
+        }
+        ToolIds::Short => {
+            let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
+            // OpenRouter's own hold the name of the tool, and its `reasoning_details` hold them.
+            let max_length = if compat.replay == Replay::Details { 128 } else { 40 };
+            fitting_id(call_id, max_length, is_allowed)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kept_where_they_fit_and_made_anew_where_not() {
+        let made = |id: &str, rule| wire_id(id, &Compat { tool_ids: rule, ..Compat::default() }).into_owned();
+        assert_eq!(made("call_1", ToolIds::Short), "call_1");
+        assert_eq!(made("llm_version:0", ToolIds::Short), "llm_version:0");
+        assert_eq!(made("gSIMJiOkT", ToolIds::Mistral), "gSIMJiOkT");
+        let long = "call_".repeat(20);
+        for rule in [ToolIds::Short, ToolIds::Mistral] {
+            let ids: Vec<String> =
+                [long.as_str(), "t1#2", "t1#3", ""].iter().map(|id| made(id, rule)).collect();
+            for (at, id) in ids.iter().enumerate() {
+                assert!(!ids[..at].contains(id), "{ids:?}");
+                let lengths = if rule == ToolIds::Mistral { 9..=9 } else { 0..=40 };
+                assert!(lengths.contains(&id.len()), "{id}");
+                assert!(
+                    id.chars().all(|c| c.is_ascii_alphanumeric() || (rule == ToolIds::Short && c == '_')),
+                    "{id}"
+                );
+            }
+        }
+    }
+}

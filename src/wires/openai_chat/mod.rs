@@ -1,0 +1,54 @@
+//! OpenAI Chat Completions, and compatible servers.
+
+mod chunk;
+mod decode;
+mod encode;
+mod messages;
+
+use crate::rules::stream::ModelRequest;
+use crate::wires::compat::{Replay, server};
+use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+
+use decode::decoder;
+use encode::Encoder;
+
+/// The switches of [`Compat`] that mean something here.
+const SWITCHES: &str = "\
+    maxTokensField developerRole streamOptions store parallelToolCalls strict reasoning \
+    toolIds replayReasoning toolResultName assistantAfterTool cacheControl promptCacheKey";
+
+/// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in `/models`.
+pub struct OpenAiChat {
+    limits: Limits,
+    encoder: Encoder,
+}
+
+impl OpenAiChat {
+    /// A wire to the server of these options.
+    ///
+    /// # Errors
+    /// If `compat` holds an unknown switch. The text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        let WireOptions { mut base_url, headers, compat: switches, limits, .. } = options;
+        if base_url.is_empty() {
+            "https://api.openai.com/v1".clone_into(&mut base_url);
+        }
+        let (provider, mut compat) = server(&base_url, &switches)?;
+        compat.apply(&switches, SWITCHES)?;
+        Ok(OpenAiChat { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+    }
+}
+
+impl Wire for OpenAiChat {
+    fn provider(&self) -> &str {
+        self.encoder.provider
+    }
+
+    fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        self.encoder.encode(request)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        decoder(self.limits, self.encoder.compat.replay == Replay::Details)
+    }
+}

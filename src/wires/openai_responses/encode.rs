@@ -1,0 +1,139 @@
+//! Requests: URL, headers, body.
+
+use crate::data::json::{bool_text, without_comma};
+use crate::data::text::contains;
+use crate::rules::stream::ModelRequest;
+use crate::wires::HttpRequest;
+use crate::wires::compat::{Compat, ReasoningStyle};
+use crate::wires::history::History;
+use crate::wires::request::{
+    Body, ToolForm, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, known_effort,
+    openai_key, split_query, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
+};
+
+use super::items::MessageWriter;
+
+const TOOLS: ToolForm = ToolForm {
+    list: "[#]",
+    tool: r#"{"type":"function","name":"$","description":"$","parameters":#,"strict":#}"#,
+    // Here a tool is strict unless the request says otherwise.
+    strict: ["false", "true"],
+};
+
+/// Builds the requests to one server and keeps what it has encoded.
+pub(super) struct Encoder {
+    pub(super) provider: &'static str,
+    url: String,
+    headers: Vec<(String, String)>,
+    compat: Compat,
+    history: History,
+    tools: Tools,
+}
+
+impl Encoder {
+    pub(super) fn new(
+        provider: &'static str,
+        base_url: String,
+        headers: Vec<(String, String)>,
+        compat: Compat,
+    ) -> Self {
+        let (history, tools) = (History::default(), Tools::default());
+        Encoder { provider, url: url(&base_url), headers, compat, history, tools }
+    }
+
+    pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        HttpRequest {
+            url: self.url.clone(),
+            headers: headers(openai_key(self.provider), &[], &self.headers, request),
+            body: self.body(request).into_bytes(),
+        }
+    }
+
+    fn body(&mut self, request: &ModelRequest) -> String {
+        let writer = MessageWriter { provider: self.provider, model: &request.model };
+        self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
+            writer.write(message, carried, out);
+        });
+        let options = &*request.options;
+        let mut text = self.history.body_buffer(&request.system_prompt);
+        let mut body = Body::new(&mut text, options);
+        body.text("model", &request.model);
+        body.raw("stream", "true");
+        if self.compat.store {
+            body.raw("store", "false");
+        }
+        write_cache_key(request, self.compat.prompt_cache_key, &mut body);
+        let is_xai = self.provider == "xai";
+        let is_checked = is_xai || matches!(self.provider, "openai" | "azure");
+        let thinks = is_reasoning_model(&request.model);
+        let can_disable = thinks || !is_checked || contains(&request.model, "grok-4.3");
+        // Models that do not think refuse to be asked for it, and to be told not to.
+        let reasoning = options
+            .reasoning
+            .as_ref()
+            .filter(|reasoning| can_disable || !matches!(effort(reasoning), "off" | "none"));
+        // Those of xAI think unasked.
+        if thinks || is_xai || reasoning.is_some() {
+            body.raw("include", "[\"reasoning.encrypted_content\"]");
+        }
+        if !request.system_prompt.is_empty() {
+            body.text("instructions", &request.system_prompt);
+        }
+        body.fill("input", "[#]", &[without_comma(self.history.text())]);
+        if !request.tools.is_empty() {
+            body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
+            let named = r#"{"type":"function","name":"$"}"#;
+            write_openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
+        }
+        write_max_tokens(options.max_tokens, "max_output_tokens", &mut body);
+        if !(is_checked && always_thinks(&request.model, options)) {
+            write_sampling(options, "top_p", &mut body);
+        }
+        if let Some(reasoning) = reasoning
+            && self.compat.reasoning != ReasoningStyle::None
+        {
+            let word = effort(reasoning);
+            let summary = if matches!(word, "off" | "none") { "" } else { ",\"summary\":\"auto\"" };
+            body.fill("reasoning", "{\"effort\":\"$\"#}", &[known_effort(word, &request.model), summary]);
+        }
+        if let Some(schema) = &request.output {
+            let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
+            body.fill("text", template, &[schema.as_str(), bool_text(self.compat.strict.marks(schema))]);
+        }
+        body.end();
+        text
+    }
+}
+
+fn url(base_url: &str) -> String {
+    let (base, query) = split_query(base_url);
+    let path = if base.ends_with("/responses") {
+        ""
+    } else if base.ends_with(".azure.com") {
+        "/openai/v1/responses"
+    } else if base.ends_with(".azure.com/openai") {
+        "/v1/responses"
+    } else {
+        "/responses"
+    };
+    join_query(&[base, path], query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_made_of_any_form_of_base() {
+        let addresses = [
+            ("https://h/v1/", "https://h/v1/responses"),
+            ("https://h/v1/responses?a=b", "https://h/v1/responses?a=b"),
+            ("https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/responses"),
+            ("https://r.openai.azure.com/openai", "https://r.openai.azure.com/openai/v1/responses"),
+            ("https://r.openai.azure.com/openai/v1", "https://r.openai.azure.com/openai/v1/responses"),
+        ];
+        for (base, wanted) in addresses {
+            assert_eq!(url(base), wanted);
+        }
+    }
+}

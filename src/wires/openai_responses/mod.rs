@@ -1,0 +1,60 @@
+//! OpenAI Responses, and compatible servers. The provider stores nothing: each request holds the whole conversation.
+
+mod decode;
+mod encode;
+mod event;
+mod items;
+
+use crate::rules::stream::ModelRequest;
+use crate::wires::compat::{Compat, Strict, server};
+use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+
+use decode::decoder;
+use encode::Encoder;
+
+/// The switches of [`Compat`] that this wire has.
+const SWITCHES: &str = "store parallelToolCalls strict reasoning promptCacheKey";
+
+/// The wire to one server.
+pub struct OpenAiResponses {
+    limits: Limits,
+    encoder: Encoder,
+}
+
+impl OpenAiResponses {
+    /// A wire to the server of these options.
+    ///
+    /// # Errors
+    /// If `compat` holds an unknown switch. The text names it.
+    pub fn new(options: WireOptions) -> Result<Self, String> {
+        let WireOptions { mut base_url, headers, compat: switches, limits, .. } = options;
+        if base_url.is_empty() {
+            "https://api.openai.com/v1".clone_into(&mut base_url);
+        }
+        let (provider, known) = server(&base_url, &switches)?;
+        let mut compat = Compat {
+            // Nothing is kept at the provider, and a tool is strict unless the request says otherwise.
+            store: true,
+            strict: Strict::Fitting,
+            parallel_tool_calls: true,
+            prompt_cache_key: known.prompt_cache_key,
+            ..Compat::default()
+        };
+        compat.apply(&switches, SWITCHES)?;
+        Ok(OpenAiResponses { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+    }
+}
+
+impl Wire for OpenAiResponses {
+    fn provider(&self) -> &str {
+        self.encoder.provider
+    }
+
+    fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
+        self.encoder.encode(request)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        decoder(self.limits, self.provider() == "xai")
+    }
+}

@@ -1,0 +1,79 @@
+//! Which schemas may be marked as strict. A server that is told `strict` refuses schemas of any other form.
+
+use crate::data::json::Value;
+use crate::data::text::split;
+
+/// The keywords that strict schemas may have.
+const KNOWN: &str = "\
+    type properties required additionalProperties items enum const anyOf $ref $defs \
+    description title pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
+    minItems maxItems";
+
+/// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
+/// a type everywhere, nothing beside a reference, no unusual keyword.
+pub(super) fn is_strict(schema: &Value) -> bool {
+    let is_object = schema.text_at("type") == Some("object");
+    is_object && schema.get("anyOf").is_none() && fits(schema)
+}
+
+fn fits(schema: &Value) -> bool {
+    let Some(map) = schema.as_object() else {
+        return false;
+    };
+    let all_fit = |key: &str| {
+        schema.get(key).and_then(Value::as_object).is_none_or(|members| members.iter().all(|(_, s)| fits(s)))
+    };
+    let has = |key: &str| map.get(key).is_some();
+    let is_typed = if has("$ref") { map.len() == 1 } else { has("type") || has("anyOf") };
+    is_typed
+        && map.iter().all(|(key, _)| split(KNOWN, " ").any(|known| known == key))
+        && (!is_object(schema) || is_closed(schema))
+        && all_fit("properties")
+        && all_fit("$defs")
+        && schema.get("items").is_none_or(fits)
+        && schema.list_at("anyOf").iter().all(fits)
+}
+
+fn is_object(schema: &Value) -> bool {
+    schema.get("properties").is_some()
+        || schema.text_at("type") == Some("object")
+        || schema.list_at("type").iter().any(|t| t.as_str() == Some("object"))
+}
+
+fn is_closed(schema: &Value) -> bool {
+    let required = schema.list_at("required");
+    schema.flag_at("additionalProperties") == Some(false)
+        && schema.get("properties").and_then(Value::as_object).is_some_and(|properties| {
+            properties.iter().all(|(name, _)| required.iter().any(|r| r.as_str() == Some(name)))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strict(schema: &str) -> bool {
+        is_strict(&Value::parse(schema).unwrap())
+    }
+
+    #[test]
+    fn only_closed_objects_with_all_members_required_are_strict() {
+        let closed = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}"#;
+        assert!(strict(closed));
+        assert!(strict(r#"{"type":"object","properties":{},"additionalProperties":false}"#));
+        assert!(!strict(r#"{"type":"object","properties":{}}"#));
+        assert!(!strict(r#"{"type":"object","additionalProperties":false}"#));
+        assert!(!strict(&closed.replace("[\"a\"]", "[]")));
+        assert!(!strict(&closed.replace("\"string\"", "\"string\",\"default\":\"x\"")));
+        assert!(!strict(&closed.replace("{\"type\":\"string\"}", "{\"type\":\"object\"}")));
+        assert!(strict(&closed.replace("{\"type\":\"string\"}", closed)));
+        assert!(!strict(r#"{"type":"string"}"#));
+        let with = |member: &str| strict(&closed.replace("{\"type\":\"string\"}", member));
+        assert!(!with("{}") && !with(r#"{"description":"any"}"#) && !with(r#"{"enum":["a"]}"#));
+        assert!(
+            with(r##"{"$ref":"#"}"##)
+                && with(r##"{"anyOf":[{"$ref":"#"},{"type":"null"}],"description":"d"}"##)
+        );
+        assert!(!with(r##"{"$ref":"#","description":"d"}"##));
+    }
+}

@@ -1,0 +1,5 @@
+//! What is said and stored: messages, errors, prices.
+
+pub mod error;
+pub mod message;
+pub mod price;
