@@ -273,7 +273,7 @@ impl Bridge {
         self.receive_stream(slot, |incoming| {
             if let Some(http) = &incoming.http {
                 let header = |name: &str| headers.get(name).and_then(Value::as_str).map(str::to_owned);
-                let error = http.wire.borrow().error(status, &header, body, super::now());
+                let error = http.wire.borrow().error(status, &header, body, crate::instance::now());
                 incoming.events.push_back(AssistantMessageEvent::Error(error));
             }
             incoming.ended = true;

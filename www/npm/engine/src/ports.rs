@@ -307,7 +307,7 @@ pub(super) struct JsTimer;
 
 impl Timer for JsTimer {
     fn now(&self) -> u64 {
-        super::now()
+        crate::instance::now()
     }
 
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
