@@ -1,5 +1,5 @@
 // @ts-check
-// The wasm instance: how it is created, and how its outbox is read. The layout is that of engine/src/outbox.rs.
+// The wasm instance: how it is created, and how its outbox is read. The layout is that of engine/src/outbox/mod.rs.
 
 import { AgentError, broken, kindOf, misuse, textOf } from "./shared.js";
 import { NAME, bind } from "./glue.js";
