@@ -8,8 +8,8 @@
     reason = "a panic here is a test that fails"
 )]
 
-#[allow(dead_code, unreachable_pub, reason = "the file is a module of xtask, whose `run` prints")]
-#[path = "../xtask/src/fixtures.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the file is a module of xtask too, whose `run` prints")]
+#[path = "harness/src/fixtures.rs"]
 mod fixtures;
 
 use std::fs;

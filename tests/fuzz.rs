@@ -10,9 +10,9 @@
     reason = "a panic here is a test that fails"
 )]
 
-#[path = "fuzz/mutate.rs"]
+#[path = "harness/src/fuzz/mutate.rs"]
 mod mutate;
-#[path = "fuzz/targets.rs"]
+#[path = "harness/src/fuzz/targets.rs"]
 mod targets;
 
 use std::collections::HashSet;

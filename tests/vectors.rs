@@ -1,6 +1,6 @@
 //! Plays the golden vectors on the rules of this crate, with the code of `cargo xtask vectors`.
 
-#[path = "../xtask/src/vectors/mod.rs"]
+#[path = "harness/src/vectors/mod.rs"]
 mod vectors;
 
 use std::path::Path;

@@ -39,7 +39,7 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
 /// Returns the names of the targets, read from their own list.
 fn targets() -> Vec<&'static str> {
     let named = |line: &'static str| line.trim().strip_prefix("Target { name: \"")?.split('"').next();
-    include_str!("../../tests/fuzz/targets.rs").lines().filter_map(named).collect()
+    include_str!("../../tests/harness/src/fuzz/targets.rs").lines().filter_map(named).collect()
 }
 
 #[cfg(test)]

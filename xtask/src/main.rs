@@ -2,8 +2,10 @@
 
 mod args;
 mod bench;
+#[path = "../../tests/harness/src/conformance.rs"]
 mod conformance;
 mod demo;
+#[path = "../../tests/harness/src/fixtures.rs"]
 mod fixtures;
 mod fuzz;
 
@@ -11,6 +13,7 @@ mod pack;
 mod run;
 mod setup;
 mod test;
+#[path = "../../tests/harness/src/vectors/mod.rs"]
 mod vectors;
 
 use std::path::Path;
