@@ -1,8 +1,7 @@
 //! Feeds recorded provider responses to the wires and compares the output with expectations.
 //!
 //! A case is a file `NAME.expect.json` next to `NAME.sse`, the body of a 200 response, or
-//! `NAME.http.json`, a response with another status. Directories may be laid out in any way. The crate's
-//! tests include this file.
+//! `NAME.http.json`, a response with another status. Directories may be laid out in any way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

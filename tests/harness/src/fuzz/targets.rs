@@ -15,8 +15,8 @@ use turnwheel::wires::{Limits, Wire, WireOptions, wire};
 use super::mutate::Dice;
 
 /// Something that reads foreign data.
-pub(crate) struct Target {
-    pub(crate) name: &'static str,
+pub struct Target {
+    pub name: &'static str,
     /// The name endings of the recordings to start from, and the wire they must belong to.
     seeds: &'static str,
     wire: &'static str,
@@ -25,10 +25,10 @@ pub(crate) struct Target {
     ///
     /// # Errors
     /// What does not hold.
-    pub(crate) play: fn(&Target, &[u8], &mut Dice) -> Result<u64, String>,
+    pub(super) play: fn(&Target, &[u8], &mut Dice) -> Result<u64, String>,
 }
 
-pub(crate) const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "openai-chat", seeds: ".sse", wire: "openai-chat", play: play_wire },
     Target { name: "openai-responses", seeds: ".sse", wire: "openai-responses", play: play_wire },
     Target { name: "anthropic", seeds: ".sse", wire: "anthropic", play: play_wire },
@@ -39,10 +39,19 @@ pub(crate) const TARGETS: [Target; 7] = [
 ];
 
 impl Target {
+    /// A target that starts from no recording.
+    #[cfg(test)]
+    pub(super) fn new(
+        name: &'static str,
+        play: fn(&Target, &[u8], &mut Dice) -> Result<u64, String>,
+    ) -> Self {
+        Target { name, seeds: "", wire: "", play }
+    }
+
     /// Returns the recordings to start from.
-    pub(crate) fn inputs(&self) -> Vec<Vec<u8>> {
+    pub fn inputs(&self) -> Vec<Vec<u8>> {
         let mut inputs = vec![Vec::new()];
-        self.find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures"), &mut inputs);
+        self.find(&crate::data("fixtures"), &mut inputs);
         inputs
     }
 
