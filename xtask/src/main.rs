@@ -50,8 +50,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]",
-        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md",
+        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]\n  bench --against OLD_PKG [CELL...] [--rounds N] [--node PATH]",
+        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md; or against another build of itself, in turns: fails if a cell got worse by more than its noise",
         run: bench::run,
     },
     Command {

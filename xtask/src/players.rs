@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 
 use crate::args::{self, Args, Misuse};
-use crate::run::root;
+use crate::run::{exit_code, root};
 use crate::{pack, setup};
 
 /// What scenarios can be played on: a module of `tests/harness/src/engines`, and what must be built first.
@@ -109,8 +109,7 @@ fn harness(profile: &str, command: &str, args: &Args, words: &[&str]) -> Result<
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["run", "--quiet", "--package", "harness", "--profile", profile, "--manifest-path"]);
     cargo.arg(root().join("Cargo.toml")).args(["--", command]).args(args.options()).args(words);
-    let status = cargo.status().context("cannot start cargo")?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(exit_code(cargo.status().context("cannot start cargo")?))
 }
 
 /// Checks that a name, if one is given, is a known one.

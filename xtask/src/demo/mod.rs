@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::{Args, Misuse};
 use crate::pack::{self, Kind};
-use crate::run::{command, root};
+use crate::run::{command, exit_code, root};
 use crate::setup;
 use serve::{Site, listen, serve};
 
@@ -44,9 +44,7 @@ fn once(question: &str, args: &Args) -> Result<ExitCode> {
             node.args([name, value]);
         }
     }
-    let status = node.stdin(Stdio::inherit()).status().context("cannot start node")?;
-    // A script that was killed has no exit code.
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(exit_code(node.stdin(Stdio::inherit()).status().context("cannot start node")?))
 }
 
 fn serve_page(package: PathBuf, port: Option<u16>, args: &Args) -> Result<ExitCode> {
