@@ -26,8 +26,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "build",
-        usage: "build [--dev | --named]",
-        about: "the npm package, into pkg/; with --dev unoptimised and quick, with --named for profilers",
+        usage: "build [--dev | --named] [--out FOLDER]",
+        about: "the npm package, into pkg/ or FOLDER, in place of the package there; with --dev unoptimised and quick, with --named for profilers",
         run: pack::run,
     },
     Command {
@@ -91,6 +91,7 @@ const COMMANDS: &[Command] = &[
 const EXAMPLES: &str = "\
 examples
   cargo xtask build                        pkg/, ready for `npm pack`, with a table of its sizes
+  cargo xtask build --dev --out target/dev  the quick one elsewhere; pkg/ stays as it is
   cargo xtask demo                         the demo page on 127.0.0.1
   cargo xtask demo --once \"Rain in Oslo?\"   one question, answered in the terminal
   cargo xtask test                         what CI runs

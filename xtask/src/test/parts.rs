@@ -52,6 +52,8 @@ pub(super) const PARTS: &[Part] = &[
         command: &["xtask", "fixtures", "FILES"] },
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
+    Part { name: "build-dev", files: "tests/packaging/dev.mjs", needs: Need::Nothing, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
             "--judge", "tests/data/oracle/golden"] },
