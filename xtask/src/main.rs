@@ -91,7 +91,7 @@ const COMMANDS: &[Command] = &[
 const EXAMPLES: &str = "\
 examples
   cargo xtask build                        pkg/, ready for `npm pack`, with a table of its sizes
-  cargo xtask build --dev --out target/dev  the quick one elsewhere; pkg/ stays as it is
+  cargo xtask build --dev --out target/p   the quick one elsewhere; pkg/ stays as it is
   cargo xtask demo                         the demo page on 127.0.0.1
   cargo xtask demo --once \"Rain in Oslo?\"   one question, answered in the terminal
   cargo xtask test                         what CI runs

@@ -120,28 +120,7 @@ fn decoded(wire: &dyn Wire, body: &[u8], size: &mut dyn FnMut() -> usize) -> Res
 
 /// Checks that the next request is JSON, whatever was said.
 fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
-    let (mut assembler, mut stop_reason) = (Assembler::default(), MessageStopReason::Error);
-    for event in events {
-        if let Event::Done { stop_reason: reported, .. } = &event {
-            stop_reason = *reported;
-        }
-        assembler.push(event)?;
-    }
-    let content = if stop_reason == MessageStopReason::Error {
-        assembler.partial()
-    } else {
-        assembler.finish(stop_reason).content
-    };
-    let answer = Rc::new(AssistantMessage {
-        content,
-        provider: wire.provider().to_owned(),
-        model: "m-3".to_owned(),
-        usage: Usage::default(),
-        stop_reason,
-        error: None,
-        timestamp: 0,
-        foreign: None,
-    });
+    let answer = answer_of(wire, events)?;
     let result = |call: &turnwheel::message::ToolCallBlock| {
         LlmMessage::ToolResult(Rc::new(ToolResultMessage {
             call_id: call.call_id.clone(),
@@ -181,6 +160,32 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the message that the events make.
+fn answer_of(wire: &dyn Wire, events: Vec<Event>) -> Result<Rc<AssistantMessage>, String> {
+    let (mut assembler, mut stop_reason) = (Assembler::default(), MessageStopReason::Error);
+    for event in events {
+        if let Event::Done { stop_reason: reported, .. } = &event {
+            stop_reason = *reported;
+        }
+        assembler.push(event)?;
+    }
+    let content = if stop_reason == MessageStopReason::Error {
+        assembler.partial()
+    } else {
+        assembler.finish(stop_reason).content
+    };
+    Ok(Rc::new(AssistantMessage {
+        content,
+        provider: wire.provider().to_owned(),
+        model: "m-3".to_owned(),
+        usage: Usage::default(),
+        stop_reason,
+        error: None,
+        timestamp: 0,
+        foreign: None,
+    }))
 }
 
 /// A hash of the kinds of events in order, with repetitions counted once.
