@@ -97,10 +97,9 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    const glue = /** @type {any} */ (bind());
-    this.memory = glue.initSync({ module }).memory;
-    /** The exports of the module, which take and return JavaScript values. @type {Record<string, (...given: any[]) => any>} */
-    this.glue = { ...glue };
+    /** The calls of the module, which take and return JavaScript values. @type {Record<string, (...given: any[]) => any>} */
+    this.glue = /** @type {any} */ (bind(module));
+    this.memory = /** @type {any} */ (this.glue).memory;
     this.control = this.glue.control() >>> 2;
   }
 
