@@ -1,5 +1,5 @@
 //! What plays scenarios and recordings: one module for each way to run the loop. A further engine is a
-//! module with an [`Engine`] and a line in [`ENGINES`]; `cargo xtask` has a table beside it that says what
+//! module with an [`Engine`] and a line in `ENGINES`; `cargo xtask` has a table beside it that says what
 //! must be built first.
 
 mod native;
