@@ -3,5 +3,5 @@
 
 export * from "./index.js";
 export * from "./engine.js";
-export * from "./checkpoint.js";
+export * from "./checkpoint/checkpoint.js";
 export { dereference, validate } from "./validator.js";

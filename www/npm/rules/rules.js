@@ -2,7 +2,7 @@
 // The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. The Rust half is
 // src/wasm/rules.rs. Nothing here may wait, or call the engine except to post commands.
 
-import { kindOf, messagesOf, misuse, textOf, toMessage } from "./shared.js";
+import { kindOf, messagesOf, misuse, textOf, toMessage } from "../shared.js";
 
 /**
  * Calls one rule.

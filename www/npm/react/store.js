@@ -2,11 +2,11 @@
 // The state that a UI shows of an agent: built from its events, updated at most once per
 // frame. Independent of React.
 
-import { AgentError, kindOf, misuse, PartialJson, textOf, toMessages } from "./shared.js";
+import { AgentError, kindOf, misuse, PartialJson, textOf, toMessages } from "../shared.js";
 
-/** @typedef {import("./react.js").AgentView<any>} View */
-/** @typedef {import("./react.js").AgentCall} AgentCall */
-/** @typedef {import("./react.js").UseAgentOptions} Options */
+/** @typedef {import("../react.js").AgentView<any>} View */
+/** @typedef {import("../react.js").AgentCall} AgentCall */
+/** @typedef {import("../react.js").UseAgentOptions} Options */
 
 /** @type {readonly any[]} */
 const NONE = Object.freeze([]);

@@ -1,11 +1,11 @@
 // @ts-check
 // One run: reads what the engine reports, notifies listeners, starts effects and returns their answers.
 
-import { discardIfKilled } from "./engine.js";
+import { discardIfKilled } from "../engine.js";
 import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
-import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "./shared.js";
-import { emptyList } from "./list.js";
-import { handled, outputOf } from "./rules.js";
+import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "../shared.js";
+import { emptyList } from "../v8.js";
+import { handled, outputOf } from "../rules/rules.js";
 
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
 const MAX_WAITING_EVENTS = 1024;
@@ -99,7 +99,7 @@ export class Driver {
     this.keys = { turn: null, byProvider: undefined };
     /** Whether somebody iterates the run, or has done so. */
     this.iterated = false;
-    /** @type {Map<number, import("./effects.js").Slot>} */
+    /** @type {Map<number, import("../effects/effects.js").Slot>} */
     this.slots = new Map();
     /** Events for the iterator, while there is one. @type {any[] | undefined} */
     this.queue = undefined;

@@ -1,8 +1,8 @@
 // @ts-check
 // Models: descriptions of where a model is and how it is called. Nothing here makes a request.
 
-import { checkNames, didYouMean, kindOf, misuse, shownOf, sleep } from "./shared.js";
-import { checkShape, SERVED } from "./options.js";
+import { checkNames, didYouMean, kindOf, misuse, shownOf, sleep } from "../shared.js";
+import { checkShape, SERVED } from "../options/options.js";
 
 /** The key of what the engine needs to know about a model, hidden from the user. */
 export const SETUP = Symbol.for("turnwheel.model");

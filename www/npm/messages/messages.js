@@ -2,10 +2,10 @@
 // Converts what the host passes in: inputs to messages, tool outputs to blocks. A wrong shape is an error
 // that names what was passed.
 
-import { checkNames, isOfClass, kindOf, misuse } from "./errors.js";
-import { emptyList } from "./list.js";
+import { checkNames, isOfClass, kindOf, misuse } from "../errors/errors.js";
+import { emptyList } from "../v8.js";
 
-/** @typedef {import("./index.js").AgentMessage} AgentMessage */
+/** @typedef {import("../index.js").AgentMessage} AgentMessage */
 
 /**
  * Converts one input to a message.

@@ -2,7 +2,7 @@
 // Stores an agent's events for listeners that reconnect. Ids increase by one; the oldest
 // events are dropped first.
 
-import { kindOf, misuse } from "./shared.js";
+import { kindOf, misuse } from "../shared.js";
 
 /**
  * A stored event. `history` is the change that the event made to the conversation.

@@ -2,12 +2,12 @@
 // Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and
 // its answer goes back to that slot. The Rust half is src/wasm/ports.rs.
 
-import { AgentError, infoOf, kindOf, misuse, stateText, textOf, toDecision, toResult, updateText } from "./shared.js";
-import { emptyList } from "./list.js";
-import { SETUP } from "./models.js";
-import { transformAnswer } from "./rules.js";
-import { SUBAGENT_EVENT } from "./subagent.js";
-import { CANCELLED } from "./tools.js";
+import { AgentError, infoOf, kindOf, misuse, stateText, textOf, toDecision, toResult, updateText } from "../shared.js";
+import { emptyList } from "../v8.js";
+import { SETUP } from "../models/models.js";
+import { transformAnswer } from "../rules/rules.js";
+import { SUBAGENT_EVENT } from "../tools/subagent.js";
+import { CANCELLED } from "../tools/tools.js";
 
 /** An effect in progress. Most effects never read their signal, so it is created on first access. */
 export class Slot {

@@ -2,7 +2,7 @@
 // An agent as a tool of another: each call runs a new agent, and the parent emits its
 // events as `subagent_event`.
 
-import { kindOf, misuse } from "./shared.js";
+import { kindOf, misuse } from "../shared.js";
 import { tool } from "./tools.js";
 
 /** The key under which a tool's context holds the function that emits such events. */

@@ -2,7 +2,7 @@
 // A run as a Response. The code that makes the body is loaded when somebody reads it, so an app that never
 // asks for a response does not ship it.
 
-import { checkNames, kindOf, misuse } from "./errors.js";
+import { checkNames, kindOf, misuse } from "../errors/errors.js";
 
 /** @type {Record<"events" | "uiMessages", Record<string, string>>} */
 const HEADERS = {
@@ -33,7 +33,7 @@ export function respond(driver, kind, init = {}) {
   headers.set("x-turnwheel-run", driver.runId);
   /** @type {Promise<any> | undefined} */
   let loaded;
-  const source = () => (loaded ??= import("./response.js").then((module) => module[kind](driver, recording, after, init)));
+  const source = () => (loaded ??= import("./bodies.js").then((module) => module[kind](driver, recording, after, init)));
   const body = new ReadableStream(
     {
       pull: async (controller) => (await source()).pull(controller),

@@ -2,9 +2,9 @@
 // Handlers for the engine's outbox entries; see src/wasm/outbox.rs. Each takes a run, the entry's number and
 // its piece of the text, and returns the event to emit, if there is one.
 
-import { startEffect } from "./effects.js";
-import { emptyList } from "./list.js";
-import * as KIND from "./kind.js";
+import { startEffect } from "../effects/effects.js";
+import { emptyList } from "../v8.js";
+import * as KIND from "../boundary/protocol.js";
 
 /**
  * The handlers by kind. A table, not a switch: V8 compiles a function as a whole, with everything it inlines;

@@ -1,7 +1,7 @@
 // @ts-check
 // A run that goes on elsewhere, rebuilt from its events, with the interface of a local run.
 
-import { AgentError, checkNames, kindOf, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "./shared.js";
+import { AgentError, checkNames, kindOf, LATE, misuse, PartialJson, respond, shownOf, sleep, textsOf, uuid } from "../shared.js";
 
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
 const MAX_WAITING_EVENTS = 1024;

@@ -8,7 +8,7 @@ const MARK = Symbol.for("turnwheel.AgentError");
  */
 export class AgentError extends Error {
   /**
-   * @param {import("./index.js").ErrorInfo} info
+   * @param {import("../index.js").ErrorInfo} info
    * @param {unknown} [cause]
    */
   constructor(info, cause) {

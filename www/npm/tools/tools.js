@@ -3,9 +3,9 @@
 // and a validation function.
 
 import { adaptTool } from "./ai-sdk.js";
-import { didYouMean, isOfClass, jsonOf, kindOf, misuse, textOf } from "./shared.js";
-import { checkShape, TOOL } from "./options.js";
-import { dereference, validate } from "./validator.js";
+import { didYouMean, isOfClass, jsonOf, kindOf, misuse, textOf } from "../shared.js";
+import { checkShape, TOOL } from "../options/options.js";
+import { dereference, validate } from "../validator.js";
 
 /** A tool returns this to end the run as if aborted. */
 export const CANCELLED = Symbol.for("turnwheel.cancelled");

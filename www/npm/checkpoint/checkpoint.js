@@ -2,7 +2,7 @@
 // Writes and reads checkpoints (CheckpointEnvelopeV1), whose messages every reader of the format
 // understands. The native half is src/checkpoint/; each half reads what the other writes.
 
-import { kindOf, misuse, textOf } from "./shared.js";
+import { kindOf, misuse, textOf } from "../shared.js";
 
 const FORMAT = "stakai_message_v1";
 /** The version of the engine's own state under `metadata.turnwheel`. */

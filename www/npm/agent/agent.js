@@ -1,17 +1,17 @@
 // @ts-check
 // The agent: one conversation, one run at a time.
 
-import { discardInstance, getEngine, timedAgents } from "./engine.js";
+import { discardInstance, getEngine, timedAgents } from "../engine.js";
 import {
   AgentError, checkHistory, fromEngine, jsonOf, kindOf, misuse, sleep, textOf, toDecision, toMessage,
   toMessages, uuid,
-} from "./shared.js";
-import { fromCheckpoint, toCheckpoint } from "./checkpoint.js";
-import { modelSettings, SETUP } from "./models.js";
-import { checkOptions, checkRunOptions, FUNCTIONS, SLOTS, STAGES } from "./options.js";
-import { callRule, validate } from "./rules.js";
-import { Driver } from "./run.js";
-import { prepareSchema, toTools } from "./tools.js";
+} from "../shared.js";
+import { fromCheckpoint, toCheckpoint } from "../checkpoint/checkpoint.js";
+import { modelSettings, SETUP } from "../models/models.js";
+import { checkOptions, checkRunOptions, FUNCTIONS, SLOTS, STAGES } from "../options/options.js";
+import { callRule, validate } from "../rules/rules.js";
+import { Driver } from "../run/driver.js";
+import { prepareSchema, toTools } from "../tools/tools.js";
 
 const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 

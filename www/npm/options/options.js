@@ -1,7 +1,7 @@
 // @ts-check
 // Checks options. A wrong name or shape fails at the call, with a suggestion of the name that was meant.
 
-import { checkNames, isOfClass, kindOf, misuse, shownOf } from "./shared.js";
+import { checkNames, isOfClass, kindOf, misuse, shownOf } from "../shared.js";
 
 export const FUNCTIONS = [
   "convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages",
