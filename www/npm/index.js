@@ -3,6 +3,8 @@
 
 export { Agent, agentLoop, agentLoopContinue } from "./agent/agent.js";
 export { AgentError } from "./shared.js";
-export { anthropic, custom, gemini, openai, openaiCompatible, openaiResponses, scripted } from "./models/models.js";
+export { custom } from "./models/custom.js";
+export { scripted } from "./models/scripted.js";
+export { anthropic, gemini, openai, openaiCompatible, openaiResponses } from "./models/wires.js";
 export { subagent } from "./tools/subagent.js";
-export { CANCELLED, tool } from "./tools/tools.js";
+export { CANCELLED, tool } from "./tools/tool.js";

@@ -1,4 +1,5 @@
 // @ts-check
 // turnwheel/remote: agents and runs that live elsewhere.
 
-export { RemoteAgent, fromResponse } from "./remote/agent.js";
+export { RemoteAgent } from "./remote/agent.js";
+export { fromResponse } from "./remote/from-response.js";

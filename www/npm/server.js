@@ -1,4 +1,6 @@
 // @ts-check
 // turnwheel/server: an agent served over HTTP.
 
-export { agentHandler, durableObjectEvents, fromUIMessages, memoryEvents } from "./server/server.js";
+export { durableObjectEvents, memoryEvents } from "./server/eventlog.js";
+export { fromUIMessages } from "./server/fromuimessages.js";
+export { agentHandler } from "./server/server.js";

@@ -112,3 +112,18 @@ export class PartialJson {
 
 /** @type {Record<string, string>} */
 const ESCAPES = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
+
+/**
+ * Returns an immutable snapshot of the value: open containers are copied, complete ones shared.
+ * @param {PartialJson} json @returns {any}
+ */
+export function snapshotOf({ stack, value }) {
+  /** @type {any} */
+  let copy;
+  for (const { node, key } of stack.toReversed()) {
+    const next = Array.isArray(node) ? [...node] : { ...node };
+    if (copy !== undefined) Object.defineProperty(next, key, { value: copy, enumerable: true, configurable: true, writable: true });
+    copy = next;
+  }
+  return copy ?? value;
+}

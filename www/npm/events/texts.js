@@ -1,11 +1,12 @@
 // @ts-check
-// What the iterators of local and remote runs have in common.
+// The text of a run alone.
 
-export const LATE = "the run has begun to answer, and nobody kept the pieces; iterate it before anything else is awaited, or use agent.subscribe";
+/** @import { AgentEvent } from "../index.js" */
 
 /**
  * Yields the text of all answers, as it arrives.
- * @param {any} events an iterator over the events, already requested
+ * @param {AsyncIterableIterator<AgentEvent> & { return(value?: any): unknown }} events already requested
+ * @returns {AsyncGenerator<string, any, any>}
  */
 export function textsOf(events) {
   const texts = textDeltas(events);
@@ -16,7 +17,7 @@ export function textsOf(events) {
   return texts;
 }
 
-/** @param {AsyncIterable<any>} events */
+/** @param {AsyncIterable<AgentEvent>} events @returns {AsyncGenerator<string, any, any>} */
 async function* textDeltas(events) {
   for await (const event of events) if (event.type === "message_update" && event.delta.type === "text") yield event.delta.delta;
 }

@@ -6,7 +6,7 @@ const MAX_DELAY = 2 ** 31 - 1;
 
 /**
  * Waits, with the host's `sleep` if there is one. Ends early if the signal aborts.
- * @param {any} host @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
+ * @param {{ sleep?(ms: number, signal: AbortSignal): Promise<void> }} host @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
  */
 export async function sleep(host, ms, signal = new AbortController().signal) {
   if (host.sleep) return host.sleep(ms, signal);

@@ -1,12 +1,14 @@
 // @ts-check
 // Reads server-sent events.
 
+/** @typedef {{ id?: string, type: string, data: string }} ServerEvent */
+
 /**
  * Yields the events of a body as they arrive. Throws if the body breaks off, or stays silent for longer than
  * `stallMs`.
  * @param {ReadableStream<Uint8Array>} body
  * @param {{ sleep(ms: number, signal: AbortSignal): Promise<unknown>, stallMs?: number, onReceive?(): void, signal?: AbortSignal }} host
- * @returns {AsyncGenerator<{ id?: string, type: string, data: string }>}
+ * @returns {AsyncGenerator<ServerEvent>}
  */
 export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, signal }) {
   const reader = body.getReader();
@@ -27,8 +29,7 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, 
       onReceive?.();
       const text = decoder.decode(value, { stream: true });
       if (text === "") continue;
-      // A line may end with \r
-      // , and the two characters may arrive separately.
+      // A line may end with a carriage return and a line feed, and the two may arrive separately.
       const lines = (endsWithReturn && text[0] === "\n" ? text.slice(1) : text).split(/\r\n|\n|\r/);
       // The part of a long line that has arrived is not scanned again.
       lines[0] = rest + lines[0];
@@ -36,7 +37,7 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, 
       rest = /** @type {string} */ (lines.pop());
       for (const line of lines) {
         if (line === "") {
-          if (event.data !== undefined) yield /** @type {any} */ (event);
+          if (event.data !== undefined) yield /** @type {ServerEvent} */ (event);
           event = { type: "message" };
           continue;
         }

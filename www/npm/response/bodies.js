@@ -5,56 +5,63 @@
 import { body, sse, waitForWake } from "./sse.js";
 import { UIMessages } from "./uimessages.js";
 
+/** @import { Init, Recording, Source } from "./respond.js" */
+/** @import { Body } from "./sse.js" */
+/** @import { Chunk } from "./uimessages.js" */
+
 /** How many events are sent in one chunk. */
 const EVENTS_PER_CHUNK = 64;
 
 /**
- * @param {any} driver @param {import("./respond.js").Recording} recording
+ * How a body waits for the next event, and leaves.
+ * @param {Source} run @param {Recording} recording @param {Init} init
  * @param {() => number} at the position of this listener
  */
-const waitFor = (driver, recording, at) => ({
+const waitFor = (run, recording, { keepAliveMs, abortOnLeave }, at) => ({
   waitForMore: async (/** @type {AbortSignal} */ signal) => {
     if (at() >= recording.events.length && !recording.isOver) await waitForWake(recording.waiting, signal);
   },
-  sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => driver.core.sleep(ms, signal),
+  sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => run.sleep(ms, signal),
+  keepAliveMs,
+  onLeave: () => {
+    if (abortOnLeave) run.abort("the listener left");
+  },
 });
 
 /**
  * Streams the run's events.
- * @param {any} driver @param {import("./respond.js").Recording} recording @param {number} after @param {any} init
+ * @param {Source} run @param {Recording} recording @param {number} after @param {Init} init @returns {Body}
  */
-export function events(driver, recording, after, { keepAliveMs, abortOnLeave }) {
+export function events(run, recording, after, init) {
   return body({
-    ...waitFor(driver, recording, () => after), keepAliveMs,
+    ...waitFor(run, recording, init, () => after),
     take() {
       const from = after;
       after = Math.max(after, Math.min(recording.events.length, after + EVENTS_PER_CHUNK));
       return recording.events.slice(from, after).map((event, i) => sse(from + i + 1, JSON.stringify(event))).join("");
     },
     isOver: () => recording.isOver && after >= recording.events.length,
-    onLeave: () => abortOnLeave && driver.abort("the listener left"),
   });
 }
 
 /**
  * Streams UI messages. The stream ends where the run waits for a person, because useChat can only answer a
  * stream that has ended; the next response continues from there.
- * @param {any} driver @param {import("./respond.js").Recording} recording @param {number} _after @param {any} init
+ * @param {Source} run @param {Recording} recording @param {number} _after @param {Init} init @returns {Body}
  */
-export function uiMessages(driver, recording, _after, init) {
-  const { keepAliveMs, abortOnLeave, waitsForApproval = false } = init;
-  const segments = (recording.segments ??= [0]);
+export function uiMessages(run, recording, _after, init) {
+  const { waitsForApproval = false } = init;
+  const { segments } = recording;
   const segment = segments.length - 1;
-  const asksPeople = !driver.core.options?.approveTool;
-  const stream = new UIMessages({ ...init, asksPeople });
+  const stream = new UIMessages({ ...init, asksPeople: run.asksPeople });
   let at = /** @type {number} */ (segments[segment]);
   for (const event of recording.events.slice(0, at)) stream.replay(event);
   let isDone = false;
-  const pieces = (/** @type {any[]} */ chunks) => chunks.map((chunk) => sse(undefined, JSON.stringify(chunk))).join("");
-  const done = (/** @type {any[]} */ chunks) => ((isDone = true), `${pieces(chunks)}data: [DONE]\n\n`);
-  let first = pieces(stream.begin(driver.runId));
+  const pieces = (/** @type {Chunk[]} */ chunks) => chunks.map((chunk) => sse(undefined, JSON.stringify(chunk))).join("");
+  const done = (/** @type {Chunk[]} */ chunks) => ((isDone = true), `${pieces(chunks)}data: [DONE]\n\n`);
+  let first = pieces(stream.begin(run.runId));
   return body({
-    ...waitFor(driver, recording, () => at), keepAliveMs,
+    ...waitFor(run, recording, init, () => at),
     async take() {
       let text = first;
       first = "";
@@ -73,6 +80,5 @@ export function uiMessages(driver, recording, _after, init) {
       return text + done(stream.pause());
     },
     isOver: () => isDone,
-    onLeave: () => abortOnLeave && driver.abort("the listener left"),
   });
 }

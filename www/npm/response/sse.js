@@ -15,15 +15,26 @@ export function sse(id, data, type) {
 const KEEP_ALIVE = ": \n\n";
 
 /**
+ * Where the texts of a body come from.
+ * @typedef {object} TextSource
+ * @property {() => string | undefined | Promise<string | undefined>} take
+ * @property {() => boolean} isOver
+ * @property {(signal: AbortSignal) => Promise<unknown>} waitForMore
+ * @property {(ms: number, signal: AbortSignal) => Promise<unknown>} sleep
+ * @property {number | undefined} [keepAliveMs]
+ * @property {() => void} [onLeave]
+ */
+/** @typedef {{ pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void>, cancel(): void }} Body */
+
+/**
  * A body that is produced piece by piece, as fast as it is read.
- * @param {{ take(): string | undefined | Promise<string | undefined>, isOver(): boolean, waitForMore(signal: AbortSignal): Promise<unknown>, sleep(ms: number, signal: AbortSignal): Promise<unknown>, keepAliveMs?: number, onLeave?(): void }} source
+ * @param {TextSource} source @returns {Body}
  */
 export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, onLeave }) {
   let isLeft = false;
   /** Ends the current wait. @type {AbortController | undefined} */
   let timer;
   return {
-    /** @param {ReadableStreamDefaultController<Uint8Array>} controller */
     async pull(controller) {
       while (!isLeft) {
         const text = await take();

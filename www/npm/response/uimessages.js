@@ -1,16 +1,32 @@
 // @ts-check
 // Converts the events of a run to chunks of the AI SDK's UI message stream, which useChat reads.
 
+import { callsOf, joinTexts } from "../shared.js";
+
+/** @import { AgentEvent, ErrorInfo, ImageBlock, TextBlock, ToolResultMessage } from "../index.js" */
+/** @import { AgentEnd } from "../events/fold.js" */
+/**
+ * A chunk of the UI message stream, as the AI SDK defines it.
+ * @typedef {{ type: string } & Record<string, unknown>} Chunk
+ */
+/** @template {AgentEvent["type"]} T @typedef {Extract<AgentEvent, { type: T }>} EventOf */
+/** @typedef {{ callId: string, toolName: string, arguments: object }} Call */
+/**
+ * @typedef {object} Options
+ * @property {boolean} [asksPeople]
+ * @property {string | undefined} [messageId]
+ * @property {((event: AgentEnd) => unknown) | undefined} [messageMetadata]
+ * @property {((error: ErrorInfo) => string) | undefined} [onError]
+ * @property {((result: ToolResultMessage) => unknown) | undefined} [toolOutput]
+ */
+
 /** @type {Record<string, string>} */
 const FINISH = { length: "length", content_filter: "content-filter", refusal: "content-filter", tool_use: "tool-calls" };
 
-/** @param {any[]} content */
-const textOf = (content) => content.filter(({ type }) => type === "text").map(({ text }) => text).join("");
-
-/** A tool's result as a UI wants it: as a value, if the tool returned one. @param {any} result */
+/** A tool's result as a UI wants it: as a value, if the tool returned one. @param {ToolResultMessage} result @returns {unknown} */
 function valueOf({ content }) {
-  if (content.some((/** @type {any} */ { type }) => type !== "text")) return content;
-  const text = textOf(content);
+  if (content.some(({ type }) => type !== "text")) return content;
+  const text = joinTexts(content);
   if (!/^\s*[{[]/.test(text)) return text;
   try {
     return JSON.parse(text);
@@ -21,7 +37,7 @@ function valueOf({ content }) {
 
 /** Converts the events of one response. */
 export class UIMessages {
-  /** @param {{ asksPeople?: boolean, messageId?: string, messageMetadata?(event: any): unknown, onError?(error: any): string, toolOutput?(result: any): unknown }} options */
+  /** @param {Options} options */
   constructor({ asksPeople = true, messageId, messageMetadata, onError, toolOutput }) {
     this.asksPeople = asksPeople;
     this.messageId = messageId;
@@ -58,7 +74,7 @@ export class UIMessages {
     return [{ type: "start", ...(this.messageId && { messageId: this.messageId }), messageMetadata: { runId } }];
   }
 
-  /** Takes an event that another response has sent. @param {any} event */
+  /** Takes an event that another response has sent. @param {AgentEvent} event */
   replay(event) {
     this.take(event);
     this.inStep = false;
@@ -70,9 +86,9 @@ export class UIMessages {
     return [...chunks, { type: "finish", finishReason: "tool-calls" }];
   }
 
-  /** @param {any} event @returns {any[]} */
+  /** @param {AgentEvent} event @returns {Chunk[]} */
   take(event) {
-    const handler = /** @type {any} */ (this)[`_${event.type}`];
+    const handler = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (this))[`_${event.type}`];
     return typeof handler === "function" ? handler.call(this, event) : [];
   }
 
@@ -81,7 +97,7 @@ export class UIMessages {
     return [{ type: "start-step" }];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"message_update">} event */
   _message_update({ delta: { type, contentIndex, delta, callId, toolName } }) {
     if (type === "tool_call") {
       const chunks = this.streaming.has(callId) ? [] : [...this.#closeBlocks(), { type: "tool-input-start", toolCallId: callId, toolName }];
@@ -103,22 +119,21 @@ export class UIMessages {
     return [{ type: "reset-step" }];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"message_end">} event */
   _message_end({ message }) {
     this.lastStop = message.stopReason;
     this.streaming.clear();
-    const calls = message.content.filter((/** @type {any} */ { type }) => type === "tool_call");
-    return [...this.#closeBlocks(), ...calls.map(inputOf)];
+    return [...this.#closeBlocks(), ...callsOf(message).map(inputOf)];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"run_resumed">} event */
   _run_resumed({ pendingApprovals, runningTools, partialMessage }) {
     if (partialMessage) this.inStep = true;
-    const asks = pendingApprovals.flatMap((/** @type {any} */ call) => this._tool_approval_requested(call));
+    const asks = pendingApprovals.flatMap((call) => this._tool_approval_requested(call));
     return [...[...runningTools, ...pendingApprovals].map(inputOf), ...asks];
   }
 
-  /** @param {any} event */
+  /** @param {{ callId: string }} event @returns {Chunk[]} */
   _tool_approval_requested({ callId }) {
     this.pendingApprovals.add(callId);
     if (!this.asksPeople) return [];
@@ -126,33 +141,33 @@ export class UIMessages {
     return [{ type: "tool-approval-request", approvalId: callId, toolCallId: callId }];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"tool_approval_resolved">} event */
   _tool_approval_resolved({ callId, approved }) {
     this.pendingApprovals.delete(callId);
     return this.shownApprovals.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
   }
 
-  /** @param {any} event @returns {any[]} */
+  /** @param {EventOf<"tool_execution_start">} event @returns {Chunk[]} */
   _tool_execution_start({ callId }) {
     this.runningCalls.add(callId);
     return [];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"tool_execution_update">} event */
   _tool_execution_update({ callId, update }) {
     return [{ type: "tool-output-available", toolCallId: callId, output: update, preliminary: true }];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"tool_execution_end">} event */
   _tool_execution_end({ callId, result, isError }) {
     this.runningCalls.delete(callId);
     this.pendingApprovals.delete(callId);
     if (result.cause === "rejected" && this.shownApprovals.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
-    if (isError) return [{ type: "tool-output-error", toolCallId: callId, errorText: textOf(result.content) }];
+    if (isError) return [{ type: "tool-output-error", toolCallId: callId, errorText: joinTexts(result.content) }];
     return [{ type: "tool-output-available", toolCallId: callId, output: this.outputOf(result) }];
   }
 
-  /** @param {any} event */
+  /** @param {EventOf<"custom">} event */
   _custom({ name, payload }) {
     return [{ type: `data-${name}`, data: payload }];
   }
@@ -161,7 +176,7 @@ export class UIMessages {
     return this.#closeStep();
   }
 
-  /** @param {any} event @returns {any[]} */
+  /** @param {EventOf<"agent_end">} event @returns {Chunk[]} */
   _agent_end(event) {
     this.isOver = true;
     const { stopReason, error } = event;
@@ -173,28 +188,28 @@ export class UIMessages {
     return [...chunks, { type: "finish", finishReason, ...(messageMetadata !== undefined && { messageMetadata }) }];
   }
 
-  /** @returns {any[]} */
+  /** @returns {Chunk[]} */
   #closeBlocks() {
     const chunks = [...this.openBlocks.values()].map(([kind, id]) => ({ type: `${kind}-end`, id }));
     this.openBlocks.clear();
     return chunks;
   }
 
-  /** @returns {any[]} */
+  /** @returns {Chunk[]} */
   #closeStep() {
     const chunks = this.#closeBlocks();
-    if (this.inStep) chunks.push(/** @type {any} */ ({ type: "finish-step" }));
+    if (this.inStep) chunks.push({ type: "finish-step" });
     this.inStep = false;
     return chunks;
   }
 }
 
-/** @param {any} call */
+/** @param {Call} call @returns {Chunk} */
 function inputOf({ callId, toolName, arguments: input }) {
   return { type: "tool-input-available", toolCallId: callId, toolName, input };
 }
 
-/** @param {unknown} messageMetadata */
+/** @param {unknown} messageMetadata @returns {Chunk[]} */
 function metadata(messageMetadata) {
   return messageMetadata === undefined ? [] : [{ type: "message-metadata", messageMetadata }];
 }

@@ -1,802 +1,269 @@
 // @ts-check
-// One run: reads what the engine reports, notifies listeners, starts effects and returns their answers.
+// The implementation of a run, which the agent holds while the run is in progress: it puts the parts together,
+// begins and ends the run, and writes its checkpoints.
 
+import { EngineRun } from "../boundary/engine-run.js";
 import { discardIfKilled } from "../engine.js";
-import { callsOf, ENTRIES, LATER, note, toolStart } from "./entries.js";
-import { AgentError, fromEngine, jsonOf, kindOf, LATE, misuse, PartialJson, respond, textOf, textsOf } from "../shared.js";
-import { emptyList } from "../v8.js";
-import { handled, outputOf } from "../rules/rules.js";
+import { EffectMemory } from "../effects/memory.js";
+import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
+import { handled } from "../rules/host-call.js";
+import { Abortion } from "./abortion.js";
+import { Batches } from "./batches.js";
+import { Ending } from "./ending.js";
+import { Outlet } from "./outlet.js";
+import { Poller } from "./poller.js";
+import { Origin } from "./origin.js";
+import { AgentRun } from "./run.js";
 
-/** How many events may wait for a slow iterator before pieces of one block are joined. */
-const MAX_WAITING_EVENTS = 1024;
+/** @import { AgentEvent, AgentMessage } from "../index.js" */
+/** @import { AgentEnd } from "../shared.js" */
+/** @import { Core } from "../agent/core.js" */
+/** @import { RunOptions } from "../options/options.js" */
+/** @import { Ref } from "../rules/transform.js" */
+/** @typedef {Extract<AgentEvent, { type: "run_resumed" }>} RunResumed */
 
-/** How many microtasks a finished tool gets to report back through a few layers of promises. */
-const POLL_TICKS = 8;
-
-/** A run: iterate it, await it, or both. */
-export class AgentRun {
-  /** @type {any} */ #driver;
-
-  /** @param {any} driver */
-  constructor(driver) {
-    this.#driver = driver;
-    /** The run's id. */
-    this.runId = driver.runId;
-    /** Resolves to the outcome; never rejects for what happens in the run. @type {Promise<any>} */
-    this.result = driver.result;
-  }
-
-  /** @param {any} [done] @param {any} [failed] */
-  then(done, failed) {
-    return this.result.then(done, failed);
-  }
-
-  [Symbol.asyncIterator]() {
-    return this.#driver.iterate();
-  }
-
-  /** The text of all answers, as it arrives. */
-  get textStream() {
-    return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
-  }
-
-  /** The whole conversation so far. */
-  get messages() {
-    return this.#driver.log;
-  }
-
-  /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
-  partialArguments(callId) {
-    return this.#driver.partialArguments(callId);
-  }
-
-  /** The run as it stands, to be continued elsewhere; see `Agent.restore`. */
-  checkpoint() {
-    return this.#driver.checkpoint();
-  }
-
-  /** Stops the run. @param {unknown} [reason] */
-  abort(reason) {
-    this.#driver.abort(reason);
-  }
-
-  /** A response that streams the events as server-sent events. @param {any} [init] */
-  toResponse(init) {
-    return respond(this.#driver, "events", init);
-  }
-
-  /** A response that the AI SDK's useChat can read. @param {any} [init] */
-  toUIMessageStreamResponse(init) {
-    return respond(this.#driver, "uiMessages", init);
-  }
-}
-
-/** The implementation of a run; the agent holds it while the run is in progress. */
 export class Driver {
-  /**
-   * @param {any} core @param {any[] | null} prompts @param {{ signal?: AbortSignal, runId?: string }} options
-   */
+  /** @param {Core} core @param {AgentMessage[] | null} prompts @param {RunOptions} options */
   constructor(core, prompts, { signal, runId }) {
-    this.core = core;
-    this.ref = new WeakRef(this);
-    this.prompts = prompts;
+    const { restored } = core.runs;
     const promptJson = prompts === null ? undefined : jsonOf("the prompt is", prompts);
-    /** The run of the checkpoint, until it resumes. */
-    this.restoredRun = core.restoredRun;
-    this.runId = runId ?? this.restoredRun?.runId ?? core.newId();
-    this.handle = 0;
-    this.ended = false;
-    /** The history: the agent's own, unless the agent is reset. @type {any[]} */
-    this.log = core.messages;
-    /** The length of the history before the run. */
-    this.lengthBefore = this.log.length;
-    /**
-     * The open turn, as far as it is needed to end it after a crash.
-     * @type {{ turnIndex: number, messageStarted: boolean, answered: boolean } | undefined}
-     */
-    this.turn = undefined;
-    /** The API keys of the turn, by provider. @type {{ turn: any, byProvider: Map<string, any> | undefined }} */
-    this.keys = { turn: null, byProvider: undefined };
-    /** Whether somebody iterates the run, or has done so. */
-    this.iterated = false;
-    /** @type {Map<number, import("../effects/effects.js").Slot>} */
-    this.slots = new Map();
-    /** Events for the iterator, while there is one. @type {any[] | undefined} */
-    this.queue = undefined;
-    /**
-     * The events before anybody iterated; dropped at the first piece of an answer.
-     * @type {any[] | undefined}
-     */
-    this.early = emptyList();
-    /** The start of the queue: events before this index have been taken. */
-    this.head = 0;
-    /** Iterator calls that wait for an event. @type {((step: { done: boolean, value: any }) => void)[]} */
-    this.waiting = [];
-    /** The results of this turn, by call id. @type {Map<string, any>} */
-    this.results = new Map();
-    /**
-     * The calls that are streaming, by block.
-     * @type {Map<number, { callId: string, toolName: string, kept: PartialArguments }>}
-     */
-    this.streaming = new Map();
-    /** What has arrived of their arguments, by call id. @type {Map<string, PartialArguments>} */
-    this.arguments = new Map();
-    /** @type {any} */
-    this.answer = undefined;
-    /** The answer that `calls` belongs to. @type {any} */
-    this.callsAnswer = undefined;
-    /** @type {Map<string, any>} */
-    this.calls = new Map();
-    /** @type {any} */
-    this.previousLog = undefined;
-    /** Texts for the next entry that is not itself a text. @type {string[]} */
-    this.strings = emptyList();
-    /** The last HTTP request, and the JSON it was parsed from. */
-    this.requestJson = "";
-    /** @type {any} */
-    this.request = undefined;
-    /** Whether a batch is being delivered. */
-    this.draining = false;
-    /** Whether the engine has more to do once the batch is delivered. */
-    this.hasMore = false;
-    /** @type {any} */
-    this.engine = undefined;
-    /** How many microtasks until the run polls; 0 if no poll is scheduled. */
-    this.pollTicks = 0;
-    this.coalesceMs = core.options.coalesceMs ?? 0;
-    /** The event that is held back for `coalesceMs`. @type {any} */
-    this.held = undefined;
-    /** The event delivered right after it. @type {any} */
-    this.afterHeld = undefined;
-    /** The event that ends the run. @type {any} */
-    this.end = undefined;
-    /** The agent's usage before this run was added. @type {any} */
-    this.usageBefore = undefined;
-    /** @type {string | undefined} */
-    this.abortText = undefined;
-    /** @type {(result: any) => void} */
-    this.settle = () => {};
-    this.result = new Promise((resolve) => (this.settle = resolve));
-    this.run = new AgentRun(this);
-    const abort = () => this.abort(signal?.reason);
-    if (signal?.aborted) abort();
-    else signal?.addEventListener("abort", abort, { once: true });
-    this.unlisten = () => signal?.removeEventListener("abort", abort);
-    /**
-     * The batch being delivered: its numbers, its text, and the position in both.
-     * @type {{ table: number[], text: string, i: number, at: number } | undefined}
-     */
-    this.batch = undefined;
-    /** What is left of the batch, after a checkpoint had to read all of it. @type {Later[] | undefined} */
-    this.rest = undefined;
-    this.endEmitted = false;
-    /** The agent's count of posts when the engine last worked. */
-    this.seenPosts = 0;
-    /** How many announced calls the engine does not know of yet. */
-    this.announced = 0;
+    this.core = core;
+    this.runId = runId ?? restored?.runId ?? core.host.id();
+    this.origin = new Origin(prompts, restored, core.history.messages);
+    this.fold = new Fold(core.history.messages);
+    this.outlet = new Outlet(this);
+    this.engineRun = new EngineRun(this);
+    this.batches = new Batches(this);
+    this.poller = new Poller(this);
+    this.memory = new EffectMemory(core.options);
+    this.ending = new Ending();
+    this.run = new AgentRun(this, this.ending.result);
+    this.abortion = new Abortion(signal, (reason) => this.abort(reason));
     queueMicrotask(() => this.#start(promptJson));
   }
 
   /** @param {string | undefined} promptJson */
   async #start(promptJson) {
+    const { core, origin, abortion, engineRun } = this;
     try {
       discardIfKilled();
-      const ready = this.core.ready();
-      const engine = ready instanceof Promise ? await ready : ready;
-      this.engine = engine;
-      const { handle, sessionId } = this.core;
-      this.handle = this.core.call(() => engine.glue.run_new(handle, promptJson ?? "", this.runId, sessionId, this.now()));
-      this.core.restoredRun = undefined;
-      this.core.byHandle.set(this.handle, this);
-      if (this.restoredRun?.run) this.#restoreTurn();
-      engine.runs.add(this.ref);
-      if (this.abortText !== undefined) engine.glue.run_abort(this.handle, this.abortText);
-      this.poll();
+      const ready = core.registration.ready();
+      engineRun.begin(ready instanceof Promise ? await ready : ready, promptJson);
+      core.runs.restored = undefined;
+      core.runs.byHandle.set(engineRun.handle, this);
+      origin.restoreTurn(this.fold);
+      if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
+      this.poller.poll();
     } catch (error) {
       this.#fail(fromEngine(error));
     }
   }
 
-  now() {
-    return this.core.now();
+  // ---- what others ask of a run
+
+  get isOver() {
+    return this.ending.isOver;
   }
 
-  /**
-   * Delivers what the engine has to report, and continues until it waits for an answer.
-   * @param {number} [slot] of a response
-   * @param {number} [size] how many of its bytes are in the engine's memory
-   */
-  poll(slot = 0, size = 0) {
-    // A call from a listener is handled after this batch: the loop below asks the engine again.
-    if (this.draining) return void (this.hasMore = true);
-    if (this.ended || this.handle === 0) return;
-    const { engine } = this;
-    // Called from a rule: the engine is in the middle of a step, of this run or another.
-    if (engine.busy) return queueMicrotask(() => (discardIfKilled(), this.poll()));
-    this.draining = true;
-    try {
-      do {
-        const more = this.#step(slot, size);
-        if (more === 0) break;
-        this.hasMore = more === 2;
-        size = 0;
-        const table = engine.read();
-        if (table) {
-          this.#deliver(table, engine.text);
-          this.batch = undefined;
-        } else this.#deliverEntry(engine.kind, engine.number, engine.text);
-        if (this.rest) this.#deliverRest();
-      } while (this.hasMore && !this.ended);
-    } finally {
-      this.draining = false;
-    }
+  /** The event that ended the run. */
+  get end() {
+    return this.fold.end;
   }
 
-  /** Called when the engine asks to be polled. */
-  wake() {
-    if (this.draining) this.hasMore = true;
-    else this.pollSoon();
+  get result() {
+    return this.ending.result;
   }
 
-  /**
-   * Polls once the promises that are settling now have settled. Tools that end at the same moment have all
-   * reported by then, including one that steers or aborts before it returns.
-   */
-  async pollSoon() {
-    const isWaking = this.pollTicks > 0;
-    this.pollTicks = POLL_TICKS;
-    if (isWaking) return;
-    for (; this.pollTicks > 0; this.pollTicks--) await undefined;
-    this.poll();
+  /** Whether a person has to decide about calls: nobody else does. */
+  get asksPeople() {
+    return !this.core.options.approveTool;
   }
 
-  /**
-   * Runs the engine as far as it can go. Returns 0 if there is nothing to deliver, 1 if there is, and 2 if
-   * there is and the engine continues afterwards.
-   * @param {number} slot @param {number} size
-   */
-  #step(slot, size) {
-    const { core, engine } = this;
-    engine.busy = true;
-    core.activeRun = this;
-    this.seenPosts = core.posts;
-    try {
-      return engine.glue.run_poll(this.handle, slot, size, this.now());
-    } catch (error) {
-      core.crashed(error);
-      return 0;
-    } finally {
-      engine.busy = false;
-      core.activeRun = undefined;
-    }
+  /** Whether the answer has a schema. */
+  get hasOutput() {
+    return this.core.settings.output.given !== undefined;
   }
 
-  /**
-   * Posts something to the run's engine side, and continues the run. If the engine panics, the instance is
-   * gone and every run ends.
-   * @param {(glue: any) => any} post @param {"now" | "soon"} [when]
-   */
-  #post(post, when) {
-    if (this.ended) return;
-    try {
-      post(this.engine.glue);
-    } catch (error) {
-      return this.core.crashed(error);
-    }
-    if (when === "soon") this.pollSoon();
-    else this.poll();
+  /** @param {(event: AgentEvent) => void} listener */
+  subscribe(listener) {
+    return this.core.subscribers.add(listener);
   }
 
-  /** Delivers one batch, entry by entry. @param {number[]} table @param {string} text */
-  #deliver(table, text) {
-    const batch = (this.batch = { table, text, i: 0, at: 0 });
-    while (batch.i < table.length && !this.rest) {
-      const { i, at } = batch;
-      const kind = table[i];
-      const number = table[i + 1];
-      const piece = text.substring(at, (batch.at = at + table[i + 2]));
-      batch.i += 3;
-      this.#deliverEntry(kind, number, piece);
-    }
-  }
-
-  /** @param {number} kind @param {number} number @param {string} piece */
-  #deliverEntry(kind, number, piece) {
-    const event = ENTRIES[kind](this, number, piece);
-    if (event) this.emit(event);
-  }
-
-  /** Delivers what was kept for later. */
-  #deliverRest() {
-    for (let later; (later = this.rest?.shift()); ) {
-      this.strings = later.strings ?? [];
-      if (later.event) this.emit(later.event);
-      else this.#deliverEntry(.../** @type {[number, number, string]} */ (later.entry));
-    }
-    this.rest = undefined;
-  }
-
-  /**
-   * Reads the rest of the batch for a checkpoint taken during its delivery: updates this side's own state,
-   * and keeps the rest for later.
-   */
-  #readRest() {
-    const { batch } = this;
-    if (!batch) return;
-    /** @type {Later[]} */
-    const rest = (this.rest ??= []);
-    const { table, text } = batch;
-    for (; batch.i < table.length; batch.i += 3) {
-      const kind = table[batch.i];
-      const number = table[batch.i + 1];
-      const piece = text.substring(batch.at, (batch.at += table[batch.i + 2]));
-      const isLater = LATER.has(kind);
-      const event = isLater ? undefined : ENTRIES[kind](this, number, piece);
-      if (event) rest.push({ event });
-      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.takeStrings() });
-    }
-    this.batch = undefined;
-  }
-
-  /** Restores what this side must know of the turn in which the checkpoint was taken. */
-  #restoreTurn() {
-    const { turnIndex, turn } = this.restoredRun.run;
-    const last = this.log.findLastIndex((message) => message.role === "assistant");
-    const [answer, ...results] = last < 0 ? [] : this.log.slice(last);
-    this.answer = answer;
-    for (const message of results) if (message.role === "tool_result") this.results.set(message.callId, message);
-    for (const { result } of this.restoredRun.run.phase.calls ?? []) if (result) this.results.set(result.callId, result);
-    if (turn.open) this.turn = { turnIndex, messageStarted: turn.messageOpen, answered: !turn.messageOpen && this.restoredRun.run.phase.kind === "dispatching" };
-  }
-
-  /** Resumes the run. Events that were never delivered come first. @param {any} event */
-  resume(event) {
-    const undelivered = (this.restoredRun?.untold ?? []).map((/** @type {any} */ stored) => ({ ...stored, runId: this.runId }));
-    this.restoredRun = undefined;
-    const first = undelivered.find((/** @type {any} */ stored) => stored.turnIndex !== undefined);
-    if (first) event.turnIndex = first.turnIndex;
-    if (undelivered.some((/** @type {any} */ stored) => stored.type === "message_start" || stored.type === "message_update")) delete event.partialMessage;
-    for (const stored of undelivered) note(this, stored);
-    this.#readRest();
-    this.rest = [...[event, ...undelivered].map((event) => ({ event })), ...(this.rest ?? [])];
-  }
-
-  /** The run as it stands. */
-  checkpoint() {
-    const { core, engine, handle, runId } = this;
-    if (handle === 0) {
-      const begin = this.restoredRun || this.ended ? {} : { prompts: this.prompts };
-      return core.envelope({ ...core.unregisteredState(), ...begin }, this.restoredRun?.run && runId);
-    }
-    if (engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
-    if (engine.dead || (this.ended && core.unreadRun !== this)) return core.checkpoint();
-    core.posts++;
-    this.#reportStarted();
-    this.release();
-    this.#readRest();
-    // A slow iterator is behind: events it has not taken yet count as undelivered.
-    const unread = core.dispatching > 0 ? [] : (this.queue?.slice(this.head) ?? []);
-    const pending = [this.afterHeld, ...(this.rest ?? []).map(({ event }) => event)].filter((event) => event);
-    const endEmitted = this.endEmitted && !unread.some(({ type }) => type === "agent_end");
-    const state = JSON.parse(core.call(() => engine.glue.checkpoint(core.handle, handle, endEmitted, this.now())));
-    // Taking the checkpoint informed the engine of finished tools.
-    this.wake();
-    // The end will be announced again, and its usage counted again.
-    if (state.run && this.end) state.usage = this.usageBefore;
-    if (state.run) state.untold = [...unread, ...pending, ...state.untold].filter(({ type }) => type !== "agent_end");
-    return core.envelope(state, state.run && runId);
-  }
-
-  /** Removes the run from the engine, once nobody can ask for its state any more. */
-  drop() {
-    const { core, engine, handle } = this;
-    if (core.unreadRun === this) core.unreadRun = undefined;
-    if (engine && !engine.dead) engine.glue.run_drop(handle);
-  }
-
-  /** Takes the texts that came before an entry. */
-  takeStrings() {
-    const { strings } = this;
-    this.strings = emptyList();
-    return strings;
-  }
-
-  /**
-   * The calls of the last answer by id, as they arrived, whatever a listener has done to the message since.
-   */
-  knownCalls() {
-    if (this.callsAnswer !== this.answer) {
-      this.callsAnswer = this.answer;
-      this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
-    }
-    return this.calls;
-  }
-
-  /** Returns a call of the last answer. @param {string} callId */
-  callOf(callId) {
-    return this.knownCalls().get(callId);
-  }
-
-  /**
-   * Announces calls that start together, one by one; stops if somebody posts something in between that
-   * the engine must see first.
-   * @param {any[]} calls
-   */
-  announce(calls) {
-    const { core } = this;
-    for (const call of calls) {
-      if (core.posts !== this.seenPosts) break;
-      this.announced++;
-      this.emit(typeof call === "string" ? toolStart(this, call) : { ...call, runId: this.runId });
-    }
-    this.#reportStarted();
-  }
-
-  /** Tells the engine how many calls were announced. */
-  #reportStarted() {
-    const { announced, engine, handle } = this;
-    this.announced = 0;
-    if (announced > 0 && !engine.dead) engine.glue.run_started(handle, announced);
-  }
-
-  /** Resolves references: a pair of numbers is a range of messages, without its end. @param {any[]} refs */
-  resolveRefs(refs) {
-    const list = (/** @type {any} */ ref) => (Array.isArray(ref) ? this.log.slice(...ref) : ref);
-    // Usually there is a single range: one copy is ten times as fast as flattening.
-    return refs.length === 1 && Array.isArray(refs[0]) ? list(refs[0]) : refs.flatMap(list);
-  }
-
-  /** Delivers one event to everybody. @param {any} event */
-  emit(event) {
-    if (this.coalesceMs > 0 && this.#hold(event, this.coalesceMs)) return;
-    this.#dispatch(event);
-  }
-
-  /** Holds back pieces of one block, and joins them. @param {any} event @param {number} ms */
-  #hold(event, ms) {
-    const held = this.held;
-    if (event.type === "message_update") {
-      if (held && sameBlock(held.event.delta, event.delta)) {
-        held.event.delta.delta += event.delta.delta;
-        return true;
-      }
-      this.release(event);
-      const timer = new AbortController();
-      const fresh = (this.held = { event, timer });
-      const due = () => void (this.held === fresh && this.release());
-      this.core.sleep(ms, timer.signal).then(due, due);
-      return true;
-    }
-    this.release(event);
-    return false;
-  }
-
-  /** @param {any} [next] the event that waits for this one; a checkpoint taken meanwhile must include it */
-  release(next) {
-    const held = this.held;
-    if (!held) return;
-    this.held = undefined;
-    held.timer.abort();
-    this.afterHeld = next;
-    this.#dispatch(held.event);
-    this.afterHeld = undefined;
-  }
-
-  /** @param {any} event */
-  #dispatch(event) {
-    this.core.dispatch(event);
-    if (this.queue !== undefined) this.#enqueue(this.queue, event);
-    else if (this.early !== undefined) this.#enqueueEarly(this.early, event);
-  }
-
-  /**
-   * Keeps an event for a later iterator. Without one, no pieces are kept.
-   * @param {any[]} early @param {any} event
-   */
-  #enqueueEarly(early, event) {
-    if (event.type === "message_update" || early.length === MAX_WAITING_EVENTS) this.early = undefined;
-    else early.push(event);
-  }
-
-  /** Queues an event for the iterator. @param {any[]} queue @param {any} event */
-  #enqueue(queue, event) {
-    const next = this.waiting.shift();
-    if (next) return next({ done: false, value: event });
-    const last = queue.length - this.head > MAX_WAITING_EVENTS ? queue[queue.length - 1] : undefined;
-    if (last?.type === "message_update" && event.type === "message_update" && sameBlock(last.delta, event.delta)) {
-      queue[queue.length - 1] = { ...last, delta: { ...last.delta, delta: last.delta.delta + event.delta.delta } };
-    } else queue.push(event);
-  }
-
-  /** Returns the run's one iterator. Leaving it early stops the run. */
-  iterate() {
-    if (this.iterated) throw misuse("a run can be iterated once; use agent.subscribe for more listeners");
-    if (!this.early) throw misuse(LATE);
-    this.iterated = true;
-    this.queue = this.early;
-    this.early = undefined;
-    const leave = (/** @type {unknown} */ value) => {
-      this.queue = undefined;
-      this.#dismissWaiting();
-      if (this.ended) this.drop();
-      this.abort("the iteration was left");
-      return Promise.resolve({ done: true, value });
-    };
-    return {
-      next: () => this.#next(),
-      return: leave,
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
-  }
-
-  /** @returns {Promise<{ done: boolean, value: any }>} */
-  #next() {
-    const { queue } = this;
-    if (queue && this.head < queue.length) {
-      const value = queue[this.head];
-      queue[this.head++] = undefined;
-      if (this.head > 512 && this.head * 2 > queue.length) {
-        queue.splice(0, this.head);
-        this.head = 0;
-      }
-      return Promise.resolve({ done: false, value });
-    }
-    if (this.ended || !queue) {
-      if (this.core.unreadRun === this) this.drop();
-      return Promise.resolve({ done: true, value: undefined });
-    }
-    return new Promise((resolve) => this.waiting.push(resolve));
-  }
-
-  #dismissWaiting() {
-    for (const next of this.waiting.splice(0)) next({ done: true, value: undefined });
-  }
-
-  /** @param {string} callId */
-  partialArguments(callId) {
-    const soFar = this.arguments.get(callId);
-    if (!soFar) {
-      return this.callOf(callId)?.arguments;
-    }
-    if (!soFar.json) {
-      soFar.json = new PartialJson();
-      for (const piece of soFar.pieces) soFar.json.feed(piece);
-      soFar.pieces.length = 0;
-    }
-    return soFar.json.value;
+  /** @param {number} ms @param {AbortSignal} signal */
+  sleep(ms, signal) {
+    return this.core.host.sleep(ms, signal);
   }
 
   /** @param {unknown} [reason] */
   abort(reason) {
-    if (this.ended || this.abortText !== undefined) return;
-    this.abortText = reason === undefined ? "the run was aborted" : textOf(reason);
-    this.abortReason = reason;
-    if (this.handle === 0) return;
-    this.core.posts++;
-    this.#post((glue) => glue.run_abort(this.handle, this.abortText), "soon");
+    const { abortion, engineRun } = this;
+    if (this.isOver || abortion.isAsked) return;
+    const text = abortion.ask(reason);
+    if (engineRun.handle !== 0) engineRun.abort(text);
   }
 
-  /**
-   * Cancels an effect. If the answer of a request is complete, its last bytes may still be read, so that the
-   * connection can be reused.
-   * @param {number} slot
-   */
-  cancel(slot) {
-    const effect = this.slots.get(slot);
-    this.slots.delete(slot);
-    if (!effect || effect.complete) return;
-    const stop = () => effect.abort(this.abortReason instanceof Error ? this.abortReason : (this.abortText ?? "not wanted any more"));
-    if (effect.reading && this.abortText === undefined) effect.timer = quietTimer(stop, 200);
-    else stop();
+  /** The iterator was left early: that stops the run. */
+  left() {
+    if (this.isOver) this.drop();
+    this.abort("the iteration was left");
   }
 
-  // ---- answers of effects; an answer for a slot that is gone has no effect
-
-  /** @param {number} slot @param {any} answer @param {"now" | "soon"} when */
-  resolve(slot, answer, when) {
-    if (!this.slots.has(slot)) return;
-    // Most tools return text.
-    const isText = typeof answer === "string";
-    const text = isText ? answer : (JSON.stringify(answer) ?? "null");
-    this.slots.delete(slot);
-    this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
+  /** The iterator has taken the last event. */
+  drained() {
+    if (this.core.runs.unread === this) this.drop();
   }
 
-  /** @param {number} slot @param {unknown} error */
-  reject(slot, error) {
-    if (!this.slots.delete(slot)) return;
-    this.core.noteThrown(error);
-    this.#post((glue) => glue.reject(this.handle, slot, textOf(error)));
+  /** Removes the run from the engine, once nobody can ask for its state any more. */
+  drop() {
+    const { runs } = this.core;
+    if (runs.unread === this) runs.unread = undefined;
+    this.engineRun.drop();
   }
 
-  /**
-   * Reports a failed model call.
-   * @param {number} slot @param {unknown} error @param {any} info its plain form
-   */
-  fail(slot, error, info) {
-    if (!this.slots.delete(slot)) return;
-    this.core.noteThrown(error);
-    this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
+  // ---- what the entries of a batch ask of it
+
+  /** Records what an event says of the run and its agent. @param {AgentEvent} event */
+  mark(event) {
+    this.fold.mark(event);
+    this.core.approvals.take(event);
   }
 
-  /** @param {number} slot @param {string} event */
-  subagentEvent(slot, event) {
-    if (this.slots.has(slot)) this.#post((glue) => glue.subagent_event(this.handle, slot, event));
+  /** Resolves references: a pair of numbers is a range of messages, without its end. @param {Ref[]} refs @returns {AgentMessage[]} */
+  resolveRefs(refs) {
+    const { messages } = this.fold;
+    const [first] = refs;
+    // Usually there is a single range: one copy is ten times as fast as flattening.
+    if (refs.length === 1 && Array.isArray(first)) return messages.slice(...first);
+    return refs.flatMap((ref) => (Array.isArray(ref) ? messages.slice(...ref) : ref));
   }
 
-  /** @param {number} slot @param {string} update */
-  update(slot, update) {
-    // Updates that arrive together are delivered together.
-    if (this.slots.has(slot)) this.#post((glue) => glue.update(this.handle, slot, update), this.pollTicks > 0 ? "soon" : "now");
+  /** The history was shortened: what follows is a new list. @param {number} length how much of the old one stays */
+  truncate(length) {
+    const { history } = this.core;
+    const before = (this.origin.messages = this.fold.messages);
+    this.fold.messages = before.slice(0, length);
+    if (history.messages === before) history.messages = this.fold.messages;
   }
 
-  /**
-   * Changes the session state for a tool; without a value the key is deleted.
-   * @param {number} slot @param {string} key @param {string | undefined} value
-   */
-  setState(slot, key, value) {
-    if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
-    if (!this.slots.has(slot)) return;
-    if (value === undefined) this.core.state.delete(key);
-    else this.core.state.set(key, JSON.parse(value));
-    this.core.call(() => this.engine.glue.set_state(this.handle, slot, key, value ?? ""));
+  /** Resumes the run. Events that were never delivered come first. @param {RunResumed} event */
+  resume(event) {
+    const undelivered = this.origin.resume(event, this.runId);
+    for (const stored of undelivered) this.mark(stored);
+    this.batches.deliverFirst([event, ...undelivered]);
   }
 
-  /** @param {number} slot */
-  takeBody(slot) {
-    return this.core.call(() => this.engine.glue.take_body(this.handle, slot));
-  }
+  // ---- checkpoints
 
-  /** @param {number} slot @param {Uint8Array[]} chunks @param {number} size their total length */
-  feed(slot, chunks, size) {
-    if (this.ended) return;
-    try {
-      this.engine.write(chunks, size);
-    } catch (error) {
-      return this.core.crashed(error);
+  /** The run as it stands. */
+  checkpoint() {
+    const { core, engineRun, origin, runId } = this;
+    const { runs } = core;
+    if (engineRun.handle === 0) {
+      const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts };
+      return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId);
     }
-    this.poll(slot, size);
+    if (engineRun.engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
+    if (engineRun.isGone || (this.isOver && runs.unread !== this)) {
+      const other = runs.current ?? runs.unread;
+      return other && other !== this ? other.checkpoint() : core.idleCheckpoint();
+    }
+    return this.#checkpoint();
   }
 
-  /** @param {number} slot */
-  feedEnd(slot) {
-    if (this.slots.delete(slot)) this.#post((glue) => glue.feed_end(this.handle, slot));
-  }
-
-  /** @param {number} slot @param {number} status @param {Record<string, string>} headers @param {Uint8Array} body */
-  refuse(slot, status, headers, body) {
-    if (!this.slots.delete(slot)) return;
-    this.#post((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.now()));
-  }
-
-  /** @param {number} slot @param {string} event */
-  streamEvent(slot, event) {
-    if (this.slots.has(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, event));
-  }
-
-  /** @param {number} slot */
-  streamEnd(slot) {
-    if (this.slots.delete(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, "null"));
-  }
-
-  /** @param {number} slot @param {number} kind @param {number} index @param {string} delta */
-  streamDelta(slot, kind, index, delta) {
-    if (this.slots.has(slot)) this.#post((glue) => glue.stream_delta(this.handle, slot, kind, index, delta));
+  #checkpoint() {
+    const { core, outlet, batches, engineRun, ending } = this;
+    core.registration.posts++;
+    engineRun.reportAnnounced();
+    outlet.release();
+    batches.readRest();
+    // A slow iterator is behind: events it has not taken yet count as undelivered.
+    const unread = core.subscribers.dispatching > 0 ? [] : outlet.queue.unread();
+    const pending = [outlet.coalescer?.afterHeld ?? [], batches.undelivered()].flat();
+    const state = engineRun.checkpoint(ending.isTold && !unread.some(({ type }) => type === "agent_end"));
+    // Taking the checkpoint informed the engine of finished tools.
+    this.poller.wake();
+    if (!state.run) return core.envelope(state);
+    // The end will be announced again, and its usage counted again.
+    if (this.end) state.usage = ending.usageBefore;
+    state.untold = [...unread, ...pending, ...(state.untold ?? [])].filter(({ type }) => type !== "agent_end");
+    return core.envelope(state, this.runId);
   }
 
   // ---- the end
 
-  /** @param {string} output the structured answer, or an empty text */
+  /** The end is about to be announced. @param {AgentEnd} end */
+  announceEnd(end) {
+    const { core, ending } = this;
+    this.fold.end = end;
+    ending.usageBefore = core.session.usage;
+    // Not after a listener has reset the agent: its usage was set to zero then.
+    if (core.runs.current === this) core.session.addUsage(end.usage);
+    this.outlet.release();
+    core.beforeRunEnd(this);
+    ending.isTold = true;
+    return end;
+  }
+
+  /** The end was announced. @param {string} output the structured answer, or an empty text */
   finish(output) {
-    const { messages, stopReason, usage, turns, error } = this.end;
-    this.#close({
-      runId: this.runId, text: output || textOfLast(messages), messages, usage, turns, stopReason,
-      ...(output && { output: outputOf(this.core, output) }),
-      ...(error && { error: new AgentError(error, this.core.causeOf(error, this.abortReason)) }),
-    });
+    const { core, abortion } = this;
+    const end = /** @type {AgentEnd} */ (this.end);
+    const error = end.error && new AgentError(end.error, core.thrown.causeOf(end.error, abortion.reason));
+    this.#close(resultOf(end, { text: output, output: output && core.settings.output.valueOf(output), error }));
   }
 
-  /**
-   * Ends a run that never began, or whose instance died: everything open is closed here.
-   * @param {AgentError} error
-   */
-  #fail(error) {
-    const { runId, core } = this;
-    const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-    if (!this.end) {
-      if (this.handle === 0) this.emit({ type: "agent_start", runId });
-      if (this.turn !== undefined) this.#endTurn(error.info, usage);
-      // The engine, which calls the hooks otherwise, has no part in this end.
-      for (const hooks of [core.options.hooks ?? []].flat()) {
-        try {
-          handled(hooks.onError?.({ runId, error: error.info }));
-        } catch {
-          // A failing onError hook changes nothing.
-        }
-      }
-      const messages = this.log.slice(this.lengthBefore);
-      this.end = { type: "agent_end", runId, messages, stopReason: "error", usage, turns: 0, error: error.info };
-      core.beforeRunEnd(this);
-      this.endEmitted = true;
-      this.emit(this.end);
-    }
-    const { messages, turns } = this.end;
-    this.#close({ runId, text: textOfLast(messages), messages, usage, turns, stopReason: "error", error });
-  }
-
-  /** @param {any} info @param {any} usage */
-  #endTurn(info, usage) {
-    const { runId, core, turn } = this;
-    const timestamp = this.now();
-    if (!turn.answered) {
-      const { provider, id } = core.models[0];
-      this.answer = { role: "assistant", content: [], provider, model: id, usage, stopReason: "error", error: info, timestamp };
-      this.log.push(this.answer);
-      if (!turn.messageStarted) this.emit({ type: "message_start", runId });
-      this.emit({ type: "message_end", runId, message: this.answer });
-    }
-    const toolResults = callsOf(this.answer).map(({ callId, toolName }) => {
-      let result = this.results.get(callId);
-      if (!result) {
-        const content = [{ type: "text", text: info.message }];
-        result = { role: "tool_result", callId, toolName, content, isError: true, cause: "aborted", timestamp };
-        this.emit({ type: "tool_execution_end", runId, callId, toolName, result, isError: true });
-      }
-      if (!this.log.includes(result)) this.log.push(result);
-      return result;
-    });
-    this.emit({ type: "turn_end", runId, turnIndex: turn.turnIndex, message: this.answer, toolResults, reason: "error" });
-  }
-
-  /** @param {AgentError} error */
+  /** The wasm instance died. @param {AgentError} error */
   crash(error) {
-    if (this.ended) return;
-    this.core.settleAll({ delivered: false, reason: "run_ended" });
+    if (this.isOver) return;
+    this.core.receipts.settleAll({ delivered: false, reason: "run_ended" });
     this.#fail(error);
   }
 
-  /** @param {any} result */
-  #close(result) {
-    this.release();
-    this.ended = true;
-    this.unlisten();
-    for (const slot of [...this.slots.keys()]) this.cancel(slot);
-    this.core.byHandle.delete(this.handle);
-    if (this.queue && this.head < this.queue.length) this.core.unreadRun = this;
-    else this.drop();
-    this.engine?.runs.delete(this.ref);
-    this.core.afterRunEnd(this);
-    this.#dismissWaiting();
-    this.settle(result);
+  /** Ends a run that never began, or whose instance died: everything open is closed here. @param {AgentError} error */
+  #fail(error) {
+    const end = this.end ?? this.#announceBreak(error);
+    this.#close(resultOf({ ...end, usage: noUsage(), stopReason: "error", error: error.info }, { error }));
   }
-}
 
-/**
- * The arguments of a call so far: the pieces, or the value built from them once somebody has asked for it.
- * @typedef {{ pieces: string[], json: PartialJson | undefined }} PartialArguments
- */
+  /** @param {AgentError} error @returns {AgentEnd} */
+  #announceBreak({ info }) {
+    const { core, runId, fold, outlet, origin, ending } = this;
+    if (this.engineRun.handle === 0) outlet.emit({ type: "agent_start", runId });
+    closeTurn(fold, { runId, error: info, reason: "error", timestamp: core.host.now(), model: core.settings.models.first }, (event) => {
+      fold.take(event);
+      outlet.emit(event);
+    });
+    // The engine, which calls the hooks otherwise, has no part in this end.
+    for (const hooks of [core.options.hooks ?? []].flat()) {
+      try {
+        handled(hooks.onError?.({ runId, error: info }));
+      } catch {
+        // A failing onError hook changes nothing.
+      }
+    }
+    const messages = fold.messages.slice(origin.length);
+    /** @type {AgentEnd} */
+    const end = { type: "agent_end", runId, messages, stopReason: "error", usage: noUsage(), turns: 0, error: info };
+    fold.end = end;
+    core.beforeRunEnd(this);
+    ending.isTold = true;
+    outlet.emit(end);
+    return end;
+  }
 
-/**
- * Something to deliver later: an event, or an entry of a batch.
- * @typedef {{ event?: any, entry?: [number, number, string], strings?: string[] }} Later
- */
-
-/** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
-function quietTimer(work, ms) {
-  const timer = setTimeout(work, ms);
-  /** @type {any} */ (timer).unref?.();
-  return timer;
-}
-
-/** @param {any} a @param {any} b */
-function sameBlock(a, b) {
-  return a.type === b.type && a.contentIndex === b.contentIndex && a.callId === b.callId;
-}
-
-/** The text of the last answer. @param {any[]} messages */
-function textOfLast(messages) {
-  const answer = messages.findLast((message) => message.role === "assistant");
-  return (answer?.content ?? []).filter((/** @type {any} */ block) => block.type === "text").map((/** @type {any} */ block) => block.text).join("");
+  /** @param {import("../index.js").AgentResult} result */
+  #close(result) {
+    const { core, outlet, engineRun, ending } = this;
+    outlet.release();
+    ending.isOver = true;
+    this.abortion.unlisten();
+    engineRun.cancelAll();
+    core.runs.byHandle.delete(engineRun.handle);
+    if (outlet.queue.hasUnread) core.runs.unread = this;
+    else this.drop();
+    engineRun.forget();
+    core.afterRunEnd(this);
+    outlet.queue.close();
+    ending.settle(result);
+  }
 }

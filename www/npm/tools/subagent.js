@@ -3,7 +3,7 @@
 // events as `subagent_event`.
 
 import { kindOf, misuse } from "../shared.js";
-import { tool } from "./tools.js";
+import { tool } from "./tool.js";
 
 /** The key under which a tool's context holds the function that emits such events. */
 export const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
