@@ -1,12 +1,15 @@
 // @ts-check
 // An agent in a React component.
+
 import { useState, useSyncExternalStore } from "react";
 import { AgentStore } from "./store.js";
+
+/** @import { AgentLike, UseAgentOptions } from "../react.js" */
 
 /**
  * Returns an agent's state and the actions on it. If a function is passed, the component creates its
  * own agent with it, once.
- * @param {any} agent @param {import("../react.js").UseAgentOptions} [options]
+ * @param {AgentLike | ((earlier?: object) => AgentLike)} agent @param {UseAgentOptions} [options]
  */
 export function useAgent(agent, options) {
   // The function may be a new one in every render; the agent that it made stays.
