@@ -271,7 +271,7 @@ test("an AgentError is known across copies of the package", async () => {
   const other = Object.defineProperty(new Error("x"), Symbol.for("turnwheel.AgentError"), { value: true });
   assert.equal(AgentError.isInstance(other), true);
   for (const value of [null, undefined, "x", {}, new Error("x")]) assert.equal(AgentError.isInstance(value), false);
-  const copy = await import("../../www/npm/errors.js");
+  const copy = await import("../../www/npm/errors/errors.js");
   const foreign = copy.misuse("no");
   assert.notEqual(copy.AgentError, AgentError);
   assert.ok(foreign instanceof AgentError && error instanceof copy.AgentError && AgentError.isInstance(foreign));

@@ -3,5 +3,6 @@
 
 export * from "./index.js";
 export * from "./engine.js";
-export * from "./checkpoint/checkpoint.js";
+export * from "./checkpoint/read.js";
+export * from "./checkpoint/write.js";
 export { dereference, validate } from "./validator.js";

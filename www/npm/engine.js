@@ -44,10 +44,10 @@ export function getEngine() {
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
   const source = /** @type {any} */ (loader());
   if (!source?.then) return (engine = new Engine(source));
-  loading = source.then((/** @type {BufferSource} */ bytes) => (engine = new Engine(bytes)));
+  const promise = (loading = /** @type {Promise<Engine>} */ (source.then((/** @type {BufferSource} */ bytes) => (engine = new Engine(bytes)))));
   const loaded = () => void (loading = undefined);
-  loading.then(loaded, loaded);
-  return loading;
+  promise.then(loaded, loaded);
+  return promise;
 }
 
 /**

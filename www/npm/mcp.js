@@ -1,4 +1,5 @@
 // @ts-check
 // turnwheel/mcp: the tools of an MCP server.
 
-export { jsonSchemaValidator, mcpTools } from "./mcp/mcp.js";
+export { jsonSchemaValidator } from "./mcp/json-schema.js";
+export { mcpTools } from "./mcp/mcp.js";

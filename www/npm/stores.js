@@ -1,4 +1,5 @@
 // @ts-check
-// turnwheel/stores: where checkpoints are kept.
+// turnwheel/stores: where checkpoints are kept. They are not part of the main bundle.
 
-export { durableObjectStore, indexedDBStore } from "./stores/stores.js";
+export { durableObjectStore } from "./stores/durable-object.js";
+export { indexedDBStore } from "./stores/indexed-db.js";

@@ -2,11 +2,11 @@
 // The agent: one conversation, one run at a time. Every method is a line of delegation, after a look at what the
 // host passed in.
 
-import { fromCheckpoint } from "../checkpoint/checkpoint.js";
+import { fromCheckpoint } from "../checkpoint/read.js";
 import { jsonOf, kindOf, misuse, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
-/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, Model, StandardSchema, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, StandardSchema, ToolDecision } from "../index.js" */
 /** @import { RunOptions } from "../options/options.js" */
 
 /**

@@ -2,7 +2,7 @@
 // The implementation of an agent, behind the public class `Agent`: it puts the parts together, begins and ends
 // runs, and writes checkpoints.
 
-import { fromCheckpoint, toCheckpoint } from "../checkpoint/checkpoint.js";
+import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { PendingApprovals, Subscribers, jsonOf, misuse, toMessage } from "../shared.js";
 import { checkOptions, checkRunOptions } from "../options/options.js";
@@ -16,7 +16,8 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
-/** @import { EngineState } from "../checkpoint/checkpoint.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
+/** @import { Read } from "../checkpoint/read.js" */
 /** @import { RunOptions } from "../options/options.js" */
 
 export class Core {
@@ -168,7 +169,7 @@ export class Core {
 
   // ---- checkpoints
 
-  /** Takes over a checkpoint; its messages have been set already. @param {ReturnType<typeof fromCheckpoint>} read */
+  /** Takes over a checkpoint; its messages have been set already. @param {Read} read */
   restore({ state, otherFields, runId }) {
     const { registration, runs } = this;
     registration.otherFields = otherFields;

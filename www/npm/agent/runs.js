@@ -2,7 +2,7 @@
 // The runs of an agent: at most one is in progress.
 
 /** @import { Driver } from "../run/driver.js" */
-/** @import { RestoredRun } from "../checkpoint/checkpoint.js" */
+/** @import { RestoredRun } from "../checkpoint/format.js" */
 
 export class Runs {
   constructor() {

@@ -5,7 +5,7 @@
 import { addUsage, misuse, noUsage, textOf } from "../shared.js";
 
 /** @import { AgentOptions, JsonValue, Usage } from "../index.js" */
-/** @import { EngineState } from "../checkpoint/checkpoint.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
 
 export class Session {
   /** @param {AgentOptions} options */

@@ -6,7 +6,7 @@ import { kindOf, misuse, textOf } from "../shared.js";
 
 /** @import { ErrorInfo, JsonValue } from "../index.js" */
 /** @import { Engine } from "../engine.js" */
-/** @import { EngineState } from "../checkpoint/checkpoint.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Slot } from "../effects/slot.js" */
 /** @typedef {Engine["glue"]} Glue */

@@ -8,7 +8,7 @@ import { callRule, validate } from "../rules/rules.js";
 
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "../engine.js" */
-/** @import { EngineState } from "../checkpoint/checkpoint.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { RuleName } from "./protocol.js" */
 /** @typedef {Engine["glue"]} Glue */
 /**

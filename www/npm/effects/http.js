@@ -6,7 +6,7 @@ import { SETUP } from "../models/setup.js";
 import { keepShape } from "../v8.js";
 import { Intake } from "./intake.js";
 import { networkError } from "./network-error.js";
-import { quietly, SIGNAL, Slot, SLOT } from "./slot.js";
+import { holdSlot, quietly, SIGNAL, Slot } from "./slot.js";
 
 /** @import { Driver } from "../run/driver.js" */
 /** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
@@ -44,7 +44,7 @@ async function pump(run, slot, { url, headers, model }, state) {
 class HttpInit {
   /** @param {Record<string, string>} headers @param {Uint8Array<ArrayBuffer>} body @param {Slot} state */
   constructor(headers, body, state) {
-    this[SLOT] = state;
+    holdSlot(this, state);
     this.method = "POST";
     this.headers = headers;
     this.body = body;

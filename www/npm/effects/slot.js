@@ -49,7 +49,15 @@ const NOTHING = [];
 keepShape(new Slot());
 
 /** The key under which objects given to the host hold their slot. @type {unique symbol} */
-export const SLOT = Symbol("turnwheel.slot");
+const SLOT = Symbol("turnwheel.slot");
+
+/**
+ * Lets an object hold its slot; it must be the first of its properties.
+ * @param {object} object @param {Slot} slot
+ */
+export function holdSlot(object, slot) {
+  /** @type {{ [SLOT]?: Slot }} */ (object)[SLOT] = slot;
+}
 
 /**
  * The signal of a slot, created on first access. It is an own property, so that copies of the

@@ -2,10 +2,10 @@
 // Executes a tool call.
 
 import { stateText, textOf, toResult, updateText } from "../shared.js";
-import { SUBAGENT_EVENT } from "../tools/subagent.js";
+import { takeSubagentEvents } from "../tools/subagent.js";
 import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";
-import { MESSAGES, SIGNAL, Slot, SLOT } from "./slot.js";
+import { holdSlot, MESSAGES, SIGNAL, Slot } from "./slot.js";
 
 /** @import { JsonValue, ToolContext as PublicContext } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */
@@ -49,7 +49,7 @@ class ToolContext {
   /** @param {Driver} run @param {number} slot @param {ToolEffect} effect @param {Slot} state */
   constructor(run, slot, { name, callId }, state) {
     const { core, engineRun } = run;
-    this[SLOT] = state;
+    holdSlot(this, state);
     this.callId = callId;
     this.toolName = name;
     this.runId = run.runId;
@@ -66,7 +66,7 @@ class ToolContext {
       set: (/** @type {string} */ key, /** @type {JsonValue} */ value) => engineRun.setState(slot, key, stateText(value)),
       delete: (/** @type {string} */ key) => engineRun.setState(slot, key, undefined),
     };
-    this[SUBAGENT_EVENT] = (/** @type {unknown} */ event) => engineRun.subagentEvent(slot, JSON.stringify(event));
+    takeSubagentEvents(this, (event) => engineRun.subagentEvent(slot, JSON.stringify(event)));
     this.update = (/** @type {unknown} */ partial) => {
       if (!state.aborted) engineRun.update(slot, updateText(partial));
     };

@@ -6,7 +6,7 @@
 import { callsOf } from "./blocks.js";
 import { PartialAnswer } from "./partial-answer.js";
 
-/** @import { AgentEvent, AgentMessage, AssistantMessage, Delta, JsonValue, ToolCallBlock, ToolResultMessage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AssistantMessage, JsonValue, ToolCallBlock, ToolResultMessage } from "../index.js" */
 /** @typedef {Extract<AgentEvent, { type: "agent_end" }>} AgentEnd */
 /**
  * The open turn.

@@ -46,10 +46,9 @@ const text = (given) => ({ type: "text", text: given });
 /** The size of base64 data. @param {string} data */
 const sizeOf = (data) => `${Math.floor((data.replace(/=+$/, "").length * 3) / 4)} bytes`;
 
-/**
- * Converts a progress notification to a tool update.
- * @param {{ progress: number, total?: number, message?: string }} notification
- */
+/** @typedef {{ progress: number, total?: number, message?: string }} Progress */
+
+/** Converts a progress notification to a tool update. @param {Progress} notification */
 export function updateOf({ progress, total, message }) {
   const share = total === undefined ? String(progress) : `${progress} of ${total}`;
   return { content: [text(message === undefined ? share : `${message} (${share})`)], details: { progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) } };

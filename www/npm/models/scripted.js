@@ -4,7 +4,7 @@
 import { checkNames, kindOf, misuse, sleep } from "../shared.js";
 import { withSetup } from "./setup.js";
 
-/** @import { AssistantMessageEvent, Model, ModelRequest, ScriptItem } from "../index.js" */
+/** @import { AssistantMessageEvent, ErrorInfo, Model, ModelRequest, ScriptItem } from "../index.js" */
 /** @typedef {ScriptItem | ((request: ModelRequest) => ScriptItem | Promise<ScriptItem>)} ScriptStep */
 /** @typedef {{ signal: AbortSignal, runId: string, sleep?(ms: number): Promise<void> }} Context */
 
@@ -21,7 +21,7 @@ export function scripted(items) {
       async *streamFn(request, context) {
         const item = items[next++];
         if (item === undefined) {
-          const error = { code: "invalid_request", message: `the script is exhausted: it has ${items.length} items` };
+          const error = /** @type {ErrorInfo} */ ({ code: "invalid_request", message: `the script is exhausted: it has ${items.length} items` });
           return yield { type: "error", error };
         }
         yield* play(typeof item === "function" ? checkItem(await item(request), `scripted: what item ${next - 1} gives`) : item, context);

@@ -84,7 +84,7 @@ function resolveServer(id, options) {
   if (/[A-Z]{4}/.test(address) && !rest.baseUrl) throw misuse(`model \`${id}\`: of the server \`${server}\` a part of the address is your own: { baseUrl: "${address}" }`);
   // Behind the gateway, the address tells which server answers.
   const compat = server === "ai-gateway" ? rest.compat : { server, ...rest.compat };
-  return { ...rest, baseUrl: rest.baseUrl || address, ...(compat && { compat }) };
+  return { ...rest, baseUrl: rest.baseUrl || address, ...(compat && { compat: /** @type {ProviderOptions["compat"]} */ (compat) }) };
 }
 
 /** The options that every wire takes. */
@@ -96,7 +96,7 @@ function wire(provider, kind, id, options, known = COMMON_OPTIONS) {
   if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   const owner = `model \`${id}\`: `;
   checkNames(`${owner}unknown option`, options, known);
-  for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[name], shape, owner);
+  for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[/** @type {keyof ProviderOptions} */ (name)], shape, owner);
   const { baseUrl, price, compat } = options;
   checkNames(`${owner}unknown \`compat\` switch`, compat ?? {}, SWITCHES);
   if (baseUrl !== undefined && !/^https?:\/\//.test(baseUrl)) {

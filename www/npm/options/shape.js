@@ -39,7 +39,7 @@ export class OneOf {
 
 /**
  * Gives all names the same shape.
- * @param {string[]} names @param {Shape} shape @returns {{ [name: string]: Shape }}
+ * @param {readonly string[]} names @param {Shape} shape @returns {{ [name: string]: Shape }}
  */
 export const all = (names, shape) => Object.fromEntries(names.map((name) => [name, shape]));
 

@@ -7,7 +7,7 @@ import { makeActions } from "./actions.js";
 import { nextFrame } from "./frame.js";
 import { ShownState } from "./state.js";
 
-/** @import { AgentEvent, AgentMessage, ToolCallBlock, Usage } from "../index.js" */
+/** @import { AgentMessage, ToolCallBlock, Usage } from "../index.js" */
 /** @import { AgentCall, AgentLike, AgentView, ShownMessage, StreamingMessage, UseAgentOptions } from "../react.js" */
 /** @typedef {AgentView<AgentLike>} View */
 /**

@@ -4,7 +4,7 @@
 import { readEvents } from "./eventsource.js";
 import { backOff, bodyOf, networkError } from "./http.js";
 
-/** @import { AgentError } from "../index.js" */
+/** @import { AgentError } from "../shared.js" */
 /** @import { ServerEvent } from "./eventsource.js" */
 /** @import { Requests } from "./requests.js" */
 /** @typedef {"idle" | "connecting" | "open"} State */

@@ -6,7 +6,7 @@ import { readEvents, withTimeout } from "./eventsource.js";
 import { abortError, abortWith, backOff, bodyOf, checkSignal, networkError, reconnectLimits, STALL_MS } from "./http.js";
 import { RemoteDriver } from "./run.js";
 
-/** @import { AgentError } from "../index.js" */
+/** @import { AgentError } from "../shared.js" */
 /** @import { FromResponseOptions } from "../remote.js" */
 
 /**

@@ -3,8 +3,8 @@
 
 import { addUsage, closeTurn, EventQueue, Fold, noUsage, respond, resultOf, Subscribers, textsOf } from "../shared.js";
 
-/** @import { AgentError, AgentEvent, AgentMessage, AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
-/** @import { AgentEnd, FullHost } from "../shared.js" */
+/** @import { AgentEvent, AgentMessage, AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
+/** @import { AgentEnd, AgentError, FullHost } from "../shared.js" */
 /**
  * @typedef {object} RemoteRunOptions
  * @property {string} runId empty if only the first event will tell

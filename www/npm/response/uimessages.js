@@ -3,7 +3,7 @@
 
 import { callsOf, joinTexts } from "../shared.js";
 
-/** @import { AgentEvent, ErrorInfo, ImageBlock, TextBlock, ToolResultMessage } from "../index.js" */
+/** @import { AgentEvent, ErrorInfo, ToolResultMessage } from "../index.js" */
 /** @import { AgentEnd } from "../events/fold.js" */
 /**
  * A chunk of the UI message stream, as the AI SDK defines it.
@@ -98,8 +98,10 @@ export class UIMessages {
   }
 
   /** @param {EventOf<"message_update">} event */
-  _message_update({ delta: { type, contentIndex, delta, callId, toolName } }) {
-    if (type === "tool_call") {
+  _message_update({ delta: piece }) {
+    const { type, contentIndex, delta } = piece;
+    if (piece.type === "tool_call") {
+      const { callId, toolName } = piece;
       const chunks = this.streaming.has(callId) ? [] : [...this.#closeBlocks(), { type: "tool-input-start", toolCallId: callId, toolName }];
       this.streaming.add(callId);
       return delta === "" ? chunks : [...chunks, { type: "tool-input-delta", toolCallId: callId, inputTextDelta: delta }];
@@ -183,7 +185,7 @@ export class UIMessages {
     const chunks = this.#closeStep();
     const messageMetadata = this.metadataOf(event);
     if (stopReason === "aborted") return [...chunks, ...metadata(messageMetadata), { type: "abort", ...(error && { reason: this.errorText(error) }) }];
-    if (stopReason === "error") return [...chunks, ...metadata(messageMetadata), { type: "error", errorText: this.errorText(error) }];
+    if (stopReason === "error") return [...chunks, ...metadata(messageMetadata), { type: "error", errorText: this.errorText(/** @type {ErrorInfo} */ (error)) }];
     const finishReason = stopReason === "completed" ? (FINISH[this.lastStop] ?? "stop") : "other";
     return [...chunks, { type: "finish", finishReason, ...(messageMetadata !== undefined && { messageMetadata }) }];
   }

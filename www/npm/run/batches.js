@@ -9,6 +9,7 @@ import { ENTRIES, LATER } from "./entries.js";
 /** @import { AgentEvent } from "../index.js" */
 /** @import { Engine } from "../engine.js" */
 /** @import { Driver } from "./driver.js" */
+/** @import { Handler } from "./entries.js" */
 /**
  * The batch being delivered: its numbers, its text, and the position in both.
  * @typedef {{ table: number[], text: string, i: number, at: number }} Batch
@@ -56,7 +57,7 @@ export class Batches {
   /** @param {number} kind @param {number} number @param {string} piece */
   #deliverEntry(kind, number, piece) {
     const { run } = this;
-    const event = /** @type {import("./entries.js").Handler} */ (ENTRIES[kind])(run, number, piece);
+    const event = /** @type {Handler} */ (ENTRIES[kind])(run, number, piece);
     if (event) run.outlet.emit(event);
   }
 
@@ -83,7 +84,7 @@ export class Batches {
       const [kind, number, length] = /** @type {[number, number, number]} */ (table.slice(batch.i, batch.i + 3));
       const piece = text.substring(batch.at, (batch.at += length));
       const isLater = LATER.has(kind);
-      const event = isLater ? undefined : /** @type {import("./entries.js").Handler} */ (ENTRIES[kind])(run, number, piece);
+      const event = isLater ? undefined : /** @type {Handler} */ (ENTRIES[kind])(run, number, piece);
       if (event) rest.push({ event });
       else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.takeStrings() });
     }

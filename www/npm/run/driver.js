@@ -15,7 +15,7 @@ import { Poller } from "./poller.js";
 import { Origin } from "./origin.js";
 import { AgentRun } from "./run.js";
 
-/** @import { AgentEvent, AgentMessage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { RunOptions } from "../options/options.js" */
@@ -154,7 +154,7 @@ export class Driver {
 
   // ---- checkpoints
 
-  /** The run as it stands. */
+  /** The run as it stands. @returns {Checkpoint} */
   checkpoint() {
     const { core, engineRun, origin, runId } = this;
     const { runs } = core;
@@ -251,7 +251,7 @@ export class Driver {
     return end;
   }
 
-  /** @param {import("../index.js").AgentResult} result */
+  /** @param {AgentResult} result */
   #close(result) {
     const { core, outlet, engineRun, ending } = this;
     outlet.release();

@@ -2,7 +2,7 @@
 // Where a run comes from: a prompt, the history alone, or a checkpoint.
 
 /** @import { AgentEvent, AgentMessage } from "../index.js" */
-/** @import { RestoredRun } from "../checkpoint/checkpoint.js" */
+/** @import { RestoredRun } from "../checkpoint/format.js" */
 /** @import { Fold } from "../events/fold.js" */
 
 export class Origin {

@@ -6,7 +6,7 @@ import { json, RequestError } from "./errors.js";
 import { bytesOf } from "./letters.js";
 import { Room, Throttle } from "./limits.js";
 
-/** @import { Agent, AgentRun, Input } from "../index.js" */
+/** @import { Agent, AgentRun } from "../index.js" */
 /** @import { FullHost } from "../shared.js" */
 /** @import { AgentCommand, AgentHandlerOptions } from "../server.js" */
 /** @import { Feed } from "./feed.js" */

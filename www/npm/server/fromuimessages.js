@@ -2,11 +2,16 @@
 // Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
 // the conversation so far.
 
-import { kindOf, misuse } from "../shared.js";
+import { kindOf, misuse, noUsage } from "../shared.js";
 
-const NO_USAGE = Object.freeze({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
+/** @import { AgentMessage, AssistantMessage, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
+/** @typedef {AssistantMessage["content"][number]} AnswerBlock */
 
-/** Converts the messages of useChat. @param {any[]} messages */
+/**
+ * Converts the messages of useChat.
+ * @param {any[]} messages
+ * @returns {{ prompt: UserMessage | undefined, decisions: { [callId: string]: ToolDecision }, messages: AgentMessage[] }}
+ */
 export function fromUIMessages(messages) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
   messages.forEach((message, i) => {
@@ -27,7 +32,7 @@ const isTool = ({ type }) => type === "dynamic-tool" || type.startsWith("tool-")
 
 /** The user's decisions on the approval requests of the last answer. @param {any} message */
 function decisionsOf(message) {
-  /** @type {Record<string, any>} */
+  /** @type {Record<string, ToolDecision>} */
   const decisions = {};
   for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
     if (state !== "approval-responded") continue;
@@ -38,12 +43,12 @@ function decisionsOf(message) {
   return decisions;
 }
 
-/** @param {any} message */
+/** @param {any} message @returns {UserMessage} */
 function userMessage({ parts }) {
   return { role: "user", content: parts.flatMap(userBlock), timestamp: 0 };
 }
 
-/** @param {any} part */
+/** @param {any} part @returns {UserMessage["content"]} */
 function userBlock({ type, text, url, mediaType, filename }) {
   if (type === "text") return [{ type: "text", text }];
   if (type !== "file") return [];
@@ -53,7 +58,7 @@ function userBlock({ type, text, url, mediaType, filename }) {
   return [{ type: "file", mimeType: mediaType, data, ...(filename && { name: filename }) }];
 }
 
-/** @param {any} message @returns {any[]} */
+/** @param {any} message @returns {AgentMessage[]} */
 function historyOf(message) {
   if (message.role === "user") return [userMessage(message)];
   if (message.role !== "assistant") return [];
@@ -66,17 +71,20 @@ function historyOf(message) {
   return steps.flatMap(stepOf);
 }
 
-/** Converts one answer and the results of its calls. @param {any[]} parts */
+/** @param {any} part @returns {AnswerBlock[]} */
+function answerBlock(part) {
+  if (part.type === "text" && part.text) return [{ type: "text", text: part.text }];
+  if (part.type === "reasoning" && part.text) return [{ type: "thinking", thinking: part.text }];
+  return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: argumentsOf(part.input) }] : [];
+}
+
+/** Converts one answer and the results of its calls. @param {any[]} parts @returns {AgentMessage[]} */
 function stepOf(parts) {
-  const content = parts.flatMap((part) => {
-    if (part.type === "text" && part.text) return [{ type: "text", text: part.text }];
-    if (part.type === "reasoning" && part.text) return [{ type: "thinking", thinking: part.text }];
-    return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: argumentsOf(part.input) }] : [];
-  });
+  const content = parts.flatMap(answerBlock);
   if (content.length === 0) return [];
   const results = parts.filter(isTool).flatMap(resultOf);
   const stopReason = content.some(({ type }) => type === "tool_call") ? "tool_use" : "stop";
-  return [{ role: "assistant", content, provider: "", model: "", usage: { ...NO_USAGE }, stopReason, timestamp: 0 }, ...results];
+  return [{ role: "assistant", content, provider: "", model: "", usage: noUsage(), stopReason, timestamp: 0 }, ...results];
 }
 
 /**
@@ -88,10 +96,11 @@ const argumentsOf = (input) => (typeof input === "object" && input !== null && !
 /** @param {any} part */
 const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);
 
-/** @param {any} part @returns {any[]} */
+/** @param {any} part @returns {ToolResultMessage[]} */
 function resultOf(part) {
   const { state, output, errorText, approval } = part;
-  const result = (/** @type {string} */ text, /** @type {boolean} */ isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: [{ type: "text", text }], isError, timestamp: 0 }];
+  /** @param {string} text @param {boolean} isError @returns {ToolResultMessage[]} */
+  const result = (text, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: [{ type: "text", text }], isError, timestamp: 0 }];
   if (state === "output-available") return result(typeof output === "string" ? output : (JSON.stringify(output) ?? ""), false);
   if (state === "output-error") return result(errorText ?? "", true);
   if (state === "output-denied") return result(approval?.reason ?? "the call was rejected", true);

@@ -11,7 +11,7 @@ import { readCommand } from "./read-command.js";
 import { EventStreams } from "./stream.js";
 
 /** @import { Agent } from "../index.js" */
-/** @import { AgentCommand, AgentHandlerOptions } from "../server.js" */
+/** @import { AgentCommand, AgentHandlerOptions, EventLog } from "../server.js" */
 /** @import { CommandName } from "./commands.js" */
 
 const OPTIONS = ["authorize", "cors", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
@@ -55,6 +55,7 @@ class AgentServer {
     this.agent = agent;
     this.options = options;
     this.limits = numbersWithDefaults("limits", options.limits, LIMITS);
+    /** @type {EventLog} */
     this.log = options.events ?? memoryEvents({ start: host.now() * 1000 });
     this.feed = new Feed(agent, this.log, this.limits.events);
     this.commands = new Commands(agent, this.feed, options, host, this.limits);

@@ -5,8 +5,16 @@
 import { kindOf, misuse } from "../shared.js";
 import { tool } from "./tool.js";
 
-/** The key under which a tool's context holds the function that emits such events. */
-export const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
+/** @import { Agent, AgentEvent, ToolContext } from "../index.js" */
+
+/** The key under which a tool's context holds the function that emits such events. @type {unique symbol} */
+const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
+/** @typedef {{ [SUBAGENT_EVENT]?: (event: AgentEvent) => void }} Emitter */
+
+/** Lets a tool's context emit the events of a sub-agent. @param {object} context @param {(event: AgentEvent) => void} emit */
+export function takeSubagentEvents(context, emit) {
+  /** @type {Emitter} */ (context)[SUBAGENT_EVENT] = emit;
+}
 
 const PARAMETERS = {
   type: "object",
@@ -24,12 +32,13 @@ export function subagent(definition) {
   return tool({
     ...rest,
     parameters,
-    /** @param {any} args @param {any} context */
+    /** @param {any} args @param {ToolContext} context */
     async execute(args, context) {
+      /** @type {Agent} */
       const child = await agent(args, context);
       // A function body in braces without a `return` is an easy mistake.
       if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
-      const unsubscribe = child.subscribe((/** @type {any} */ event) => context[SUBAGENT_EVENT]?.(event));
+      const unsubscribe = child.subscribe((event) => /** @type {Emitter} */ (context)[SUBAGENT_EVENT]?.(event));
       try {
         const run = child.prompt(toPrompt(args), { signal: context.signal, runId: `${context.runId}/${context.callId}` });
         const { stopReason, text, error } = await run.result;
