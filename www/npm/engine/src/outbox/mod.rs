@@ -3,7 +3,7 @@
 //! The control block is four `u32`: the address of the table, its length in numbers, the address of the
 //! text, and its length in bytes. The table has three numbers per entry: the kind, a number whose
 //! meaning depends on the kind, and the length of the entry's text in UTF-16 units. JavaScript decodes
-//! the text once and slices it. A message is sent once; later entries refer to it. `www/npm/engine.js`
+//! the text once and slices it. A message is sent once; later entries refer to it. `www/npm/boundary/engine.js`
 //! reads what is written here.
 
 mod events;
