@@ -4,11 +4,10 @@
 
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
-import { PendingApprovals, Subscribers, jsonOf, misuse, toMessage } from "../shared.js";
+import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkOptions, checkRunOptions } from "../options/options.js";
 import { Driver } from "../run/driver.js";
 import { History } from "./history.js";
-import { Host } from "./host.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
 import { Session } from "./session.js";
@@ -29,7 +28,7 @@ export class Core {
   constructor(given, once, messages) {
     const options = checkOptions(given);
     this.once = once;
-    this.host = new Host(options.host);
+    this.host = hostWithDefaults(options.host);
     this.history = new History(messages ?? options.messages ?? []);
     this.settings = new Settings(options, once);
     this.session = new Session(options);

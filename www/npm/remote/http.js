@@ -4,7 +4,7 @@
 import { AgentError, kindOf, misuse, numbersWithDefaults, textOf } from "../shared.js";
 
 /** @import { ErrorInfo, ErrorKind } from "../index.js" */
-/** @import { FullHost } from "../shared.js" */
+/** @import { Host } from "../shared.js" */
 /** @typedef {ReturnType<typeof reconnectLimits>} Reconnects */
 
 /** Long enough to miss three keep-alives. */
@@ -64,7 +64,7 @@ export const abortError = (reason) => new AgentError({ code: "aborted", message:
 /**
  * Waits before the given attempt, counted from 1.
  * @param {number} attempt @param {AgentError} error @param {Reconnects} reconnects
- * @param {FullHost} host @param {AbortSignal} [signal]
+ * @param {Host} host @param {AbortSignal} [signal]
  */
 export const backOff = (attempt, error, { initialMs, maxMs }, host, signal) => host.sleep(error.info.retryAfterMs ?? Math.min(maxMs, initialMs * 2 ** (attempt - 1)) * (0.5 + host.random()), signal);
 

@@ -6,7 +6,7 @@ import { withTimeout } from "./eventsource.js";
 import { backOff, networkError, responseError, responseOf, STALL_MS } from "./http.js";
 
 /** @import { RemoteAgentOptions } from "../remote.js" */
-/** @import { FullHost } from "../shared.js" */
+/** @import { Host } from "../shared.js" */
 /** @import { Reconnects } from "./http.js" */
 
 /**
@@ -16,7 +16,7 @@ import { backOff, networkError, responseError, responseOf, STALL_MS } from "./ht
 export const bodyFor = (id, fields) => jsonOf("the command is", { id, ...fields });
 
 export class Requests {
-  /** @param {RemoteAgentOptions} options @param {FullHost} host @param {Reconnects} limits */
+  /** @param {RemoteAgentOptions} options @param {Host} host @param {Reconnects} limits */
   constructor(options, host, limits) {
     this.options = options;
     this.url = String(options.url).replace(/\/+$/, "");

@@ -4,11 +4,11 @@
 import { addUsage, closeTurn, EventQueue, Fold, noUsage, respond, resultOf, Subscribers, textsOf } from "../shared.js";
 
 /** @import { AgentEvent, AgentMessage, AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
-/** @import { AgentEnd, AgentError, FullHost } from "../shared.js" */
+/** @import { AgentEnd, AgentError, Host } from "../shared.js" */
 /**
  * @typedef {object} RemoteRunOptions
  * @property {string} runId empty if only the first event will tell
- * @property {FullHost} host
+ * @property {Host} host
  * @property {(reason?: unknown) => void} abort
  * @property {() => readonly AgentMessage[]} [messages] the history, if it is known
  */

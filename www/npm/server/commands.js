@@ -7,7 +7,7 @@ import { bytesOf } from "./letters.js";
 import { Room, Throttle } from "./limits.js";
 
 /** @import { Agent, AgentRun } from "../index.js" */
-/** @import { FullHost } from "../shared.js" */
+/** @import { Host } from "../shared.js" */
 /** @import { AgentCommand, AgentHandlerOptions } from "../server.js" */
 /** @import { Feed } from "./feed.js" */
 /** @typedef {Record<"bodyBytes" | "historyBytes" | "listeners" | "commandsPerMinute" | "events", number>} Limits */
@@ -23,7 +23,7 @@ const MAX_REPLIES = 1000;
 const ALREADY_RUNNING = "the agent is already running; steer it, queue a follow-up, or wait for it";
 
 export class Commands {
-  /** @param {Agent} agent @param {Feed} feed @param {AgentHandlerOptions} options @param {FullHost} host @param {Limits} limits */
+  /** @param {Agent} agent @param {Feed} feed @param {AgentHandlerOptions} options @param {Host} host @param {Limits} limits */
   constructor(agent, feed, options, host, limits) {
     this.agent = agent;
     this.feed = feed;

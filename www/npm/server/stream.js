@@ -4,11 +4,11 @@
 import { body, sse, waitForWake } from "../response/sse.js";
 import { RequestError } from "./errors.js";
 
-/** @import { FullHost } from "../shared.js" */
+/** @import { Host } from "../shared.js" */
 /** @import { Feed } from "./feed.js" */
 
 export class EventStreams {
-  /** @param {Feed} feed @param {FullHost} host @param {{ limit: number, keepAliveMs: number }} options */
+  /** @param {Feed} feed @param {Host} host @param {{ limit: number, keepAliveMs: number }} options */
   constructor(feed, host, { limit, keepAliveMs }) {
     this.feed = feed;
     this.host = host;
