@@ -3,6 +3,7 @@
 //! own: whoever polls it runs it.
 
 mod line;
+mod serde;
 mod start;
 mod tasks;
 

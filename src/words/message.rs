@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, bool_text, serde_as_json};
+use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, bool_text};
 use crate::data::list::read_all;
 use crate::words::error::ErrorInfo;
 use crate::words::price::{Cost, read_cost, write_cost};
@@ -503,15 +503,22 @@ pub(crate) fn text_in(content: &[ContentBlock]) -> Cow<'_, str> {
     all
 }
 
-impl ToJson for Usage {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
+impl Usage {
+    /// Writes the members of the JSON object.
+    pub(crate) fn write_members(&self, object: &mut ObjectWriter<'_>) {
         object.field("input", &self.input).field("output", &self.output);
         object.field("cacheRead", &self.cache_read).field("cacheWrite", &self.cache_write);
         object.optional("reasoning", &self.reasoning).field("total", &self.total);
         if let Some(cost) = self.cost {
             write_cost(cost, object.key("cost"));
         }
+    }
+}
+
+impl ToJson for Usage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        self.write_members(&mut object);
         object.end();
     }
 }
@@ -818,15 +825,3 @@ impl<T: FromJson> FromJson for Vec<T> {
         read_all(value, T::from_json)
     }
 }
-
-serde_as_json!(
-    Usage,
-    ContentBlock,
-    ToolCallBlock,
-    UserMessage,
-    AssistantMessage,
-    ToolResultMessage,
-    CustomMessage,
-    AgentMessage,
-    LlmMessage
-);
