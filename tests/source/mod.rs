@@ -3,12 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+/// Adds the files with one of these extensions, except what was installed or built.
+pub(crate) fn collect(folder: &Path, extensions: &[&str], files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let is_one_of = |names: &[&str], name: Option<&std::ffi::OsStr>| {
+            name.and_then(std::ffi::OsStr::to_str).is_some_and(|name| names.contains(&name))
+        };
         if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            if !is_one_of(&["dist", "node_modules", "pkg", "target"], path.file_name()) {
+                collect(&path, extensions, files);
+            }
+        } else if is_one_of(extensions, path.extension()) {
             files.push(path);
         }
     }
