@@ -53,7 +53,6 @@ const NOT_YET: &[&str] = &[
     "src/wires/openai_chat/encode.rs: body",
     "src/wires/openai_chat/encode.rs: write_reasoning",
     "src/wires/openai_responses/decode.rs",
-    "src/words/message.rs",
     "www/npm/engine/src/outbox/events.rs: other_event",
 ];
 
