@@ -16,7 +16,8 @@ use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text, tool,
+    Port, ScriptedAnswer, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text,
+    tool,
 };
 use turnwheel::agent::{Agent, Delivery};
 use turnwheel::cancel::CancelToken;
@@ -54,8 +55,9 @@ const PLACES: [(&str, bool); 19] = [
 
 fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
     let call = || calls(&[("a", "quick", "{}")]);
-    let plain = |answer: Answer| config(clock, answers(vec![answer]), vec![quick("quick"), deaf("deaf")]);
-    let hook = |stages: HookStages, answer: Answer| {
+    let plain =
+        |answer: ScriptedAnswer| config(clock, answers(vec![answer]), vec![quick("quick"), deaf("deaf")]);
+    let hook = |stages: HookStages, answer: ScriptedAnswer| {
         let mut config = plain(answer);
         config.set_hooks(vec![Rc::new(StagedHook(stages, |_| pending()))]);
         config
@@ -71,7 +73,7 @@ fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
             model("m", move |_, _| stream::iter(events.clone()).chain(stream::pending()).boxed_local());
         config(clock, talks, Vec::new())
     };
-    let polled = |answer: Answer, silent: fn(usize, bool) -> bool| {
+    let polled = |answer: ScriptedAnswer, silent: fn(usize, bool) -> bool| {
         let mut config = plain(answer);
         let polls = RefCell::new(0);
         config.set_message_provider(Rc::new(Port(move |follow_up: bool| {

@@ -3,6 +3,8 @@
 //! own: whoever polls it runs it.
 
 mod line;
+mod next;
+mod serde;
 mod start;
 mod tasks;
 
@@ -12,7 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use futures::stream::{Stream, StreamExt};
+use futures::stream::Stream;
 
 use crate::data::json::{ObjectWriter, ToJson};
 use crate::data::list::ListWriter;
