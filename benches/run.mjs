@@ -4,37 +4,17 @@ import { spawn } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { dirname, join } from 'node:path';
+import { JOBS, cellsOf, measure } from './lib/process.mjs';
 import { chart, table } from './lib/report.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const args = process.argv.slice(2);
 const value = (name, fallback) => (args.includes(name) ? args[args.indexOf(name) + 1] : fallback);
-const JOBS = {
-  W1: ['W1-event,W1-16k'], W2: ['W2-50,W2-100,W2-200,W2-400'], W3: ['W3-100', 'W3-200'],
-  W4: ['W4-1250,W4-2500,W4-5000', 'W4-10000', 'W4-partial'], W5: ['W5-100x10'], W6: ['cold'], W7: ['mem'],
-};
 const all = readdirSync(join(here, 'engines')).map((file) => file.slice(0, -4)).sort();
 const engines = ['floor', ...value('--engines', all.join(',')).split(',').filter((name) => name !== 'floor')];
 const jobs = value('--jobs', Object.keys(JOBS).join(',')).split(',').flatMap((name) => JOBS[name]);
 const reps = Number(value('--reps', '3'));
 const node = value('--node', process.execPath);
-
-/** One process, one engine, one job. */
-function measure(engine, job, timeoutMs = 60_000) {
-  return new Promise((resolve) => {
-    const flags = ['--expose-gc', '--no-warnings', join(here, 'worker.mjs'), engine, job, JSON.stringify({ warm: 2, reps: 3 })];
-    const child = spawn(node, flags, { cwd: here, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'production' } });
-    let output = '', errorOutput = '';
-    child.stdout.on('data', (text) => (output += text));
-    child.stderr.on('data', (text) => (errorOutput += text));
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
-    child.on('close', (code) => {
-      clearTimeout(timer);
-      const line = output.split('\n').find((text) => text.startsWith('@@'));
-      resolve(line ? JSON.parse(line.slice(2)) : { errors: [code === null ? 'too long' : `ended with ${code}: ${errorOutput.trim().split('\n').at(-1)?.slice(0, 160)}`] });
-    });
-  });
-}
 
 /** Runs by cell and engine. @type {Record<string, Record<string, any[]>>} */
 const cells = {};
@@ -44,11 +24,11 @@ for (const job of jobs) {
     for (const engine of rep % 2 ? [...engines].reverse() : engines) {
       // Of the peers none shows arguments as they grow for nothing; who is wrong once is wrong, and takes long at it.
       if (job === 'W4-partial' && engine !== 'floor' && engine !== 'turnwheel') continue;
-      const names = job === 'cold' ? ['W6'] : job === 'mem' ? ['W7'] : job.split(',');
+      const names = cellsOf(job);
       if (names.every((name) => cells[name]?.[engine]?.some((run) => run.errors?.length))) continue;
-      const result = await measure(engine, job);
-      for (const name of names) keep(name, engine, name === 'W6' || name === 'W7' ? { ...(result.cold ?? result.mem), errors: result.errors } : (result.cells?.[name] ?? { errors: result.errors ?? ['no result'] }));
-      process.stderr.write(`${rep + 1}/${reps} ${job} ${engine} ${result.errors?.[0] ?? ''}\n`);
+      const runs = await measure(engine, job, { node });
+      for (const name of names) keep(name, engine, runs[name]);
+      process.stderr.write(`${rep + 1}/${reps} ${job} ${engine} ${runs[names[0]].errors?.[0] ?? ''}\n`);
     }
   }
 }

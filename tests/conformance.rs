@@ -1,42 +1,30 @@
-//! The loop oracle: plays every recorded scenario on this engine and judges the traces.
+//! The loop oracle: plays every recorded scenario on this engine and judges the traces, with the code of
+//! `cargo xtask conformance`.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
-use loop_judge::{compare, is_failure};
-use rig::play::{play, read};
+use harness::conformance::{json_files, judge, read_json};
+use harness::engines::engine;
 use rig::ports::Route;
-use serde_json::Value;
 
-fn scenarios() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/oracle/scenarios");
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 110, "only {} scenarios", files.len());
-    files
-}
-
-fn golden_of(scenario: &Path) -> Value {
-    let file = scenario.parent().unwrap().with_file_name("golden").join(scenario.file_name().unwrap());
-    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
-}
-
+/// Plays all scenarios. Returns what the judge found, and what the world noticed itself.
 fn findings(route: Route) -> Vec<String> {
-    let mut findings = Vec::new();
-    for file in scenarios() {
-        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        match read(&std::fs::read_to_string(&file).unwrap()) {
-            Err(need) => findings.push(format!("{name}: needs {need}")),
-            Ok(scenario) => {
-                let trace = play(scenario, route);
-                let problems = compare::compare(&golden_of(&file), &trace, false);
-                let problems = problems.into_iter().filter(|problem| is_failure(problem));
-                findings.extend(problems.map(|problem| format!("{name}: {problem}")));
-                findings.extend(trace.get("faults").map(|faults| format!("{name}: {faults}")));
-            }
-        }
+    let oracle = harness::data("oracle");
+    let traces = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("traces-{route:?}"));
+    let _ = fs::remove_dir_all(&traces);
+    fs::create_dir_all(&traces).unwrap();
+    assert!(engine("native").unwrap().scenarios(&oracle.join("scenarios"), &traces, Some(route)).unwrap());
+    let judgement = judge(&oracle.join("golden"), &traces).unwrap();
+    let scenarios = json_files(&oracle.join("scenarios")).unwrap().len();
+    assert!(scenarios >= 110, "only {scenarios} scenarios");
+    assert_eq!(judgement.passed + judgement.failed, scenarios, "each has a recorded trace");
+    let mut findings = judgement.complaints;
+    for file in json_files(&traces).unwrap() {
+        let trace = read_json(&file).unwrap();
+        findings.extend(trace.get("faults").map(|faults| format!("{}: {faults}", file.display())));
     }
     findings
 }

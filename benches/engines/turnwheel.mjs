@@ -1,8 +1,9 @@
 // This package, as an app on Node imports it.
 export const meta = { name: 'turnwheel', packages: [] };
 
-export async function load() {
-  return engineOf(await import('../../pkg/entry/node.js'));
+/** `folder` is a package to load in place of the built one. */
+export async function load(folder = '../../pkg') {
+  return engineOf(await import(`${folder}/entry/node.js`));
 }
 
 /** Makes the engine from a package that a host has imported in its own way. */

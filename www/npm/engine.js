@@ -1,5 +1,5 @@
 // @ts-check
-// The wasm instance: how it is created, and how its outbox is read. The layout is that of engine/src/outbox.rs.
+// The wasm instance: how it is created, and how its outbox is read. The layout is that of engine/src/outbox/mod.rs.
 
 import { AgentError, broken, kindOf, misuse, textOf } from "./shared.js";
 import { NAME, bind } from "./glue.js";
@@ -97,10 +97,9 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    const glue = /** @type {any} */ (bind());
-    this.memory = glue.initSync({ module }).memory;
-    /** The exports of the module, which take and return JavaScript values. @type {Record<string, (...given: any[]) => any>} */
-    this.glue = { ...glue };
+    /** The calls of the module, which take and return JavaScript values. @type {Record<string, (...given: any[]) => any>} */
+    this.glue = /** @type {any} */ (bind(module));
+    this.memory = /** @type {any} */ (this.glue).memory;
     this.control = this.glue.control() >>> 2;
   }
 

@@ -74,6 +74,13 @@ impl Args {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the options as they were given, each as one word: `--name=value`.
+    pub fn options(&self) -> Vec<String> {
+        let values =
+            self.values.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+        self.flags.iter().cloned().chain(values.map(|(name, value)| format!("{name}={value}"))).collect()
+    }
+
     /// Checks that there are no words left, for a command that takes none.
     ///
     /// # Errors
@@ -128,6 +135,7 @@ mod tests {
         assert!(args.has("--dev") && !args.has("--port"));
         assert_eq!((args.value("--port"), args.value("--once")), (Some("80"), Some("b=c")));
         assert_eq!(args.positional, ["a", "--dev2"]);
+        assert_eq!(args.options(), ["--dev", "--once=b=c", "--port=80"]);
     }
 
     #[test]

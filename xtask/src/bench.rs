@@ -6,32 +6,66 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::args::Args;
+use crate::args::{Args, Misuse};
 use crate::pack::{self, Kind};
-use crate::run::{command, read, root, run as run_command};
+use crate::run::{command, exit_code, read, root, run as run_command};
 use crate::setup;
 
-const FLAGS: [&str; 4] = ["--engines", "--jobs", "--reps", "--node"];
+/// The options of a comparison with peers, and of one with another build of the package.
+const WITH_PEERS: [&str; 3] = ["--engines", "--jobs", "--reps"];
+const WITH_A_BUILD: [&str; 2] = ["--against", "--rounds"];
 
-/// Runs `cargo xtask bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]`.
+/// Runs `cargo xtask bench`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &FLAGS)?;
+    let options: Vec<&str> = [&WITH_PEERS[..], &WITH_A_BUILD, &["--node"]].concat();
+    let args = Args::parse(args, &[], &options)?;
+    let is_given = |name: &&&str| args.value(name).is_some();
+    match (args.value("--against"), WITH_PEERS.iter().find(is_given)) {
+        (Some(_), Some(other)) => {
+            let why = "`--against` compares two builds, cell by cell";
+            Err(Misuse(format!("`{other}` does not go with it: {why}")).into())
+        }
+        (Some(old), None) => against(old, &args),
+        (None, _) if args.value("--rounds").is_some() => {
+            Err(Misuse("`--rounds` belongs to `--against`; here it is `--reps`".to_owned()).into())
+        }
+        (None, _) => with_peers(&args),
+    }
+}
+
+/// Compares the package with another build of it, in one run, interleaved. Fails if a cell got worse by more than
+/// its noise.
+fn against(old: &str, args: &Args) -> Result<ExitCode> {
+    let no_package = |_| Misuse(format!("`{old}` is no package: it has no entry/node.js"));
+    let entry = fs::canonicalize(format!("{old}/entry/node.js")).map_err(no_package)?;
+    let old = entry.ancestors().nth(2).unwrap_or(&entry);
+    setup::for_build()?;
+    let new = pack::build(Kind::Release)?.folder;
+    let mut bench = command("node");
+    bench.arg(root().join("benches/against.mjs")).args([old, &new]).args(&args.positional);
+    for flag in ["--rounds", "--node"] {
+        bench.args(args.value(flag).map(|value| format!("{flag}={value}")));
+    }
+    Ok(exit_code(bench.status().context("cannot start node")?))
+}
+
+fn with_peers(args: &Args) -> Result<ExitCode> {
     args.no_positional()?;
     setup::for_build()?;
     pack::build(Kind::Release)?;
     let mut bench = command("node");
     bench.arg(root().join("benches/run.mjs"));
-    let given: Vec<(&str, &str)> =
-        FLAGS.into_iter().filter_map(|flag| Some((flag, args.value(flag)?))).collect();
-    for (flag, value) in &given {
-        bench.args([flag, value]);
+    for flag in WITH_PEERS.iter().chain(&["--node"]) {
+        if let Some(value) = args.value(flag) {
+            bench.args([flag, value]);
+        }
     }
-    let is_part = given.iter().any(|(flag, _)| matches!(*flag, "--engines" | "--jobs"));
+    let is_part = ["--engines", "--jobs"].iter().any(|flag| args.value(flag).is_some());
     // Partial measurements are only printed; the file holds complete ones.
     if !is_part {
         bench.arg("--write");
     }
-    if given.iter().all(|(flag, value)| *flag != "--engines" || !is_own(value)) {
+    if !args.value("--engines").is_some_and(is_own) {
         install_peers()?;
     }
     run_command(&mut bench)?;
@@ -79,4 +113,20 @@ fn install_peers() -> Result<()> {
     npm.current_dir(&folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     run_command(&mut npm).context("npm could not install the peers")?;
     fs::write(&stamp, lock).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_builds_and_peers_are_two_comparisons() {
+        let refused = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            run(&words).unwrap_err().downcast::<Misuse>().unwrap().to_string()
+        };
+        assert_eq!(refused(&["--against", "nowhere"]), "`nowhere` is no package: it has no entry/node.js");
+        assert!(refused(&["--against", "pkg", "--jobs", "W1"]).starts_with("`--jobs` does not go with it: "));
+        assert_eq!(refused(&["--rounds", "9"]), "`--rounds` belongs to `--against`; here it is `--reps`");
+    }
 }

@@ -2,18 +2,13 @@
 
 mod args;
 mod bench;
-mod conformance;
 mod demo;
-mod fixtures;
-mod fuzz;
-
 mod pack;
+mod players;
 mod run;
 mod setup;
 mod test;
-mod vectors;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -31,8 +26,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "build",
-        usage: "build [--dev | --named]",
-        about: "the npm package, into pkg/; with --dev unoptimised and quick, with --named for profilers",
+        usage: "build [--dev | --named] [--out FOLDER]",
+        about: "the npm package, into pkg/ or FOLDER, in place of the package there; with --dev unoptimised and quick, with --named for profilers",
         run: pack::run,
     },
     Command {
@@ -55,8 +50,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]",
-        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md",
+        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]\n  bench --against OLD_PKG [CELL...] [--rounds N] [--node PATH]",
+        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md; or against another build of itself, in turns: fails if a cell got worse by more than its noise",
         run: bench::run,
     },
     Command {
@@ -69,33 +64,34 @@ const COMMANDS: &[Command] = &[
         name: "fixtures",
         usage: "fixtures DIR [--engine native|wasm]",
         about: "plays recorded provider answers of a directory through the wires and compares",
-        run: play_fixtures,
+        run: players::fixtures,
     },
     Command {
         name: "vectors",
         usage: "vectors DIR",
         about: "plays golden vectors of a directory on the rules and compares",
-        run: play_vectors,
+        run: players::vectors,
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR",
         about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones on both engines, and compares",
-        run: conformance::run,
+        run: players::conformance,
     },
     Command {
         name: "fuzz",
         usage: "fuzz [TARGET...] [--minutes N | --seconds N] [--seed N]",
         about: "feeds damaged recordings to every decoder, the readers of SSE and JSON: ten minutes each, or as told",
-        run: fuzz::run,
+        run: players::fuzz,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry
-    // here (as for conformance); CI runs it if test.rs has a row for it.
+    // here; CI runs it if test.rs has a row for it.
 ];
 
 const EXAMPLES: &str = "\
 examples
   cargo xtask build                        pkg/, ready for `npm pack`, with a table of its sizes
+  cargo xtask build --dev --out target/p   the quick one elsewhere; pkg/ stays as it is
   cargo xtask demo                         the demo page on 127.0.0.1
   cargo xtask demo --once \"Rain in Oslo?\"   one question, answered in the terminal
   cargo xtask test                         what CI runs
@@ -130,39 +126,6 @@ fn main() -> ExitCode {
         eprintln!("usage: cargo xtask {}", command.usage);
         ExitCode::from(2)
     })
-}
-
-fn play_fixtures(args: &[String]) -> Result<ExitCode> {
-    let args = args::Args::parse(args, &[], &["--engine"])?;
-    let dir = directory(&args.positional)?;
-    match args.value("--engine").unwrap_or("native") {
-        "native" => Ok(ExitCode::from(u8::from(!fixtures::run(Path::new(dir))))),
-        "wasm" => play_in_node("tests/js/fixtures.mjs", dir),
-        other => Err(Misuse(args::unknown("engine", other, &["native", "wasm"])).into()),
-    }
-}
-
-/// Plays a directory in Node with the package, which is built if necessary.
-fn play_in_node(script: &str, dir: &str) -> Result<ExitCode> {
-    setup::for_build()?;
-    pack::build(pack::Kind::Release)?;
-    let status =
-        run::command("node").arg(run::root().join(script)).arg(std::fs::canonicalize(dir)?).status()?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn play_vectors(args: &[String]) -> Result<ExitCode> {
-    let report = vectors::run(Path::new(directory(args)?)).map_err(anyhow::Error::msg)?;
-    Ok(ExitCode::from(u8::from(report.failed > 0)))
-}
-
-/// Returns the one directory that a command takes.
-fn directory(args: &[String]) -> Result<&str> {
-    match args {
-        [directory] if Path::new(directory).is_dir() => Ok(directory),
-        [directory] => Err(Misuse(format!("`{directory}` is no directory")).into()),
-        _ => Err(Misuse("one directory is wanted".to_owned()).into()),
-    }
 }
 
 fn help() -> String {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -68,6 +68,11 @@ fn text_of(output: Output, command: &Command) -> Result<String> {
     }
     String::from_utf8(output.stdout)
         .with_context(|| format!("`{}` wrote something that is not UTF-8", command_line(command)))
+}
+
+/// Returns the exit code of a program as our own. A program that was killed has none.
+pub fn exit_code(status: ExitStatus) -> ExitCode {
+    status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Formats the command as a person would type it, without the program's folder.

@@ -153,6 +153,24 @@ fn file_names<'a>(value: &'a Value, names: &mut BTreeSet<&'a str>) {
     }
 }
 
+/// Checks that a folder which somebody names may become a package. Other files in it are deleted, so it has to
+/// be new, or empty, or a package of ours.
+///
+/// # Errors
+/// If it is something else.
+pub(super) fn check_target(folder: &Path) -> Result<()> {
+    let is_bare = fs::read_dir(folder).map_or(!folder.exists(), |mut entries| entries.next().is_none());
+    let package = fs::read(folder.join("package.json")).unwrap_or_default();
+    let package: Value = serde_json::from_slice(&package).unwrap_or_default();
+    if !is_bare && (package["name"] != "turnwheel" || !folder.join("entry").is_dir()) {
+        bail!(
+            "{} is neither empty nor a package that was built here; its files would be deleted",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
 fn remove_others(folder: &Path, prefix: &str, keep: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
@@ -202,6 +220,20 @@ mod tests {
     fn two_files_with_one_name_are_refused() {
         let mut files = files(&[("glue.js", "mine")]);
         assert!(files.add("glue.js", Vec::new()).is_err());
+    }
+
+    #[test]
+    fn only_a_new_folder_an_empty_one_or_a_package_of_ours_is_built_into() {
+        let folder = crate::pack::cache::scratch("target");
+        assert!(check_target(&folder.join("new")).is_ok());
+        assert!(check_target(&folder).is_ok());
+        files(&[("package.json", r#"{ "name": "turnwheel" }"#), ("entry/web.js", "")])
+            .lay_out(&folder.join("ours"))
+            .unwrap();
+        assert!(check_target(&folder.join("ours")).is_ok());
+        files(&[("package.json", r#"{ "name": "theirs" }"#)]).lay_out(&folder.join("app")).unwrap();
+        assert!(check_target(&folder.join("app")).is_err());
+        assert!(check_target(&folder.join("app/package.json")).is_err());
     }
 
     #[test]

@@ -28,17 +28,19 @@ use files::{Files, gather};
 use manifest::Manifest;
 use scripts::{join, vendor};
 
-/// Runs `cargo xtask build [--dev | --named]`.
+/// Runs `cargo xtask build [--dev | --named] [--out FOLDER]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &["--dev", "--named"], &[])?;
+    let args = Args::parse(args, &["--dev", "--named"], &["--out"])?;
     args.no_positional()?;
     let kind = match (args.has("--dev"), args.has("--named")) {
         (true, _) => Kind::Dev,
         (_, true) => Kind::Named,
         _ => Kind::Release,
     };
+    let out = args.value("--out").map(Path::new);
+    out.map_or(Ok(()), files::check_target)?;
     setup::for_build()?;
-    let package = build(kind)?;
+    let package = build_into(out, kind)?;
     match kind {
         Kind::Dev => println!("{} is there, not optimised, so not measured", package.folder.display()),
         Kind::Named => println!("{} is there, its functions named", package.folder.display()),
@@ -62,7 +64,7 @@ pub enum Kind {
 
 /// The result of [`build`].
 pub struct Built {
-    /// The folder of the package, pkg/ in the repository.
+    /// The folder of the package: pkg/ in the repository, or the one asked for.
     pub folder: PathBuf,
     manifest: Manifest,
     files: Files,
@@ -75,6 +77,10 @@ pub struct Built {
 /// # Errors
 /// If a step fails, or the package is inconsistent (`exports` names a file that no step produced).
 pub fn build(kind: Kind) -> Result<Built> {
+    build_into(None, kind)
+}
+
+fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
     let compiled = compile(&manifest, kind, own_std)?;
@@ -98,7 +104,7 @@ pub fn build(kind: Kind) -> Result<Built> {
     let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
     files.add_folder(&joined.join("out"), "")?;
     files.check()?;
-    let folder = root().join(&manifest.package.out);
+    let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;
     Ok(Built { folder, manifest, files, cache, own_std })
 }

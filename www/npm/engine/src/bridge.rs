@@ -20,7 +20,8 @@ use turnwheel::stream::AssistantMessageEvent;
 use turnwheel::tool::Updates;
 use turnwheel::wires::{Decoder, Wire};
 
-use super::outbox::Outbox;
+use crate::outbox::Outbox;
+use crate::protocol::DeltaKind;
 
 /// Identifies a slot. Never reused within a run.
 pub(super) type SlotId = u32;
@@ -38,12 +39,12 @@ pub(super) struct Bridge {
 }
 
 enum Outgoing {
-    Effect(SlotId, Effect),
+    Effect(SlotId, HostEffect),
     Cancel(SlotId),
 }
 
 /// A task for JavaScript.
-pub(super) enum Effect {
+pub(super) enum HostEffect {
     /// A JSON object with a `kind`.
     Json(String),
     /// An HTTP request as JSON. JavaScript does not parse it again if it is the same as the last one.
@@ -67,10 +68,10 @@ enum SlotKind {
 struct Incoming {
     events: VecDeque<AssistantMessageEvent>,
     ended: bool,
-    http: Option<Http>,
+    http: Option<HttpAnswer>,
 }
 
-struct Http {
+struct HttpAnswer {
     wire: Rc<RefCell<Box<dyn Wire>>>,
     decoder: Box<dyn Decoder>,
     body: Option<Vec<u8>>,
@@ -96,16 +97,16 @@ pub(super) fn current() -> Option<Rc<Bridge>> {
 }
 
 /// Leaves an effect and waits for its answer.
-pub(super) fn ask(effect: Effect, updates: Option<Updates>) -> Answer {
+pub(super) fn ask(effect: HostEffect, updates: Option<Updates>) -> PendingAnswer {
     let bridge = current();
     let slot =
         bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Once { answer: None, updates }, effect));
-    Answer { bridge, slot: slot.unwrap_or(0), done: false }
+    PendingAnswer { bridge, slot: slot.unwrap_or(0), done: false }
 }
 
 /// Leaves an effect that is answered with a stream of events.
 pub(super) fn ask_stream(effect: String, call: Call) -> EventStream {
-    events(Effect::Json(effect), Incoming::default(), call)
+    events(HostEffect::Json(effect), Incoming::default(), call)
 }
 
 /// Leaves an HTTP request. The wire decodes the bytes of the response.
@@ -116,17 +117,17 @@ pub(super) fn ask_http(
     call: Call,
 ) -> EventStream {
     let decoder = wire.borrow().decoder();
-    let http = Some(Http { wire, decoder, body: Some(body) });
-    events(Effect::Http(effect), Incoming { http, ..Incoming::default() }, call)
+    let http = Some(HttpAnswer { wire, decoder, body: Some(body) });
+    events(HostEffect::Http(effect), Incoming { http, ..Incoming::default() }, call)
 }
 
 /// What the loop sees of an answer.
 type EventStream = LocalBoxStream<'static, AssistantMessageEvent>;
 
-fn events(effect: Effect, incoming: Incoming, call: Call) -> EventStream {
+fn events(effect: HostEffect, incoming: Incoming, call: Call) -> EventStream {
     let bridge = current();
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
-    Events { bridge, slot: slot.unwrap_or(0), done: false }
+    PendingEvents { bridge, slot: slot.unwrap_or(0), done: false }
         .map(move |event| call.loop_event(event))
         .boxed_local()
 }
@@ -142,7 +143,7 @@ impl Bridge {
         }
     }
 
-    fn add_slot(&self, kind: SlotKind, effect: Effect) -> SlotId {
+    fn add_slot(&self, kind: SlotKind, effect: HostEffect) -> SlotId {
         let slot = self.next.get();
         self.next.set(slot + 1);
         self.slots.borrow_mut().insert(slot, Slot { kind, waker: None });
@@ -273,7 +274,7 @@ impl Bridge {
         self.receive_stream(slot, |incoming| {
             if let Some(http) = &incoming.http {
                 let header = |name: &str| headers.get(name).and_then(Value::as_str).map(str::to_owned);
-                let error = http.wire.borrow().error(status, &header, body, super::now());
+                let error = http.wire.borrow().error(status, &header, body, crate::instance::now());
                 incoming.events.push_back(AssistantMessageEvent::Error(error));
             }
             incoming.ended = true;
@@ -297,9 +298,10 @@ impl Bridge {
     pub(super) fn stream_delta(&self, slot: SlotId, kind: u32, index: u32, delta: String) {
         self.receive_stream(slot, |incoming| {
             incoming.events.push_back(match kind {
-                1 => AssistantMessageEvent::TextDelta { index, delta },
-                2 => AssistantMessageEvent::ThinkingDelta { index, delta },
-                _ => AssistantMessageEvent::ToolCallDelta { index, delta },
+                DeltaKind::TEXT => AssistantMessageEvent::TextDelta { index, delta },
+                DeltaKind::THINKING => AssistantMessageEvent::ThinkingDelta { index, delta },
+                DeltaKind::TOOL_CALL => AssistantMessageEvent::ToolCallDelta { index, delta },
+                _ => return,
             });
         });
     }
@@ -315,13 +317,13 @@ impl Bridge {
 }
 
 /// The future answer of an effect.
-pub(super) struct Answer {
+pub(super) struct PendingAnswer {
     bridge: Option<Rc<Bridge>>,
     slot: SlotId,
     done: bool,
 }
 
-impl Future for Answer {
+impl Future for PendingAnswer {
     type Output = Result<Value, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -346,7 +348,7 @@ impl Future for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if let (false, Some(bridge)) = (self.done, &self.bridge) {
             bridge.drop_slot(self.slot);
@@ -355,13 +357,13 @@ impl Drop for Answer {
 }
 
 /// The events of a model call.
-struct Events {
+struct PendingEvents {
     bridge: Option<Rc<Bridge>>,
     slot: SlotId,
     done: bool,
 }
 
-impl Stream for Events {
+impl Stream for PendingEvents {
     type Item = AssistantMessageEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
@@ -385,7 +387,7 @@ impl Stream for Events {
     }
 }
 
-impl Drop for Events {
+impl Drop for PendingEvents {
     fn drop(&mut self) {
         if let (false, Some(bridge)) = (self.done, &self.bridge) {
             bridge.drop_slot(self.slot);

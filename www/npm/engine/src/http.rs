@@ -14,10 +14,11 @@ use turnwheel::price::Price;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 use turnwheel::wires::Wire;
 
-use super::bridge;
+use crate::bridge;
+use crate::protocol::EffectKind;
 
 /// See the module. The key leaves this file and `turnwheel::http` only in a header.
-pub(super) struct HttpModel {
+pub(super) struct FetchModel {
     /// The index of the model among the host's, which determines the `fetch` to use.
     pub(super) index: u32,
     pub(super) wire: Rc<RefCell<Box<dyn Wire>>>,
@@ -25,7 +26,7 @@ pub(super) struct HttpModel {
     pub(super) price: Option<Price>,
 }
 
-impl StreamFn for HttpModel {
+impl StreamFn for FetchModel {
     fn stream(
         &self,
         mut request: ModelRequest,
@@ -36,7 +37,9 @@ impl StreamFn for HttpModel {
         let http = self.wire.borrow_mut().encode(&request);
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);
-        object.fill(r#""kind":"http","url":"$""#, &[&http.url]).field("model", &self.index);
+        object
+            .fill(r#""kind":"$","url":"$""#, &[EffectKind::Http.as_str(), &http.url])
+            .field("model", &self.index);
         let mut headers = ObjectWriter::new(object.key("headers"));
         for (name, value) in &http.headers {
             value.write_json(headers.key(name));

@@ -21,15 +21,16 @@ use turnwheel::ports::{
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
 
-use super::bridge::{self, Effect};
-use super::outbox::write_refs;
 use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
+use crate::bridge::{self, HostEffect};
+use crate::outbox::write_refs;
+use crate::protocol::{EffectKind, HookStage, RuleName};
 
 /// Writes an effect as JSON.
-fn effect(kind: &str, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
+fn effect(kind: EffectKind, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
     let mut text = String::with_capacity(128);
     let mut object = ObjectWriter::new(&mut text);
-    object.field("kind", kind);
+    object.field("kind", kind.as_str());
     members(&mut object);
     object.end();
     text
@@ -40,11 +41,11 @@ fn ask<T: 'static>(
     effect: String,
     read: fn(&Value) -> Result<T, String>,
 ) -> LocalBoxFuture<'static, Result<T, String>> {
-    Box::pin(HostAnswer { answer: bridge::ask(Effect::Json(effect), None), read })
+    Box::pin(HostAnswer { answer: bridge::ask(HostEffect::Json(effect), None), read })
 }
 
 struct HostAnswer<T> {
-    answer: bridge::Answer,
+    answer: bridge::PendingAnswer,
     read: fn(&Value) -> Result<T, String>,
 }
 
@@ -66,7 +67,7 @@ impl AgentTool for JsTool {
     }
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
-        let answer = bridge::ask(Effect::Tool(context.tool_name, context.call_id), Some(context.updates));
+        let answer = bridge::ask(HostEffect::Tool(context.tool_name, context.call_id), Some(context.updates));
         Box::pin(async move {
             match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
@@ -120,7 +121,7 @@ impl StreamFn for JsModel {
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         let call = Call::new(&mut request, context, None, None);
-        let effect = effect("stream", |object| {
+        let effect = effect(EffectKind::Stream, |object| {
             object.field("model", &self.index);
             let mut inner = ObjectWriter::new(object.key("request"));
             inner.field("model", &request.model).field("systemPrompt", &request.system_prompt);
@@ -154,7 +155,7 @@ impl KeySource for JsKeys {
         model: usize,
         provider: &str,
     ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
-        let effect = effect("key", |object| {
+        let effect = effect(EffectKind::Key, |object| {
             object.field("provider", provider);
             object.optional("model", &self.0.get(model).copied());
         });
@@ -172,11 +173,16 @@ pub(super) struct JsMessages {
 impl JsMessages {
     /// Asks at once, so that messages that are already there count before another tool starts.
     /// Only a promise is awaited.
-    fn poll(&self, kind: &str, wanted: bool) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+    fn poll(
+        &self,
+        rule: RuleName,
+        kind: EffectKind,
+        wanted: bool,
+    ) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
         if !wanted {
             return Box::pin(std::future::ready(Vec::new()));
         }
-        match rules::call(&self.host, kind, "null") {
+        match rules::call(&self.host, rule, "null") {
             Ok(promise @ Value::Number(_)) => {
                 let effect = effect(kind, |object| {
                     object.field("promise", &promise);
@@ -194,11 +200,11 @@ impl JsMessages {
 
 impl MessageProvider for JsMessages {
     fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
-        self.poll("steering", self.steering)
+        self.poll(RuleName::Steering, EffectKind::Steering, self.steering)
     }
 
     fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
-        self.poll("followUp", self.follow_up)
+        self.poll(RuleName::FollowUp, EffectKind::FollowUp, self.follow_up)
     }
 }
 
@@ -217,7 +223,7 @@ impl AsyncContextTransformer for JsTransformer {
         // JavaScript has the whole history: an effect starts only when everything
         // before it has been delivered.
         ask(
-            effect("transform", |object| {
+            effect(EffectKind::Transform, |object| {
                 object.field("overflow", &overflow_signal).field("cached", &rules::count(&self.cached));
             }),
             read_transform,
@@ -234,7 +240,7 @@ impl CompactionEngine for JsCompaction {
         _context: &AgentRunContext,
         _call: CompactionCall,
     ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
-        ask(effect("compact", |_| {}), |answer| {
+        ask(effect(EffectKind::Compact, |_| {}), |answer| {
             Ok(Compaction {
                 messages: read_refs(answer.get("messages").unwrap_or(&Value::Null))?,
                 report: answer.get("report").filter(|report| !report.is_null()).map(read_report),
@@ -253,7 +259,7 @@ impl Approver for JsApprover {
         request: ApprovalRequest,
         _cancel: CancelToken,
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
-        let effect = effect("approve", |object| {
+        let effect = effect(EffectKind::Approve, |object| {
             object.field("callId", &request.call_id).field("toolName", &request.tool_name);
             object.field("arguments", &request.arguments);
             object.field("requiresApproval", &request.requires_approval);
@@ -275,9 +281,9 @@ impl AgentHook for JsHooks {
         _context: &AgentRunContext,
         call: HookCall,
     ) -> LocalBoxFuture<'static, Result<(), String>> {
-        let effect = effect("hook", |object| match &call {
+        let effect = effect(EffectKind::Hook, |object| match &call {
             HookCall::BeforeInference { turn_index, attempt, model, messages } => {
-                object.field("stage", "beforeInference").field("turnIndex", turn_index);
+                object.field("stage", HookStage::BeforeInference.as_str()).field("turnIndex", turn_index);
                 object.field("attempt", attempt).field("model", model);
                 let out = object.key("messages");
                 match bridge::current() {
@@ -286,16 +292,21 @@ impl AgentHook for JsHooks {
                 }
             }
             HookCall::AfterInference { turn_index, model, message } => {
-                object.field("stage", "afterInference").field("turnIndex", turn_index);
+                object.field("stage", HookStage::AfterInference.as_str()).field("turnIndex", turn_index);
                 object.field("model", model).field("message", message);
             }
             HookCall::BeforeToolExecution { call } => {
-                object.field("stage", "beforeToolExecution").field("call", call);
+                object.field("stage", HookStage::BeforeToolExecution.as_str()).field("call", call);
             }
             HookCall::AfterToolExecution { call, result } => {
-                object.field("stage", "afterToolExecution").field("call", call).field("result", result);
+                object
+                    .field("stage", HookStage::AfterToolExecution.as_str())
+                    .field("call", call)
+                    .field("result", result);
             }
-            HookCall::OnError { error } => drop(object.field("stage", "onError").field("error", error)),
+            HookCall::OnError { error } => {
+                object.field("stage", HookStage::OnError.as_str()).field("error", error);
+            }
         });
         ask(effect, |_| Ok(()))
     }
@@ -307,12 +318,12 @@ pub(super) struct JsTimer;
 
 impl Timer for JsTimer {
     fn now(&self) -> u64 {
-        super::now()
+        crate::instance::now()
     }
 
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
         let slept = ask(
-            effect("sleep", |object| {
+            effect(EffectKind::Sleep, |object| {
                 object.field("ms", &ms);
             }),
             |_| Ok(()),

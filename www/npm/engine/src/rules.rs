@@ -13,7 +13,8 @@ use turnwheel::message::{AgentMessage, AssistantMessage, LlmMessage};
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use turnwheel::retry::{RetryStrategy, RetryVerdict};
 
-use super::bridge;
+use crate::bridge;
+use crate::protocol::{OptionFunction, OptionPart, PolicySlot, RuleName};
 
 #[wasm_bindgen]
 extern "C" {
@@ -52,8 +53,8 @@ pub(super) fn count(cached: &Cached) -> u64 {
 }
 
 /// Calls a rule and reads its answer; `null` if there is none.
-pub(super) fn call(host: &Host, name: &str, input: &str) -> Result<Value, String> {
-    let answer = host.rule(name, input).map_err(text_of)?;
+pub(super) fn call(host: &Host, name: RuleName, input: &str) -> Result<Value, String> {
+    let answer = host.rule(name.as_str(), input).map_err(text_of)?;
     answer.map_or(Ok(Value::Null), |text| Value::parse(&text).map_err(|error| error.to_string()))
 }
 
@@ -68,47 +69,48 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of 32 bits")]
     let random = move || (random.random() * 4_294_967_296.0) as u32;
     rules.random = Rc::new(random);
-    if has("convertToLlm") {
+    if has(OptionFunction::ConvertToLlm.as_str()) {
         rules.convert_to_llm = Some(convert(host.clone()));
     }
-    if has("transformContext") {
+    if has(OptionFunction::TransformContext.as_str()) {
         rules.transformers.push(Rc::new(transform(host.clone(), cached.clone())));
     }
-    if has("preTurn") {
-        rules.pre_turn.push(Rc::new(policy(host.clone(), "preTurn")));
+    if has(PolicySlot::PreTurn.as_str()) {
+        rules.pre_turn.push(Rc::new(policy(host.clone(), RuleName::PreTurn)));
     }
-    if has("postLoop") {
-        rules.post_loop.push(Rc::new(policy(host.clone(), "postLoop")));
+    if has(PolicySlot::PostLoop.as_str()) {
+        rules.post_loop.push(Rc::new(policy(host.clone(), RuleName::PostLoop)));
     }
-    if has("postTurn") {
+    if has(PolicySlot::PostTurn.as_str()) {
         let host = host.clone();
         rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
-            let mut answer = call(&host, "postTurn", &turn_input(turn))?;
+            let mut answer = call(&host, RuleName::PostTurn, &turn_input(turn))?;
             restore_calls(&mut answer, turn.message);
             verdict(&answer)
         }));
     }
-    if has("dynamicSystemPrompt") {
+    if has(OptionFunction::DynamicSystemPrompt.as_str()) {
         let host = host.clone();
-        let prompt =
-            move || Ok(call(&host, "dynamicSystemPrompt", "null")?.as_str().unwrap_or_default().to_owned());
+        let prompt = move || {
+            Ok(call(&host, RuleName::DynamicSystemPrompt, "null")?.as_str().unwrap_or_default().to_owned())
+        };
         rules.dynamic_system_prompt = Some(Rc::new(prompt));
     }
-    if has("resultTexts") {
+    if has(OptionPart::ResultTexts.as_str()) {
         rules.result_texts = Some(result_texts(host.clone()));
     }
-    if has("retry") {
+    if has(OptionPart::Retry.as_str()) {
         rules.retry = Rc::new(HostRetry(host.clone()));
     }
 }
 
-fn policy(host: Host, name: &'static str) -> impl Fn(&PolicyContext<'_>) -> Result<Verdict, String> {
+fn policy(host: Host, name: RuleName) -> impl Fn(&PolicyContext<'_>) -> Result<Verdict, String> {
     move |context| verdict(&call(&host, name, &context_input(context))?)
 }
 
 fn convert(host: Host) -> Rc<ConvertToLlm> {
     Rc::new(move |message| {
-        let answer = call(&host, "convertToLlm", &message.to_json())?;
+        let answer = call(&host, RuleName::ConvertToLlm, &message.to_json())?;
         match answer {
             Value::Null => Ok(None),
             // The same message, so its encoding can be reused.
@@ -128,7 +130,7 @@ fn transform(host: Host, cached: Cached) -> impl Fn(&[AgentMessage], bool) -> Re
             None => object.field("messages", messages),
         };
         object.end();
-        read_transform(&call(&host, "transformContext", &input)?)
+        read_transform(&call(&host, RuleName::TransformContext, &input)?)
     }
 }
 
@@ -255,7 +257,7 @@ fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<
         .field("arguments", &seen.arguments);
     object.field("state", seen.state);
     object.end();
-    let answer = call(host, "preDispatch", &input)?;
+    let answer = call(host, RuleName::PreDispatch, &input)?;
     if let Some(arguments) = answer.get("arguments") {
         seen.arguments = arguments.to_raw();
     }
@@ -275,7 +277,7 @@ fn result_texts(host: Host) -> Rc<ResultTexts> {
         let mut object = ObjectWriter::new(&mut input);
         object.field("cause", cause.as_str()).field("call", block).field("detail", detail);
         object.end();
-        call(&host, "resultTexts", &input).ok()?.as_str().map(str::to_owned)
+        call(&host, RuleName::ResultTexts, &input).ok()?.as_str().map(str::to_owned)
     })
 }
 
@@ -288,7 +290,7 @@ impl RetryStrategy for HostRetry {
         let mut object = ObjectWriter::new(&mut input);
         object.field("error", error).field("attempt", &attempt);
         object.end();
-        match call(&self.0, "retry", &input) {
+        match call(&self.0, RuleName::Retry, &input) {
             Ok(Value::Number(delay)) => delay.as_u64().map_or(RetryVerdict::Stop, RetryVerdict::Wait),
             _ => RetryVerdict::Stop,
         }
@@ -302,7 +304,7 @@ pub(super) fn partition(
     move |calls| {
         let mut input = String::new();
         write_list(calls, &mut input);
-        let answer = call(&host, "toolExecution", &input)?;
+        let answer = call(&host, RuleName::ToolExecution, &input)?;
         let groups = answer.as_array().ok_or("toolExecution must give a list of lists of indices")?;
         let mut read = Vec::with_capacity(groups.len());
         for group in groups {
@@ -325,7 +327,7 @@ pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -
         let mut object = ObjectWriter::new(&mut input);
         object.field("tool", &tool).field("arguments", arguments);
         object.end();
-        Ok(call(&host, "requiresApproval", &input)?.as_bool().unwrap_or(true))
+        Ok(call(&host, RuleName::RequiresApproval, &input)?.as_bool().unwrap_or(true))
     }
 }
 

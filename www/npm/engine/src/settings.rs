@@ -19,10 +19,12 @@ use turnwheel::summarize::Summarizer;
 use turnwheel::tool::{AgentTool, ApprovalNeed, ToolSpec};
 use turnwheel::wires::{self, Limits, Wire, WireOptions};
 
-use super::http::HttpModel;
+use super::http::FetchModel;
 use super::ports::{
     JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer,
 };
+use crate::protocol::{HookStage, OptionFunction, OptionPart};
+
 use super::rules::{self, Cached, Host};
 
 /// Models, each with the settings it was made from.
@@ -155,39 +157,42 @@ fn set_functions(
     rules::install(&mut config.rules, host, cached, has);
     rules::install_pre_dispatch(&mut config.rules, host, settings.number_at("preDispatch").unwrap_or(0));
     config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
-    if has("toolExecution") {
+    if has(OptionPart::ToolExecution.as_str()) {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
     }
-    if has("getApiKey") {
+    if has(OptionFunction::GetApiKey.as_str()) {
         let models = settings.list_at("models").iter().filter_map(|entry| entry.number_at("index")).collect();
         config.ports.keys = Some(Rc::new(JsKeys(models)));
     }
-    let (steering, follow_up) = (has("getSteeringMessages"), has("getFollowUpMessages"));
+    let (steering, follow_up) = (
+        has(OptionFunction::GetSteeringMessages.as_str()),
+        has(OptionFunction::GetFollowUpMessages.as_str()),
+    );
     if steering || follow_up {
         config.set_message_provider(Rc::new(JsMessages { host: host.clone(), steering, follow_up }));
     }
-    if has("asyncTransformContext") {
+    if has(OptionFunction::AsyncTransformContext.as_str()) {
         config.ports.transformer = Some(Rc::new(JsTransformer { cached: cached.clone() }));
     }
-    if has("compaction") {
+    if has(OptionPart::Compaction.as_str()) {
         config.ports.compaction = Some(Rc::new(JsCompaction));
     }
-    if has("summarize")
+    if has(OptionPart::Summarize.as_str())
         && let Some(engine) = Summarizer::of(config)
     {
         config.ports.compaction = Some(Rc::new(engine));
     }
-    if has("approveTool") {
+    if has(OptionFunction::ApproveTool.as_str()) {
         config.set_approver(Rc::new(JsApprover));
     }
     let hooks = settings.list_at("hooks");
-    let stage = |name: &str| hooks.iter().any(|hook| hook.as_str() == Some(name));
+    let stage = |stage: HookStage| hooks.iter().any(|hook| hook.as_str() == Some(stage.as_str()));
     let stages = HookStages {
-        before_inference: stage("beforeInference"),
-        after_inference: stage("afterInference"),
-        before_tool_execution: stage("beforeToolExecution"),
-        after_tool_execution: stage("afterToolExecution"),
-        on_error: stage("onError"),
+        before_inference: stage(HookStage::BeforeInference),
+        after_inference: stage(HookStage::AfterInference),
+        before_tool_execution: stage(HookStage::BeforeToolExecution),
+        after_tool_execution: stage(HookStage::AfterToolExecution),
+        on_error: stage(HookStage::OnError),
     };
     if stages != HookStages::default() {
         config.set_hooks(vec![Rc::new(JsHooks(stages))]);
@@ -224,7 +229,7 @@ fn model(value: &Value) -> Result<Model, AgentError> {
         let key = value.text_at("apiKey").map(Rc::from);
         let price = value.get("price").and_then(Price::read);
         let name = wire.provider().into();
-        (name, Rc::new(HttpModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
+        (name, Rc::new(FetchModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
     };
     let supports_tools = flag(value, "supportsTools", true);
     let context_window = value.number_at("contextWindow");

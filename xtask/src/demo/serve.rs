@@ -1,95 +1,17 @@
-//! `cargo xtask demo`: serves the demo page, or answers one question in the terminal.
+//! A small server of static files, for the demo page and nothing else.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::args::{Args, Misuse};
-use crate::pack::{self, Kind};
-use crate::run::{command, root};
-use crate::setup;
-
-const PAGE: &str = "www/demo";
 const FIRST_PORT: u16 = 8080;
 
-/// Runs `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]`.
-pub fn run(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &["--once", "--port", "--model", "--base-url"])?;
-    args.no_positional()?;
-    let port = match args.value("--port") {
-        Some(text) => {
-            let no_port = |_| Misuse(format!("`{text}` is no port (0 to 65535)"));
-            Some(text.parse::<u16>().map_err(no_port)?)
-        }
-        None => None,
-    };
-    setup::for_build()?;
-    let package = pack::build(Kind::Release)?.folder;
-    match args.value("--once") {
-        Some(question) => once(question, &args),
-        None => serve_page(package, port, &args),
-    }
-}
-
-/// Asks one question in Node. The answer goes to stdout, and the exit code is the script's.
-fn once(question: &str, args: &Args) -> Result<ExitCode> {
-    let mut node = command("node");
-    node.arg(root().join(PAGE).join("once.mjs")).arg(question);
-    for name in ["--model", "--base-url"] {
-        if let Some(value) = args.value(name) {
-            node.args([name, value]);
-        }
-    }
-    let status = node.stdin(Stdio::inherit()).status().context("cannot start node")?;
-    // A script that was killed has no exit code.
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
-}
-
-fn serve_page(package: PathBuf, port: Option<u16>, args: &Args) -> Result<ExitCode> {
-    let page = root().join(PAGE);
-    if !page.join("index.html").is_file() {
-        bail!("there is no {PAGE}/index.html to serve");
-    }
-    let listener = listen(port)?;
-    let mut address = format!("http://{}/", listener.local_addr()?);
-    let options: Vec<String> = [("model", "--model"), ("baseUrl", "--base-url")]
-        .iter()
-        .filter_map(|(key, name)| Some(format!("{key}={}", encode(args.value(name)?))))
-        .collect();
-    if !options.is_empty() {
-        address.push_str(&format!("?{}", options.join("&")));
-    }
-    // The Worker lives as long as this process: it stops when its standard input closes.
-    let worker = start_worker(listener.local_addr()?.port());
-    let (_child, worker) = worker.map_or((None, None), |(child, worker)| (Some(child), Some(worker)));
-    println!("{address}");
-    eprintln!("the demo page; Ctrl-C ends it");
-    serve(&listener, &Site { page, package, worker })
-}
-
-/// Starts the page's Worker in Cloudflare's runtime and returns its address. Without it the
-/// loop runs on the page only.
-fn start_worker(port: u16) -> Option<(Child, String)> {
-    let mut node = command("node");
-    node.arg(root().join(PAGE).join("serve-worker.mjs"));
-    node.args(["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}")));
-    let mut child = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
-    let mut address = String::new();
-    let read = BufReader::new(child.stdout.take()?).read_line(&mut address);
-    if read.is_err() || !address.starts_with("http://") {
-        eprintln!("the Worker did not start; the page works without it");
-        return None;
-    }
-    Some((child, address.trim().to_owned()))
-}
-
 /// Listens on the given port; by default on 8080, or on any free port.
-fn listen(port: Option<u16>) -> Result<TcpListener> {
+pub(super) fn listen(port: Option<u16>) -> Result<TcpListener> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     match port {
         Some(port) => {
@@ -102,14 +24,14 @@ fn listen(port: Option<u16>) -> Result<TcpListener> {
 /// What is served: the page at `/`, the package at `/pkg/`, and the address of the
 /// Worker at `/worker.json`.
 #[derive(Clone)]
-struct Site {
-    page: PathBuf,
-    package: PathBuf,
-    worker: Option<String>,
+pub(super) struct Site {
+    pub(super) page: PathBuf,
+    pub(super) package: PathBuf,
+    pub(super) worker: Option<String>,
 }
 
 /// Answers for ever, with a thread for each connection.
-fn serve(listener: &TcpListener, site: &Site) -> ! {
+pub(super) fn serve(listener: &TcpListener, site: &Site) -> ! {
     loop {
         let Ok((stream, _)) = listener.accept() else { continue };
         let site = site.clone();
@@ -224,7 +146,7 @@ fn media_type(path: &Path) -> &'static str {
 }
 
 /// Decodes `%41` to `A`; returns nothing for a broken escape.
-fn decode(text: &str) -> Option<String> {
+pub(super) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -237,20 +159,6 @@ fn decode(text: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
-}
-
-/// Encodes a value for the query: the inverse of `decode`.
-fn encode(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]
@@ -356,11 +264,5 @@ mod tests {
                 .starts_with("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n")
         );
         assert!(ask(port, "hello\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
-    }
-
-    #[test]
-    fn a_value_in_the_query_survives_the_way_to_the_page() {
-        assert_eq!(encode("http://127.0.0.1:1/v1?a=b&c"), "http%3A%2F%2F127.0.0.1%3A1%2Fv1%3Fa%3Db%26c");
-        assert_eq!(decode(&encode("ä b%")).as_deref(), Some("ä b%"));
     }
 }

@@ -2,10 +2,10 @@
 
 /// A small random number generator (SplitMix64).
 #[derive(Clone)]
-pub(crate) struct Dice(pub(crate) u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,7 +14,7 @@ impl Dice {
     }
 
     /// Returns a number from 0, below `limit`.
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(limit.max(1)).unwrap()).unwrap()
     }
 
@@ -98,7 +98,7 @@ const WORDS: [&[u8]; 60] = [
 const MAX: usize = 60_000;
 
 /// Returns a changed copy of one of the inputs.
-pub(crate) fn mutated(inputs: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
+pub(super) fn mutated(inputs: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let mut body = inputs[dice.below(inputs.len())].clone();
     for _ in 0..=dice.below(5) {
         mutate(&mut body, inputs, dice);

@@ -15,8 +15,8 @@ use turnwheel::wires::{Limits, Wire, WireOptions, wire};
 use super::mutate::Dice;
 
 /// Something that reads foreign data.
-pub(crate) struct Target {
-    pub(crate) name: &'static str,
+pub struct Target {
+    pub name: &'static str,
     /// The name endings of the recordings to start from, and the wire they must belong to.
     seeds: &'static str,
     wire: &'static str,
@@ -25,10 +25,10 @@ pub(crate) struct Target {
     ///
     /// # Errors
     /// What does not hold.
-    pub(crate) play: fn(&Target, &[u8], &mut Dice) -> Result<u64, String>,
+    pub(super) play: fn(&Target, &[u8], &mut Dice) -> Result<u64, String>,
 }
 
-pub(crate) const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "openai-chat", seeds: ".sse", wire: "openai-chat", play: play_wire },
     Target { name: "openai-responses", seeds: ".sse", wire: "openai-responses", play: play_wire },
     Target { name: "anthropic", seeds: ".sse", wire: "anthropic", play: play_wire },
@@ -39,10 +39,19 @@ pub(crate) const TARGETS: [Target; 7] = [
 ];
 
 impl Target {
+    /// A target that starts from no recording.
+    #[cfg(test)]
+    pub(super) fn new(
+        name: &'static str,
+        play: fn(&Target, &[u8], &mut Dice) -> Result<u64, String>,
+    ) -> Self {
+        Target { name, seeds: "", wire: "", play }
+    }
+
     /// Returns the recordings to start from.
-    pub(crate) fn inputs(&self) -> Vec<Vec<u8>> {
+    pub fn inputs(&self) -> Vec<Vec<u8>> {
         let mut inputs = vec![Vec::new()];
-        self.find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures"), &mut inputs);
+        self.find(&crate::data("fixtures"), &mut inputs);
         inputs
     }
 
@@ -111,28 +120,7 @@ fn decoded(wire: &dyn Wire, body: &[u8], size: &mut dyn FnMut() -> usize) -> Res
 
 /// Checks that the next request is JSON, whatever was said.
 fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
-    let (mut assembler, mut stop_reason) = (Assembler::default(), MessageStopReason::Error);
-    for event in events {
-        if let Event::Done { stop_reason: reported, .. } = &event {
-            stop_reason = *reported;
-        }
-        assembler.push(event)?;
-    }
-    let content = if stop_reason == MessageStopReason::Error {
-        assembler.partial()
-    } else {
-        assembler.finish(stop_reason).content
-    };
-    let answer = Rc::new(AssistantMessage {
-        content,
-        provider: wire.provider().to_owned(),
-        model: "m-3".to_owned(),
-        usage: Usage::default(),
-        stop_reason,
-        error: None,
-        timestamp: 0,
-        foreign: None,
-    });
+    let answer = answer_of(wire, events)?;
     let result = |call: &turnwheel::message::ToolCallBlock| {
         LlmMessage::ToolResult(Rc::new(ToolResultMessage {
             call_id: call.call_id.clone(),
@@ -172,6 +160,32 @@ fn next_request(wire: &mut dyn Wire, events: Vec<Event>) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the message that the events make.
+fn answer_of(wire: &dyn Wire, events: Vec<Event>) -> Result<Rc<AssistantMessage>, String> {
+    let (mut assembler, mut stop_reason) = (Assembler::default(), MessageStopReason::Error);
+    for event in events {
+        if let Event::Done { stop_reason: reported, .. } = &event {
+            stop_reason = *reported;
+        }
+        assembler.push(event)?;
+    }
+    let content = if stop_reason == MessageStopReason::Error {
+        assembler.partial()
+    } else {
+        assembler.finish(stop_reason).content
+    };
+    Ok(Rc::new(AssistantMessage {
+        content,
+        provider: wire.provider().to_owned(),
+        model: "m-3".to_owned(),
+        usage: Usage::default(),
+        stop_reason,
+        error: None,
+        timestamp: 0,
+        foreign: None,
+    }))
 }
 
 /// A hash of the kinds of events in order, with repetitions counted once.

@@ -51,11 +51,11 @@ struct Case<'a> {
 
 /// The results of a directory of vectors.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
+pub struct Report {
     /// Cases that passed.
-    pub(crate) passed: usize,
+    pub passed: usize,
     /// Cases that did not.
-    pub(crate) failed: usize,
+    pub failed: usize,
 }
 
 /// Plays all sets in a directory: prints a line per failing case, and the totals of each set.
@@ -63,7 +63,7 @@ pub(crate) struct Report {
 ///
 /// # Errors
 /// If the directory or a file in it cannot be read.
-pub(crate) fn run(dir: &Path) -> Result<Report, String> {
+pub fn run(dir: &Path) -> Result<Report, String> {
     let mut files = json_files(dir)?;
     files.sort();
     if files.is_empty() {

@@ -1,0 +1,40 @@
+//! What plays scenarios and recordings: one module for each way to run the loop. A further engine is a
+//! module with an [`Engine`] and a line in `ENGINES`; `cargo xtask` has a table beside it that says what
+//! must be built first.
+
+mod native;
+mod node;
+mod wasm;
+mod web;
+
+use std::path::Path;
+
+use anyhow::Result;
+use rig::ports::Route;
+
+/// A way to run the loop. Each prints what it played and returns whether everything was well; an error is
+/// a folder that cannot be read or a program that cannot be started.
+pub trait Engine {
+    /// Plays every scenario of a folder in virtual time and writes a trace each, under the same name. A
+    /// scenario that needs something the engine does not have is skipped and named. `queues` is the way of
+    /// posted messages; by default each scenario's own.
+    ///
+    /// # Errors
+    /// If nothing can be played at all.
+    fn scenarios(&self, scenarios: &Path, traces: &Path, queues: Option<Route>) -> Result<bool>;
+
+    /// Plays every recorded answer below a folder through the wires and compares.
+    ///
+    /// # Errors
+    /// If nothing can be played at all.
+    fn fixtures(&self, dir: &Path) -> Result<bool>;
+}
+
+/// The engines by their names.
+const ENGINES: [(&str, &dyn Engine); 3] =
+    [("native", &native::Native), ("wasm", &wasm::Wasm), ("web", &web::Web)];
+
+/// Returns the engine of that name.
+pub fn engine(name: &str) -> Option<&'static dyn Engine> {
+    ENGINES.iter().find(|(known, _)| *known == name).map(|(_, engine)| *engine)
+}

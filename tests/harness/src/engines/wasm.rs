@@ -1,0 +1,20 @@
+//! The npm package as it lies in pkg/, in Node. Its players are scripts, because they use its public API.
+
+use std::path::Path;
+
+use anyhow::Result;
+use rig::ports::Route;
+
+use super::{Engine, node};
+
+pub(super) struct Wasm;
+
+impl Engine for Wasm {
+    fn scenarios(&self, scenarios: &Path, traces: &Path, queues: Option<Route>) -> Result<bool> {
+        node::play("conformance.mjs", queues, [scenarios, traces])
+    }
+
+    fn fixtures(&self, dir: &Path) -> Result<bool> {
+        node::play("fixtures.mjs", None, [dir])
+    }
+}

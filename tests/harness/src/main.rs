@@ -1,0 +1,87 @@
+//! The players as a program. `cargo xtask` is the front door: it checks the arguments, builds what an engine
+//! needs and starts this with options written as `--name=value`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use harness::engines::{Engine, engine};
+use harness::{conformance, fuzz, random, vectors};
+use rig::ports::Route;
+
+const USAGE: &str = "\
+harness fixtures [--engine=NAME] DIR
+harness vectors DIR
+harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] SCENARIO_DIR TRACE_DIR
+harness conformance --random=N DIR
+harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
+
+fn main() -> ExitCode {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    match run(&given) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns whether everything that was played passed.
+fn run(given: &[String]) -> Result<bool> {
+    let (options, words): (Vec<&str>, Vec<&str>) =
+        given.iter().map(String::as_str).partition(|word| word.starts_with("--"));
+    let options = Options(options);
+    match words.as_slice() {
+        ["fixtures", dir] => options.engine()?.fixtures(Path::new(dir)),
+        ["vectors", dir] => {
+            let report = vectors::run(Path::new(dir)).map_err(anyhow::Error::msg)?;
+            Ok(report.failed == 0)
+        }
+        ["conformance", dir] => {
+            let number = options.number("--random")?.context(USAGE)?;
+            random::compare_engines(number, Path::new(dir))
+        }
+        ["conformance", scenarios, traces] => {
+            let (engine, queues) = (options.engine()?, options.queues()?);
+            let golden = options.value("--judge").map(Path::new);
+            conformance::run(engine, queues, [scenarios, traces].map(Path::new), golden)
+        }
+        ["fuzz", targets @ ..] => {
+            let minutes = options.number("--minutes")?.unwrap_or(10);
+            let seconds = options.number("--seconds")?.unwrap_or(minutes * 60);
+            fuzz::run(targets, options.number("--seed")?.unwrap_or(1), Duration::from_secs(seconds))
+        }
+        _ => bail!("this is not how it is called; it is\n{USAGE}"),
+    }
+}
+
+/// The words that begin with `--`.
+struct Options<'a>(Vec<&'a str>);
+
+impl<'a> Options<'a> {
+    fn value(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().rev().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>> {
+        let number = self.value(name).map(str::parse).transpose();
+        number.with_context(|| format!("`{name}` wants a whole number"))
+    }
+
+    fn engine(&self) -> Result<&'static dyn Engine> {
+        let name = self.value("--engine").unwrap_or("native");
+        engine(name).ok_or_else(|| anyhow!("no engine `{name}`"))
+    }
+
+    fn queues(&self) -> Result<Option<Route>> {
+        match self.value("--queues") {
+            None => Ok(None),
+            Some("inbox") => Ok(Some(Route::Inbox)),
+            Some("provider") => Ok(Some(Route::Provider)),
+            Some(other) => bail!("no kind of queues `{other}`"),
+        }
+    }
+}

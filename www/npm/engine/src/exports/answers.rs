@@ -1,0 +1,127 @@
+//! What comes back from JavaScript: the bytes of a response, the events of a model that the host streams, the results
+//! of tools, and all other answers to effects.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use wasm_bindgen::prelude::*;
+
+use turnwheel::json::Value;
+
+use crate::bridge::{Bridge, SlotId};
+use crate::instance::{RunEntry, run_entry, set_now};
+
+/// A response has ended.
+#[wasm_bindgen]
+pub fn feed_end(handle: u32, slot: SlotId) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.feed_end(slot);
+    }
+}
+
+/// A response has a status other than 200. `headers` is a JSON object with lower-case names.
+#[wasm_bindgen]
+pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body: &[u8], now: f64) {
+    set_now(now);
+    let headers = Value::parse(headers).unwrap_or_default();
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.refuse(slot, status, &headers, body);
+    }
+}
+
+/// The host's stream yielded an event (JSON), or ended (JSON `null`).
+#[wasm_bindgen]
+pub fn stream_event(handle: u32, slot: SlotId, event: &str) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.stream_event(slot, event);
+    }
+}
+
+/// The host's stream yielded a piece of text (kind 1), thinking (2) or tool arguments (3).
+#[wasm_bindgen]
+pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: String) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.stream_delta(slot, kind, index, delta);
+    }
+}
+
+/// Answers an effect, with a text or JSON; `ports.rs` says what each effect expects.
+#[wasm_bindgen]
+pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
+    let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.resolve(slot, answer.map_err(|error| error.to_string()));
+    }
+}
+
+/// Fails an effect, with the reason.
+#[wasm_bindgen]
+pub fn reject(handle: u32, slot: SlotId, reason: String) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.resolve(slot, Err(reason));
+    }
+}
+
+/// A tool reports progress, as JSON.
+#[wasm_bindgen]
+pub fn update(handle: u32, slot: SlotId, update: &str) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.update(slot, update);
+    }
+}
+
+/// A tool changes the session state. `value` is JSON; if it is empty, the key is deleted.
+#[wasm_bindgen]
+pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.set_state(slot, key, value);
+    }
+}
+
+/// An agent inside a tool emits an event, as JSON.
+#[wasm_bindgen]
+pub fn subagent_event(handle: u32, slot: SlotId, event: &str) {
+    if let Some(bridge) = bridge_of(handle) {
+        bridge.subagent_event(slot, event);
+    }
+}
+
+/// Takes the body of a request to send. Later calls return nothing.
+#[wasm_bindgen]
+pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
+    run_entry(handle).map(|run| run.bridge.take_body(slot)).unwrap_or_default()
+}
+
+/// Access to the bridge of a run, to leave something there. The consequences come with the next `run_poll`:
+/// a listener that calls in during the delivery of a batch must not produce another batch. The caller
+/// polls afterwards, so the waker does not ask for it.
+pub(super) struct BridgeGuard {
+    run: Rc<RunEntry>,
+    polling: bool,
+}
+
+impl BridgeGuard {
+    #[inline(never)]
+    pub(super) fn of(run: Rc<RunEntry>) -> Self {
+        let polling = run.woken.polling.swap(true, Ordering::Relaxed);
+        BridgeGuard { run, polling }
+    }
+}
+
+impl std::ops::Deref for BridgeGuard {
+    type Target = Bridge;
+
+    fn deref(&self) -> &Bridge {
+        &self.run.bridge
+    }
+}
+
+impl Drop for BridgeGuard {
+    fn drop(&mut self) {
+        self.run.woken.polling.store(self.polling, Ordering::Relaxed);
+    }
+}
+
+fn bridge_of(handle: u32) -> Option<BridgeGuard> {
+    run_entry(handle).map(BridgeGuard::of)
+}

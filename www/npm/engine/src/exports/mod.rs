@@ -1,0 +1,5 @@
+//! What JavaScript calls: agents, runs, and the answers to effects.
+
+mod agent;
+mod answers;
+mod run;

@@ -1,0 +1,161 @@
+//! `cargo xtask fixtures | vectors | conformance | fuzz`. The players are a crate of the tests,
+//! `tests/harness`: here the arguments are checked, what an engine needs is built, and the harness is
+//! started. It is no dependency, so that xtask never waits for the product to compile.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+
+use crate::args::{self, Args, Misuse};
+use crate::run::{exit_code, root};
+use crate::{pack, setup};
+
+/// What scenarios can be played on: a module of `tests/harness/src/engines`, and what must be built first.
+struct Engine {
+    name: &'static str,
+    prepare: fn() -> Result<()>,
+}
+
+const ENGINES: [Engine; 3] = [
+    Engine { name: "native", prepare: nothing },
+    Engine { name: "wasm", prepare: package },
+    Engine { name: "web", prepare: nothing },
+];
+
+/// The engines for recorded answers.
+const WIRE_ENGINES: [&str; 2] = ["native", "wasm"];
+
+const QUEUES: [&str; 2] = ["inbox", "provider"];
+
+fn nothing() -> Result<()> {
+    Ok(())
+}
+
+fn package() -> Result<()> {
+    setup::for_build()?;
+    pack::build(pack::Kind::Release).map(drop)
+}
+
+/// Runs `cargo xtask fixtures DIR [--engine NAME]`.
+pub fn fixtures(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &[], &["--engine"])?;
+    let dir = directory(&args.positional)?;
+    one_of("engine", args.value("--engine"), &WIRE_ENGINES)?;
+    prepare(args.value("--engine"))?;
+    harness("dev", "fixtures", &args, &[dir])
+}
+
+/// Runs `cargo xtask vectors DIR`.
+pub fn vectors(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &[], &[])?;
+    let dir = directory(&args.positional)?;
+    harness("dev", "vectors", &args, &[dir])
+}
+
+/// Runs `cargo xtask conformance`. By default the engine polls host queues where a scenario is a single run
+/// of the loop, as the recorded engine did, and messages are posted where it uses an agent. With `--judge
+/// GOLDEN_DIR` the traces are compared right away, and the command fails if the judge finds a fault;
+/// otherwise it fails only if nothing could be played.
+pub fn conformance(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &[], &["--engine", "--queues", "--judge", "--random"])?;
+    let folders: Vec<&str> = args.positional.iter().map(String::as_str).collect();
+    let engine = match (args.value("--random"), folders.as_slice()) {
+        (Some(number), [_]) => {
+            let no_number = |_| Misuse(format!("`{number}` is no number of scenarios"));
+            number.parse::<u64>().map_err(no_number)?;
+            Some("wasm")
+        }
+        (_, [_, _]) => args.value("--engine"),
+        _ => return Err(Misuse("two folders are needed: scenarios and traces".to_owned()).into()),
+    };
+    one_of("engine", engine, &ENGINES.map(|engine| engine.name))?;
+    one_of("kind of queues", args.value("--queues"), &QUEUES)?;
+    prepare(engine)?;
+    harness("dev", "conformance", &args, &folders)
+}
+
+/// Runs `cargo xtask fuzz`, for ten minutes a target by default. The same seed produces the same inputs, as far
+/// as the time allows.
+pub fn fuzz(args: &[String]) -> Result<ExitCode> {
+    let mut args = Args::parse(args, &[], &["--minutes", "--seconds", "--seed"])?;
+    // Checked before the build, which takes minutes.
+    for name in &args.positional {
+        one_of("target", Some(name), &fuzz_targets())?;
+    }
+    for name in ["--minutes", "--seconds", "--seed"] {
+        let number = args.value(name).map(str::parse::<u64>).transpose();
+        number.map_err(|_| Misuse(format!("`{name}` wants a whole number")))?;
+    }
+    let targets = std::mem::take(&mut args.positional);
+    harness("fuzz", "fuzz", &args, &targets.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Returns the names of the targets, read from their own list.
+fn fuzz_targets() -> Vec<&'static str> {
+    let named = |line: &'static str| line.trim().strip_prefix("Target { name: \"")?.split('"').next();
+    include_str!("../../tests/harness/src/fuzz/targets.rs").lines().filter_map(named).collect()
+}
+
+/// Builds what an engine needs.
+fn prepare(engine: Option<&str>) -> Result<()> {
+    let engine = ENGINES.iter().find(|known| Some(known.name) == engine);
+    engine.map_or(Ok(()), |engine| (engine.prepare)())
+}
+
+/// Starts the harness where the user is, because folders may be given relative to there. Quiet if it is
+/// compiled already; errors of its compilation are shown. The exit code is the harness's.
+fn harness(profile: &str, command: &str, args: &Args, words: &[&str]) -> Result<ExitCode> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["run", "--quiet", "--package", "harness", "--profile", profile, "--manifest-path"]);
+    cargo.arg(root().join("Cargo.toml")).args(["--", command]).args(args.options()).args(words);
+    Ok(exit_code(cargo.status().context("cannot start cargo")?))
+}
+
+/// Checks that a name, if one is given, is a known one.
+fn one_of(what: &str, given: Option<&str>, known: &[&str]) -> Result<()> {
+    match given {
+        Some(name) if !known.contains(&name) => Err(Misuse(args::unknown(what, name, known)).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the one directory that a command takes.
+fn directory(args: &[String]) -> Result<&str> {
+    match args {
+        [directory] if Path::new(directory).is_dir() => Ok(directory),
+        [directory] => Err(Misuse(format!("`{directory}` is no directory")).into()),
+        _ => Err(Misuse("one directory is wanted".to_owned()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(command: fn(&[String]) -> Result<ExitCode>, words: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let error = command(&words).unwrap_err();
+        assert!(error.is::<Misuse>(), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_before_anything_is_built() {
+        let folder = std::env::temp_dir();
+        let folder = folder.to_str().unwrap();
+        assert_eq!(refused(fuzz, &["jsom"]), "no target `jsom`; did you mean `json`?");
+        assert_eq!(refused(fuzz, &["sse", "--seconds", "x"]), "`--seconds` wants a whole number");
+        assert_eq!(refused(vectors, &[]), "one directory is wanted");
+        assert_eq!(refused(vectors, &["nowhere"]), "`nowhere` is no directory");
+        assert_eq!(
+            refused(fixtures, &[folder, "--engine", "wsam"]),
+            "no engine `wsam`; did you mean `wasm`?"
+        );
+        assert_eq!(refused(conformance, &["a"]), "two folders are needed: scenarios and traces");
+        assert_eq!(refused(conformance, &["--random=x", "a"]), "`x` is no number of scenarios");
+        assert_eq!(refused(conformance, &["a", "b", "--engine=wbe"]), "no engine `wbe`; did you mean `web`?");
+        let error = refused(conformance, &["a", "b", "--queues=x"]);
+        assert_eq!(error, "no kind of queues `x`; there is inbox, provider");
+    }
+}

@@ -1,0 +1,242 @@
+//! `cargo xtask test`: a table of parts, run one after the other, each counted, with
+//! a time table at the end.
+
+mod count;
+mod parts;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::args::{Args, Misuse, unknown};
+use crate::run::{command, command_line, root, target};
+use crate::setup;
+use count::{Tally, evaluate, skips};
+use parts::{E2E, Need, PARTS, Part};
+
+/// Longer than any part takes on a slow machine, so that a hanging part does not block CI.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// How many lines of a failed part's output are shown; the file has all of them.
+const SHOWN_LINES: usize = 200;
+
+/// Runs `cargo xtask test [NAME...] [--skip NAME] [--list]`.
+///
+/// The last line on stdout is always `N passed, N failed` over all parts.
+pub fn run(args: &[String]) -> Result<ExitCode> {
+    run_table(PARTS, args)
+}
+
+/// Runs `cargo xtask e2e [NAME...] [--skip NAME] [--list]`, like [`run`].
+pub fn e2e(args: &[String]) -> Result<ExitCode> {
+    run_table(E2E, args)
+}
+
+fn run_table(table: &'static [Part], args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &["--list"], &["--skip"])?;
+    let parts = choose(table, &args.positional, args.all("--skip"))?;
+    if args.has("--list") {
+        for part in &parts {
+            println!("{:<14}{}", part.name, part.command.join(" "));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut total = Tally::default();
+    match run_parts(&parts) {
+        Ok(rows) => {
+            print!("\n{}", time_table(&rows));
+            rows.iter().for_each(|row| total.add(row.tally));
+        }
+        Err(error) => {
+            println!("error: {error:#}");
+            total.failed = 1;
+        }
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the parts to run: all that are present, or those named and what they
+/// need, without those to skip.
+fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<Vec<&'static Part>> {
+    let present: Vec<&Part> =
+        table.iter().filter(|part| part.files.is_empty() || !matches(part.files).is_empty()).collect();
+    let known: Vec<&str> = present.iter().map(|part| part.name).collect();
+    if let Some(name) = names.iter().chain(skip).find(|name| !known.contains(&name.as_str())) {
+        return Err(Misuse(unknown("part", name, &known)).into());
+    }
+    let mut chosen = present;
+    if !names.is_empty() {
+        let wanted = |part: &Part| names.iter().any(|name| name == part.name);
+        let package = chosen.iter().any(|part| wanted(part) && part.needs != Need::Nothing);
+        chosen.retain(|part| wanted(part) || (package && part.name == "build"));
+    }
+    chosen.retain(|part| !skip.iter().any(|name| name == part.name));
+    Ok(chosen)
+}
+
+/// Returns the matches of a pattern, in order.
+fn matches(pattern: &str) -> Vec<PathBuf> {
+    let path = root().join(pattern);
+    let Some((start, end)) = pattern.rsplit('/').next().and_then(|last| last.split_once('*')) else {
+        return if path.exists() { vec![path] } else { Vec::new() };
+    };
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let mut files: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The result of one part.
+struct Row {
+    name: &'static str,
+    time: Duration,
+    tally: Tally,
+}
+
+fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
+    setup::for_build()?;
+    let this_program = std::env::current_exe().context("cannot tell which program this is")?;
+    let wants_browser = parts.iter().any(|part| part.needs == Need::Browser);
+    let browser = if wants_browser { setup::chromium() } else { Ok(PathBuf::new()) };
+    let logs = target().join("xtask/test");
+    fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    let mut package = true;
+    let mut rows = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        println!("[{}/{}] {}: {}", index + 1, parts.len(), part.name, part.command.join(" "));
+        let start = Instant::now();
+        let not_run =
+            |reason: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {reason}"));
+        let (tally, failure) = match (part.needs, &browser) {
+            (Need::Package | Need::Browser, _) if !package => {
+                not_run("there is no package to test".to_owned())
+            }
+            (Need::Browser, Err(error)) => not_run(format!("{error:#}")),
+            (_, browser) => {
+                let mut command = command_of(part, &this_program);
+                if let (Need::Browser, Ok(path)) = (part.needs, browser) {
+                    command.env("CHROMIUM", path);
+                }
+                run_part(part, &mut command, &logs.join(format!("{}.log", part.name)))?
+            }
+        };
+        let time = start.elapsed();
+        if !failure.is_empty() {
+            println!("{failure}");
+        }
+        if tally.failed > 0 {
+            package &= part.name != "build";
+        }
+        let word = if tally.failed > 0 { "FAILED" } else { "ok" };
+        println!(
+            "      {word}, {} passed, {} failed, {:.1} s",
+            tally.passed,
+            tally.failed,
+            time.as_secs_f32()
+        );
+        rows.push(Row { name: part.name, time, tally });
+    }
+    Ok(rows)
+}
+
+/// Runs a part with its output in a file. Returns its counts and what to show: the end of a failed part's
+/// output, and why something was skipped.
+fn run_part(part: &Part, command: &mut Command, log: &Path) -> Result<(Tally, String)> {
+    let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    command.stdout(file.try_clone()?).stderr(file);
+    let ended = wait(command)?;
+    let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    let success = ended.is_some_and(|status| status.success());
+    let (tally, reason) = evaluate(part.count, &output, success);
+    let reason = if ended.is_none() { "it took too long" } else { reason };
+    if tally.failed == 0 {
+        return Ok((tally, skips(&output).join("\n")));
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    let tail = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default().join("\n");
+    let failure =
+        format!("{tail}\n      {}: {reason}; all of its output: {}", command_line(command), log.display());
+    Ok((tally, failure))
+}
+
+fn command_of(part: &Part, this_program: &Path) -> Command {
+    let (program, arguments) = part.command.split_first().unwrap_or((&"", &[]));
+    let mut run =
+        if *program == "xtask" { command(&this_program.to_string_lossy()) } else { command(program) };
+    for word in arguments {
+        match *word {
+            "FILES" => run.args(matches(part.files)),
+            word => run.arg(word),
+        };
+    }
+    run
+}
+
+/// Waits for the exit status; returns nothing if the part exceeds the limit.
+fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
+    let mut child = command.spawn().with_context(|| format!("cannot start `{}`", command_line(command)))?;
+    let end = Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > end {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn time_table(rows: &[Row]) -> String {
+    let mut text = format!("{:<14}{:>9}{:>9}{:>9}{:>9}\n", "part", "seconds", "passed", "failed", "skipped");
+    let mut line = |name: &str, time: Duration, tally: Tally| {
+        let Tally { passed, failed, skipped } = tally;
+        text.push_str(&format!("{name:<14}{:>9.1}{passed:>9}{failed:>9}{skipped:>9}\n", time.as_secs_f32()));
+    };
+    let mut total = Tally::default();
+    for row in rows {
+        line(row.name, row.time, row.tally);
+        total.add(row.tally);
+    }
+    line("together", rows.iter().map(|row| row.time).sum(), total);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_finds_files_in_order_and_a_path_only_itself() {
+        let found = matches("xtask/src/test/p*.rs");
+        assert_eq!(found, [root().join("xtask/src/test/parts.rs")]);
+        assert_eq!(matches("xtask/src/none.rs"), Vec::<PathBuf>::new());
+        assert_eq!(matches("nowhere/*.rs"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn naming_a_part_brings_what_it_needs() {
+        let names = |words: &[&str], skip: &[&str]| {
+            let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+            choose(PARTS, &owned(words), &owned(skip))
+                .map(|parts| parts.iter().map(|part| part.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["doc", "fmt"], &[]).unwrap(), ["fmt", "doc"]);
+        assert!(!names(&[], &["fmt"]).unwrap().contains(&"fmt"));
+        assert_eq!(names(&["frmt"], &[]).unwrap_err().to_string(), "no part `frmt`; did you mean `fmt`?");
+    }
+}

@@ -1,0 +1,110 @@
+//! The parts, as tables: what `cargo xtask test` runs every day, and `cargo xtask e2e` on demand.
+
+use super::count::Count;
+
+/// One part. It is listed only if the repository has its files, so a part never passes
+/// because they are missing.
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    /// A path in the repository; `*` in its last segment matches anything. Empty: always present.
+    pub(super) files: &'static str,
+    /// `xtask` is this program; the word `FILES` is replaced by the matches of `files`.
+    pub(super) command: &'static [&'static str],
+    pub(super) needs: Need,
+    pub(super) count: Count,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Need {
+    Nothing,
+    /// pkg/: the part `build` runs first.
+    Package,
+    /// pkg/ and Chromium, whose path is in `CHROMIUM`.
+    Browser,
+}
+
+const CLIPPY: &str = "-Dwarnings";
+const RUSTDOC: &str = "build.rustdocflags=[\"-Dwarnings\"]";
+const TAP: &str = "--test-reporter=tap";
+const WASM: &str = "wasm32-unknown-unknown";
+
+/// In the order in which they run: quick parts that often fail come first. The native ones all
+/// use `--workspace --all-features`: other choices would make cargo compile the dependencies
+/// again with other features.
+#[rustfmt::skip] // A row per part, read as a table.
+pub(super) const PARTS: &[Part] = &[
+    Part { name: "fmt", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["cargo", "fmt", "--all", "--check", "--", "--color=never"] },
+    Part { name: "clippy", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--", CLIPPY] },
+    Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--lib", "--target", WASM, "--", CLIPPY] },
+    Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
+        command: &["cargo", "test", "--workspace", "--all-features", "--lib", "--bins", "--tests", "--examples",
+            "--no-fail-fast"] },
+    Part { name: "doctest", files: "", needs: Need::Nothing, count: Count::Cargo,
+        command: &["cargo", "test", "--workspace", "--all-features", "--doc"] },
+    Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["cargo", "doc", "--workspace", "--all-features", "--no-deps", "--config", RUSTDOC] },
+    Part { name: "vectors", files: "tests/data/vectors", needs: Need::Nothing, count: Count::Ours,
+        command: &["xtask", "vectors", "FILES"] },
+    Part { name: "fixtures", files: "tests/data/fixtures", needs: Need::Nothing, count: Count::Ours,
+        command: &["xtask", "fixtures", "FILES"] },
+    Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["xtask", "build"] },
+    Part { name: "build-dev", files: "tests/packaging/dev.mjs", needs: Need::Nothing, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "conformance", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["xtask", "conformance", "tests/data/oracle/scenarios", "target/xtask/traces", "--engine", "wasm",
+            "--judge", "tests/data/oracle/golden"] },
+    Part { name: "fixtures-wasm", files: "tests/js/fixtures.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["node", "FILES", "tests/data/fixtures"] },
+    Part { name: "engines", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["xtask", "conformance", "--random", "3000", "target/xtask/random"] },
+    Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "workerd", files: "tests/js/workerd/*.test.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "browser", files: "tests/js/browser/*.test.mjs", needs: Need::Browser, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "chromium", files: "tests/js/browser/package.mjs", needs: Need::Browser, count: Count::Ours,
+        command: &["node", "FILES"] },
+    Part { name: "packaging", files: "tests/packaging/run.mjs", needs: Need::Browser, count: Count::Ours,
+        command: &["node", "FILES"] },
+    Part { name: "examples", files: "tests/examples/*.test.mjs", needs: Need::Browser, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
+        command: &["node", "FILES"] },
+];
+
+/// The parts of `cargo xtask e2e`, which run on demand because they download a lot. A part says so if
+/// something is not available.
+#[rustfmt::skip]
+pub(super) const E2E: &[Part] = &[
+    Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["xtask", "build"] },
+    Part { name: "browsers", files: "tests/e2e/browsers.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "hosts", files: "tests/packaging/e2e.mjs", needs: Need::Browser, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "llmock", files: "tests/e2e/llmock.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "wrangler", files: "tests/e2e/wrangler.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "lives", files: "tests/e2e/lives.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "model", files: "tests/e2e/model.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "docs", files: "tests/e2e/docs.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "deno", files: "tests/e2e/deno.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "wllama", files: "tests/e2e/wllama.mjs", needs: Need::Browser, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "wasi", files: "tests/e2e/wasi.mjs", needs: Need::Nothing, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "example-rust", files: "tests/e2e/rust.mjs", needs: Need::Nothing, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
+];
