@@ -20,6 +20,8 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     for_build()?;
     let browser = chromium()?;
     chromedriver()?;
+    log("compiling wasm-bindgen's test runner, unless it is there");
+    run_command(command("cargo").args(["build", "--quiet", "--package", "bindgen-cli"]))?;
     println!("ready; the browser for tests is {}", browser.display());
     Ok(ExitCode::SUCCESS)
 }
