@@ -1,9 +1,10 @@
 // @ts-check
-// node tests/js/conformance.mjs [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR
+// node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR
 //
-// Plays every scenario of a folder on the built package in pkg/ (the wasm engine behind its public API), in virtual
-// time, and writes one trace each, in the format of tests/data/oracle/README.md, for a judge to compare. What cannot
-// be played is listed by what it needs. `cargo xtask conformance --engine wasm` runs it.
+// Plays every scenario of a folder, in virtual time, and writes one trace each, in the format of
+// tests/data/oracle/README.md, for a judge to compare. The engine is the built package in pkg/ (wasm, behind its public
+// API) or turnwheel-web (web, see rig/web.mjs). What cannot be played is listed by what it needs. `cargo xtask
+// conformance --engine wasm` runs it.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,14 +13,18 @@ import { play } from "./rig/play.mjs";
 import { unmetNeed } from "./rig/scenario.mjs";
 
 const QUEUES = ["natural", "inbox", "provider"];
+/** @type {Record<string, string>} */
+const ENGINES = { wasm: "../../pkg/entry/node.js", web: "./rig/web.mjs" };
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { queues: { type: "string", default: "natural" } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { engine: { type: "string", default: "wasm" }, queues: { type: "string", default: "natural" } } });
 const [scenarios, traces] = positionals;
 const queues = /** @type {any} */ (values.queues);
-if (positionals.length !== 2 || !QUEUES.includes(queues)) {
-  console.error("usage: node tests/js/conformance.mjs [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR");
+if (positionals.length !== 2 || !QUEUES.includes(queues) || !Object.hasOwn(ENGINES, values.engine)) {
+  console.error("usage: node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR");
   process.exit(2);
 }
+
+const engine = await import(ENGINES[values.engine]);
 
 // The package reports policies and subscribers that throw, which is expected here.
 const report = console.error;
@@ -50,7 +55,7 @@ for (const file of files) {
     continue;
   }
   try {
-    writeFileSync(join(traces, file), `${JSON.stringify(await play(scenario, queues), null, 2)}\n`);
+    writeFileSync(join(traces, file), `${JSON.stringify(await play(scenario, queues, engine), null, 2)}\n`);
     written++;
   } catch (/** @type {any} */ error) {
     skip(`something that the API refuses: ${error.message}`, file);

@@ -74,8 +74,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR",
-        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones on both engines, and compares",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR [--engine wasm|web]",
+        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares",
         run: players::conformance,
     },
     Command {

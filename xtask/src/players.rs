@@ -2,14 +2,15 @@
 //! `tests/harness`: here the arguments are checked, what an engine needs is built, and the harness is
 //! started. It is no dependency, so that xtask never waits for the product to compile.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
+use wasm_bindgen_cli_support::Bindgen;
 
 use crate::args::{self, Args, Misuse};
-use crate::run::{exit_code, root};
-use crate::{pack, setup};
+use crate::run::{command, exit_code, root, target};
+use crate::{pack, run, setup};
 
 /// What scenarios can be played on: a module of `tests/harness/src/engines`, and what must be built first.
 struct Engine {
@@ -17,10 +18,13 @@ struct Engine {
     prepare: fn() -> Result<()>,
 }
 
+/// Where the harness finds what was built for the engine `web`.
+const WEB_PLAYER: &str = "WEB_PLAYER";
+
 const ENGINES: [Engine; 3] = [
     Engine { name: "native", prepare: nothing },
     Engine { name: "wasm", prepare: package },
-    Engine { name: "web", prepare: nothing },
+    Engine { name: "web", prepare: web_player },
 ];
 
 /// The engines for recorded answers.
@@ -35,6 +39,21 @@ fn nothing() -> Result<()> {
 fn package() -> Result<()> {
     setup::for_build()?;
     pack::build(pack::Kind::Release).map(drop)
+}
+
+/// Builds the crate `web-player` for Node.
+fn web_player() -> Result<()> {
+    setup::for_build()?;
+    let package = ["build", "--quiet", "--package", "web-player", "--target", "wasm32-unknown-unknown"];
+    run::run(command("cargo").args(package))?;
+    let mut bindgen = Bindgen::new();
+    bindgen.input_path(target().join("wasm32-unknown-unknown/debug/web_player.wasm"));
+    bindgen.nodejs_module(true)?.typescript(false);
+    bindgen.generate(web_player_folder()).context("wasm-bindgen failed")
+}
+
+fn web_player_folder() -> PathBuf {
+    target().join("xtask/web-player")
 }
 
 /// Runs `cargo xtask fixtures DIR [--engine NAME]`.
@@ -64,7 +83,7 @@ pub fn conformance(args: &[String]) -> Result<ExitCode> {
         (Some(number), [_]) => {
             let no_number = |_| Misuse(format!("`{number}` is no number of scenarios"));
             number.parse::<u64>().map_err(no_number)?;
-            Some("wasm")
+            Some(args.value("--engine").unwrap_or("wasm"))
         }
         (_, [_, _]) => args.value("--engine"),
         _ => return Err(Misuse("two folders are needed: scenarios and traces".to_owned()).into()),
@@ -108,6 +127,7 @@ fn prepare(engine: Option<&str>) -> Result<()> {
 fn harness(profile: &str, command: &str, args: &Args, words: &[&str]) -> Result<ExitCode> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["run", "--quiet", "--package", "harness", "--profile", profile, "--manifest-path"]);
+    cargo.env(WEB_PLAYER, web_player_folder().join("web_player.js"));
     cargo.arg(root().join("Cargo.toml")).args(["--", command]).args(args.options()).args(words);
     Ok(exit_code(cargo.status().context("cannot start cargo")?))
 }

@@ -19,6 +19,9 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     Args::parse(args, &[], &[])?.no_positional()?;
     for_build()?;
     let browser = chromium()?;
+    chromedriver()?;
+    log("compiling wasm-bindgen's test runner, unless it is there");
+    run_command(command("cargo").args(["build", "--quiet", "--package", "bindgen-cli"]))?;
     println!("ready; the browser for tests is {}", browser.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -122,16 +125,37 @@ pub fn chromium() -> Result<PathBuf> {
             BROWSERS.join(", ")
         );
     }
-    log("installing Chromium");
-    run_command(command("apt-get").args(["update", "-qq"]))?;
-    run_command(command("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
-        "install",
-        "-y",
-        "-qq",
-        "--no-install-recommends",
-        "chromium",
-    ]))?;
+    apt_install("chromium")?;
     on_path(BROWSERS).context("apt-get installed chromium, and it is still not on the PATH")
+}
+
+/// Returns Chromium's WebDriver, which the tests of `turnwheel-web` are played with: `$CHROMEDRIVER`, or the one on
+/// the PATH, or Debian's, which is installed if run as root.
+pub fn chromedriver() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("CHROMEDRIVER") {
+        return Ok(PathBuf::from(given));
+    }
+    if let Some(found) = on_path(&["chromedriver"]) {
+        return Ok(found);
+    }
+    chromium()?;
+    if on_path(&["apt-get"]).is_none() || !is_root() {
+        bail!(
+            "the tests of turnwheel-web in a browser want chromedriver; install it \
+             (`sudo apt-get install chromium-driver`), or set CHROMEDRIVER=/path/to/chromedriver, or leave them \
+             out: `--skip web-chromium`"
+        );
+    }
+    apt_install("chromium-driver")?;
+    on_path(&["chromedriver"]).context("apt-get installed chromium-driver, and it is still not on the PATH")
+}
+
+fn apt_install(package: &str) -> Result<()> {
+    log(&format!("installing {package}"));
+    run_command(command("apt-get").args(["update", "-qq"]))?;
+    let mut install = command("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    run_command(install.args(["install", "-y", "-qq", "--no-install-recommends", package]))
 }
 
 fn on_path(names: &[&str]) -> Option<PathBuf> {

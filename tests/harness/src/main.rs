@@ -14,7 +14,7 @@ const USAGE: &str = "\
 harness fixtures [--engine=NAME] DIR
 harness vectors DIR
 harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] SCENARIO_DIR TRACE_DIR
-harness conformance --random=N DIR
+harness conformance --random=N [--engine=NAME] DIR
 harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn run(given: &[String]) -> Result<bool> {
         }
         ["conformance", dir] => {
             let number = options.number("--random")?.context(USAGE)?;
-            random::compare_engines(number, Path::new(dir))
+            random::compare_engines(number, options.value("--engine").unwrap_or("wasm"), Path::new(dir))
         }
         ["conformance", scenarios, traces] => {
             let (engine, queues) = (options.engine()?, options.queues()?);

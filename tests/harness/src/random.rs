@@ -22,12 +22,12 @@ const PARTS: [&str; 8] = [
     "outcomes",
 ];
 
-/// Plays random scenarios natively and with the package, in subfolders of a folder. Their traces must be
+/// Plays random scenarios natively and on another engine, in subfolders of a folder. Their traces must be
 /// identical.
 ///
 /// # Errors
 /// If a folder cannot be written, or an engine cannot be started.
-pub fn compare_engines(number: u64, folder: &Path) -> Result<bool> {
+pub fn compare_engines(number: u64, other: &str, folder: &Path) -> Result<bool> {
     let scenarios = folder.join("scenarios");
     write_scenarios(number, &scenarios)?;
     let played = |name: &str| {
@@ -37,11 +37,11 @@ pub fn compare_engines(number: u64, folder: &Path) -> Result<bool> {
         engine.scenarios(&scenarios, &traces, None)?;
         anyhow::Ok(traces)
     };
-    let (natively, package) = (played("native")?, played("wasm")?);
+    let (natively, elsewhere) = (played("native")?, played(other)?);
     let (mut passed, mut failed) = (0, 0);
     for seed in 0..number {
         let name = file_name(seed);
-        let [one, other] = [comparable(&natively.join(&name))?, comparable(&package.join(&name))?];
+        let [one, other] = [comparable(&natively.join(&name))?, comparable(&elsewhere.join(&name))?];
         if one == other {
             passed += 1;
             continue;

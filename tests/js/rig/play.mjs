@@ -1,18 +1,23 @@
 // @ts-check
-// Plays a scenario on the built package in virtual time and returns its trace.
+// Plays a scenario in virtual time and returns its trace.
 
-import { Agent, agentLoop, agentLoopContinue } from "../../../pkg/entry/node.js";
 import { listOf } from "./scenario.mjs";
 import { textOf } from "./trace.mjs";
 import { kindOf, World } from "./world.mjs";
 
 /**
+ * What plays: the package, or a module with these of its names.
+ * @typedef {Pick<typeof import("../../../pkg/entry/node.js"), "Agent" | "agentLoop" | "agentLoopContinue" | "custom">} Engine
+ */
+
+/**
  * Plays a scenario.
  * @param {any} scenario @param {"natural" | "inbox" | "provider"} queues How queued messages reach the run: posted to
  * an agent, polled, or (natural) polled by a loop and posted to an agent.
+ * @param {Engine} engine
  */
-export async function play(scenario, queues) {
-  const world = new World(scenario);
+export async function play(scenario, queues, engine) {
+  const world = new World(scenario, engine);
   const isAgent = scenario.driver === "agent";
   const polled = queues === "natural" ? !isAgent : queues === "provider";
   const history = await (isAgent ? playAgent(world, polled) : playLoop(world, polled));
@@ -21,18 +26,18 @@ export async function play(scenario, queues) {
 
 /** One run of the loop. @param {World} world @param {boolean} polled */
 async function playLoop(world, polled) {
-  const { scenario } = world;
+  const { scenario, engine } = world;
   const config = options(world, polled);
   const messages = initialMessages(scenario);
   const prompts = listOf(scenario.prompt);
   const continues = scenario.mode === "continue";
   // An agent if messages are posted, or if there is a history to start with; otherwise the entry
   // points for a single run.
-  const agent = !polled || (!continues && messages.length > 0) ? new Agent({ ...config, messages }) : undefined;
+  const agent = !polled || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
   let run;
   try {
     if (agent) run = continues ? agent.continue() : agent.prompt(prompts);
-    else run = continues ? agentLoopContinue(messages, config) : agentLoop(prompts, config);
+    else run = continues ? engine.agentLoopContinue(messages, config) : engine.agentLoop(prompts, config);
   } catch (error) {
     refused(world, continues ? "continue" : "prompt", error);
     return messages;
@@ -53,7 +58,7 @@ async function listen(run, onEvent) {
 async function playAgent(world, polled) {
   const { scenario } = world;
   const config = options(world, polled);
-  const agent = new Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
+  const agent = new world.engine.Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
   subscribe(world, agent);
   world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && queues(agent)) };
   world.fire("before_start");
@@ -80,7 +85,7 @@ async function playAgent(world, polled) {
   return agent.messages;
 }
 
-/** @param {World} world @param {Agent} agent */
+/** @param {World} world @param {any} agent */
 function subscribe(world, agent) {
   agent.subscribe((event) => writeDown(world, event, false));
   const failsOn = world.scenario.panicking_subscriber;
@@ -91,7 +96,7 @@ function subscribe(world, agent) {
   });
 }
 
-/** @param {Agent} agent */
+/** @param {any} agent */
 function queues(agent) {
   return { steer: (/** @type {string} */ text) => void agent.steer(text), followUp: (/** @type {string} */ text) => void agent.followUp(text) };
 }

@@ -2,7 +2,6 @@
 // The counterpart of a run: model, tools, approver, policies, transformers, keys and the user. Each does what
 // the scenario says and records what it saw.
 
-import { custom } from "../../../pkg/entry/node.js";
 import { Clock } from "./clock.mjs";
 import { listOf } from "./scenario.mjs";
 import { Log, shownMessage, sorted, textOf } from "./trace.mjs";
@@ -23,9 +22,10 @@ export class World {
   #fired = new Set();
   #transforms = 0;
 
-  /** @param {any} scenario */
-  constructor(scenario) {
+  /** @param {any} scenario @param {import("./play.mjs").Engine} engine */
+  constructor(scenario, engine) {
     this.scenario = scenario;
+    this.engine = engine;
     const { steering, follow_up, abort } = scenario;
     for (const { at } of [...listOf(steering), ...listOf(follow_up), ...listOf(abort)]) {
       if (at.ms !== undefined) this.clock.at(at.ms, () => this.fire(at));
@@ -67,7 +67,7 @@ export class World {
   model(id, script) {
     const left = [...script];
     const { model_supports_tools: supportsTools = true } = this.scenario.options ?? {};
-    return custom(
+    return this.engine.custom(
       id,
       (/** @type {any} */ request, /** @type {any} */ { signal }) => {
         const n = ++this.modelCalls;

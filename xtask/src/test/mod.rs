@@ -71,7 +71,7 @@ fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<V
     let mut chosen = present;
     if !names.is_empty() {
         let wanted = |part: &Part| names.iter().any(|name| name == part.name);
-        let package = chosen.iter().any(|part| wanted(part) && part.needs != Need::Nothing);
+        let package = chosen.iter().any(|part| wanted(part) && part.needs.wants_package());
         chosen.retain(|part| wanted(part) || (package && part.name == "build"));
     }
     chosen.retain(|part| !skip.iter().any(|name| name == part.name));
@@ -108,8 +108,9 @@ struct Row {
 fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
     setup::for_build()?;
     let this_program = std::env::current_exe().context("cannot tell which program this is")?;
-    let wants_browser = parts.iter().any(|part| part.needs == Need::Browser);
-    let browser = if wants_browser { setup::chromium() } else { Ok(PathBuf::new()) };
+    let wants = |need| parts.iter().any(|part| part.needs == need);
+    let browser = if wants(Need::Browser) { setup::chromium() } else { Ok(PathBuf::new()) };
+    let driver = if wants(Need::Driver) { setup::chromedriver() } else { Ok(PathBuf::new()) };
     let logs = target().join("xtask/test");
     fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
     let mut package = true;
@@ -119,16 +120,20 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
         let start = Instant::now();
         let not_run =
             |reason: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {reason}"));
-        let (tally, failure) = match (part.needs, &browser) {
-            (Need::Package | Need::Browser, _) if !package => {
+        let mut command = command_of(part, &this_program);
+        let (tally, failure) = match (part.needs, &browser, &driver) {
+            (need, ..) if need.wants_package() && !package => {
                 not_run("there is no package to test".to_owned())
             }
-            (Need::Browser, Err(error)) => not_run(format!("{error:#}")),
-            (_, browser) => {
-                let mut command = command_of(part, &this_program);
-                if let (Need::Browser, Ok(path)) = (part.needs, browser) {
-                    command.env("CHROMIUM", path);
-                }
+            (Need::Browser, Err(error), _) | (Need::Driver, _, Err(error)) => not_run(format!("{error:#}")),
+            (need, browser, driver) => {
+                match (need, browser, driver) {
+                    (Need::Browser, Ok(path), _) => command.env("CHROMIUM", path),
+                    (Need::Driver, _, Ok(path)) => {
+                        command.env("CHROMEDRIVER", path).env("WASM_BINDGEN_USE_BROWSER", "1")
+                    }
+                    _ => &mut command,
+                };
                 run_part(part, &mut command, &logs.join(format!("{}.log", part.name)))?
             }
         };

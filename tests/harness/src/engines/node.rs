@@ -9,6 +9,7 @@ use rig::ports::Route;
 /// Runs a script of tests/js to its end, visibly. Returns whether it ended with 0.
 pub(super) fn play<const N: usize>(
     script: &str,
+    options: &[&str],
     queues: Option<Route>,
     folders: [impl AsRef<OsStr>; N],
 ) -> Result<bool> {
@@ -17,6 +18,6 @@ pub(super) fn play<const N: usize>(
         Route::Provider => "--queues=provider",
     });
     let mut node = Command::new("node");
-    node.arg(crate::tests().join("js").join(script)).args(queues).args(folders);
+    node.arg(crate::tests().join("js").join(script)).args(options).args(queues).args(folders);
     Ok(node.status().context("cannot start node")?.success())
 }

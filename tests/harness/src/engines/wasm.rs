@@ -11,10 +11,10 @@ pub(super) struct Wasm;
 
 impl Engine for Wasm {
     fn scenarios(&self, scenarios: &Path, traces: &Path, queues: Option<Route>) -> Result<bool> {
-        node::play("conformance.mjs", queues, [scenarios, traces])
+        node::play("conformance.mjs", &[], queues, [scenarios, traces])
     }
 
     fn fixtures(&self, dir: &Path) -> Result<bool> {
-        node::play("fixtures.mjs", None, [dir])
+        node::play("fixtures.mjs", &[], None, [dir])
     }
 }

@@ -1,19 +1,18 @@
-//! `turnwheel-web`, compiled to wasm and driven from Node.
+//! `turnwheel-web`, compiled to wasm and driven from Node: the crate `web-player` behind the players of the
+//! package. xtask has built it, and says where in `WEB_PLAYER`.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use rig::ports::Route;
 
-use super::Engine;
+use super::{Engine, node};
 
 pub(super) struct Web;
 
 impl Engine for Web {
-    /// Not there yet. As for `wasm`, this is to be a script of tests/js, started by `node::play` on what
-    /// xtask has built.
-    fn scenarios(&self, _: &Path, _: &Path, _: Option<Route>) -> Result<bool> {
-        bail!("the engine `web` is not built yet")
+    fn scenarios(&self, scenarios: &Path, traces: &Path, queues: Option<Route>) -> Result<bool> {
+        node::play("conformance.mjs", &["--engine=web"], queues, [scenarios, traces])
     }
 
     fn fixtures(&self, _: &Path) -> Result<bool> {
