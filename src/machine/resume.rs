@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::host::ports::HookCall;
 use crate::rules::approval::ApprovalEntry;
 use crate::rules::event::AgentEvent;
 use crate::words::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
-use super::infer::with_arguments;
-use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
-use super::{Effect, Output, Queue, Step};
+use super::batch::{Batch, Call, CallStatus, with_arguments};
+use super::input::Queue;
+use super::output::{Effect, Output};
+use super::state::{Answer, Ask, AskStep, Phase};
+use super::step::Step;
 
 /// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
 /// which is `run_resumed`. That event then describes the turn in which they begin.
@@ -98,13 +101,45 @@ impl Step<'_> {
         self.resume_ask(ask.model, ask.attempt, None);
     }
 
+    /// Continues an attempt from a checkpoint: calls again, after the rest of the delay.
+    fn resume_ask(&mut self, model: usize, attempt: u32, until: Option<u64>) {
+        let Some(mut request) = self.new_request() else { return };
+        // The chain of models may be shorter now.
+        let model = if model < self.rules.models.len() { model } else { 0 };
+        self.fit_request(&mut request, model);
+        self.state.turn.asked = model;
+        let mut ask = Box::new(Ask { request, model, attempt, last_error: None, step: AskStep::default() });
+        match until {
+            None => self.attempt(ask),
+            Some(until) => {
+                let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
+                ask.step = AskStep::BackingOff(left, until);
+                self.state.phase = Phase::Asking(ask);
+            }
+        }
+    }
+
+    /// Continues hooks from a checkpoint: they are called again for the answer.
+    fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
+        let call = HookCall::AfterInference {
+            turn_index: self.state.turn_index,
+            model: answer.message.model.as_str().into(),
+            message: answer.message.clone(),
+        };
+        if !self.rules.hooks.has(&call) {
+            return self.answered(answer);
+        }
+        let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
+        let request = self.request(Rc::default());
+        self.state.phase = Phase::Asking(Box::new(Ask { request, model, attempt, last_error: None, step }));
+    }
+
     fn resume_batch(&mut self, mut batch: Box<Batch>) {
         for place in 0..batch.calls.len() {
             self.resume_call(&mut batch, place);
         }
-        let is_ready = |calls: &[super::state::Call], place: &usize| {
-            calls.get(*place).is_some_and(|call| call.status.is_ready())
-        };
+        let is_ready =
+            |calls: &[Call], place: &usize| calls.get(*place).is_some_and(|call| call.status.is_ready());
         let Batch { calls, cleared, .. } = &mut *batch;
         cleared.retain(|place| is_ready(calls, place));
         if batch.poll.take().is_some() {

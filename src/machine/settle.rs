@@ -13,11 +13,13 @@ use crate::words::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
 };
 
-use super::dispatch::new_batch;
-use super::infer::with_arguments;
-use super::state::{AfterPoll, Answer, Batch, CallStatus, Ending};
-use super::turn::stop_reason_of;
-use super::{Effect, EffectId, Queue, Step, texts};
+use super::batch::{Batch, CallStatus, Ending, new_batch, with_arguments};
+use super::end::stop_reason_of;
+use super::input::Queue;
+use super::output::{Effect, EffectId};
+use super::state::{AfterPoll, Answer};
+use super::step::Step;
+use super::texts::default_text;
 
 impl Step<'_> {
     /// Gives every call without a result one that says why. Running tools are cancelled.
@@ -62,7 +64,7 @@ impl Step<'_> {
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
         let own = self.rules.result_texts.as_ref();
         let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
-        own.unwrap_or_else(|| texts::default_text(cause, call, detail))
+        own.unwrap_or_else(|| default_text(cause, call, detail))
     }
 
     /// Settles a call: its effects are dropped, its result is added to the history in the order of the
@@ -108,12 +110,12 @@ impl Step<'_> {
         self.call_after_hooks(batch);
     }
 
-    pub(super) fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
+    fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
         batch.effects.remove(&effect);
         self.cancel(effect);
     }
 
-    pub(super) fn commit(&mut self, batch: &mut Batch) {
+    fn commit(&mut self, batch: &mut Batch) {
         while let Some(result) = batch.calls.get(batch.committed).and_then(|call| call.result.clone()) {
             batch.committed += 1;
             self.append(AgentMessage::ToolResult(result));
@@ -182,7 +184,7 @@ impl Step<'_> {
     }
 
     /// The message of a stopped batch says that it was stopped, in the history and in `turn_end`.
-    pub(super) fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
+    fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
         let mut message = answer.message.as_ref().clone();
         message.stop_reason = MessageStopReason::Aborted;
         message.error = Some(error.clone());

@@ -2,6 +2,7 @@
 
 use crate::data::json::RawJson;
 use crate::data::table::Table;
+use crate::data::text::contains;
 use crate::host::isolate::guard;
 use crate::host::ports::ApprovalRequest;
 use crate::host::tool::ApprovalNeed;
@@ -12,10 +13,11 @@ use crate::rules::approval::{
 use crate::rules::event::AgentEvent;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 
+use super::batch::{Batch, CallStatus};
 use super::dispatch::Cleared;
-use super::infer::command_of;
-use super::state::{Batch, CallStatus, Phase};
-use super::{Effect, Step};
+use super::output::Effect;
+use super::state::Phase;
+use super::step::Step;
 
 impl Step<'_> {
     /// Second pass: everything that needs a decision is asked for, all at once.
@@ -102,14 +104,14 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn decision(&self, call_id: &str) -> Option<ToolDecision> {
+    fn decision(&self, call_id: &str) -> Option<ToolDecision> {
         match &self.state.table.entry(call_id)?.state {
             ApprovalState::Ready { decision, .. } => Some(decision.clone()),
             _ => None,
         }
     }
 
-    pub(super) fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+    fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
         if let Some(call) = batch.calls.get_mut(place) {
             call.arguments = arguments;
         }
@@ -165,7 +167,7 @@ impl Step<'_> {
         self.state.new_messages.iter().rev().any(is_result)
     }
 
-    pub(super) fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
+    fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
         let mut batch = self.take_batch();
         for (call_id, resolution) in &resolved {
             if *resolution == Resolution::Repeated {
@@ -182,4 +184,14 @@ impl Step<'_> {
             self.advance(batch);
         }
     }
+}
+
+/// Returns the text argument named `command`, for rules about shells.
+fn command_of(arguments: &RawJson) -> Option<String> {
+    let written = arguments.as_str();
+    // A key may be written with escapes: `"\u0063ommand"`.
+    if !contains(written, "command") && !contains(written, "\\u") {
+        return None;
+    }
+    arguments.to_value().owned_at("command")
 }
