@@ -320,7 +320,7 @@ impl Agent {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
                 let state =
                     state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
-                state.table.update_pending(&mut self.published().borrow_mut().pending_approvals);
+                state.approvals.update_pending(&mut self.published().borrow_mut().pending_approvals);
                 Some(Resume::Run(Box::new(state), unemitted))
             }
             (None, Some(prompts @ Value::Array(_))) => {

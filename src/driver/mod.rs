@@ -563,7 +563,7 @@ impl AgentStream {
             published.messages.extend_from_slice(fresh);
         }
         published.usage = *self.state.usage();
-        self.state.table.update_pending(&mut published.pending_approvals);
+        self.state.approvals.update_pending(&mut published.pending_approvals);
     }
 
     /// Emits an event to the listeners. When they receive the end, the run is over: they may begin another

@@ -35,7 +35,7 @@ impl Step<'_> {
             }
             actions.push(action);
         }
-        for refusal in self.state.table.open_with_actions(calls, &actions) {
+        for refusal in self.state.approvals.open_with_actions(calls, &actions) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
@@ -59,7 +59,7 @@ impl Step<'_> {
         let Some(call) = batch.calls.get_mut(place) else { return };
         call.asked = true;
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        let is_pending = self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
+        let is_pending = self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
         let arguments = call.arguments.clone();
         self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
         if !is_pending {
@@ -105,7 +105,7 @@ impl Step<'_> {
     }
 
     fn decision(&self, call_id: &str) -> Option<ToolDecision> {
-        match &self.state.table.entry(call_id)?.state {
+        match &self.state.approvals.entry(call_id)?.state {
             ApprovalState::Ready { decision, .. } => Some(decision.clone()),
             _ => None,
         }
@@ -139,7 +139,7 @@ impl Step<'_> {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
             // Two decisions about the same call.
             None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
-            None => self.state.table.decide_all(decisions, DecisionSource::Command),
+            None => self.state.approvals.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
             Ok(resolved) => self.apply_decisions(resolved),
@@ -154,7 +154,7 @@ impl Step<'_> {
     fn has_result(&self, id: &str) -> bool {
         // The calls of the current batch are in the table; an id that no call ever had has no result. These
         // are the only cases to consider.
-        if self.state.table.entry(id).is_some() || !self.state.history.call_ids.is_taken(id) {
+        if self.state.approvals.entry(id).is_some() || !self.state.history.call_ids.is_taken(id) {
             return false;
         }
         if let Phase::Dispatching(batch) = &self.state.phase
@@ -164,7 +164,7 @@ impl Step<'_> {
         }
         let is_result =
             |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
-        self.state.new_messages.iter().rev().any(is_result)
+        self.state.appended.messages.iter().rev().any(is_result)
     }
 
     fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {

@@ -134,7 +134,7 @@ impl Step<'_> {
             self.steer_if_any(&mut batch);
         }
         self.launch(&mut batch);
-        if batch.running == 0 && self.state.table.is_waiting_for_user() {
+        if batch.running == 0 && self.state.approvals.is_waiting_for_user() {
             // Steering that arrived before the question does not wait for a person either.
             self.steer_if_any(&mut batch);
         }
@@ -156,9 +156,9 @@ impl Step<'_> {
     fn clear_decided(&mut self, batch: &mut Batch) {
         // No decision can arrive during this loop. If all calls are decided, the gate need not examine all
         // of them for each one.
-        let gate = if self.state.table.all_decided() { ApprovalGate::Prefix } else { self.gate() };
+        let gate = if self.state.approvals.all_decided() { ApprovalGate::Prefix } else { self.gate() };
         while self.may_hand_out(batch)
-            && let Some((call, decision, by)) = self.state.table.hand_out(gate)
+            && let Some((call, decision, by)) = self.state.approvals.hand_out(gate)
         {
             let Some(place) = batch.place_of(&call.call_id) else { continue };
             self.carry_out(batch, place, decision, by == DecisionSource::Rule);

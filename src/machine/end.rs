@@ -23,18 +23,17 @@ impl Step<'_> {
     }
 
     pub(super) fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
-        let timer = self.state.total_timer.take();
+        let timer = self.state.timing.limit.take();
         self.cancel_some(timer);
-        for (poll, _) in std::mem::take(&mut self.state.polls).iter() {
+        for (poll, _) in std::mem::take(&mut self.state.queues.polls).iter() {
             self.cancel(*poll);
         }
-        self.state.phase = Phase::Ended;
-        self.state.end = Some((stop_reason, error.clone()));
+        self.state.phase = Phase::Ended { reason: stop_reason, error: error.clone() };
         let event = AgentEvent::AgentEnd {
-            messages: self.state.new_messages.clone(),
+            messages: self.state.appended.messages.clone(),
             stop_reason,
-            usage: self.state.usage,
-            turns: self.state.turns,
+            usage: self.state.tally.usage,
+            turns: self.state.tally.turns,
             error,
         };
         self.emit(event);
@@ -49,7 +48,7 @@ impl Step<'_> {
     pub(super) fn interrupt_run(&mut self, error: ErrorInfo) {
         match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}
-            Phase::Ended => self.state.phase = Phase::Ended,
+            ended @ Phase::Ended { .. } => self.state.phase = ended,
             Phase::Preparing { effect, .. } | Phase::Compacting { effect } => {
                 self.cancel(effect);
                 self.stop_message(error);
@@ -57,7 +56,7 @@ impl Step<'_> {
             Phase::Asking(ask) => self.interrupt_ask(*ask, error),
             Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
             Phase::Polling { effect, then, .. }
-                if then == AfterPoll::Turn || !self.state.pending.is_empty() =>
+                if then == AfterPoll::Turn || !self.state.queues.pending.is_empty() =>
             {
                 // The turn that was due is emitted in full, so that a listener sees where the run was
                 // stopped.
@@ -121,7 +120,7 @@ impl Step<'_> {
         let mut message = self.message(self.state.turn.asked, content, &usage, stop_reason);
         message.error = Some(error.clone());
         let message = Rc::new(message);
-        self.state.usage.add(&message.usage);
+        self.state.tally.usage.add(&message.usage);
         self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: message.clone() });
         let place = self.state.history.messages().len();

@@ -70,7 +70,7 @@ impl Step<'_> {
                     reason: Some(["the approver failed: ", &text].concat()),
                 });
                 let call_id = call.block.call_id.clone();
-                if self.state.table.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
+                if self.state.approvals.resolve(&call_id, decision, DecisionSource::Callback).is_ok() {
                     self.apply_decision(batch, place, DecisionSource::Callback);
                 }
             }
@@ -177,18 +177,18 @@ impl Step<'_> {
         if self.is_polled(batch) {
             return self.steer_if_any(batch);
         }
-        let queue = if self.state.steering.is_empty() { Queue::Steering } else { Queue::Posted };
+        let queue = if self.state.queues.steering.is_empty() { Queue::Steering } else { Queue::Posted };
         let poll = self.start(Effect::Poll(queue));
-        self.state.polls.insert(poll, queue);
+        self.state.queues.polls.insert(poll, queue);
         batch.poll = Some(poll);
     }
 
     pub(super) fn is_polled(&self, batch: &Batch) -> bool {
-        batch.poll.is_some_and(|poll| self.state.polls.contains_key(&poll))
+        batch.poll.is_some_and(|poll| self.state.queues.polls.contains_key(&poll))
     }
 
     pub(super) fn steer_if_any(&mut self, batch: &mut Batch) {
-        if matches!(batch.ending, Ending::Normal) && !self.state.steering.is_empty() {
+        if matches!(batch.ending, Ending::Normal) && !self.state.queues.steering.is_empty() {
             self.steer(batch);
         }
     }

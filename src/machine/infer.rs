@@ -20,7 +20,7 @@ impl Step<'_> {
     /// One attempt: the hooks, then the call.
     pub(super) fn attempt(&mut self, mut ask: Box<Ask>) {
         let call = HookCall::BeforeInference {
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             attempt: ask.attempt,
             model: ask.request.model.clone(),
             messages: ask.request.messages.clone(),
@@ -35,7 +35,7 @@ impl Step<'_> {
     fn infer(&mut self, mut ask: Box<Ask>) {
         let effect = self.start(Effect::Infer {
             model: ask.model,
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             request: ask.request.clone(),
         });
         let limits = &self.rules.timeouts;
@@ -157,14 +157,14 @@ impl Step<'_> {
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
         let shown = Rc::new(self.message(ask.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
-        self.state.usage.add(&usage);
+        self.state.tally.usage.add(&usage);
         self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: shown });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
         let answer = Answer { message: stored, place, faults, own_arguments };
         let call = HookCall::AfterInference {
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             model: ask.request.model.clone(),
             message: answer.message.clone(),
         };
@@ -179,7 +179,7 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn answered(&mut self, answer: Answer) {
         if answer.message.tool_calls().next().is_some() {
-            self.state.pauses = 0;
+            self.state.tally.pauses = 0;
             self.begin_batch(answer);
         } else {
             self.finish_text_turn(&answer.message, answer.place);

@@ -15,7 +15,7 @@ impl Step<'_> {
             AgentCommand::Steer(letter) => self.receive_steering(vec![letter]),
             AgentCommand::FollowUp(letter) if !has_content(&letter.message) => self.clear_letter(&letter),
             AgentCommand::FollowUp(letter) => {
-                self.state.follow_up.push(letter);
+                self.state.queues.follow_up.push(letter);
                 self.finish_poll_early(Queue::FollowUp);
             }
             AgentCommand::ResolveTool { call_id, decision } => {
@@ -24,8 +24,8 @@ impl Step<'_> {
             AgentCommand::ResolveTools(decisions) => self.resolve_by_command(decisions),
             AgentCommand::SwitchModel => {}
             AgentCommand::ClearQueues => {
-                let mut cleared = std::mem::take(&mut self.state.steering);
-                cleared.append(&mut self.state.follow_up);
+                let mut cleared = std::mem::take(&mut self.state.queues.steering);
+                cleared.append(&mut self.state.queues.follow_up);
                 cleared.iter().for_each(|letter| self.clear_letter(letter));
             }
             AgentCommand::Cancel(reason) => self.abort(&reason),
@@ -33,15 +33,15 @@ impl Step<'_> {
     }
 
     pub(super) fn receive_steering(&mut self, letters: Vec<Letter>) {
-        let before = self.state.steering.len();
+        let before = self.state.queues.steering.len();
         for letter in letters {
             if has_content(&letter.message) {
-                self.state.steering.push(letter);
+                self.state.queues.steering.push(letter);
             } else {
                 self.clear_letter(&letter);
             }
         }
-        if self.state.steering.len() > before {
+        if self.state.queues.steering.len() > before {
             self.handle_steering();
         }
     }

@@ -17,7 +17,8 @@ impl Step<'_> {
     /// Forms groups from the calls that may run.
     #[inline(never)]
     pub(super) fn plan(&mut self, batch: &mut Batch) {
-        if batch.cleared.is_empty() || (self.gate() == ApprovalGate::Batch && !self.state.table.is_complete())
+        if batch.cleared.is_empty()
+            || (self.gate() == ApprovalGate::Batch && !self.state.approvals.is_complete())
         {
             return;
         }

@@ -21,7 +21,7 @@ pub(super) struct Decided {
 
 impl Step<'_> {
     pub(super) fn is_out_of_turns(&self) -> bool {
-        self.rules.max_turns.is_some_and(|max| self.state.turns >= max)
+        self.rules.max_turns.is_some_and(|max| self.state.tally.turns >= max)
     }
 
     #[inline(never)]
@@ -45,7 +45,7 @@ impl Step<'_> {
     fn stop_before_call(&mut self, reason: RunStopReason) {
         self.state.turn.open = false;
         self.emit(AgentEvent::TurnEnd {
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             message: None,
             tool_results: Vec::new(),
             reason: TurnEndReason::Complete,
@@ -91,7 +91,8 @@ impl Step<'_> {
     pub(super) fn amend(&mut self, place: usize, message: &Rc<AssistantMessage>) {
         let old = self.state.history.messages().get(place).cloned();
         self.state.history.amend(place, AgentMessage::Assistant(message.clone()));
-        let slot = old.and_then(|old| self.state.new_messages.iter_mut().rev().find(|m| m.is_same(&old)));
+        let slot =
+            old.and_then(|old| self.state.appended.messages.iter_mut().rev().find(|m| m.is_same(&old)));
         if let Some(slot) = slot {
             *slot = AgentMessage::Assistant(message.clone());
         }
@@ -122,8 +123,8 @@ impl Step<'_> {
         let view = view.unwrap_or(self.state.history.messages());
         PolicyContext {
             run_id: &self.state.context.run_id,
-            turn_index: self.state.turn_index,
-            usage: &self.state.usage,
+            turn_index: self.state.tally.turn_index,
+            usage: &self.state.tally.usage,
             message_count: view.len(),
             new_messages: self.fresh_messages(),
             overflow_signal: self.state.turn.overflow_signal,
@@ -133,8 +134,8 @@ impl Step<'_> {
 
     /// Returns the messages appended since the last turn.
     fn fresh_messages(&self) -> &[AgentMessage] {
-        let from = self.state.turn.fresh_from.unwrap_or(self.state.new_messages.len());
-        self.state.new_messages.get(from..).unwrap_or_default()
+        let from = self.state.turn.fresh_from.unwrap_or(self.state.appended.messages.len());
+        self.state.appended.messages.get(from..).unwrap_or_default()
     }
 }
 

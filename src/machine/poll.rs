@@ -24,10 +24,10 @@ impl Step<'_> {
     pub(super) fn polled(&mut self, queue: Queue, then: AfterPoll) {
         let mut taken = self.take_steering();
         if taken.is_empty() && queue == Queue::FollowUp {
-            taken = take(&mut self.state.follow_up, self.rules.follow_up);
+            taken = take(&mut self.state.queues.follow_up, self.rules.follow_up);
         }
-        self.state.pending.append(&mut taken);
-        if then == AfterPoll::Turn || !self.state.pending.is_empty() {
+        self.state.queues.pending.append(&mut taken);
+        if then == AfterPoll::Turn || !self.state.queues.pending.is_empty() {
             return self.begin_turn();
         }
         if queue == Queue::FollowUp {
@@ -46,7 +46,7 @@ impl Step<'_> {
     }
 
     pub(super) fn take_steering(&mut self) -> Vec<Letter> {
-        take(&mut self.state.steering, self.rules.steering.delivery)
+        take(&mut self.state.queues.steering, self.rules.steering.delivery)
     }
 
     /// Handles the answer of a poll that nothing waits for: its messages are mail like any other.
@@ -62,8 +62,8 @@ impl Step<'_> {
     /// Returns whether there was any.
     pub(super) fn receive(&mut self, queue: Queue, messages: Vec<AgentMessage>) -> bool {
         let queue = match queue {
-            Queue::FollowUp => &mut self.state.follow_up,
-            _ => &mut self.state.steering,
+            Queue::FollowUp => &mut self.state.queues.follow_up,
+            _ => &mut self.state.queues.steering,
         };
         let before = queue.len();
         for message in messages.into_iter().filter(has_content) {
@@ -77,7 +77,7 @@ impl Step<'_> {
         if let Phase::Polling { effect, queue, then } = self.state.phase
             && (arrived == Queue::Steering || queue == arrived)
         {
-            self.state.polls.insert(effect, queue);
+            self.state.queues.polls.insert(effect, queue);
             self.polled(queue, then);
         }
     }

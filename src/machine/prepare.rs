@@ -107,14 +107,14 @@ impl Step<'_> {
     /// Messages that arrived while room was made are part of the repeated call.
     fn append_arrived(&mut self) {
         let mut arrived = self.take_steering();
-        self.state.pending.append(&mut arrived);
+        self.state.queues.pending.append(&mut arrived);
         self.append_pending();
     }
 
     /// There is room, so the model is called again; what it said before it refused does not count.
     fn discard_shown(&mut self, reason: &str) {
         let shown = std::mem::take(&mut self.state.turn.shown);
-        self.state.usage.add(&shown.usage.totalled());
+        self.state.tally.usage.add(&shown.usage.totalled());
         self.reset_message(&shown, reason);
     }
 
@@ -140,7 +140,7 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
             Some(Ok(Compaction { messages, report, usage })) => {
-                self.state.usage.add(&usage);
+                self.state.tally.usage.add(&usage);
                 self.discard_shown(&overflow.message);
                 self.apply(Transform::Replace { messages, report }, true);
                 if is_refused {

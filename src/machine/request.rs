@@ -33,7 +33,7 @@ impl Step<'_> {
         if tokens < hints.min_tokens {
             return;
         }
-        let cache = &mut self.state.cache;
+        let cache = &mut self.state.provider.cache;
         let expired = self.now.saturating_sub(cache.written) > hints.ttl_ms;
         let write = cache.turns == 0 || cache.turns >= hints.intervals || expired;
         if write {
@@ -163,7 +163,7 @@ impl Step<'_> {
     }
 
     fn announce(&mut self, request: &ModelRequest) {
-        let before = self.state.model.replace(request.model.clone());
+        let before = self.state.provider.model.replace(request.model.clone());
         if let Some(before) = before.filter(|before| *before != request.model) {
             let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
             self.emit(AgentEvent::ModelSwitched { from, to });
@@ -176,7 +176,7 @@ impl Step<'_> {
             });
         }
         self.state.turn.message_open = true;
-        self.state.turns += 1;
+        self.state.tally.turns += 1;
         self.emit(AgentEvent::MessageStart);
     }
 }

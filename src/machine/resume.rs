@@ -40,21 +40,17 @@ pub fn tell_first(unemitted: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
 impl Step<'_> {
     #[inline(never)]
     pub(super) fn resume_run(&mut self) {
-        let Some(elapsed) = self.state.restored.take() else { return };
-        self.state.began = self.now.saturating_sub(elapsed);
+        let Some(elapsed) = self.state.timing.restored.take() else { return };
+        self.state.timing.began = self.now.saturating_sub(elapsed);
         let event = self.run_resumed();
         self.emit(event);
         if let Some(limit) = self.rules.timeouts.total {
-            self.state.total_timer = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
+            self.state.timing.limit = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
         }
         match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}
             // Its end was not emitted yet.
-            Phase::Ended => {
-                if let Some((reason, error)) = self.state.end.take() {
-                    self.close(reason, error);
-                }
-            }
+            Phase::Ended { reason, error } => self.close(reason, error),
             Phase::Preparing { overflow, .. } => self.prepare(overflow),
             Phase::Compacting { .. } => self.compact(),
             Phase::Asking(ask) => self.resume_asking(*ask),
@@ -70,7 +66,7 @@ impl Step<'_> {
             _ => Vec::new(),
         };
         AgentEvent::RunResumed {
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             partial_message: self.partial_message(),
             pending_approvals: self.state.pending_approvals(),
             running_tools: running,
@@ -90,7 +86,7 @@ impl Step<'_> {
             AskStep::AfterHook(_, answer) => return self.resume_after_hook(ask.model, ask.attempt, answer),
             AskStep::BackingOff(_, until) => return self.resume_ask(ask.model, ask.attempt, Some(until)),
             AskStep::Cut(cut) => {
-                self.state.usage.add(&cut.usage.totalled());
+                self.state.tally.usage.add(&cut.usage.totalled());
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
                     self.emit(AgentEvent::MessageReset { reason });
@@ -122,7 +118,7 @@ impl Step<'_> {
     /// Continues hooks from a checkpoint: they are called again for the answer.
     fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
         let call = HookCall::AfterInference {
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             model: answer.message.model.as_str().into(),
             message: answer.message.clone(),
         };
@@ -144,7 +140,7 @@ impl Step<'_> {
         cleared.retain(|place| is_ready(calls, place));
         if batch.poll.take().is_some() {
             let poll = self.start(Effect::Poll(Queue::Steering));
-            self.state.polls.insert(poll, Queue::Steering);
+            self.state.queues.polls.insert(poll, Queue::Steering);
             batch.poll = Some(poll);
         }
         self.call_after_hooks(&mut batch);
@@ -163,7 +159,7 @@ impl Step<'_> {
             // Whoever decided before, there is an approver now.
             CallStatus::Asked(_) | CallStatus::Waiting
                 if self.rules.has_approver
-                    && self.state.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
+                    && self.state.approvals.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
             {
                 let need = self.requires_approval(&block);
                 self.ask_approver(batch, place, need);

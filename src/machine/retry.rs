@@ -87,7 +87,7 @@ impl Step<'_> {
 
     /// What was shown of the attempt does not count.
     fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
-        self.state.usage.add(&streaming.assembler.usage.totalled());
+        self.state.tally.usage.add(&streaming.assembler.usage.totalled());
         self.reset_message(&streaming.assembler, reason);
     }
 

@@ -41,13 +41,13 @@ impl Step<'_> {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
+            if call.asked && self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
             self.settle(batch, place, cause, detail);
         }
-        self.state.table.close();
+        self.state.approvals.close();
     }
 
     /// Gives a call a result written by the engine.
@@ -138,8 +138,9 @@ impl Step<'_> {
 
     #[inline(never)]
     pub(super) fn end_batch(&mut self, mut batch: Batch) {
-        self.state.table.close();
-        if batch.is_answer && self.state.output.is_none() && matches!(batch.ending, Ending::Normal) {
+        self.state.approvals.close();
+        if batch.is_answer && self.state.structured.output.is_none() && matches!(batch.ending, Ending::Normal)
+        {
             // Its result tells the model what is wrong with it.
             if let Err(error) = self.reject_output("see the tool's result") {
                 batch.ending = Ending::Stopped(*error);
@@ -173,7 +174,7 @@ impl Step<'_> {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
                 // The answer was requested as a call, so it may end the run just as a text would.
-                let is_answer = batch.is_answer && self.state.output.is_some();
+                let is_answer = batch.is_answer && self.state.structured.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
                 // A host that has steered may have posted more.
                 let queue =

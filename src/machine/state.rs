@@ -20,53 +20,59 @@ use super::output::EffectId;
 /// The state of one run.
 pub struct LoopState {
     pub(crate) context: AgentRunContext,
-    pub(crate) phase: Phase,
+    pub(crate) session: SessionState,
     pub(crate) history: History,
-    /// Every message appended since the start.
-    pub(crate) new_messages: Vec<AgentMessage>,
-    /// The number of `new_messages` that the last turn has seen.
-    pub(crate) seen: usize,
-    /// Messages for the next turn.
+    pub(crate) phase: Phase,
+    pub(crate) turn: Turn,
+    /// The decisions about the batch, and those that arrived before their batch.
+    pub(crate) approvals: ApprovalStateMachine,
+    pub(crate) queues: Queues,
+    pub(crate) appended: Appended,
+    pub(crate) tally: Tally,
+    pub(crate) provider: ProviderMemory,
+    pub(crate) structured: Structured,
+    pub(crate) timing: Timing,
+    /// The effect started last.
+    pub(crate) last_effect: EffectId,
+}
+
+/// The messages that wait for their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    /// For the next turn.
     pub(crate) pending: Vec<Letter>,
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
-    /// The decisions about the batch, and those that arrived before their batch.
-    pub(crate) table: ApprovalStateMachine,
-    pub(crate) turn: Turn,
-    /// Polls that run alongside something else.
+    /// Polls for more that run alongside something else.
     pub(crate) polls: Table<EffectId, Queue>,
+}
+
+/// What the run has added to the history.
+#[derive(Debug, Default)]
+pub(crate) struct Appended {
+    /// Every message appended since the start.
+    pub(crate) messages: Vec<AgentMessage>,
+    /// The number of them that the last turn has seen.
+    pub(crate) seen: usize,
+}
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
     pub(crate) turn_index: u32,
     /// The number of turns that called the model.
     pub(crate) turns: u32,
     /// The number of consecutive answers that asked for another call without a new message.
     pub(crate) pauses: u32,
     pub(crate) usage: Usage,
-    pub(crate) session: SessionState,
-    /// The id of the model that the last turn called.
-    pub(crate) model: Option<Rc<str>>,
-    /// The offered tools, if one of them is for the answer.
-    pub(crate) offered: Option<Offered>,
-    /// The structured answer.
-    pub(crate) output: Option<RawJson>,
-    /// The number of answers that did not fit the schema.
-    pub(crate) output_tries: u32,
-    pub(crate) cache: CacheState,
-    pub(crate) total_timer: Option<EffectId>,
-    /// When the run began, not counting the time it spent in a checkpoint.
-    pub(crate) began: u64,
-    /// How it ended.
-    pub(crate) end: Option<(RunStopReason, Option<ErrorInfo>)>,
-    /// If the run was restored from a checkpoint and has not continued yet: how long it had run.
-    pub(crate) restored: Option<u64>,
-    pub(crate) next_effect: EffectId,
 }
 
-/// A list of tools, and the same list with the one for the answer.
-#[derive(Debug)]
-pub(crate) struct Offered {
-    pub(crate) tools: Rc<[ToolSchema]>,
-    pub(crate) schema: RawJson,
-    pub(crate) all: Rc<[ToolSchema]>,
+/// What the provider knows from the turns before.
+#[derive(Debug, Default)]
+pub(crate) struct ProviderMemory {
+    /// The id of the model that the last turn called.
+    pub(crate) model: Option<Rc<str>>,
+    pub(crate) cache: CacheState,
 }
 
 /// What is known about the provider's cache.
@@ -77,6 +83,35 @@ pub(crate) struct CacheState {
     /// When it was written.
     pub(crate) written: u64,
     pub(crate) prefix_tokens: u64,
+}
+
+/// The structured answer, if one is requested.
+#[derive(Debug, Default)]
+pub(crate) struct Structured {
+    /// The offered tools, if one of them is for the answer.
+    pub(crate) offered: Option<Offered>,
+    pub(crate) output: Option<RawJson>,
+    /// The number of answers that did not fit the schema.
+    pub(crate) tries: u32,
+}
+
+/// A list of tools, and the same list with the one for the answer.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) tools: Rc<[ToolSchema]>,
+    pub(crate) schema: RawJson,
+    pub(crate) all: Rc<[ToolSchema]>,
+}
+
+/// How long the run has lived.
+#[derive(Debug, Default)]
+pub(crate) struct Timing {
+    /// When it began, not counting the time it spent in a checkpoint.
+    pub(crate) began: u64,
+    /// The timer of its time limit.
+    pub(crate) limit: Option<EffectId>,
+    /// If it was restored from a checkpoint and has not continued yet: how long it had run.
+    pub(crate) restored: Option<u64>,
 }
 
 /// The phase of a run.
@@ -98,7 +133,7 @@ pub(crate) enum Phase {
     /// The error hooks are called.
     Closing { effect: EffectId, reason: RunStopReason, error: Option<ErrorInfo> },
     /// Over.
-    Ended,
+    Ended { reason: RunStopReason, error: Option<ErrorInfo> },
 }
 
 /// The purpose of a poll between turns.
@@ -210,37 +245,24 @@ impl LoopState {
     pub(crate) fn with_history(context: AgentRunContext, history: History, session: SessionState) -> Self {
         LoopState {
             context,
-            phase: Phase::Idle,
-            history,
-            new_messages: Vec::new(),
-            seen: 0,
-            pending: Vec::new(),
-            steering: Vec::new(),
-            follow_up: Vec::new(),
-            table: ApprovalStateMachine::default(),
-            turn: Turn::default(),
-            polls: Table::new(),
-            turn_index: 0,
-            turns: 0,
-            pauses: 0,
-            usage: Usage::default(),
             session,
-            model: None,
-            offered: None,
-            output: None,
-            output_tries: 0,
-            cache: CacheState::default(),
-            total_timer: None,
-            began: 0,
-            end: None,
-            restored: None,
-            next_effect: 1,
+            history,
+            phase: Phase::default(),
+            turn: Turn::default(),
+            approvals: ApprovalStateMachine::default(),
+            queues: Queues::default(),
+            appended: Appended::default(),
+            tally: Tally::default(),
+            provider: ProviderMemory::default(),
+            structured: Structured::default(),
+            timing: Timing::default(),
+            last_effect: 0,
         }
     }
 
     /// Whether the run was restored from a checkpoint and has not continued yet.
     pub fn is_restored(&self) -> bool {
-        self.restored.is_some()
+        self.timing.restored.is_some()
     }
 
     /// Returns the ids of the run.
@@ -255,8 +277,8 @@ impl LoopState {
 
     /// Puts letters that an earlier run left there into the queues.
     pub fn with_queues(mut self, steering: Vec<Letter>, follow_up: Vec<Letter>) -> Self {
-        self.steering = steering;
-        self.follow_up = follow_up;
+        self.queues.steering = steering;
+        self.queues.follow_up = follow_up;
         self
     }
 
@@ -267,17 +289,17 @@ impl LoopState {
 
     /// Takes what is left in the queues, starting with what was taken for a turn that never came.
     pub fn take_queues(&mut self) -> (Vec<Letter>, Vec<Letter>) {
-        let mut steering: Vec<Letter> = std::mem::take(&mut self.pending);
+        let mut steering: Vec<Letter> = std::mem::take(&mut self.queues.pending);
         steering.retain(|letter| letter.receipt > 0);
-        steering.append(&mut self.steering);
-        (steering, std::mem::take(&mut self.follow_up))
+        steering.append(&mut self.queues.steering);
+        (steering, std::mem::take(&mut self.queues.follow_up))
     }
 
     /// Empties the queues of a run that was restored from a checkpoint; nobody waits for receipts of its
     /// letters.
     pub(crate) fn clear_queues(&mut self) {
-        self.steering.clear();
-        self.follow_up.clear();
+        self.queues.steering.clear();
+        self.queues.follow_up.clear();
     }
 
     /// Returns the history.
@@ -292,12 +314,12 @@ impl LoopState {
 
     /// Returns the usage of the whole run so far.
     pub fn usage(&self) -> &Usage {
-        &self.usage
+        &self.tally.usage
     }
 
     /// Returns every message appended since the run began.
     pub fn new_messages(&self) -> &[AgentMessage] {
-        &self.new_messages
+        &self.appended.messages
     }
 
     /// Returns the calls that wait for a decision.
@@ -307,17 +329,17 @@ impl LoopState {
 
     /// Returns the same calls by reference.
     pub(crate) fn open_approvals(&self) -> impl Iterator<Item = &ToolCallBlock> {
-        self.table.pending()
+        self.approvals.pending()
     }
 
     /// Whether a call waits for a decision.
     pub fn has_open_approvals(&self) -> bool {
-        self.table.is_waiting_for_user()
+        self.approvals.is_waiting_for_user()
     }
 
     /// Returns the structured answer, once the model has given one that fits the schema.
     pub fn output(&self) -> Option<&RawJson> {
-        self.output.as_ref()
+        self.structured.output.as_ref()
     }
 
     /// Returns the session state.
@@ -327,7 +349,7 @@ impl LoopState {
 
     /// Whether the run is over.
     pub fn is_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ended)
+        matches!(self.phase, Phase::Ended { .. })
     }
 
     /// Whether this turn has not tried to make room yet, neither before the model's answer nor after it.
@@ -336,7 +358,7 @@ impl LoopState {
     }
 
     pub(crate) fn new_effect(&mut self) -> EffectId {
-        self.next_effect += 1;
-        self.next_effect
+        self.last_effect += 1;
+        self.last_effect
     }
 }

@@ -41,12 +41,12 @@ impl Step<'_> {
 
     fn reply(&mut self, id: EffectId, reply: Reply) {
         let Some(reply) = self.stream_in_place(id, reply) else { return };
-        let reply = match (reply, self.state.polls.remove(&id)) {
+        let reply = match (reply, self.state.queues.polls.remove(&id)) {
             (Reply::Polled(messages), Some(queue)) => return self.polled_alongside(queue, messages),
             (reply, _) => reply,
         };
-        if self.state.total_timer == Some(id) {
-            self.state.total_timer = None;
+        if self.state.timing.limit == Some(id) {
+            self.state.timing.limit = None;
             let text = "the run took longer than its time limit";
             return self.interrupt_run(ErrorInfo::new(ErrorKind::Timeout, text));
         }

@@ -55,7 +55,7 @@ impl Step<'_> {
 
     /// Returns the tools plus the one for the answer: the same list as long as nothing changes.
     fn offer(&mut self, schema: &RawJson) -> Rc<[ToolSchema]> {
-        if let Some(offered) = &self.state.offered
+        if let Some(offered) = &self.state.structured.offered
             && Rc::ptr_eq(&offered.tools, &self.rules.schemas)
             && offered.schema == *schema
         {
@@ -66,7 +66,7 @@ impl Step<'_> {
         let mut all = self.rules.schemas.to_vec();
         all.push(tool);
         let offered = Offered { tools: self.rules.schemas.clone(), schema: schema.clone(), all: all.into() };
-        self.state.offered.insert(offered).all.clone()
+        self.state.structured.offered.insert(offered).all.clone()
     }
 
     /// Answers calls of the answer tool right here: no policy, approver or other tool is involved.
@@ -86,7 +86,7 @@ impl Step<'_> {
                 Ok(output) => {
                     self.emit(AgentEvent::ToolExecutionStart { call_id, tool_name, arguments });
                     self.resolve(batch, place, AgentToolResult::text(output.as_str()), None);
-                    self.state.output = Some(output);
+                    self.state.structured.output = Some(output);
                 }
                 Err(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
             }
@@ -103,7 +103,7 @@ impl Step<'_> {
                 let judged = parsed.map_err(|error| ["it is no JSON: ", &error.text()].concat());
                 match judged.and_then(|value| self.check_output(schema, value.to_value())) {
                     Ok(output) => Answered::Fits(output),
-                    Err(_) if self.state.output.is_some() => Answered::AsItIs,
+                    Err(_) if self.state.structured.output.is_some() => Answered::AsItIs,
                     Err(text) => Answered::Misses(text),
                 }
             }
@@ -127,9 +127,9 @@ impl Step<'_> {
 
     /// Handles an invalid answer. Returns what the model is told, or the error that ends the run.
     pub(super) fn reject_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
-        self.state.output_tries += 1;
-        if self.state.output_tries > self.rules.output_retries {
-            let tries = text::number(self.state.output_tries);
+        self.state.structured.tries += 1;
+        if self.state.structured.tries > self.rules.output_retries {
+            let tries = text::number(self.state.structured.tries);
             let text = ["the model gave no answer that fits the output schema in ", &tries, " tries: ", why];
             return Err(Box::new(ErrorInfo::new(ErrorKind::Unknown, text.concat()).in_phase("output")));
         }

@@ -22,9 +22,9 @@ impl Step<'_> {
             return;
         }
         let now = self.now;
-        self.state.pending.clear();
+        self.state.queues.pending.clear();
         for message in prompts {
-            self.state.pending.push(Letter { message: message.stamped(now), receipt: 0 });
+            self.state.queues.pending.push(Letter { message: message.stamped(now), receipt: 0 });
         }
         self.open_run();
     }
@@ -36,18 +36,18 @@ impl Step<'_> {
         // After an assistant message there is nothing to answer except what is in the queues, so both are
         // drained.
         if let Some(AgentMessage::Assistant(_)) = self.state.history.messages().last() {
-            let mut waiting = std::mem::take(&mut self.state.steering);
-            waiting.append(&mut self.state.follow_up);
-            self.state.pending = waiting;
+            let mut waiting = std::mem::take(&mut self.state.queues.steering);
+            waiting.append(&mut self.state.queues.follow_up);
+            self.state.queues.pending = waiting;
         }
         self.open_run();
     }
 
     fn open_run(&mut self) {
         self.emit(AgentEvent::AgentStart);
-        self.state.began = self.now;
+        self.state.timing.began = self.now;
         if let Some(ms) = self.rules.timeouts.total {
-            self.state.total_timer = Some(self.start(Effect::Sleep { ms }));
+            self.state.timing.limit = Some(self.start(Effect::Sleep { ms }));
         }
         if self.rules.steering.before_first_call {
             self.poll(Queue::Steering, AfterPoll::Turn);
@@ -62,16 +62,16 @@ impl Step<'_> {
     }
 
     pub(super) fn open_turn(&mut self) {
-        self.state.turn = Turn { open: true, fresh_from: Some(self.state.seen), ..Turn::default() };
-        self.emit(AgentEvent::TurnStart { turn_index: self.state.turn_index });
+        self.state.turn = Turn { open: true, fresh_from: Some(self.state.appended.seen), ..Turn::default() };
+        self.emit(AgentEvent::TurnStart { turn_index: self.state.tally.turn_index });
         self.append_pending();
     }
 
     /// Moves the messages waiting for this turn into the history.
     pub(super) fn append_pending(&mut self) {
-        for letter in std::mem::take(&mut self.state.pending) {
-            let turn_index = self.state.turn_index;
-            self.state.pauses = 0;
+        for letter in std::mem::take(&mut self.state.queues.pending) {
+            let turn_index = self.state.tally.turn_index;
+            self.state.tally.pauses = 0;
             self.append_in_view(letter.message);
             if letter.receipt > 0 {
                 self.out.push(Output::Receipt(letter.receipt, Receipt::Delivered { turn_index }));
@@ -90,7 +90,7 @@ impl Step<'_> {
 
     pub(super) fn append(&mut self, message: AgentMessage) {
         let message = message.stamped(self.now);
-        self.state.new_messages.push(message.clone());
+        self.state.appended.messages.push(message.clone());
         self.state.history.push(message);
     }
 
@@ -100,13 +100,13 @@ impl Step<'_> {
         let rejected = match self.check_text(message) {
             Answered::AsItIs => None,
             Answered::Fits(output) => {
-                self.state.output = Some(output);
+                self.state.structured.output = Some(output);
                 None
             }
             Answered::Misses(why) => Some(self.reject_output(&why)),
         };
-        let paused = message.stop_reason == MessageStopReason::Pause && self.state.pauses < MAX_PAUSES;
-        self.state.pauses = if paused { self.state.pauses + 1 } else { 0 };
+        let paused = message.stop_reason == MessageStopReason::Pause && self.state.tally.pauses < MAX_PAUSES;
+        self.state.tally.pauses = if paused { self.state.tally.pauses + 1 } else { 0 };
         let (decided, message) = self.post_turn(message, place, &[]);
         if let Some(Err(error)) = rejected {
             self.end_turn(Some(message), Vec::new(), TurnEndReason::Error);
@@ -132,9 +132,9 @@ impl Step<'_> {
     ) {
         self.flush_state();
         self.state.turn.open = false;
-        self.state.seen = self.state.new_messages.len();
-        let turn_index = self.state.turn_index;
-        self.state.turn_index += 1;
+        self.state.appended.seen = self.state.appended.messages.len();
+        let turn_index = self.state.tally.turn_index;
+        self.state.tally.turn_index += 1;
         self.emit(AgentEvent::TurnEnd { turn_index, message, tool_results, reason });
     }
 
@@ -147,7 +147,7 @@ impl Step<'_> {
 
     pub(super) fn inject(&mut self, messages: Vec<AgentMessage>) {
         for message in messages {
-            self.state.pending.push(Letter { message, receipt: 0 });
+            self.state.queues.pending.push(Letter { message, receipt: 0 });
         }
     }
 }

@@ -16,7 +16,6 @@ use crate::host::state::SessionState;
 use crate::rules::approval::ApprovalState;
 use crate::rules::event::{AgentEvent, RunStopReason};
 use crate::rules::stream::{Assembler, ModelRequest};
-use crate::words::error::ErrorInfo;
 use crate::words::message::AgentMessage;
 
 use super::batch::{Batch, Call, CallStatus};
@@ -33,22 +32,24 @@ impl LoopState {
     pub fn write_checkpoint(&self, now: u64, unannounced: &[EffectId], out: &mut String) {
         let mut run = ObjectWriter::new(out);
         run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
-        run.field("turnIndex", &self.turn_index).field("turns", &self.turns).field("pauses", &self.pauses);
-        let elapsed = self.restored.unwrap_or(now.saturating_sub(self.began));
+        run.field("turnIndex", &self.tally.turn_index)
+            .field("turns", &self.tally.turns)
+            .field("pauses", &self.tally.pauses);
+        let elapsed = self.timing.restored.unwrap_or(now.saturating_sub(self.timing.began));
         // Only the usage is kept of an answer that is about to be discarded.
-        let mut usage = self.usage;
+        let mut usage = self.tally.usage;
         usage.add(&self.turn.shown.usage.totalled());
         run.field("usage", &usage).field("elapsedMs", &elapsed);
-        run.optional("model", &self.model).optional("output", &self.output);
-        run.field("outputTries", &self.output_tries);
+        run.optional("model", &self.provider.model).optional("output", &self.structured.output);
+        run.field("outputTries", &self.structured.tries);
         let mut cache = ObjectWriter::new(run.key("cache"));
-        cache.field("turns", &self.cache.turns).field("written", &self.cache.written);
-        cache.field("prefixTokens", &self.cache.prefix_tokens);
+        cache.field("turns", &self.provider.cache.turns).field("written", &self.provider.cache.written);
+        cache.field("prefixTokens", &self.provider.cache.prefix_tokens);
         cache.end();
-        write_places(&self.history, &self.new_messages, run.key("newMessages"));
-        run.field("seen", &long(self.seen));
-        run.field("pending", &self.pending).field("steering", &self.steering);
-        run.field("followUp", &self.follow_up).field("table", &self.table);
+        write_places(&self.history, &self.appended.messages, run.key("newMessages"));
+        run.field("seen", &long(self.appended.seen));
+        run.field("pending", &self.queues.pending).field("steering", &self.queues.steering);
+        run.field("followUp", &self.queues.follow_up).field("table", &self.approvals);
         self.write_turn(run.key("turn"));
         let mut phase = ObjectWriter::new(run.key("phase"));
         self.write_phase(&mut phase, unannounced);
@@ -86,7 +87,7 @@ impl LoopState {
             Phase::Dispatching(batch) => {
                 out.field("kind", "dispatching");
                 // In a batch that was just read, the poll is still to come.
-                let polled = batch.poll.is_some_and(|id| id == 0 || self.polls.contains_key(&id));
+                let polled = batch.poll.is_some_and(|id| id == 0 || self.queues.polls.contains_key(&id));
                 batch.write(out, unannounced, polled);
             }
             Phase::Polling { queue, then, .. } => {
@@ -96,11 +97,8 @@ impl LoopState {
             Phase::Closing { reason, error, .. } => {
                 out.field("kind", "closing").field("reason", reason.as_str()).optional("error", error);
             }
-            Phase::Ended => {
-                out.field("kind", "ended");
-                if let Some((reason, error)) = &self.end {
-                    out.field("reason", reason.as_str()).optional("error", error);
-                }
+            Phase::Ended { reason, error } => {
+                out.field("kind", "ended").field("reason", reason.as_str()).optional("error", error);
             }
         }
     }
@@ -121,35 +119,35 @@ impl LoopState {
             AgentRunContext { run_id: run.word("runId").into(), session_id: run.word("sessionId").into() };
         let mut state = LoopState::new(context, history, session);
         let history = &mut state.history;
-        state.turn_index = run.int("turnIndex");
-        state.turns = run.int("turns");
-        state.pauses = run.int("pauses");
-        state.usage = run.read("usage");
-        state.restored = Some(run.long("elapsedMs"));
-        state.model = run.get("model").and_then(Value::as_str).map(Rc::from);
-        state.output = run.get("output").map(ToJson::to_raw);
-        state.output_tries = run.int("outputTries");
+        state.tally.turn_index = run.int("turnIndex");
+        state.tally.turns = run.int("turns");
+        state.tally.pauses = run.int("pauses");
+        state.tally.usage = run.read("usage");
+        state.timing.restored = Some(run.long("elapsedMs"));
+        state.provider.model = run.get("model").and_then(Value::as_str).map(Rc::from);
+        state.structured.output = run.get("output").map(ToJson::to_raw);
+        state.structured.tries = run.int("outputTries");
         let cache = run.part("cache");
-        state.cache = CacheState {
+        state.provider.cache = CacheState {
             turns: cache.int("turns"),
             written: cache.long("written"),
             prefix_tokens: cache.long("prefixTokens"),
         };
-        state.new_messages = run.messages("newMessages", history);
+        state.appended.messages = run.messages("newMessages", history);
         // Includes those that a compaction has removed, because their ids remain in use.
-        history.call_ids.learn(&state.new_messages);
-        state.seen = run.size("seen");
-        state.pending = run.letters("pending");
-        state.steering = run.letters("steering");
-        state.follow_up = run.letters("followUp");
-        state.table = run.read("table");
+        history.call_ids.learn(&state.appended.messages);
+        state.appended.seen = run.size("seen");
+        state.queues.pending = run.letters("pending");
+        state.queues.steering = run.letters("steering");
+        state.queues.follow_up = run.letters("followUp");
+        state.approvals = run.read("table");
         state.turn = read_turn(history, &run.part("turn"));
-        state.phase = read_phase(history, &mut state.end, &run.part("phase"));
+        state.phase = read_phase(history, &run.part("phase"));
         if let Phase::Dispatching(batch) = &state.phase {
             // Both are in the order of the calls. Without this check, the run would wait for a call that
             // nobody can decide about.
             let mut open =
-                state.table.entries().iter().filter(|entry| entry.state != ApprovalState::Dispatched);
+                state.approvals.entries().iter().filter(|entry| entry.state != ApprovalState::Dispatched);
             let is_open = |call: &Call| open.any(|entry| entry.call.call_id == call.block.call_id);
             let waits = |call: &&Call| matches!(call.status, CallStatus::Waiting | CallStatus::Asked(_));
             if !batch.calls.iter().filter(waits).all(is_open) {
@@ -164,11 +162,7 @@ impl LoopState {
 }
 
 #[inline(never)]
-fn read_phase(
-    history: &History,
-    end: &mut Option<(RunStopReason, Option<ErrorInfo>)>,
-    phase: &Part<'_>,
-) -> Phase {
+fn read_phase(history: &History, phase: &Part<'_>) -> Phase {
     let effect = 0;
     match phase.word("kind") {
         "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
@@ -181,7 +175,7 @@ fn read_phase(
             step: read_step(history, phase),
         })),
         "dispatching" => {
-            Batch::read(history, phase).map_or(Phase::Ended, |batch| Phase::Dispatching(Box::new(batch)))
+            Batch::read(history, phase).map_or(Phase::Idle, |batch| Phase::Dispatching(Box::new(batch)))
         }
         "polling" => Phase::Polling {
             effect,
@@ -198,12 +192,11 @@ fn read_phase(
             if kind == "closing" {
                 return Phase::Closing { effect, reason, error };
             }
-            *end = Some((reason, error));
-            Phase::Ended
+            Phase::Ended { reason, error }
         }
         other => {
             phase.unknown("kind", other);
-            Phase::Ended
+            Phase::Idle
         }
     }
 }
