@@ -128,7 +128,7 @@ pub struct Published {
 
 /// What a run and its owner share.
 #[derive(Clone)]
-pub(crate) struct Line {
+pub(crate) struct Handover {
     pub(crate) config: Rc<RefCell<Rc<AgentLoopConfig>>>,
     pub(crate) inbox: Inbox,
     /// The usage of the earlier runs.

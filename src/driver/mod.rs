@@ -28,7 +28,7 @@ use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::message::{AgentMessage, Usage};
 
-pub(crate) use line::Line;
+pub(crate) use line::Handover;
 pub use line::{AgentLoopResult, Inbox, Next, Published};
 use start::is_after_hook;
 use tasks::{Polled, Tasks};
@@ -66,7 +66,7 @@ pub fn agent_loop_continue(
 /// A run, as a stream of its events. It makes progress while it is polled. Dropping it stops the run; the
 /// history remains consistent.
 pub struct AgentStream {
-    line: Line,
+    handover: Handover,
     /// Wakes the run when it is cancelled.
     _watcher: Rc<dyn Fn()>,
     context: AgentRunContext,
@@ -114,7 +114,7 @@ impl AgentStream {
         context: AgentRunContext,
         cancel: CancelToken,
     ) -> Self {
-        let line = Line {
+        let handover = Handover {
             config: Rc::new(RefCell::new(Rc::new(config))),
             inbox: Inbox::default(),
             used: Rc::default(),
@@ -124,18 +124,18 @@ impl AgentStream {
             receipts: Rc::new(|_, _| {}),
             ended: Rc::new(|| {}),
         };
-        let session = SessionState::new(line.config.borrow().rules.session_state.clone());
+        let session = SessionState::new(handover.config.borrow().rules.session_state.clone());
         let state = LoopState::new(context.clone(), messages, session);
-        AgentStream::new(line, state, begin, context)
+        AgentStream::new(handover, state, begin, context)
     }
 
-    pub(crate) fn new(line: Line, state: LoopState, begin: Input, context: AgentRunContext) -> Self {
-        let config = line.config.borrow().clone();
-        let inbox = line.inbox.clone();
+    pub(crate) fn new(handover: Handover, state: LoopState, begin: Input, context: AgentRunContext) -> Self {
+        let config = handover.config.borrow().clone();
+        let inbox = handover.inbox.clone();
         let watcher: Rc<dyn Fn()> = Rc::new(move || inbox.wake());
-        line.cancel.watch(&watcher);
+        handover.cancel.watch(&watcher);
         let mut stream = AgentStream {
-            line,
+            handover,
             _watcher: watcher,
             context,
             state,
@@ -167,7 +167,7 @@ impl AgentStream {
 
     /// Returns the inbox, which accepts commands for the run.
     pub fn inbox(&self) -> Inbox {
-        self.line.inbox.clone()
+        self.handover.inbox.clone()
     }
 
     /// Returns the state of the run.
@@ -182,12 +182,12 @@ impl AgentStream {
 
     /// Continues a run from a checkpoint, with the events that have not been emitted yet.
     pub(crate) fn resumed(
-        line: Line,
+        handover: Handover,
         state: LoopState,
         unemitted: Vec<AgentEvent>,
         context: AgentRunContext,
     ) -> Self {
-        let mut stream = AgentStream::new(line, state, Input::Resume, context);
+        let mut stream = AgentStream::new(handover, state, Input::Resume, context);
         stream.unemitted = unemitted;
         stream
     }
@@ -210,11 +210,11 @@ impl AgentStream {
         self.handle_finished();
         let session = self.state.session();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
-        out.field("usage", &self.line.used.get());
+        out.field("usage", &self.handover.used.get());
         let mut mail = ListWriter::new(out.key("mail"));
-        self.line.inbox.write_mail(&mut mail);
+        self.handover.inbox.write_mail(&mut mail);
         if !self.is_abort_handled
-            && let Some(reason) = self.line.cancel.reason()
+            && let Some(reason) = self.handover.cancel.reason()
         {
             AgentCommand::Cancel(reason).write_json(mail.item());
         }
@@ -277,7 +277,7 @@ impl AgentStream {
                     self.emit(&event);
                     return Poll::Ready(Next::Event(event));
                 }
-                Some(Output::Receipt(id, receipt)) => (self.line.receipts)(id, receipt),
+                Some(Output::Receipt(id, receipt)) => (self.handover.receipts)(id, receipt),
                 Some(Output::Cancel(id)) => {
                     self.cancels = self.cancels.saturating_sub(1);
                     self.drop_effect(id);
@@ -310,7 +310,7 @@ impl AgentStream {
                 None if self.state.is_ended() => return Poll::Ready(Next::End),
                 None if self.streaming.is_some() => {
                     if let Some(event) = self.poll_streaming() {
-                        (self.line.listener)(&event);
+                        (self.handover.listener)(&event);
                         return Poll::Ready(Next::Event(event));
                     }
                 }
@@ -345,7 +345,7 @@ impl AgentStream {
             if let Output::Start { announce, .. } = output
                 && let Some(event) = announce.take()
             {
-                (self.line.listener)(&event);
+                (self.handover.listener)(&event);
             }
         }
     }
@@ -374,7 +374,7 @@ impl AgentStream {
             return tell_first(std::mem::take(&mut self.unemitted), &mut self.outputs);
         }
         let mut stop = None;
-        while let Some(command) = self.line.inbox.take() {
+        while let Some(command) = self.handover.inbox.take() {
             match command {
                 AgentCommand::Cancel(reason) => stop = stop.or(Some(reason)),
                 command => self.step(Input::Command(command)),
@@ -419,7 +419,7 @@ impl AgentStream {
 
     /// Whether an abort or mail is waiting to be processed.
     fn has_commands(&self) -> bool {
-        !self.line.inbox.is_empty() || (!self.is_abort_handled && self.line.cancel.is_cancelled())
+        !self.handover.inbox.is_empty() || (!self.is_abort_handled && self.handover.cancel.is_cancelled())
     }
 
     /// Processes one thing: a tool's reply first, then abort and mail, then the rest. Returns `Ready(true)`
@@ -427,7 +427,7 @@ impl AgentStream {
     #[inline(never)]
     fn poll_tasks(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<bool> {
         self.tasks.wake_by(cx.waker());
-        self.line.inbox.wake_by(cx.waker());
+        self.handover.inbox.wake_by(cx.waker());
         if self.is_round_over {
             self.is_round_over = false;
             self.tasks.begin_round();
@@ -449,7 +449,8 @@ impl AgentStream {
         }
         match self.held.take() {
             None => {
-                if self.tasks.is_empty() && self.state.has_open_approvals() && self.line.inbox.is_closed() {
+                if self.tasks.is_empty() && self.state.has_open_approvals() && self.handover.inbox.is_closed()
+                {
                     self.step(Input::Abort("nobody is left to decide about the calls".into()));
                     return Poll::Ready(true);
                 }
@@ -506,11 +507,11 @@ impl AgentStream {
     /// Processes abort and mail. Returns whether there was any.
     fn handle_commands(&mut self) -> bool {
         let mut has_handled = false;
-        if !self.is_abort_handled && self.line.cancel.is_cancelled() {
+        if !self.is_abort_handled && self.handover.cancel.is_cancelled() {
             self.is_abort_handled = true;
             has_handled = true;
             self.handle_progress();
-            let reason = self.line.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
+            let reason = self.handover.cancel.reason().unwrap_or_else(|| "the run was aborted".into());
             self.step(Input::Abort(reason));
         }
         self.handle_inbox() || has_handled
@@ -520,12 +521,12 @@ impl AgentStream {
         let mut has_handled = false;
         // Commands that arrive after the end are for the next run.
         while !self.state.is_ended()
-            && let Some(command) = self.line.inbox.take()
+            && let Some(command) = self.handover.inbox.take()
         {
             has_handled = true;
             self.handle_progress();
             self.step(match command {
-                AgentCommand::Steer(letter) => Input::Steer(self.line.inbox.with_steering_after(letter)),
+                AgentCommand::Steer(letter) => Input::Steer(self.handover.inbox.with_steering_after(letter)),
                 command => Input::Command(command),
             });
         }
@@ -554,7 +555,7 @@ impl AgentStream {
 
     /// Publishes what has changed.
     fn publish(&mut self) {
-        let mut published = self.line.published.borrow_mut();
+        let mut published = self.handover.published.borrow_mut();
         let messages = self.state.messages();
         if published.epoch != self.state.epoch() {
             published.epoch = self.state.epoch();
@@ -570,15 +571,15 @@ impl AgentStream {
     /// one.
     fn emit(&mut self, event: &AgentEvent) {
         self.note_end(event);
-        (self.line.listener)(event);
+        (self.handover.listener)(event);
         if let AgentEvent::AgentEnd { .. } = event {
-            (self.line.ended)();
+            (self.handover.ended)();
         }
     }
 
     /// Leaves what is in the queues, and what is known about the messages, to the next run.
     fn hand_over(&mut self) {
-        let mut published = self.line.published.borrow_mut();
+        let mut published = self.handover.published.borrow_mut();
         published.ended = true;
         (published.steering, published.follow_up) = self.state.take_queues();
         published.known = Some(Box::new(self.state.take_history()));
@@ -645,7 +646,7 @@ impl Drop for AgentStream {
             Some(_) => {
                 // The run never began, so there is nothing to emit.
                 self.hand_over();
-                return (self.line.ended)();
+                return (self.handover.ended)();
             }
         }
         // In the second step only the error hooks can be left, and nobody waits for them.
@@ -655,7 +656,7 @@ impl Drop for AgentStream {
         while let Some(output) = self.outputs.pop_front() {
             match output {
                 Output::Event(event) => self.emit(&event),
-                Output::Receipt(id, receipt) => (self.line.receipts)(id, receipt),
+                Output::Receipt(id, receipt) => (self.handover.receipts)(id, receipt),
                 Output::Start { .. } | Output::Cancel(_) => {}
             }
         }

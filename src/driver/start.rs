@@ -20,7 +20,7 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::AgentMessage;
 
 use super::AgentStream;
-use super::tasks::{Polled, Work};
+use super::tasks::{EffectFuture, Polled};
 
 impl AgentStream {
     #[inline(never)]
@@ -29,7 +29,7 @@ impl AgentStream {
             && self.state.is_turn_new()
         {
             // Changes by the host take effect together, from the next turn on.
-            self.config = self.line.config.borrow().clone();
+            self.config = self.handover.config.borrow().clone();
         }
         let config = self.config.clone();
         let ports = &config.ports;
@@ -43,7 +43,7 @@ impl AgentStream {
                 let Some(transformer) = ports.transformer.clone() else { return };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
                 let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
-                Work::once(answer, Reply::Prepared)
+                EffectFuture::once(answer, Reply::Prepared)
             }
             Effect::Poll(queue) => {
                 let Some(provider) = ports.messages.clone() else { return };
@@ -54,36 +54,36 @@ impl AgentStream {
                     };
                     Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
                 });
-                Work::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
+                EffectFuture::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
             }
             Effect::Compact { model } => {
                 let Some(engine) = ports.compaction.clone() else { return };
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
                 let call = CompactionCall { messages, model, cancel: cancel.clone() };
                 let answer = guard(|| Ok(engine.compact(&self.context, call)));
-                Work::once(answer, |compaction| Reply::Compacted(Some(compaction)))
+                EffectFuture::once(answer, |compaction| Reply::Compacted(Some(compaction)))
             }
             Effect::Approve(request) => {
                 let Some(approver) = ports.approver.clone() else { return };
                 let answer = guard(|| Ok(approver.decide(request, cancel.clone())));
-                Work::once(answer, Reply::Approved)
+                EffectFuture::once(answer, Reply::Approved)
             }
             Effect::Sleep { ms } => {
                 let sleep = guard(|| Ok(ports.timer.sleep(ms)));
                 // A timer that fails never completes.
                 let sleep = sleep.unwrap_or_else(|_| Box::pin(std::future::pending()));
-                Work::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
+                EffectFuture::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
             }
             Effect::Hook(call) => {
-                let run = self.line.cancel.clone();
+                let run = self.handover.cancel.clone();
                 let calls = call_hooks(config.clone(), self.context.clone(), run, call);
-                Work::once(Ok(calls), |result| Reply::Hook(result.map_err(hook_error)))
+                EffectFuture::once(Ok(calls), |result| Reply::Hook(result.map_err(hook_error)))
             }
             Effect::Execute { tool, call_id, arguments } => {
                 self.execute(&config, tool, call_id, arguments, cancel.clone())
             }
             Effect::Infer { model, turn_index, request } => {
-                Work::Model(self.infer(&config, model, turn_index, request, &cancel))
+                EffectFuture::Model(self.infer(&config, model, turn_index, request, &cancel))
             }
         };
         self.tasks.insert(id, work, cancel);
@@ -108,13 +108,13 @@ impl AgentStream {
         call_id: Rc<str>,
         arguments: RawJson,
         cancel: CancelToken,
-    ) -> Work {
+    ) -> EffectFuture {
         let updates = Updates::with_flag(self.has_progress.clone());
         let tool_name =
             config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let missing = ToolOutcome::Failed("the tool is not there any more".to_owned());
-            return Work::tool(Box::pin(async { missing }), updates);
+            return EffectFuture::tool(Box::pin(async { missing }), updates);
         };
         let context = ToolContext {
             call_id,
@@ -128,7 +128,7 @@ impl AgentStream {
         };
         let future = guard(|| Ok(tool.execute(context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
-        Work::tool(future, updates)
+        EffectFuture::tool(future, updates)
     }
 
     /// Gets the key, once per turn, and then starts the call.
@@ -164,7 +164,7 @@ impl AgentStream {
         {
             return call(request, key);
         }
-        let (key_of_turn, run) = (self.key.clone(), self.line.cancel.clone());
+        let (key_of_turn, run) = (self.key.clone(), self.handover.cancel.clone());
         request.api_key = None;
         let asked = async move {
             let key = match guard(|| Ok(keys.key_of(place, &provider))) {

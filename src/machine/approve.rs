@@ -16,7 +16,7 @@ use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 use super::batch::{Batch, CallStatus};
 use super::dispatch::Cleared;
 use super::output::Effect;
-use super::state::Phase;
+use super::phase::Phase;
 use super::step::Step;
 
 impl Step<'_> {

@@ -12,13 +12,13 @@ use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultMessage};
 
 use super::output::EffectId;
-use super::state::Answer;
+use super::phase::StoredAnswer;
 
 /// The calls of one answer.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    pub(crate) answer: Answer,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) answer: StoredAnswer,
+    pub(crate) calls: Vec<BatchCall>,
     /// The index of each call id.
     pub(crate) places: IdMap<String, u64>,
     /// The call of each effect.
@@ -65,7 +65,7 @@ pub(crate) enum Ending {
 
 /// One call of a batch.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct BatchCall {
     /// The call, as it is in the history.
     pub(crate) block: ToolCallBlock,
     /// The arguments, as changed by policies and the approver.
@@ -97,12 +97,12 @@ pub(crate) enum CallStatus {
     Done,
 }
 
-pub(super) fn new_batch(answer: Answer) -> Batch {
-    let mut calls: Vec<Call> = Vec::new();
+pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
+    let mut calls: Vec<BatchCall> = Vec::new();
     let mut places = IdMap::default();
     for (block, place) in answer.message.tool_calls().zip(0..) {
         places.insert(block.call_id.clone(), place);
-        calls.push(Call {
+        calls.push(BatchCall {
             block: block.clone(),
             arguments: block.arguments.clone(),
             status: CallStatus::Waiting,
@@ -139,7 +139,7 @@ impl Batch {
 
     /// Returns the calls as their tools receive them.
     #[inline(never)]
-    pub(super) fn blocks(&self, which: &dyn Fn(&Call) -> bool) -> Vec<ToolCallBlock> {
+    pub(super) fn blocks(&self, which: &dyn Fn(&BatchCall) -> bool) -> Vec<ToolCallBlock> {
         let mut blocks = Vec::with_capacity(self.calls.len());
         for call in self.calls.iter().filter(|call| which(call)) {
             blocks.push(with_arguments(&call.block, &call.arguments));
@@ -166,7 +166,7 @@ impl Batch {
     }
 }
 
-impl Call {
+impl BatchCall {
     /// The arguments as the tool receives them.
     #[inline(never)]
     pub(crate) fn effective(&self) -> Cow<'_, ToolCallBlock> {

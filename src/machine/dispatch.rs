@@ -10,8 +10,8 @@ use crate::rules::policy::{DispatchCall, DispatchVerdict};
 use crate::rules::stream::CallFault;
 use crate::words::message::ToolResultCause;
 
-use super::batch::{Batch, Call, CallStatus, Ending, new_batch};
-use super::state::{Answer, Phase};
+use super::batch::{Batch, BatchCall, CallStatus, Ending, new_batch};
+use super::phase::{Phase, StoredAnswer};
 use super::step::Step;
 
 /// What the policies decided about one call.
@@ -23,7 +23,7 @@ pub(super) enum Cleared {
 
 impl Step<'_> {
     #[inline(never)]
-    pub(super) fn begin_batch(&mut self, answer: Answer) {
+    pub(super) fn begin_batch(&mut self, answer: StoredAnswer) {
         let mut batch = Box::new(new_batch(answer));
         let calls = batch.blocks(&|_| true);
         self.emit(AgentEvent::ToolCallsProposed { calls });
@@ -246,7 +246,7 @@ impl Step<'_> {
     }
 
     /// Checks whether the arguments fit a tool; if not, returns why.
-    fn fits(&self, tool: usize, call: &Call) -> Result<(), String> {
+    fn fits(&self, tool: usize, call: &BatchCall) -> Result<(), String> {
         if !call.arguments.is_object() {
             let got = call.arguments.to_value().kind();
             return Err(["the arguments must be an object, got ", got].concat());

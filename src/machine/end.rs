@@ -8,7 +8,7 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::{AgentMessage, ContentBlock, MessageStopReason, Usage};
 
 use super::output::Effect;
-use super::state::{AfterPoll, Ask, AskStep, Phase};
+use super::phase::{AfterPoll, AttemptStage, Inference, Phase};
 use super::step::Step;
 
 impl Step<'_> {
@@ -53,7 +53,7 @@ impl Step<'_> {
                 self.cancel(effect);
                 self.stop_message(error);
             }
-            Phase::Asking(ask) => self.interrupt_ask(*ask, error),
+            Phase::Inferring(inference) => self.interrupt_inference(*inference, error),
             Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
             Phase::Polling { effect, then, .. }
                 if then == AfterPoll::Turn || !self.state.queues.pending.is_empty() =>
@@ -76,19 +76,19 @@ impl Step<'_> {
         }
     }
 
-    fn interrupt_ask(&mut self, ask: Ask, error: ErrorInfo) {
-        match ask.step {
-            AskStep::BeforeHook(effect) | AskStep::BackingOff(effect, _) => {
+    fn interrupt_inference(&mut self, inference: Inference, error: ErrorInfo) {
+        match inference.stage {
+            AttemptStage::BeforeHook(effect) | AttemptStage::BackingOff(effect, _) => {
                 self.cancel(effect);
                 self.stop_message(error);
             }
-            AskStep::Cut(_) => self.stop_message(error),
-            AskStep::Streaming(streaming) => {
+            AttemptStage::Cut(_) => self.stop_message(error),
+            AttemptStage::Streaming(streaming) => {
                 self.cancel(streaming.effect);
                 self.cancel_some(streaming.watchdog);
                 self.cut_stream(streaming, cut_reason(&error), error);
             }
-            AskStep::AfterHook(effect, answer) => {
+            AttemptStage::AfterHook(effect, answer) => {
                 self.cancel(effect);
                 self.interrupt_answer(answer, error);
             }
@@ -117,7 +117,7 @@ impl Step<'_> {
         if !self.state.turn.message_open {
             self.emit(AgentEvent::MessageStart);
         }
-        let mut message = self.message(self.state.turn.asked, content, &usage, stop_reason);
+        let mut message = self.message(self.state.turn.model, content, &usage, stop_reason);
         message.error = Some(error.clone());
         let message = Rc::new(message);
         self.state.tally.usage.add(&message.usage);

@@ -13,61 +13,64 @@ use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, Messag
 
 use super::input::Reply;
 use super::output::{Effect, EffectId, Output};
-use super::state::{Answer, Ask, AskStep, LoopState, Phase, Streaming};
+use super::phase::{AttemptStage, Inference, Phase, StoredAnswer, Streaming};
+use super::state::LoopState;
 use super::step::Step;
 
 impl Step<'_> {
     /// One attempt: the hooks, then the call.
-    pub(super) fn attempt(&mut self, mut ask: Box<Ask>) {
+    pub(super) fn attempt(&mut self, mut inference: Box<Inference>) {
         let call = HookCall::BeforeInference {
             turn_index: self.state.tally.turn_index,
-            attempt: ask.attempt,
-            model: ask.request.model.clone(),
-            messages: ask.request.messages.clone(),
+            attempt: inference.attempt,
+            model: inference.request.model.clone(),
+            messages: inference.request.messages.clone(),
         };
         if !self.rules.hooks.has(&call) {
-            return self.infer(ask);
+            return self.infer(inference);
         }
-        ask.step = AskStep::BeforeHook(self.start(Effect::Hook(call)));
-        self.state.phase = Phase::Asking(ask);
+        inference.stage = AttemptStage::BeforeHook(self.start(Effect::Hook(call)));
+        self.state.phase = Phase::Inferring(inference);
     }
 
-    fn infer(&mut self, mut ask: Box<Ask>) {
+    fn infer(&mut self, mut inference: Box<Inference>) {
         let effect = self.start(Effect::Infer {
-            model: ask.model,
+            model: inference.model,
             turn_index: self.state.tally.turn_index,
-            request: ask.request.clone(),
+            request: inference.request.clone(),
         });
         let limits = &self.rules.timeouts;
         // A model that has begun early must not be allowed a silence as long as one that has not begun.
         let watchdog_ms = limits.first_chunk.into_iter().chain(limits.chunk).min();
         let watchdog = watchdog_ms.map(|ms| self.start(Effect::Sleep { ms }));
-        ask.step = AskStep::Streaming(Streaming {
+        inference.stage = AttemptStage::Streaming(Streaming {
             effect,
             assembler: Assembler::default(),
             watchdog,
             last_activity: self.now,
             has_received: false,
         });
-        self.state.phase = Phase::Asking(ask);
+        self.state.phase = Phase::Inferring(inference);
     }
 
-    pub(super) fn reply_to_ask(&mut self, mut ask: Box<Ask>, id: EffectId, reply: Reply) {
-        let step = std::mem::take(&mut ask.step);
-        match (step, reply) {
-            (AskStep::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
-                Ok(()) => self.infer(ask),
+    pub(super) fn reply_to_inference(&mut self, mut inference: Box<Inference>, id: EffectId, reply: Reply) {
+        let stage = std::mem::take(&mut inference.stage);
+        match (stage, reply) {
+            (AttemptStage::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
+                Ok(()) => self.infer(inference),
                 Err(error) => self.cut_message(MessageStopReason::Error, error),
             },
-            (AskStep::BackingOff(effect, _), Reply::Slept) if effect == id => self.attempt(ask),
-            (AskStep::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
+            (AttemptStage::BackingOff(effect, _), Reply::Slept) if effect == id => self.attempt(inference),
+            (AttemptStage::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.answered(answer),
                 Err(error) => self.interrupt_answer(answer, error),
             },
-            (AskStep::Streaming(streaming), reply) => self.reply_to_stream(ask, streaming, id, reply),
-            (step, _) => {
-                ask.step = step;
-                self.state.phase = Phase::Asking(ask);
+            (AttemptStage::Streaming(streaming), reply) => {
+                self.reply_to_stream(inference, streaming, id, reply)
+            }
+            (stage, _) => {
+                inference.stage = stage;
+                self.state.phase = Phase::Inferring(inference);
             }
         }
     }
@@ -85,13 +88,19 @@ impl Step<'_> {
     }
 
     #[inline(never)]
-    fn reply_to_stream(&mut self, mut ask: Box<Ask>, mut streaming: Streaming, id: EffectId, reply: Reply) {
+    fn reply_to_stream(
+        &mut self,
+        mut inference: Box<Inference>,
+        mut streaming: Streaming,
+        id: EffectId,
+        reply: Reply,
+    ) {
         if streaming.watchdog == Some(id) {
-            return self.check_watchdog(ask, streaming);
+            return self.check_watchdog(inference, streaming);
         }
         if streaming.effect != id {
-            ask.step = AskStep::Streaming(streaming);
-            self.state.phase = Phase::Asking(ask);
+            inference.stage = AttemptStage::Streaming(streaming);
+            self.state.phase = Phase::Inferring(inference);
             return;
         }
         streaming.last_activity = self.now;
@@ -101,27 +110,27 @@ impl Step<'_> {
                 if let Some(usage) = usage {
                     streaming.assembler.usage = usage;
                 }
-                self.finish_message(ask, streaming, stop_reason);
+                self.finish_message(inference, streaming, stop_reason);
             }
-            Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(ask, streaming, error),
+            Reply::Stream(AssistantMessageEvent::Error(error)) => self.failed(inference, streaming, error),
             Reply::StreamEnded => {
                 let text = "the answer ended before it was complete";
-                self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Network, text));
+                self.failed(inference, streaming, ErrorInfo::new(ErrorKind::Network, text));
             }
             other => {
                 if matches!(other, Reply::Stream(AssistantMessageEvent::Start)) {
                     self.reset_message(&streaming.assembler, "the provider began the answer anew");
                     streaming.assembler.clear();
                 }
-                ask.step = AskStep::Streaming(streaming);
-                self.state.phase = Phase::Asking(ask);
+                inference.stage = AttemptStage::Streaming(streaming);
+                self.state.phase = Phase::Inferring(inference);
             }
         }
     }
 
     /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
     /// late, and because frequent signs of life must not each cost a timer.
-    fn check_watchdog(&mut self, mut ask: Box<Ask>, mut streaming: Streaming) {
+    fn check_watchdog(&mut self, mut inference: Box<Inference>, mut streaming: Streaming) {
         let limits = &self.rules.timeouts;
         let limit = if streaming.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
         let silent = self.now.saturating_sub(streaming.last_activity);
@@ -129,19 +138,24 @@ impl Step<'_> {
         match limit {
             Some(limit) if silent >= limit => {
                 let text = ["the model was silent for ", &text::number(silent), " ms"].concat();
-                self.failed(ask, streaming, ErrorInfo::new(ErrorKind::Network, text).in_phase("model"));
+                self.failed(inference, streaming, ErrorInfo::new(ErrorKind::Network, text).in_phase("model"));
             }
             limit => {
                 streaming.watchdog = limit.map(|limit| self.start(Effect::Sleep { ms: limit - silent }));
-                ask.step = AskStep::Streaming(streaming);
-                self.state.phase = Phase::Asking(ask);
+                inference.stage = AttemptStage::Streaming(streaming);
+                self.state.phase = Phase::Inferring(inference);
             }
         }
     }
 
     /// The answer is complete: it is shown, stored, and the hooks are called.
     #[inline(never)]
-    fn finish_message(&mut self, mut ask: Box<Ask>, streaming: Streaming, stop_reason: MessageStopReason) {
+    fn finish_message(
+        &mut self,
+        mut inference: Box<Inference>,
+        streaming: Streaming,
+        stop_reason: MessageStopReason,
+    ) {
         if stop_reason == MessageStopReason::Error {
             // The answer is complete, so calling again would not be another attempt but another answer.
             let text = "the provider ended the answer with an error";
@@ -155,29 +169,29 @@ impl Step<'_> {
         self.cancel_some(streaming.watchdog);
         let usage = streaming.assembler.usage.totalled();
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
-        let shown = Rc::new(self.message(ask.model, content, &usage, stop_reason));
+        let shown = Rc::new(self.message(inference.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.state.tally.usage.add(&usage);
         self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: shown });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
-        let answer = Answer { message: stored, place, faults, own_arguments };
+        let answer = StoredAnswer { message: stored, place, faults, own_arguments };
         let call = HookCall::AfterInference {
             turn_index: self.state.tally.turn_index,
-            model: ask.request.model.clone(),
+            model: inference.request.model.clone(),
             message: answer.message.clone(),
         };
         if !self.rules.hooks.has(&call) {
             return self.answered(answer);
         }
-        ask.step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
-        self.state.phase = Phase::Asking(ask);
+        inference.stage = AttemptStage::AfterHook(self.start(Effect::Hook(call)), answer);
+        self.state.phase = Phase::Inferring(inference);
     }
 
     /// Calls are taken from the content; the provider's stop reason is not trusted.
     #[inline(never)]
-    pub(super) fn answered(&mut self, answer: Answer) {
+    pub(super) fn answered(&mut self, answer: StoredAnswer) {
         if answer.message.tool_calls().next().is_some() {
             self.state.tally.pauses = 0;
             self.begin_batch(answer);
@@ -241,8 +255,8 @@ impl LoopState {
         reply: Reply,
     ) -> Result<Option<AgentEvent>, Reply> {
         use AssistantMessageEvent as E;
-        let Phase::Asking(ask) = &mut self.phase else { return Err(reply) };
-        let AskStep::Streaming(streaming) = &mut ask.step else { return Err(reply) };
+        let Phase::Inferring(inference) = &mut self.phase else { return Err(reply) };
+        let AttemptStage::Streaming(streaming) = &mut inference.stage else { return Err(reply) };
         match reply {
             Reply::Stream(mut event)
                 if streaming.effect == id && !matches!(event, E::Start | E::Done { .. } | E::Error(_)) =>

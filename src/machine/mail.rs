@@ -5,7 +5,7 @@ use crate::words::message::{AgentMessage, ContentBlock, UserMessage};
 
 use super::input::{AgentCommand, Letter, Queue};
 use super::output::{Output, Receipt};
-use super::state::Phase;
+use super::phase::Phase;
 use super::step::Step;
 
 impl Step<'_> {

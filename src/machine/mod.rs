@@ -41,6 +41,7 @@ mod infer;
 mod input;
 mod mail;
 mod output;
+mod phase;
 mod plan;
 mod policies;
 mod poll;

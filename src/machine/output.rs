@@ -52,7 +52,7 @@ pub enum Effect {
     },
     /// Call the hooks of a stage.
     Hook(HookCall),
-    /// Ask the approver.
+    /// Inference the approver.
     Approve(ApprovalRequest),
     /// Run a tool.
     Execute {
@@ -85,6 +85,6 @@ pub enum Receipt {
         /// The turn, counted from 0.
         turn_index: u32,
     },
-    /// The queue was cleared.
+    /// It was not read: the queues were cleared, or the agent was reset.
     Cleared,
 }

@@ -39,7 +39,7 @@ impl Step<'_> {
         for message in decided.injected {
             self.append_in_view(message);
         }
-        self.ask();
+        self.call_model();
     }
 
     fn stop_before_call(&mut self, reason: RunStopReason) {

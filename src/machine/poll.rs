@@ -7,7 +7,7 @@ use crate::words::message::AgentMessage;
 use super::input::{Letter, Queue};
 use super::mail::has_content;
 use super::output::Effect;
-use super::state::{AfterPoll, Phase};
+use super::phase::{AfterPoll, Phase};
 use super::step::Step;
 
 impl Step<'_> {

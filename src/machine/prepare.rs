@@ -8,7 +8,7 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
 use super::output::Effect;
-use super::state::Phase;
+use super::phase::Phase;
 use super::step::Step;
 
 impl Step<'_> {
@@ -33,7 +33,7 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, error.in_phase("transform_context"));
             }
             Ok(reported) if overflow => self.recovered(reported),
-            Ok(_) if self.state.turn.message_open => self.ask_again(),
+            Ok(_) if self.state.turn.message_open => self.call_model_again(),
             Ok(_) if self.is_too_long() => {
                 self.state.turn.sought_room = true;
                 self.prepare(true);
@@ -98,7 +98,7 @@ impl Step<'_> {
             if reported || self.state.turn.view.is_some() { self.pre_turn() } else { self.compact() }
         } else if reported {
             self.append_arrived();
-            self.ask_again();
+            self.call_model_again();
         } else {
             self.compact();
         }

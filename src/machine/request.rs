@@ -9,17 +9,18 @@ use crate::rules::stream::ModelRequest;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::{AgentMessage, LlmMessage, MessageStopReason};
 
-use super::state::{Ask, AskStep, CacheState};
+use super::phase::{AttemptStage, Inference};
+use super::state::CacheState;
 use super::step::Step;
 
 impl Step<'_> {
     /// Calls the model, with a fresh count of attempts.
-    pub(super) fn ask(&mut self) {
+    pub(super) fn call_model(&mut self) {
         if let Err(error) = self.evaluate_dynamic_prompt() {
             return self.cut_message(MessageStopReason::Error, *error);
         }
         self.hint_cache();
-        self.ask_again();
+        self.call_model_again();
     }
 
     /// Reports whether the provider's cache is to be written or read, because its content changes only at
@@ -60,18 +61,18 @@ impl Step<'_> {
     /// Calls the model again in the same turn after the context was shortened, with the same dynamic prompt
     /// and a fresh count of attempts.
     #[inline(never)]
-    pub(super) fn ask_again(&mut self) {
+    pub(super) fn call_model_again(&mut self) {
         let Some(request) = self.new_request() else { return };
         if !self.state.turn.message_open {
             self.announce(&request);
         }
-        self.state.turn.asked = 0;
-        self.attempt(Box::new(Ask {
+        self.state.turn.model = 0;
+        self.attempt(Box::new(Inference {
             request,
             model: 0,
             attempt: 1,
             last_error: None,
-            step: AskStep::default(),
+            stage: AttemptStage::default(),
         }));
     }
 

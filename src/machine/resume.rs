@@ -8,10 +8,10 @@ use crate::rules::approval::ApprovalEntry;
 use crate::rules::event::AgentEvent;
 use crate::words::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
-use super::batch::{Batch, Call, CallStatus, with_arguments};
+use super::batch::{Batch, BatchCall, CallStatus, with_arguments};
 use super::input::Queue;
 use super::output::{Effect, Output};
-use super::state::{Answer, Ask, AskStep, Phase};
+use super::phase::{AttemptStage, Inference, Phase, StoredAnswer};
 use super::step::Step;
 
 /// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
@@ -53,7 +53,7 @@ impl Step<'_> {
             Phase::Ended { reason, error } => self.close(reason, error),
             Phase::Preparing { overflow, .. } => self.prepare(overflow),
             Phase::Compacting { .. } => self.compact(),
-            Phase::Asking(ask) => self.resume_asking(*ask),
+            Phase::Inferring(inference) => self.resume_inference(*inference),
             Phase::Dispatching(batch) => self.resume_batch(batch),
             Phase::Polling { queue, then, .. } => self.poll(queue, then),
             Phase::Closing { reason, error, .. } => self.end_run(reason, error),
@@ -74,49 +74,59 @@ impl Step<'_> {
     }
 
     fn partial_message(&self) -> Option<Rc<AssistantMessage>> {
-        let Phase::Asking(ask) = &self.state.phase else { return None };
-        let AskStep::Cut(cut) = &ask.step else { return None };
-        self.rules.models.get(ask.model).filter(|_| !cut.content.is_empty())?;
-        Some(Rc::new(self.message(ask.model, cut.content.clone(), &cut.usage, MessageStopReason::Aborted)))
+        let Phase::Inferring(inference) = &self.state.phase else { return None };
+        let AttemptStage::Cut(cut) = &inference.stage else { return None };
+        self.rules.models.get(inference.model).filter(|_| !cut.content.is_empty())?;
+        Some(Rc::new(self.message(
+            inference.model,
+            cut.content.clone(),
+            &cut.usage,
+            MessageStopReason::Aborted,
+        )))
     }
 
     #[inline(never)]
-    fn resume_asking(&mut self, ask: Ask) {
-        match ask.step {
-            AskStep::AfterHook(_, answer) => return self.resume_after_hook(ask.model, ask.attempt, answer),
-            AskStep::BackingOff(_, until) => return self.resume_ask(ask.model, ask.attempt, Some(until)),
-            AskStep::Cut(cut) => {
+    fn resume_inference(&mut self, inference: Inference) {
+        match inference.stage {
+            AttemptStage::AfterHook(_, answer) => {
+                return self.resume_after_hook(inference.model, inference.attempt, answer);
+            }
+            AttemptStage::BackingOff(_, until) => {
+                return self.resume_attempt(inference.model, inference.attempt, Some(until));
+            }
+            AttemptStage::Cut(cut) => {
                 self.state.tally.usage.add(&cut.usage.totalled());
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
                     self.emit(AgentEvent::MessageReset { reason });
                 }
             }
-            AskStep::BeforeHook(_) | AskStep::Streaming(_) => {}
+            AttemptStage::BeforeHook(_) | AttemptStage::Streaming(_) => {}
         }
-        self.resume_ask(ask.model, ask.attempt, None);
+        self.resume_attempt(inference.model, inference.attempt, None);
     }
 
     /// Continues an attempt from a checkpoint: calls again, after the rest of the delay.
-    fn resume_ask(&mut self, model: usize, attempt: u32, until: Option<u64>) {
+    fn resume_attempt(&mut self, model: usize, attempt: u32, until: Option<u64>) {
         let Some(mut request) = self.new_request() else { return };
         // The chain of models may be shorter now.
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);
-        self.state.turn.asked = model;
-        let mut ask = Box::new(Ask { request, model, attempt, last_error: None, step: AskStep::default() });
+        self.state.turn.model = model;
+        let mut inference =
+            Box::new(Inference { request, model, attempt, last_error: None, stage: AttemptStage::default() });
         match until {
-            None => self.attempt(ask),
+            None => self.attempt(inference),
             Some(until) => {
                 let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
-                ask.step = AskStep::BackingOff(left, until);
-                self.state.phase = Phase::Asking(ask);
+                inference.stage = AttemptStage::BackingOff(left, until);
+                self.state.phase = Phase::Inferring(inference);
             }
         }
     }
 
     /// Continues hooks from a checkpoint: they are called again for the answer.
-    fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: Answer) {
+    fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: StoredAnswer) {
         let call = HookCall::AfterInference {
             turn_index: self.state.tally.turn_index,
             model: answer.message.model.as_str().into(),
@@ -125,9 +135,10 @@ impl Step<'_> {
         if !self.rules.hooks.has(&call) {
             return self.answered(answer);
         }
-        let step = AskStep::AfterHook(self.start(Effect::Hook(call)), answer);
+        let stage = AttemptStage::AfterHook(self.start(Effect::Hook(call)), answer);
         let request = self.request(Rc::default());
-        self.state.phase = Phase::Asking(Box::new(Ask { request, model, attempt, last_error: None, step }));
+        self.state.phase =
+            Phase::Inferring(Box::new(Inference { request, model, attempt, last_error: None, stage }));
     }
 
     fn resume_batch(&mut self, mut batch: Box<Batch>) {
@@ -135,7 +146,7 @@ impl Step<'_> {
             self.resume_call(&mut batch, place);
         }
         let is_ready =
-            |calls: &[Call], place: &usize| calls.get(*place).is_some_and(|call| call.status.is_ready());
+            |calls: &[BatchCall], place: &usize| calls.get(*place).is_some_and(|call| call.status.is_ready());
         let Batch { calls, cleared, .. } = &mut *batch;
         cleared.retain(|place| is_ready(calls, place));
         if batch.poll.take().is_some() {

@@ -11,13 +11,13 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
 use super::output::Effect;
-use super::state::{Ask, AskStep, Phase, Streaming};
+use super::phase::{AttemptStage, Inference, Phase, Streaming};
 use super::step::Step;
 
 impl Step<'_> {
     /// Handles a failed attempt: recovers, retries, falls back or gives up.
     #[inline(never)]
-    pub(super) fn failed(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: ErrorInfo) {
+    pub(super) fn failed(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: ErrorInfo) {
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
         let mut error = error.in_phase("model");
@@ -30,21 +30,21 @@ impl Step<'_> {
             ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
             _ => {
                 let (retry, random) = (&self.rules.retry, &self.rules.random);
-                let verdict = guard(|| Ok(retry.delay(&error, ask.attempt, random())));
+                let verdict = guard(|| Ok(retry.delay(&error, inference.attempt, random())));
                 verdict.unwrap_or(RetryVerdict::Stop)
             }
         };
         if let RetryVerdict::Wait(delay_ms) = verdict {
             self.discard_answer(streaming, &error.message);
             let reason = error.message.clone();
-            ask.last_error = Some(error.code);
-            self.emit(AgentEvent::RetryAttempt { attempt: ask.attempt, delay_ms, reason, error });
-            ask.attempt += 1;
-            ask.step = AskStep::BackingOff(
+            inference.last_error = Some(error.code);
+            self.emit(AgentEvent::RetryAttempt { attempt: inference.attempt, delay_ms, reason, error });
+            inference.attempt += 1;
+            inference.stage = AttemptStage::BackingOff(
                 self.start(Effect::Sleep { ms: delay_ms }),
                 self.now.saturating_add(delay_ms),
             );
-            self.state.phase = Phase::Asking(ask);
+            self.state.phase = Phase::Inferring(inference);
             return;
         }
         if let RetryVerdict::StopNaming(asked) = verdict {
@@ -54,10 +54,10 @@ impl Step<'_> {
         match self
             .rules
             .models
-            .get(ask.model + 1)
-            .filter(|_| error.retryable || ask.last_error == Some(error.code))
+            .get(inference.model + 1)
+            .filter(|_| error.retryable || inference.last_error == Some(error.code))
         {
-            Some(_) => self.fall_back(ask, streaming, &error),
+            Some(_) => self.fall_back(inference, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
         }
     }
@@ -71,18 +71,18 @@ impl Step<'_> {
         self.prepare(true);
     }
 
-    fn fall_back(&mut self, mut ask: Box<Ask>, streaming: Streaming, error: &ErrorInfo) {
+    fn fall_back(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: &ErrorInfo) {
         self.discard_answer(streaming, &error.message);
-        let Some(next) = self.rules.models.get(ask.model + 1) else { return };
+        let Some(next) = self.rules.models.get(inference.model + 1) else { return };
         let own = self.rules.models.first().map_or("", |model| &model.id);
         let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
-        ask.model += 1;
-        self.fit_request(&mut ask.request, ask.model);
-        ask.attempt = 1;
-        ask.last_error = None;
-        self.state.turn.asked = ask.model;
+        inference.model += 1;
+        self.fit_request(&mut inference.request, inference.model);
+        inference.attempt = 1;
+        inference.last_error = None;
+        self.state.turn.model = inference.model;
         self.emit(AgentEvent::ModelFallback { from, to });
-        self.attempt(ask);
+        self.attempt(inference);
     }
 
     /// What was shown of the attempt does not count.

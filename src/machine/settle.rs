@@ -17,7 +17,7 @@ use super::batch::{Batch, CallStatus, Ending, new_batch, with_arguments};
 use super::end::stop_reason_of;
 use super::input::Queue;
 use super::output::{Effect, EffectId};
-use super::state::{AfterPoll, Answer};
+use super::phase::{AfterPoll, StoredAnswer};
 use super::step::Step;
 use super::texts::default_text;
 
@@ -185,7 +185,7 @@ impl Step<'_> {
     }
 
     /// The message of a stopped batch says that it was stopped, in the history and in `turn_end`.
-    fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
+    fn mark_aborted(&mut self, answer: &StoredAnswer, error: &ErrorInfo) -> Rc<AssistantMessage> {
         let mut message = answer.message.as_ref().clone();
         message.stop_reason = MessageStopReason::Aborted;
         message.error = Some(error.clone());
@@ -204,14 +204,18 @@ impl Step<'_> {
     }
 
     /// The run ends while hooks are called for an answer, so the calls of the answer never start.
-    pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
+    pub(super) fn interrupt_answer(&mut self, answer: StoredAnswer, error: ErrorInfo) {
         self.interrupt_batch(Box::new(new_batch(answer)), error);
     }
 
     /// The complete calls of a message that was cut off get results too.
     pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
-        let answer =
-            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: Table::new() };
+        let answer = StoredAnswer {
+            message: message.clone(),
+            place: 0,
+            faults: Vec::new(),
+            own_arguments: Table::new(),
+        };
         let mut batch = new_batch(answer);
         for place in 0..batch.calls.len() {
             self.settle(&mut batch, place, ToolResultCause::Aborted, "");

@@ -7,15 +7,14 @@ use crate::data::table::Table;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::rules::approval::ApprovalStateMachine;
-use crate::rules::event::RunStopReason;
-use crate::rules::stream::{Assembler, CallFault, ModelRequest, ToolSchema};
-use crate::words::error::{ErrorInfo, ErrorKind};
-use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, ToolCallBlock, Usage};
+use crate::rules::stream::{Assembler, ToolSchema};
+use crate::words::error::ErrorInfo;
+use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 
-use super::batch::Batch;
 use super::history::History;
 use super::input::{Letter, Queue};
 use super::output::EffectId;
+use super::phase::Phase;
 
 /// The state of one run.
 pub struct LoopState {
@@ -114,37 +113,6 @@ pub(crate) struct Timing {
     pub(crate) restored: Option<u64>,
 }
 
-/// The phase of a run.
-#[derive(Debug, Default)]
-pub(crate) enum Phase {
-    /// Not begun.
-    #[default]
-    Idle,
-    /// The transformers are running.
-    Preparing { effect: EffectId, overflow: bool },
-    /// The compaction engine is running.
-    Compacting { effect: EffectId },
-    /// The model is being called.
-    Asking(Box<Ask>),
-    /// Tools are approved and run.
-    Dispatching(Box<Batch>),
-    /// Between turns: the queues are polled.
-    Polling { effect: EffectId, queue: Queue, then: AfterPoll },
-    /// The error hooks are called.
-    Closing { effect: EffectId, reason: RunStopReason, error: Option<ErrorInfo> },
-    /// Over.
-    Ended { reason: RunStopReason, error: Option<ErrorInfo> },
-}
-
-/// The purpose of a poll between turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AfterPoll {
-    /// A turn follows in any case.
-    Turn,
-    /// A turn follows if there is anything for it.
-    TurnIfPending,
-}
-
 /// The open turn.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
@@ -160,7 +128,7 @@ pub(crate) struct Turn {
     /// Where the messages for this turn begin in `new_messages`; used by the policies before the call.
     pub(crate) fresh_from: Option<usize>,
     /// The index of the model called last.
-    pub(crate) asked: usize,
+    pub(crate) model: usize,
     /// Whether the turn tried to make room before the call.
     pub(crate) sought_room: bool,
     /// The error that a recovery is to resolve.
@@ -168,71 +136,6 @@ pub(crate) struct Turn {
     /// What the model had said when it refused the conversation as too long. Kept for the case that no room
     /// can be made.
     pub(crate) shown: Assembler,
-}
-
-/// The model is being called: one turn, one or more attempts.
-#[derive(Debug)]
-pub(crate) struct Ask {
-    pub(crate) request: ModelRequest,
-    /// The index of the model.
-    pub(crate) model: usize,
-    /// The attempt with this model, counted from 1.
-    pub(crate) attempt: u32,
-    /// The last error of this model that was worth another attempt.
-    pub(crate) last_error: Option<ErrorKind>,
-    pub(crate) step: AskStep,
-}
-
-impl Default for AskStep {
-    /// A placeholder while a step moves to the next state.
-    fn default() -> Self {
-        AskStep::BeforeHook(0)
-    }
-}
-
-/// The stage of an attempt.
-#[derive(Debug)]
-pub(crate) enum AskStep {
-    /// Hooks before the call.
-    BeforeHook(EffectId),
-    /// The answer is streaming.
-    Streaming(Streaming),
-    /// The delay before the next attempt, and when it ends.
-    BackingOff(EffectId, u64),
-    /// The process that was reading the answer is gone.
-    Cut(Cut),
-    /// Hooks after the call; the answer is in the history.
-    AfterHook(EffectId, Answer),
-}
-
-/// What had arrived of an answer when its process ended.
-#[derive(Debug, Default)]
-pub(crate) struct Cut {
-    /// Whether any of it was shown.
-    pub(crate) shown: bool,
-    pub(crate) content: Vec<ContentBlock>,
-    pub(crate) usage: Usage,
-}
-
-/// An answer that is streaming.
-#[derive(Debug)]
-pub(crate) struct Streaming {
-    pub(crate) effect: EffectId,
-    pub(crate) assembler: Assembler,
-    pub(crate) watchdog: Option<EffectId>,
-    pub(crate) last_activity: u64,
-    pub(crate) has_received: bool,
-}
-
-/// An answer that is in the history.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) message: Rc<AssistantMessage>,
-    /// Its index in the history.
-    pub(crate) place: usize,
-    pub(crate) faults: Vec<(String, CallFault)>,
-    /// The arguments of faulty calls, as the model gave them.
-    pub(crate) own_arguments: Table<String, RawJson>,
 }
 
 impl LoopState {

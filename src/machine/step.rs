@@ -6,7 +6,8 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 
 use super::input::{Input, Reply};
 use super::output::{Effect, EffectId, Output};
-use super::state::{LoopState, Phase};
+use super::phase::Phase;
+use super::state::LoopState;
 
 impl LoopState {
     /// Takes one input and appends what follows from it. `now` is in milliseconds since 1970. Input that
@@ -51,9 +52,9 @@ impl Step<'_> {
             return self.interrupt_run(ErrorInfo::new(ErrorKind::Timeout, text));
         }
         match (&self.state.phase, reply) {
-            (Phase::Asking(_), reply) => {
-                if let Phase::Asking(ask) = std::mem::take(&mut self.state.phase) {
-                    self.reply_to_ask(ask, id, reply);
+            (Phase::Inferring(_), reply) => {
+                if let Phase::Inferring(inference) = std::mem::take(&mut self.state.phase) {
+                    self.reply_to_inference(inference, id, reply);
                 }
             }
             (Phase::Dispatching(_), reply) => {

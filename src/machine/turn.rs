@@ -8,7 +8,8 @@ use crate::words::message::{AgentMessage, AssistantMessage, MessageStopReason, T
 
 use super::input::{Letter, Queue};
 use super::output::{Effect, Output, Receipt};
-use super::state::{AfterPoll, Phase, Turn};
+use super::phase::{AfterPoll, Phase};
+use super::state::Turn;
 use super::step::Step;
 use super::structured::Answered;
 

@@ -8,43 +8,43 @@ use crate::words::message::AgentMessage;
 use crate::machine::checkpoint::long;
 use crate::machine::checkpoint::part::Part;
 use crate::machine::history::History;
-use crate::machine::state::{Answer, AskStep, Cut};
+use crate::machine::phase::{AttemptStage, Cut, StoredAnswer};
 
-pub(super) fn write_step(step: &AskStep, out: &mut ObjectWriter<'_>) {
+pub(super) fn write_stage(stage: &AttemptStage, out: &mut ObjectWriter<'_>) {
     let cut;
-    match step {
-        AskStep::BeforeHook(_) => drop(out.field("step", "before_hook")),
-        AskStep::BackingOff(_, until) => drop(out.field("step", "backing_off").field("until", until)),
-        AskStep::AfterHook(_, answer) => {
+    match stage {
+        AttemptStage::BeforeHook(_) => drop(out.field("step", "before_hook")),
+        AttemptStage::BackingOff(_, until) => drop(out.field("step", "backing_off").field("until", until)),
+        AttemptStage::AfterHook(_, answer) => {
             out.field("step", "after_hook");
             answer.write(out);
         }
-        AskStep::Streaming(streaming) => {
+        AttemptStage::Streaming(streaming) => {
             let assembler = streaming.assembler.clone();
             let (shown, usage) = (!assembler.is_empty(), assembler.usage.totalled());
             cut = Cut { shown, usage, content: assembler.partial() };
             cut.write(out);
         }
-        AskStep::Cut(cut) => cut.write(out),
+        AttemptStage::Cut(cut) => cut.write(out),
     }
 }
 
 #[inline(never)]
-pub(super) fn read_step(history: &History, ask: &Part<'_>) -> AskStep {
-    match ask.word("step") {
-        "before_hook" => AskStep::BeforeHook(0),
-        "backing_off" => AskStep::BackingOff(0, ask.long("until")),
-        "after_hook" => match Answer::read(history, ask) {
-            Some(answer) => AskStep::AfterHook(0, answer),
-            None => AskStep::BeforeHook(0),
+pub(super) fn read_stage(history: &History, inference: &Part<'_>) -> AttemptStage {
+    match inference.word("step") {
+        "before_hook" => AttemptStage::BeforeHook(0),
+        "backing_off" => AttemptStage::BackingOff(0, inference.long("until")),
+        "after_hook" => match StoredAnswer::read(history, inference) {
+            Some(answer) => AttemptStage::AfterHook(0, answer),
+            None => AttemptStage::BeforeHook(0),
         },
         "streaming" => {
-            let (content, usage) = (ask.read("content"), ask.read("usage"));
-            AskStep::Cut(Cut { shown: ask.flag("shown"), content, usage })
+            let (content, usage) = (inference.read("content"), inference.read("usage"));
+            AttemptStage::Cut(Cut { shown: inference.flag("shown"), content, usage })
         }
         other => {
-            ask.unknown("step", other);
-            AskStep::BeforeHook(0)
+            inference.unknown("step", other);
+            AttemptStage::BeforeHook(0)
         }
     }
 }
@@ -56,7 +56,7 @@ impl Cut {
     }
 }
 
-impl Answer {
+impl StoredAnswer {
     pub(super) fn write(&self, out: &mut ObjectWriter<'_>) {
         out.field("place", &long(self.place));
         let mut faults = ObjectWriter::new(out.key("faults"));
@@ -76,7 +76,7 @@ impl Answer {
         own.end();
     }
 
-    pub(super) fn read(history: &History, answer: &Part<'_>) -> Option<Answer> {
+    pub(super) fn read(history: &History, answer: &Part<'_>) -> Option<StoredAnswer> {
         let place = answer.size("place");
         let Some(AgentMessage::Assistant(message)) = history.messages().get(place) else {
             answer.report("place", "must be that of an answer");
@@ -84,7 +84,7 @@ impl Answer {
         };
         let faults = answer.map("faults");
         let mut read =
-            Answer { message: message.clone(), place, faults: Vec::new(), own_arguments: Table::new() };
+            StoredAnswer { message: message.clone(), place, faults: Vec::new(), own_arguments: Table::new() };
         for (id, fault) in faults.iter() {
             let fault = match fault.as_str().unwrap_or_default() {
                 "cut" => CallFault::Cut,

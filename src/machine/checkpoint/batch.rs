@@ -8,17 +8,17 @@ use crate::host::tool::Transfer;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::AgentMessage;
 
-use crate::machine::batch::{Batch, Call, CallStatus, Ending, new_batch};
+use crate::machine::batch::{Batch, BatchCall, CallStatus, Ending, new_batch};
 use crate::machine::checkpoint::long;
 use crate::machine::checkpoint::part::Part;
 use crate::machine::history::History;
 use crate::machine::output::EffectId;
-use crate::machine::state::Answer;
+use crate::machine::phase::StoredAnswer;
 
 impl Batch {
     pub(super) fn write(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId], polled: bool) {
         self.answer.write(out);
-        let waits = |call: &Call| match call.status {
+        let waits = |call: &BatchCall| match call.status {
             CallStatus::BeforeHook(effect) | CallStatus::Running(effect, _) => unannounced.contains(&effect),
             _ => false,
         };
@@ -54,7 +54,7 @@ impl Batch {
 
     #[inline(never)]
     pub(super) fn read(history: &History, part: &Part<'_>) -> Option<Batch> {
-        let answer = Answer::read(history, part)?;
+        let answer = StoredAnswer::read(history, part)?;
         let calls = part.list("calls");
         let results = history.messages().get(answer.place..).unwrap_or_default();
         let mut batch = new_batch(answer);
@@ -92,7 +92,7 @@ impl Batch {
     }
 }
 
-impl Call {
+impl BatchCall {
     pub(super) fn write(&self, out: &mut String, waits: bool, uncommitted: bool) {
         let mut object = ObjectWriter::new(out);
         let status = match self.status {

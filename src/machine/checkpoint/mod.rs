@@ -18,13 +18,14 @@ use crate::rules::event::{AgentEvent, RunStopReason};
 use crate::rules::stream::{Assembler, ModelRequest};
 use crate::words::message::AgentMessage;
 
-use super::batch::{Batch, Call, CallStatus};
-use super::checkpoint::answer::{read_step, write_step};
+use super::batch::{Batch, BatchCall, CallStatus};
+use super::checkpoint::answer::{read_stage, write_stage};
 use super::checkpoint::part::{FirstError, Part};
 use super::history::History;
 use super::input::Queue;
 use super::output::{EffectId, Output};
-use super::state::{AfterPoll, Ask, CacheState, LoopState, Phase, Turn};
+use super::phase::{AfterPoll, Inference, Phase};
+use super::state::{CacheState, LoopState, Turn};
 
 impl LoopState {
     /// Writes the run as a JSON object. `unannounced` are the tools whose start has not been emitted: they
@@ -61,7 +62,7 @@ impl LoopState {
         let turn = &self.turn;
         let mut object = ObjectWriter::new(out);
         object.field("open", &turn.open).field("messageOpen", &turn.message_open);
-        object.field("recoveries", &turn.recoveries).field("asked", &long(turn.asked));
+        object.field("recoveries", &turn.recoveries).field("asked", &long(turn.model));
         object.field("overflowSignal", &turn.overflow_signal).optional("overflow", &turn.overflow);
         object
             .optional("dynamicPrompt", &turn.dynamic_prompt)
@@ -80,9 +81,11 @@ impl LoopState {
                 out.field("kind", "preparing").field("overflow", overflow);
             }
             Phase::Compacting { .. } => drop(out.field("kind", "compacting")),
-            Phase::Asking(ask) => {
-                out.field("kind", "asking").field("model", &long(ask.model)).field("attempt", &ask.attempt);
-                write_step(&ask.step, out);
+            Phase::Inferring(inference) => {
+                out.field("kind", "asking")
+                    .field("model", &long(inference.model))
+                    .field("attempt", &inference.attempt);
+                write_stage(&inference.stage, out);
             }
             Phase::Dispatching(batch) => {
                 out.field("kind", "dispatching");
@@ -148,8 +151,8 @@ impl LoopState {
             // nobody can decide about.
             let mut open =
                 state.approvals.entries().iter().filter(|entry| entry.state != ApprovalState::Dispatched);
-            let is_open = |call: &Call| open.any(|entry| entry.call.call_id == call.block.call_id);
-            let waits = |call: &&Call| matches!(call.status, CallStatus::Waiting | CallStatus::Asked(_));
+            let is_open = |call: &BatchCall| open.any(|entry| entry.call.call_id == call.block.call_id);
+            let waits = |call: &&BatchCall| matches!(call.status, CallStatus::Waiting | CallStatus::Asked(_));
             if !batch.calls.iter().filter(waits).all(is_open) {
                 run.report("table", "must hold the calls that wait");
             }
@@ -167,12 +170,12 @@ fn read_phase(history: &History, phase: &Part<'_>) -> Phase {
     match phase.word("kind") {
         "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
         "compacting" => Phase::Compacting { effect },
-        "asking" => Phase::Asking(Box::new(Ask {
+        "asking" => Phase::Inferring(Box::new(Inference {
             request: empty_request(),
             model: phase.size("model"),
             attempt: phase.int("attempt"),
             last_error: None,
-            step: read_step(history, phase),
+            stage: read_stage(history, phase),
         })),
         "dispatching" => {
             Batch::read(history, phase).map_or(Phase::Idle, |batch| Phase::Dispatching(Box::new(batch)))
@@ -211,7 +214,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         view: turn.get("view").map(|_| turn.messages("view", history)),
         overflow_signal: turn.flag("overflowSignal"),
         fresh_from: turn.get("freshFrom").map(|_| turn.size("freshFrom")),
-        asked: turn.size("asked"),
+        model: turn.size("asked"),
         sought_room: turn.flag("soughtRoom"),
         overflow: turn.optional("overflow"),
         shown: Assembler::default(),

@@ -24,7 +24,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use wasm_bindgen::prelude::*;
 
-use turnwheel::agent::{Agent, Delivery};
+use turnwheel::agent::{Agent, Receipt};
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
 use turnwheel::data::table::Table;
@@ -58,7 +58,7 @@ struct AgentEntry {
     cached: Cached,
     models: Models,
     /// The fate of posted messages by receipt number, until JavaScript has been told.
-    settled: Rc<RefCell<Vec<(u32, Delivery)>>>,
+    settled: Rc<RefCell<Vec<(u32, Receipt)>>>,
 }
 
 struct RunEntry {

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use turnwheel::agent::Delivery;
+use turnwheel::agent::Receipt;
 use turnwheel::data::id_map::IdMap;
 use turnwheel::data::list::ListWriter;
 use turnwheel::data::text::utf16_length;
@@ -185,9 +185,9 @@ impl Outbox {
         self.text_entry(kind::END, 0, output.map_or("", RawJson::as_str));
     }
 
-    pub(super) fn receipt(&mut self, id: u32, delivery: Delivery) {
+    pub(super) fn receipt(&mut self, id: u32, receipt: Receipt) {
         self.entry(kind::RECEIPT, id, |text| {
-            if let Delivery::Delivered { turn_index } = delivery {
+            if let Receipt::Delivered { turn_index } = receipt {
                 write_u64(u64::from(turn_index), text);
             }
         });
