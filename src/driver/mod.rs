@@ -373,17 +373,10 @@ impl AgentStream {
             self.step(begin);
             return tell_first(std::mem::take(&mut self.unemitted), &mut self.outputs);
         }
-        let mut stop = None;
         while let Some(command) = self.handover.inbox.take() {
-            match command {
-                AgentCommand::Cancel(reason) => stop = stop.or(Some(reason)),
-                command => self.step(Input::Command(command)),
-            }
+            self.step(Input::Command(command));
         }
         self.step(begin);
-        if let Some(reason) = stop {
-            self.step(Input::Abort(reason));
-        }
     }
 
     /// The fast path for most events: the answer continues, and nothing has happened that would take
@@ -449,10 +442,11 @@ impl AgentStream {
         }
         match self.held.take() {
             None => {
-                if self.tasks.is_empty() && self.state.has_open_approvals() && self.handover.inbox.is_closed()
-                {
-                    self.step(Input::Abort("nobody is left to decide about the calls".into()));
-                    return Poll::Ready(true);
+                if self.tasks.is_empty() && self.handover.inbox.is_closed() {
+                    self.step(Input::Deserted);
+                    if !self.outputs.is_empty() {
+                        return Poll::Ready(true);
+                    }
                 }
                 if self.tasks.has_woken() {
                     // An effect that has woken itself is polled again only after the executor's other tasks

@@ -11,6 +11,7 @@ use crate::host::tool::Transfer;
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultMessage};
 
+use super::input::Reply;
 use super::output::EffectId;
 use super::phase::StoredAnswer;
 
@@ -137,6 +138,21 @@ impl Batch {
         self.after_hook.is_none() && self.hooks_called == self.committed
     }
 
+    /// Whether a reply is of the kind that its call waits for, if a call waits for its effect at all.
+    pub(super) fn fits(&self, id: EffectId, reply: &Reply) -> bool {
+        let call = self.effects.get(&id).and_then(|place| self.calls.get(*place));
+        match call.map(|call| call.status) {
+            None => true,
+            Some(CallStatus::Asked(_)) => matches!(reply, Reply::Approved(_)),
+            Some(CallStatus::BeforeHook(_)) => matches!(reply, Reply::Hook(_)),
+            Some(CallStatus::Running(effect, _)) if effect == id => {
+                matches!(reply, Reply::Progress(_) | Reply::Executed(_))
+            }
+            Some(CallStatus::Running(..)) => matches!(reply, Reply::Slept),
+            Some(CallStatus::Waiting | CallStatus::Ready | CallStatus::Done) => false,
+        }
+    }
+
     /// Returns the calls as their tools receive them.
     #[inline(never)]
     pub(super) fn blocks(&self, which: &dyn Fn(&BatchCall) -> bool) -> Vec<ToolCallBlock> {
@@ -156,11 +172,12 @@ impl Batch {
         results
     }
 
-    /// Whether the call has no result yet.
+    /// Returns the index of a call.
     pub(super) fn place_of(&self, call_id: &str) -> Option<usize> {
         usize::try_from(*self.places.get(call_id)?).ok()
     }
 
+    /// Whether the call has no result yet.
     pub(super) fn is_open(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| !call.status.is_done())
     }

@@ -40,6 +40,10 @@ impl Step<'_> {
     }
 
     pub(super) fn abort(&mut self, reason: &Rc<str>) {
+        if let Phase::Idle = self.state.phase {
+            self.state.queues.abort.get_or_insert_with(|| reason.clone());
+            return;
+        }
         self.interrupt_run(ErrorInfo::new(ErrorKind::Aborted, reason.as_ref()));
     }
 

@@ -27,8 +27,10 @@ pub enum Input {
     Command(AgentCommand),
     /// Steering messages that arrived together. They act as one.
     Steer(Vec<Letter>),
-    /// Stops the run, for this reason.
+    /// Stops the run, for this reason. A run that has not begun begins, and is stopped at once.
     Abort(Rc<str>),
+    /// No effect is running, and nothing more will be posted.
+    Deserted,
 }
 
 /// A reply from an effect.

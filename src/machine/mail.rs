@@ -46,6 +46,13 @@ impl Step<'_> {
         }
     }
 
+    /// A decision that only a command could bring will never come.
+    pub(super) fn leave_nobody_waiting(&mut self) {
+        if self.state.approvals.is_waiting_for_user() {
+            self.abort(&"nobody is left to decide about the calls".into());
+        }
+    }
+
     fn clear_letter(&mut self, letter: &Letter) {
         if letter.receipt > 0 {
             self.out.push(Output::Receipt(letter.receipt, Receipt::Cleared));

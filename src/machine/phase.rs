@@ -10,8 +10,9 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::{AssistantMessage, ContentBlock, Usage};
 
 use super::batch::Batch;
-use super::input::Queue;
+use super::input::{Queue, Reply};
 use super::output::EffectId;
+use super::state::LoopState;
 
 /// The phase of a run.
 #[derive(Debug, Default)]
@@ -107,4 +108,39 @@ pub(crate) struct StoredAnswer {
     pub(crate) faults: Vec<(String, CallFault)>,
     /// The arguments of faulty calls, as the model gave them.
     pub(crate) own_arguments: Table<String, RawJson>,
+}
+
+impl LoopState {
+    /// Whether a reply fits: either it is of the kind that its effect is waited for, or nothing waits for its
+    /// effect any more. A reply to an effect that was never started fits nowhere.
+    pub(super) fn fits(&self, id: EffectId, reply: &Reply) -> bool {
+        let is_hook = matches!(reply, Reply::Hook(_));
+        let is_poll = matches!(reply, Reply::Polled(_));
+        let is_sleep = matches!(reply, Reply::Slept);
+        let of = |effect: EffectId, is_kind: bool| effect != id || is_kind;
+        let of_some =
+            |effect: Option<EffectId>, is_kind: bool| effect.is_none_or(|effect| of(effect, is_kind));
+        let in_phase = match &self.phase {
+            Phase::Idle | Phase::Ended { .. } => true,
+            Phase::Preparing { effect, .. } => of(*effect, matches!(reply, Reply::Prepared(_))),
+            Phase::Compacting { effect } => of(*effect, matches!(reply, Reply::Compacted(_))),
+            Phase::Inferring(inference) => match &inference.stage {
+                AttemptStage::BeforeHook(effect) | AttemptStage::AfterHook(effect, _) => of(*effect, is_hook),
+                AttemptStage::BackingOff(effect, _) => of(*effect, is_sleep),
+                AttemptStage::Streaming(streaming) => {
+                    let is_piece = matches!(reply, Reply::Stream(_) | Reply::StreamEnded);
+                    of(streaming.effect, is_piece) && of_some(streaming.watchdog, is_sleep)
+                }
+                AttemptStage::Cut(_) => true,
+            },
+            Phase::Dispatching(batch) => of_some(batch.after_hook, is_hook) && batch.fits(id, reply),
+            Phase::Polling { effect, .. } => of(*effect, is_poll),
+            Phase::Closing { effect, .. } => of(*effect, is_hook),
+        };
+        let is_alongside = self.queues.polls.contains_key(&id);
+        id <= self.last_effect
+            && in_phase
+            && of_some(self.timing.limit, is_sleep)
+            && (!is_alongside || is_poll)
+    }
 }

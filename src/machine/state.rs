@@ -42,6 +42,8 @@ pub(crate) struct Queues {
     pub(crate) pending: Vec<Letter>,
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,
+    /// The reason of an abort that came before the run began.
+    pub(crate) abort: Option<Rc<str>>,
     /// Polls for more that run alongside something else.
     pub(crate) polls: Table<EffectId, Queue>,
 }
@@ -233,11 +235,6 @@ impl LoopState {
     /// Returns the same calls by reference.
     pub(crate) fn open_approvals(&self) -> impl Iterator<Item = &ToolCallBlock> {
         self.approvals.pending()
-    }
-
-    /// Whether a call waits for a decision.
-    pub fn has_open_approvals(&self) -> bool {
-        self.approvals.is_waiting_for_user()
     }
 
     /// Returns the structured answer, once the model has given one that fits the schema.

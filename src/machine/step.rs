@@ -37,10 +37,14 @@ impl Step<'_> {
             Input::Command(command) => self.command(command),
             Input::Steer(letters) => self.receive_steering(letters),
             Input::Abort(reason) => self.abort(&reason),
+            Input::Deserted => self.leave_nobody_waiting(),
         }
     }
 
+    /// Gives a reply to the phase that waits for it. Nothing waits for a late reply to a cancelled effect, which
+    /// changes nothing.
     fn reply(&mut self, id: EffectId, reply: Reply) {
+        debug_assert!(self.state.fits(id, &reply), "no phase waits for {reply:?} from effect {id}");
         let Some(reply) = self.stream_in_place(id, reply) else { return };
         let reply = match (reply, self.state.queues.polls.remove(&id)) {
             (Reply::Polled(messages), Some(queue)) => return self.polled_alongside(queue, messages),
@@ -77,6 +81,7 @@ impl Step<'_> {
                     self.close(reason, error);
                 }
             }
+            // Too late.
             (_, other) => drop(other),
         }
     }

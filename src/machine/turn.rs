@@ -55,6 +55,9 @@ impl Step<'_> {
         } else {
             self.begin_turn();
         }
+        if let Some(reason) = self.state.queues.abort.take() {
+            self.abort(&reason);
+        }
     }
 
     pub(super) fn begin_turn(&mut self) {
