@@ -185,9 +185,9 @@ impl Agent {
             None => {}
             Some(Resume::Begin(begin)) => return self.run(begin, context, cancel),
             Some(Resume::Run(mut state, unemitted)) => {
-                state.set_context(context.clone());
+                state.set_context(context);
                 let handover = self.handover(cancel);
-                return Ok(AgentStream::resumed(handover, *state, unemitted, context));
+                return Ok(AgentStream::resumed(handover, *state, unemitted));
             }
         }
         let refusal = {
@@ -225,9 +225,9 @@ impl Agent {
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
             let known = published.known.take().filter(|_| !self.0.is_conversion_stale.take());
             let history = History::reuse(known, published.messages.clone());
-            LoopState::with_history(context.clone(), history, session).with_queues(queues.0, queues.1)
+            LoopState::with_history(context, history, session).with_queues(queues.0, queues.1)
         };
-        Ok(AgentStream::new(self.handover(cancel), state, begin, context))
+        Ok(AgentStream::new(self.handover(cancel), state, begin))
     }
 
     /// What the agent shares with its next run.
