@@ -19,7 +19,7 @@ use rig::host::{
     Port, ScriptedAnswer, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text,
     tool,
 };
-use turnwheel::agent::{Agent, Delivery};
+use turnwheel::agent::{Agent, Receipt};
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, SteeringTime};
 use turnwheel::error::ErrorKind;
@@ -264,7 +264,7 @@ fn steering_gets_a_run_on_its_way_where_no_tool_runs_and_else_waits_in_the_queue
         // A hook is waited for in any case: it observes what has happened.
         let waits = place == "the hook after a tool";
         let delivered = receipt.try_recv().unwrap();
-        let turn = acts.then_some(Delivery::Delivered { turn_index: 1 }).filter(|_| !waits);
+        let turn = acts.then_some(Receipt::Delivered { turn_index: 1 }).filter(|_| !waits);
         assert_eq!(delivered, turn, "{place}: {:?}", stage.names());
         stage.cancel.cancel("enough");
         stage.settle();
@@ -272,7 +272,7 @@ fn steering_gets_a_run_on_its_way_where_no_tool_runs_and_else_waits_in_the_queue
         stage.check();
         stage.agent.clear_queues();
         let settled = delivered.or_else(|| receipt.try_recv().unwrap());
-        assert_eq!(settled, Some(turn.unwrap_or(Delivery::NotDelivered)), "{place}");
+        assert_eq!(settled, Some(turn.unwrap_or(Receipt::Cleared)), "{place}");
     }
 }
 
@@ -282,7 +282,7 @@ fn immediate_steering_does_not_wait_for_a_tool() {
         let mut stage = stuck(place, |config| config.rules.steering.when = SteeringTime::Immediate);
         let mut receipt = stage.agent.steer(AgentMessage::user("this way"));
         stage.settle();
-        assert_eq!(receipt.try_recv().unwrap(), Some(Delivery::Delivered { turn_index: 1 }), "{place}");
+        assert_eq!(receipt.try_recv().unwrap(), Some(Receipt::Delivered { turn_index: 1 }), "{place}");
         let cancelled = "a!: tool call cancelled: user requested steering interrupt".to_owned();
         assert!(stage.history().contains(&cancelled), "{place}: {:?}", stage.history());
         stage.cancel.cancel("enough");

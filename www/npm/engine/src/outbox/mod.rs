@@ -10,7 +10,7 @@ mod events;
 mod history;
 mod sent;
 
-use turnwheel::agent::Delivery;
+use turnwheel::agent::Receipt;
 use turnwheel::data::text::utf16_length;
 use turnwheel::event::AgentEvent;
 use turnwheel::json::{RawJson, ToJson, write_u64};
@@ -100,9 +100,9 @@ impl Outbox {
         self.text_entry(EntryKind::End, 0, output.map_or("", RawJson::as_str));
     }
 
-    pub(crate) fn receipt(&mut self, id: u32, delivery: Delivery) {
+    pub(crate) fn receipt(&mut self, id: u32, receipt: Receipt) {
         self.entry(EntryKind::Receipt, id, |text| {
-            if let Delivery::Delivered { turn_index } = delivery {
+            if let Receipt::Delivered { turn_index } = receipt {
                 write_u64(u64::from(turn_index), text);
             }
         });

@@ -2,6 +2,7 @@
 
 use crate::data::json::RawJson;
 use crate::data::table::Table;
+use crate::data::text::contains;
 use crate::host::isolate::guard;
 use crate::host::ports::ApprovalRequest;
 use crate::host::tool::ApprovalNeed;
@@ -12,10 +13,11 @@ use crate::rules::approval::{
 use crate::rules::event::AgentEvent;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 
+use super::batch::{Batch, CallStatus};
 use super::dispatch::Cleared;
-use super::infer::command_of;
-use super::state::{Batch, CallStatus, Phase};
-use super::{Effect, Step};
+use super::output::Effect;
+use super::phase::Phase;
+use super::step::Step;
 
 impl Step<'_> {
     /// Second pass: everything that needs a decision is asked for, all at once.
@@ -33,7 +35,7 @@ impl Step<'_> {
             }
             actions.push(action);
         }
-        for refusal in self.state.table.open_with_actions(calls, &actions) {
+        for refusal in self.state.approvals.open_with_actions(calls, &actions) {
             let call_id = refusal.call_id().map(str::to_owned);
             self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
         }
@@ -57,7 +59,7 @@ impl Step<'_> {
         let Some(call) = batch.calls.get_mut(place) else { return };
         call.asked = true;
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        let is_pending = self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
+        let is_pending = self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
         let arguments = call.arguments.clone();
         self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
         if !is_pending {
@@ -102,14 +104,14 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn decision(&self, call_id: &str) -> Option<ToolDecision> {
-        match &self.state.table.entry(call_id)?.state {
+    fn decision(&self, call_id: &str) -> Option<ToolDecision> {
+        match &self.state.approvals.entry(call_id)?.state {
             ApprovalState::Ready { decision, .. } => Some(decision.clone()),
             _ => None,
         }
     }
 
-    pub(super) fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+    fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
         if let Some(call) = batch.calls.get_mut(place) {
             call.arguments = arguments;
         }
@@ -137,7 +139,7 @@ impl Step<'_> {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
             // Two decisions about the same call.
             None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
-            None => self.state.table.decide_all(decisions, DecisionSource::Command),
+            None => self.state.approvals.decide_all(decisions, DecisionSource::Command),
         };
         match resolved {
             Ok(resolved) => self.apply_decisions(resolved),
@@ -152,7 +154,7 @@ impl Step<'_> {
     fn has_result(&self, id: &str) -> bool {
         // The calls of the current batch are in the table; an id that no call ever had has no result. These
         // are the only cases to consider.
-        if self.state.table.entry(id).is_some() || !self.state.history.call_ids.is_taken(id) {
+        if self.state.approvals.entry(id).is_some() || !self.state.history.call_ids.is_taken(id) {
             return false;
         }
         if let Phase::Dispatching(batch) = &self.state.phase
@@ -162,10 +164,10 @@ impl Step<'_> {
         }
         let is_result =
             |m: &AgentMessage| matches!(m, AgentMessage::ToolResult(result) if result.call_id == id);
-        self.state.new_messages.iter().rev().any(is_result)
+        self.state.appended.messages.iter().rev().any(is_result)
     }
 
-    pub(super) fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
+    fn apply_decisions(&mut self, resolved: Vec<(String, Resolution)>) {
         let mut batch = self.take_batch();
         for (call_id, resolution) in &resolved {
             if *resolution == Resolution::Repeated {
@@ -182,4 +184,14 @@ impl Step<'_> {
             self.advance(batch);
         }
     }
+}
+
+/// Returns the text argument named `command`, for rules about shells.
+fn command_of(arguments: &RawJson) -> Option<String> {
+    let written = arguments.as_str();
+    // A key may be written with escapes: `"\u0063ommand"`.
+    if !contains(written, "command") && !contains(written, "\\u") {
+        return None;
+    }
+    arguments.to_value().owned_at("command")
 }

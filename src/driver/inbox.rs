@@ -1,19 +1,14 @@
-//! What a run and its owner share, and what the owner receives.
+//! What reaches a run from outside: commands in its inbox, and the abort.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
-use crate::data::json::{RawJson, ToJson};
+use crate::data::json::ToJson;
 use crate::data::list::ListWriter;
 use crate::host::cancel::CancelToken;
-use crate::host::config::AgentLoopConfig;
-use crate::machine::{AgentCommand, History, Letter, Receipt, has_content};
-use crate::rules::approval::PendingCalls;
-use crate::rules::event::{AgentEvent, RunStopReason};
-use crate::words::error::AgentError;
-use crate::words::message::{AgentMessage, Usage};
+use crate::machine::{AgentCommand, Letter, has_content};
 
 /// The inbox of a run, which accepts commands from anywhere. Clones share the same inbox.
 #[derive(Clone, Default)]
@@ -106,72 +101,37 @@ impl Inbox {
     }
 }
 
-/// What may be read of a run at any time, even inside a callback.
-#[derive(Clone, Debug, Default)]
-pub struct Published {
-    /// The history.
-    pub messages: Vec<AgentMessage>,
-    /// Increases whenever the history changes in any way other than by appending.
-    pub epoch: u64,
-    /// The usage of the run so far.
-    pub usage: Usage,
-    /// The calls that wait for a decision.
-    pub pending_approvals: PendingCalls,
-    /// What is left in the queues; set when the run is over.
-    pub(crate) steering: Vec<Letter>,
-    pub(crate) follow_up: Vec<Letter>,
-    /// What the machine knows about the messages; set when the run is over.
-    pub(crate) known: Option<Box<History>>,
-    /// Whether the run is over.
-    pub ended: bool,
+/// The abort of a run, which is read once, like a letter.
+pub(super) struct AbortWatch {
+    token: CancelToken,
+    is_read: bool,
+    /// Wakes the run.
+    _watcher: Rc<dyn Fn()>,
 }
 
-/// What a run and its owner share.
-#[derive(Clone)]
-pub(crate) struct Line {
-    pub(crate) config: Rc<RefCell<Rc<AgentLoopConfig>>>,
-    pub(crate) inbox: Inbox,
-    /// The usage of the earlier runs.
-    pub(crate) used: Rc<Cell<Usage>>,
-    pub(crate) cancel: CancelToken,
-    pub(crate) published: Rc<RefCell<Published>>,
-    pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
-    pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
-    /// Called once, when the run is over and its end has been emitted, or when it is dropped.
-    pub(crate) ended: Rc<dyn Fn()>,
-}
+impl AbortWatch {
+    pub(super) fn new(token: CancelToken, inbox: Inbox) -> Self {
+        let watcher: Rc<dyn Fn()> = Rc::new(move || inbox.wake());
+        token.watch(&watcher);
+        AbortWatch { token, is_read: false, _watcher: watcher }
+    }
 
-/// The result of a run.
-#[derive(Clone, Debug)]
-pub struct AgentLoopResult {
-    /// The id of the run.
-    pub run_id: Rc<str>,
-    /// Every message appended since the start.
-    pub messages: Vec<AgentMessage>,
-    /// The text of the last answer, or the JSON of a structured one.
-    pub text: String,
-    /// The structured answer, if one was requested and given.
-    pub output: Option<RawJson>,
-    /// The usage of the run.
-    pub usage: Usage,
-    /// The number of turns that called the model.
-    pub turns: u32,
-    /// Why the run ended.
-    pub stop_reason: RunStopReason,
-    /// The error, if the stop reason is error or aborted.
-    pub error: Option<AgentError>,
-}
+    /// Whether the run was aborted and does not know it yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.is_read && self.token.is_cancelled()
+    }
 
-/// What [`AgentStream::poll_output`](super::AgentStream::poll_output) returns.
-#[allow(clippy::large_enum_variant, reason = "handed on at once, never kept; a box would cost one per event")]
-pub enum Next {
-    /// Emit an event to the listeners.
-    Event(AgentEvent),
-    /// Everything emitted so far must reach the listeners before the run can continue.
-    Barrier,
-    /// The offered calls start as soon as their announcements have been emitted. Comes only to callers that
-    /// asked for it.
-    Offer,
-    /// The run is over.
-    End,
+    /// Returns the reason of an abort that the run does not know yet.
+    pub(super) fn waiting(&self) -> Option<Rc<str>> {
+        self.token.reason().filter(|_| !self.is_read)
+    }
+
+    /// Returns the same reason, once.
+    pub(super) fn take(&mut self) -> Option<Rc<str>> {
+        if !self.is_waiting() {
+            return None;
+        }
+        self.is_read = true;
+        Some(self.token.reason().unwrap_or_else(|| "the run was aborted".into()))
+    }
 }
