@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::data::json::{ToJson, Value};
-use crate::host::config::{Delivery, SteeringTime};
+use crate::host::config::{QueueMode, SteeringTime};
 use crate::host::isolate::guard;
 use crate::host::ports::{Compaction, HookCall};
 use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
@@ -728,11 +728,11 @@ impl Step<'_> {
     }
 }
 
-fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
+fn take(queue: &mut Vec<Letter>, delivery: QueueMode) -> Vec<Letter> {
     match delivery {
-        Delivery::All => std::mem::take(queue),
-        Delivery::OneAtATime if queue.is_empty() => Vec::new(),
-        Delivery::OneAtATime => vec![queue.remove(0)],
+        QueueMode::All => std::mem::take(queue),
+        QueueMode::OneAtATime if queue.is_empty() => Vec::new(),
+        QueueMode::OneAtATime => vec![queue.remove(0)],
     }
 }
 

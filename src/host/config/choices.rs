@@ -24,7 +24,7 @@ pub type Partition = dyn Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String>
 
 /// How many of the waiting messages a poll takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
+pub enum QueueMode {
     /// All.
     #[default]
     All,
@@ -60,7 +60,7 @@ pub struct SteeringRules {
     /// What happens to running tools.
     pub in_flight: InFlight,
     /// How many of the waiting messages a poll takes.
-    pub delivery: Delivery,
+    pub delivery: QueueMode,
     /// Whether the queue is also polled before the first model call of a run.
     pub before_first_call: bool,
 }

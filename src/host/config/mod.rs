@@ -7,7 +7,7 @@ mod rules;
 use std::rc::Rc;
 
 pub use choices::{
-    CacheHints, Delivery, InFlight, Partition, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
+    CacheHints, InFlight, Partition, QueueMode, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
 };
 pub use model::{Model, ModelName};
 pub use rules::{ArgumentValidator, ConvertToLlm, ResultTexts, Rules};
@@ -82,7 +82,7 @@ impl AgentLoopConfig {
                 hooks: HookStages::default(),
                 gate: ApprovalGate::Batch,
                 steering: SteeringRules::default(),
-                follow_up: Delivery::All,
+                follow_up: QueueMode::All,
                 timeouts: Timeouts::default(),
                 dynamic_system_prompt: None,
                 validator: None,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{CacheHints, Delivery, ModelName, SteeringRules, Timeouts, ToolExecutionPolicy};
+use super::{CacheHints, ModelName, QueueMode, SteeringRules, Timeouts, ToolExecutionPolicy};
 use crate::data::json::{Map, RawJson};
 use crate::host::ports::HookStages;
 use crate::host::tool::ToolSpec;
@@ -69,7 +69,7 @@ pub struct Rules {
     /// How steering works.
     pub steering: SteeringRules,
     /// How many of the waiting follow-ups a poll takes.
-    pub follow_up: Delivery,
+    pub follow_up: QueueMode,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Evaluated once per turn: an extra user message at the front of the request, which is never stored.

@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{StreamExt, unfold};
-use turnwheel::agent::{Agent, Delivery as Delivered};
+use turnwheel::agent::{Agent, Delivery};
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolDecision};
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{
-    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, SteeringTime, Timeouts, ToolExecutionPolicy,
+    AgentLoopConfig, CacheHints, InFlight, Model, QueueMode, SteeringTime, Timeouts, ToolExecutionPolicy,
 };
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::{AgentEvent, CompactionReport, RunStopReason};
@@ -129,7 +129,7 @@ struct World {
     clock: Clock,
     at: Option<(usize, Act)>,
     agent: RefCell<Option<Agent>>,
-    receipt: RefCell<Option<futures::channel::oneshot::Receiver<Delivered>>>,
+    receipt: RefCell<Option<futures::channel::oneshot::Receiver<Delivery>>>,
     /// When the run was stopped, by the clock.
     stopped: Cell<Option<u64>>,
     turns_since_stop: Cell<usize>,
@@ -273,7 +273,7 @@ impl World {
     fn check_receipt(
         &self,
         agent: &Agent,
-        mut receipt: futures::channel::oneshot::Receiver<Delivered>,
+        mut receipt: futures::channel::oneshot::Receiver<Delivery>,
         is_listener_removed: bool,
     ) {
         let mut delivery = receipt.try_recv().ok().flatten();
@@ -283,8 +283,8 @@ impl World {
             delivery = receipt.try_recv().ok().flatten();
         }
         let times = match delivery {
-            Some(Delivered::Delivered { .. }) => 1,
-            Some(Delivered::NotDelivered) => 0,
+            Some(Delivery::Delivered { .. }) => 1,
+            Some(Delivery::NotDelivered) => 0,
             None => return self.fault("the letter is lost"),
         };
         if !is_listener_removed && delivered != times {
@@ -336,9 +336,9 @@ impl World {
         rules.gate = *dice.pick(&[ApprovalGate::Batch, ApprovalGate::Prefix]);
         rules.steering.when = *dice.pick(&[SteeringTime::AfterTool, SteeringTime::Immediate]);
         rules.steering.in_flight = *dice.pick(&[InFlight::Cancel, InFlight::Finish]);
-        rules.steering.delivery = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+        rules.steering.delivery = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
         rules.steering.before_first_call = dice.chance(20);
-        rules.follow_up = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+        rules.follow_up = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
         rules.timeouts =
             Timeouts { first_chunk: limit(15), chunk: limit(15), tool: limit(15), total: limit(5) };
         rules.max_recoveries_per_turn = if dice.chance(20) { 0 } else { 1 + dice.below(2) as u32 };

@@ -91,7 +91,7 @@ fn spaced(compact: &str) -> String {
 }
 
 /// The tool of each call, because the results of another engine do not name it.
-type Tools = IdMap<String, String>;
+type ToolNames = IdMap<String, String>;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use super::{
-    BASE64, FOREIGN_KIND, NAMES, Tools, default_stop_reason, is_plain_text, kind_of, merge, object, spaced,
+    BASE64, FOREIGN_KIND, NAMES, ToolNames, default_stop_reason, is_plain_text, kind_of, merge, object,
+    spaced,
 };
 use crate::data::json::{FromJson, Map, RawJson, ToJson, Value};
 use crate::data::text;
@@ -12,7 +13,11 @@ use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, CustomMessage, ToolResultMessage, UserMessage,
 };
 
-pub(super) fn read(value: &Value, tools: &mut Tools, history: &mut Vec<AgentMessage>) -> Result<(), String> {
+pub(super) fn read(
+    value: &Value,
+    tools: &mut ToolNames,
+    history: &mut Vec<AgentMessage>,
+) -> Result<(), String> {
     check_message(value)?;
     let mut others = value.as_object().cloned().unwrap_or_default();
     let role = others.remove("role").unwrap_or_default();
@@ -78,7 +83,7 @@ impl Draft {
         Ok(UserMessage { foreign, ..UserMessage::from_json(&fields.into())? })
     }
 
-    fn answer(&mut self, parts: Vec<Value>, tools: &mut Tools) -> Result<AssistantMessage, String> {
+    fn answer(&mut self, parts: Vec<Value>, tools: &mut ToolNames) -> Result<AssistantMessage, String> {
         if self.own.get("stopReason").is_none() {
             self.own.insert("stopReason", Value::from(default_stop_reason(&parts)));
         }
@@ -94,7 +99,7 @@ impl Draft {
         Ok(message)
     }
 
-    fn result(&mut self, part: Value, tools: &Tools) -> Result<ToolResultMessage, String> {
+    fn result(&mut self, part: Value, tools: &ToolNames) -> Result<ToolResultMessage, String> {
         let Value::Object(mut part) = part else { return Err("a part must be an object".to_owned()) };
         let mut fields = std::mem::take(&mut self.own);
         let id = part.remove("tool_call_id").unwrap_or_default();
