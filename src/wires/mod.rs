@@ -2,20 +2,16 @@
 //! the bytes of the answer. Nothing here opens a socket.
 
 pub mod anthropic;
-mod blocks;
 pub mod compat;
-pub mod error;
+mod decoding;
+mod encoding;
+pub mod errors;
 pub mod gemini;
-mod history;
 pub mod openai_chat;
 pub mod openai_responses;
-mod progress;
-mod read;
-mod request;
 pub mod sse;
-mod strict;
 
-pub use progress::Limits;
+pub use decoding::Limits;
 
 use crate::data::json::Value;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
@@ -85,7 +81,7 @@ pub trait Wire {
         body: &[u8],
         now: u64,
     ) -> ErrorInfo {
-        error::Answer { status, header, body, now }.error()
+        errors::Answer { status, header, body, now }.error()
     }
 }
 

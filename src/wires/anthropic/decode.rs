@@ -5,14 +5,14 @@ use crate::data::json::{Map, Reader, ToJson, Value};
 use crate::data::text::{Put, contains};
 use crate::rules::stream::AssistantMessageEvent as Event;
 use crate::wires::Limits;
-use crate::wires::blocks::{Kind, Piece};
-use crate::wires::error::in_stream_text;
-use crate::wires::progress::{Frames, Progress, SseDecoder};
+use crate::wires::decoding::blocks::{Kind, Piece};
+use crate::wires::decoding::{Frames, Progress, SseDecoder};
+use crate::wires::errors::in_stream_text;
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
-use super::event::{Delta, Start, Tokens, WireEvent};
+use super::frame::{Delta, Start, Tokens, WireEvent};
 
 /// A decoder of one answer.
 pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
@@ -373,7 +373,7 @@ fn append(block: &mut Map, key: &str, piece: &Piece<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wires::progress::is_compared;
+    use crate::wires::decoding::is_compared;
 
     #[test]
     fn after_a_piece_the_next_frame_is_compared() {

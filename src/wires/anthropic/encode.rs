@@ -6,8 +6,8 @@ use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::WireOptions;
 use crate::wires::compat::{Compat, ReasoningStyle};
-use crate::wires::history::History;
-use crate::wires::request::{
+use crate::wires::encoding::history::History;
+use crate::wires::encoding::{
     Body, ToolForm, Tools, effort, headers, join_query, parse_u32, split_query, write_sampling, write_stop,
 };
 use crate::words::message::LlmMessage;

@@ -2,7 +2,7 @@
 
 mod decode;
 mod encode;
-mod event;
+mod frame;
 mod messages;
 
 use crate::rules::stream::ModelRequest;

@@ -3,15 +3,15 @@
 use crate::data::json::{RawJson, Reader, Value, fill};
 use crate::rules::stream::AssistantMessageEvent as Event;
 use crate::wires::Limits;
-use crate::wires::blocks::Kind;
-use crate::wires::error::in_stream_text;
-use crate::wires::progress::{Frames, Progress, SseDecoder};
+use crate::wires::decoding::blocks::Kind;
+use crate::wires::decoding::{Frames, Progress, SseDecoder};
+use crate::wires::errors::in_stream_text;
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
-use super::chunk::{Candidate, Chunk, Part};
-use super::partial::PartialArguments;
+use super::frame::{Candidate, Chunk, Part};
+use super::partial_arguments::PartialArguments;
 
 /// A decoder of one answer.
 pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {

@@ -5,14 +5,14 @@ use crate::data::text::{self, contains, find_any};
 use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::compat::{ReasoningStyle, Strict};
-use crate::wires::history::History;
-use crate::wires::request::{
+use crate::wires::encoding::history::History;
+use crate::wires::encoding::{
     self, Body, ToolForm, Tools, effort, headers, join_query, split_query, write_max_tokens, write_sampling,
     write_stop,
 };
 
 use super::PROVIDER;
-use super::contents::{MessageWriter, write_all};
+use super::messages::{MessageWriter, write_all};
 
 const TOOLS: ToolForm = ToolForm {
     list: r#"[{"functionDeclarations":[#]}]"#,
@@ -181,7 +181,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
     if contains(model, "gemini-") && model.ends_with("-latest") {
         return Some((3, u32::MAX));
     }
-    request::version(text::split_once(model, "gemini-")?.1)
+    encoding::version(text::split_once(model, "gemini-")?.1)
 }
 
 fn url(base_url: &str, model: &str) -> String {

@@ -1,10 +1,10 @@
 //! Google Gemini, at Google's own address and on Vertex.
 
-mod chunk;
-mod contents;
 mod decode;
 mod encode;
-mod partial;
+mod frame;
+mod messages;
+mod partial_arguments;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, server};

@@ -4,14 +4,14 @@ use crate::data::json::{Map, RawJson, Reader, ToJson, Value, fill};
 use crate::data::text::Put;
 use crate::rules::stream::AssistantMessageEvent as Event;
 use crate::wires::Limits;
-use crate::wires::blocks::{Blocks, Kind, Piece, place_of};
-use crate::wires::error::in_stream;
-use crate::wires::progress::{Frames, Progress, SseDecoder};
+use crate::wires::decoding::blocks::{Blocks, Kind, Piece, place_of};
+use crate::wires::decoding::{Frames, Progress, SseDecoder};
+use crate::wires::errors::in_stream;
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
-use super::chunk::{CallPiece, Choice, Chunk, Detail, DetailKind};
+use super::frame::{CallPiece, Choice, Chunk, Detail, DetailKind};
 
 /// A decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata of the first call,
 /// to be given back.
@@ -436,7 +436,7 @@ fn merge_detail(slot: &mut Value, detail: &Detail<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wires::progress::is_compared;
+    use crate::wires::decoding::is_compared;
 
     #[test]
     fn after_a_piece_the_next_frame_is_compared() {

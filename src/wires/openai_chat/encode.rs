@@ -5,8 +5,8 @@ use crate::data::text::{contains, number};
 use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
-use crate::wires::history::History;
-use crate::wires::request::{
+use crate::wires::encoding::history::History;
+use crate::wires::encoding::{
     Body, ToolForm, Tools, always_thinks, effort, gpt_version, headers, is_reasoning_model,
     join_query as join, known_effort, openai_key, split_query, write_cache_key, write_max_tokens,
     write_openai_choice, write_sampling, write_stop,

@@ -11,8 +11,8 @@ use crate::words::message::{
 };
 
 use crate::wires::compat::{Compat, Replay, ToolIds};
-use crate::wires::history::Carried;
-use crate::wires::request::{
+use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::{
     FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, result_parts,
 };
 

@@ -1,8 +1,8 @@
 //! OpenAI Chat Completions, and compatible servers.
 
-mod chunk;
 mod decode;
 mod encode;
+mod frame;
 mod messages;
 
 use crate::rules::stream::ModelRequest;

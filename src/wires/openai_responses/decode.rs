@@ -4,14 +4,14 @@ use crate::data::json::{Map, RawJson, Reader, ToJson, Value, fill};
 use crate::data::text::Put;
 use crate::rules::stream::AssistantMessageEvent as Event;
 use crate::wires::Limits;
-use crate::wires::blocks::{Kind, Piece, place_of};
-use crate::wires::error::{error_in, in_stream};
-use crate::wires::progress::{Frames, Progress, SseDecoder};
+use crate::wires::decoding::blocks::{Kind, Piece, place_of};
+use crate::wires::decoding::{Frames, Progress, SseDecoder};
+use crate::wires::errors::{error_in, in_stream};
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
-use super::event::{Response, WireEvent, texts};
+use super::frame::{Response, WireEvent, texts};
 
 /// A decoder of one answer. `is_xai`: calls whose input is a text are xAI's own searches.
 pub(super) fn decoder(limits: Limits, is_xai: bool) -> Box<SseDecoder> {
@@ -542,7 +542,7 @@ fn signature_of_reasoning(value: Value, source: &str, lengths: &[u64]) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wires::progress::is_compared;
+    use crate::wires::decoding::is_compared;
 
     #[test]
     fn after_a_piece_the_next_frame_is_compared() {

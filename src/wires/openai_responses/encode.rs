@@ -5,13 +5,13 @@ use crate::data::text::contains;
 use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
-use crate::wires::history::History;
-use crate::wires::request::{
+use crate::wires::encoding::history::History;
+use crate::wires::encoding::{
     Body, ToolForm, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, known_effort,
     openai_key, split_query, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
 };
 
-use super::items::MessageWriter;
+use super::messages::MessageWriter;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",

@@ -2,8 +2,8 @@
 
 mod decode;
 mod encode;
-mod event;
-mod items;
+mod frame;
+mod messages;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, Strict, server};

@@ -11,7 +11,7 @@ const KNOWN: &str = "\
 
 /// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
 /// a type everywhere, nothing beside a reference, no unusual keyword.
-pub(super) fn is_strict(schema: &Value) -> bool {
+pub(crate) fn is_strict(schema: &Value) -> bool {
     let is_object = schema.text_at("type") == Some("object");
     is_object && schema.get("anyOf").is_none() && fits(schema)
 }

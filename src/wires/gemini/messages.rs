@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use crate::data::json::{RawJson, fill, without_comma};
 use crate::data::text::Put;
-use crate::wires::history::Carried;
-use crate::wires::request::{FileForm, fitting_id, form_of, is_plain, result_parts};
+use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::{FileForm, fitting_id, form_of, is_plain, result_parts};
 use crate::words::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };

@@ -1,5 +1,8 @@
 //! What the decoders of all wires share: the progress of an answer, its limits, and the path from bytes to frames.
 
+pub(super) mod blocks;
+pub(super) mod fields;
+
 use std::borrow::Cow;
 
 use crate::data::json::{JsonError, Reader};
@@ -8,10 +11,10 @@ use crate::rules::stream::AssistantMessageEvent as Event;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::{MessageStopReason, Usage};
 
-use super::blocks::{Blocks, Kind, Piece, push_delta};
-use super::error::{ended_early, error_in, in_stream_text, no_stream};
-use super::sse::{END, Frame, MAX_LINE, SseParser, TooLong};
-use super::{Decoder, Remarks};
+use crate::wires::errors::{ended_early, error_in, in_stream_text, no_stream};
+use crate::wires::sse::{END, Frame, MAX_LINE, SseParser, TooLong};
+use crate::wires::{Decoder, Remarks};
+use blocks::{Blocks, Kind, Piece, push_delta};
 
 /// Limits on the size of an answer. An answer that exceeds one is an error that is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ impl Default for Limits {
 }
 
 /// The answer that a wire builds from its frames.
-pub(super) trait Frames {
+pub(crate) trait Frames {
     /// Its progress.
     fn progress(&self) -> &Progress;
 
@@ -74,7 +77,7 @@ pub(super) trait Frames {
 }
 
 /// The decoder of every wire.
-pub(super) struct SseDecoder {
+pub(crate) struct SseDecoder {
     sse: SseParser,
     answer: Box<dyn Frames>,
     template: FrameTemplate,
@@ -82,7 +85,7 @@ pub(super) struct SseDecoder {
 
 impl SseDecoder {
     #[inline(never)]
-    pub(super) fn new(mut answer: Box<dyn Frames>, limits: Limits) -> Box<Self> {
+    pub(crate) fn new(mut answer: Box<dyn Frames>, limits: Limits) -> Box<Self> {
         answer.progress_mut().limits = limits;
         Box::new(SseDecoder { sse: SseParser::new(limits.line), answer, template: FrameTemplate::default() })
     }
@@ -229,15 +232,15 @@ impl FrameTemplate {
 
 /// The progress of an answer.
 #[derive(Default)]
-pub(super) struct Progress {
-    pub(super) limits: Limits,
-    pub(super) blocks: Blocks,
-    pub(super) usage: Option<Usage>,
-    pub(super) remarks: Remarks,
+pub(crate) struct Progress {
+    pub(crate) limits: Limits,
+    pub(crate) blocks: Blocks,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) remarks: Remarks,
     is_started: bool,
-    pub(super) is_ended: bool,
+    pub(crate) is_ended: bool,
     /// The body has ended: the last frame may be truncated.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
     calls: usize,
     argument_bytes: usize,
 }
@@ -249,7 +252,7 @@ impl Progress {
     }
 
     /// The provider answered.
-    pub(super) fn start(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn start(&mut self, out: &mut Vec<Event>) {
         if !self.is_started {
             self.is_started = true;
             out.push(Event::Start);
@@ -257,14 +260,14 @@ impl Progress {
     }
 
     /// The provider starts over: everything it said before is void, including why it stopped.
-    pub(super) fn restart(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn restart(&mut self, out: &mut Vec<Event>) {
         self.blocks = Blocks::default();
         self.remarks = Remarks::default();
         out.push(Event::Start);
     }
 
     /// Reports the usage so far, if it has changed.
-    pub(super) fn emit_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
+    pub(crate) fn emit_usage(&mut self, usage: Usage, out: &mut Vec<Event>) {
         if !self.is_ended && self.usage != Some(usage) {
             self.usage = Some(usage);
             out.push(Event::Usage(usage));
@@ -272,7 +275,7 @@ impl Progress {
     }
 
     /// Counts one more call, or block that is kept whole. `false` if there are too many, or the answer has ended.
-    pub(super) fn count_call(&mut self, out: &mut Vec<Event>) -> bool {
+    pub(crate) fn count_call(&mut self, out: &mut Vec<Event>) -> bool {
         self.calls += 1;
         if self.calls > self.limits.calls {
             let limit = text::number(self.limits.calls);
@@ -283,7 +286,7 @@ impl Progress {
     }
 
     /// Counts bytes of arguments, and of blocks that are kept whole.
-    pub(super) fn count_bytes(&mut self, bytes: usize, out: &mut Vec<Event>) {
+    pub(crate) fn count_bytes(&mut self, bytes: usize, out: &mut Vec<Event>) {
         self.argument_bytes = self.argument_bytes.saturating_add(bytes);
         if self.argument_bytes > self.limits.arguments {
             let limit = text::number(self.limits.arguments);
@@ -293,7 +296,7 @@ impl Progress {
     }
 
     /// Adds to the arguments of a call.
-    pub(super) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) {
+    pub(crate) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) {
         if !self.is_ended {
             let bytes = self.blocks.arguments(index, piece, out);
             self.count_bytes(bytes, out);
@@ -301,7 +304,7 @@ impl Progress {
     }
 
     /// The answer is whole.
-    pub(super) fn done(&mut self, stop_reason: MessageStopReason, out: &mut Vec<Event>) {
+    pub(crate) fn done(&mut self, stop_reason: MessageStopReason, out: &mut Vec<Event>) {
         if !self.is_ended {
             self.is_ended = true;
             out.push(Event::Done { stop_reason, usage: self.usage });
@@ -309,7 +312,7 @@ impl Progress {
     }
 
     /// The answer failed.
-    pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Event>) {
+    pub(crate) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Event>) {
         if !self.is_ended {
             self.blocks.abandon(out);
             self.is_ended = true;
@@ -318,21 +321,21 @@ impl Progress {
     }
 
     /// Fails with the error that a document holds, if it is one.
-    pub(super) fn fail_if_error(&mut self, document: &str, out: &mut Vec<Event>) {
+    pub(crate) fn fail_if_error(&mut self, document: &str, out: &mut Vec<Event>) {
         if let Some(error) = error_in(document) {
             self.fail(error, out);
         }
     }
 
     /// The body has ended and the answer is not whole. `stray` is what stood beside the frames.
-    pub(super) fn ended_early(&mut self, stray: &str, out: &mut Vec<Event>) {
+    pub(crate) fn ended_early(&mut self, stray: &str, out: &mut Vec<Event>) {
         let is_no_stream = !self.is_started && !stray.is_empty();
         self.fail(if is_no_stream { no_stream(stray) } else { ended_early(stray) }, out);
     }
 
     /// A frame is not JSON: the text of an error, the last frame of a connection that was cut, or the words that some
     /// proxies send to keep the connection alive.
-    pub(super) fn broken(&mut self, frame: &Frame<'_>, error: &JsonError, out: &mut Vec<Event>) {
+    pub(crate) fn broken(&mut self, frame: &Frame<'_>, error: &JsonError, out: &mut Vec<Event>) {
         if frame.event == "error" {
             self.fail(in_stream_text(frame.data), out);
         } else if !self.is_over && frame.data.starts_with("{") {
@@ -354,7 +357,7 @@ fn limit_error(message: String) -> ErrorInfo {
 
 /// Whether the next frame is compared with the last of these documents, which are one frame each.
 #[cfg(test)]
-pub(super) fn is_compared(mut decoder: Box<SseDecoder>, documents: &[&str]) -> bool {
+pub(crate) fn is_compared(mut decoder: Box<SseDecoder>, documents: &[&str]) -> bool {
     for document in documents {
         decoder.feed(["data: ", document, "\n\n"].concat().as_bytes(), &mut Vec::new());
     }

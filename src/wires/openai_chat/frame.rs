@@ -7,8 +7,8 @@ use std::mem;
 
 use crate::data::json::{JsonError, Reader};
 use crate::data::text::is_same;
-use crate::wires::blocks::{Kind, Piece};
-use crate::wires::read::{Read, in_array, in_object, number, string, text, text_or_json};
+use crate::wires::decoding::blocks::{Kind, Piece};
+use crate::wires::decoding::fields::{Read, in_array, in_object, number, string, text, text_or_json};
 use crate::words::message::Usage;
 
 /// What a chunk says.

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::data::json::Reader;
-use crate::wires::blocks::Piece;
-use crate::wires::read::{Read, in_object, number, string, text};
+use crate::wires::decoding::blocks::Piece;
+use crate::wires::decoding::fields::{Read, in_object, number, string, text};
 use crate::words::message::Usage;
 
 /// What an event says.
@@ -151,7 +151,7 @@ impl Tokens {
     fn read_steps(&mut self, reader: &mut Reader<'_>) -> Read {
         let mut steps = 0;
         let mut billed = Usage::default();
-        crate::wires::read::in_array(reader, |reader, _| {
+        crate::wires::decoding::fields::in_array(reader, |reader, _| {
             let mut step = Tokens::default();
             let mut is_other_model = false;
             in_object(reader, |reader, key| match key {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::data::json::Reader;
-use crate::wires::blocks::Piece;
-use crate::wires::read::{Read, in_array, in_object, number, string};
+use crate::wires::decoding::blocks::Piece;
+use crate::wires::decoding::fields::{Read, in_array, in_object, number, string};
 use crate::words::message::Usage;
 
 /// What a chunk says.

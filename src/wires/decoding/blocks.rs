@@ -7,13 +7,13 @@ use crate::data::json::{RawJson, Reader, hex};
 use crate::data::text::Put;
 use crate::rules::stream::AssistantMessageEvent as Event;
 
-use super::read::Read;
+use super::fields::Read;
 
 /// A piece of text from a JSON string, with what UTF-8 cannot hold: a lone surrogate at either end. In the text it is
 /// replaced by U+FFFD.
 #[derive(Debug, Default)]
-pub(super) struct Piece<'a> {
-    pub(super) text: Cow<'a, str>,
+pub(crate) struct Piece<'a> {
+    pub(crate) text: Cow<'a, str>,
     /// Its JSON source including the quotes; empty if it was not read as a string.
     written: &'a str,
     /// The low surrogate that the text begins with; 0 for none.
@@ -24,7 +24,7 @@ pub(super) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// Reads a string into a slot; anything else is skipped and leaves the slot as it is.
-    pub(super) fn read(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
+    pub(crate) fn read(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
         if reader.peek() != Some(b'"') {
             return reader.pass_over();
         }
@@ -43,12 +43,12 @@ impl<'a> Piece<'a> {
     }
 
     /// Whether there is nothing in it.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// Where its source is in memory, and how long it is; `None` if it contains half a character.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<Place> {
         if self.written.is_empty() { None } else { Some(place_of(self.written)) }
     }
 
@@ -76,7 +76,7 @@ impl<'a> From<&'a str> for Piece<'a> {
 
 /// What kind of block a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Text,
     /// Text by which the model refuses.
     Refusal,
@@ -85,24 +85,24 @@ pub(super) enum Kind {
 
 /// The blocks begun so far.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     next: u32,
     open: Option<Open>,
     held: Option<Held>,
     /// The text blocks that are a refusal.
-    pub(super) refusals: Vec<u32>,
+    pub(crate) refusals: Vec<u32>,
     /// The place of a piece of text that is all that its frame says: the same frame with another text may be taken for
     /// that text alone. Only where the decoder remembers nothing else of it, or hears of it (`Frames::repeated`).
-    pub(super) piece_place: Option<Place>,
+    pub(crate) piece_place: Option<Place>,
     /// Beside it: what differs from frame to frame and says nothing.
-    pub(super) ignored_places: [Place; 2],
+    pub(crate) ignored_places: [Place; 2],
 }
 
 /// Where in memory something is written, and how long it is.
 type Place = (usize, usize);
 
 /// Where a text is written.
-pub(super) fn place_of(written: &str) -> Place {
+pub(crate) fn place_of(written: &str) -> Place {
     (written.as_ptr().addr(), written.len())
 }
 
@@ -123,17 +123,17 @@ struct Held {
 
 impl Blocks {
     /// The number of the block that was begun last.
-    pub(super) fn last(&self) -> Option<u32> {
+    pub(crate) fn last(&self) -> Option<u32> {
         self.next.checked_sub(1)
     }
 
     /// The open block, if it is of this kind.
-    pub(super) fn open(&self, kind: Kind) -> Option<u32> {
+    pub(crate) fn open(&self, kind: Kind) -> Option<u32> {
         self.open.as_ref().filter(|open| open.kind == kind).map(|open| open.index)
     }
 
     /// Adds text to the open block of a kind; begins one if none is open. Gives its number.
-    pub(super) fn text(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) -> u32 {
+    pub(crate) fn text(&mut self, kind: Kind, piece: Piece<'_>, out: &mut Vec<Event>) -> u32 {
         let index = self.ensure(kind, out);
         let delta = self.join(index, Some(kind), piece, out);
         push_delta(index, Some(kind), delta, out);
@@ -141,7 +141,7 @@ impl Blocks {
     }
 
     /// Opens a block of a kind, unless one is open. Gives its number.
-    pub(super) fn ensure(&mut self, kind: Kind, out: &mut Vec<Event>) -> u32 {
+    pub(crate) fn ensure(&mut self, kind: Kind, out: &mut Vec<Event>) -> u32 {
         if let Some(index) = self.open(kind) {
             return index;
         }
@@ -159,21 +159,21 @@ impl Blocks {
     }
 
     /// Adds to the signature of the open block.
-    pub(super) fn sign(&mut self, signature: &str) {
+    pub(crate) fn sign(&mut self, signature: &str) {
         if let Some(open) = &mut self.open {
             open.signature.get_or_insert_default().push_str(signature);
         }
     }
 
     /// Sets the signature of the open block; an empty one is none.
-    pub(super) fn set_signature(&mut self, signature: &str) {
+    pub(crate) fn set_signature(&mut self, signature: &str) {
         if let Some(open) = &mut self.open {
             open.signature = if signature.is_empty() { None } else { Some(signature.to_owned()) };
         }
     }
 
     /// An opaque thinking block. Gives its number.
-    pub(super) fn redacted(&mut self, data: String, out: &mut Vec<Event>) -> u32 {
+    pub(crate) fn redacted(&mut self, data: String, out: &mut Vec<Event>) -> u32 {
         self.close(out);
         let index = self.next_index();
         out.push(Event::ThinkingStart { index });
@@ -182,14 +182,14 @@ impl Blocks {
     }
 
     /// A block that only its provider understands.
-    pub(super) fn raw(&mut self, data: RawJson, out: &mut Vec<Event>) {
+    pub(crate) fn raw(&mut self, data: RawJson, out: &mut Vec<Event>) {
         self.close(out);
         let index = self.next_index();
         out.push(Event::Raw { index, data });
     }
 
     /// Begins a call. Gives its number.
-    pub(super) fn call(&mut self, call_id: &str, tool_name: &str, out: &mut Vec<Event>) -> u32 {
+    pub(crate) fn call(&mut self, call_id: &str, tool_name: &str, out: &mut Vec<Event>) -> u32 {
         self.close(out);
         let index = self.next_index();
         let (call_id, tool_name) = (call_id.to_owned(), tool_name.to_owned());
@@ -198,7 +198,7 @@ impl Blocks {
     }
 
     /// Adds to the arguments of a call. Gives the number of bytes.
-    pub(super) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) -> usize {
+    pub(crate) fn arguments(&mut self, index: u32, piece: Piece<'_>, out: &mut Vec<Event>) -> usize {
         let delta = self.join(index, None, piece, out);
         let length = delta.len();
         push_delta(index, None, delta, out);
@@ -206,7 +206,7 @@ impl Blocks {
     }
 
     /// Closes the open block, if there is one.
-    pub(super) fn close(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn close(&mut self, out: &mut Vec<Event>) {
         self.release(out);
         let Some(Open { index, kind, signature }) = self.open.take() else {
             return;
@@ -218,13 +218,13 @@ impl Blocks {
     }
 
     /// The answer failed: what is open stays open.
-    pub(super) fn abandon(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn abandon(&mut self, out: &mut Vec<Event>) {
         self.release(out);
         self.open = None;
     }
 
     /// Gives up waiting for the second half of a character.
-    pub(super) fn release(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn release(&mut self, out: &mut Vec<Event>) {
         if let Some(held) = self.held.take() {
             push_delta(held.index, held.kind, "\u{fffd}".to_owned(), out);
         }
@@ -265,7 +265,7 @@ impl Blocks {
     }
 }
 
-pub(super) fn push_delta(index: u32, kind: Option<Kind>, delta: String, out: &mut Vec<Event>) {
+pub(crate) fn push_delta(index: u32, kind: Option<Kind>, delta: String, out: &mut Vec<Event>) {
     if delta.is_empty() {
         return;
     }

@@ -1,5 +1,8 @@
 //! What the requests of all wires share: headers, fields that the user can override, tools that are encoded once, ids.
 
+pub(super) mod history;
+pub(super) mod strict;
+
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -8,12 +11,12 @@ use crate::data::text::{Put, contains, number, parse_u64, rsplit_once, split, sp
 use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 use crate::words::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 
-use super::compat::Strict;
+use crate::wires::compat::Strict;
 
 /// The headers of a request: those of the wire, then those of the options, then those of the call. Later ones override
 /// earlier ones. `key` is the name of the header for the key, and the prefix of its value.
 #[inline(never)]
-pub(super) fn headers(
+pub(crate) fn headers(
     key: (&str, &str),
     wire: &[(&str, &str)],
     options: &[(String, String)],
@@ -41,19 +44,19 @@ pub(super) fn headers(
 
 /// An address without trailing slashes, and its query.
 #[inline(never)]
-pub(super) fn split_query(base_url: &str) -> (&str, &str) {
+pub(crate) fn split_query(base_url: &str) -> (&str, &str) {
     let (base, query) = split_once(base_url, "?").unwrap_or((base_url, ""));
     (without_end(base, "/"), query)
 }
 
 /// The header in which servers of OpenAI's wires expect the key, and the prefix of its value.
-pub(super) fn openai_key(provider: &str) -> (&'static str, &'static str) {
+pub(crate) fn openai_key(provider: &str) -> (&'static str, &'static str) {
     if provider == "azure" { ("api-key", "") } else { ("authorization", "Bearer ") }
 }
 
 /// An address with its query.
 #[inline(never)]
-pub(super) fn join_query(parts: &[&str], query: &str) -> String {
+pub(crate) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();
     if !query.is_empty() {
         url.put("?");
@@ -63,7 +66,7 @@ pub(super) fn join_query(parts: &[&str], query: &str) -> String {
 }
 
 /// The body: the user's own fields override those made here, and a `null` among them omits a field.
-pub(super) struct Body<'a> {
+pub(crate) struct Body<'a> {
     object: ObjectWriter<'a>,
     own: &'a [(String, RawJson)],
     /// The user's tools have already been written after ours.
@@ -71,17 +74,17 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(out: &'a mut String, options: &'a StreamOptions) -> Self {
+    pub(crate) fn new(out: &'a mut String, options: &'a StreamOptions) -> Self {
         Body::of(out, &options.body)
     }
 
     /// An object with these fields from the user.
-    pub(super) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
+    pub(crate) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
         Body { object: ObjectWriter::new(out), own, has_tools: false }
     }
 
     #[inline(never)]
-    pub(super) fn key(&mut self, key: &str) -> Option<&mut String> {
+    pub(crate) fn key(&mut self, key: &str) -> Option<&mut String> {
         if self.own.iter().any(|(own, _)| own == key) {
             return None;
         }
@@ -89,18 +92,18 @@ impl<'a> Body<'a> {
     }
 
     /// Writes a text field.
-    pub(super) fn text(&mut self, key: &str, text: &str) {
+    pub(crate) fn text(&mut self, key: &str, text: &str) {
         self.fill(key, "\"$\"", &[text]);
     }
 
     /// Writes a field whose JSON exists already.
-    pub(super) fn raw(&mut self, key: &str, json: &str) {
+    pub(crate) fn raw(&mut self, key: &str, json: &str) {
         self.fill(key, "#", &[json]);
     }
 
     /// Writes a field from a template, see [`fill`].
     #[inline(never)]
-    pub(super) fn fill(&mut self, key: &str, template: &str, values: &[&str]) {
+    pub(crate) fn fill(&mut self, key: &str, template: &str, values: &[&str]) {
         if let Some(out) = self.key(key) {
             fill(template, values, out);
         }
@@ -109,7 +112,7 @@ impl<'a> Body<'a> {
     /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools (that the
     /// provider runs), it is appended.
     #[inline(never)]
-    pub(super) fn tools(&mut self, tools: &str, mark: &str) {
+    pub(crate) fn tools(&mut self, tools: &str, mark: &str) {
         let tools = tools.strip_suffix("}]").unwrap_or(tools);
         let own = self.own.iter().find(|(key, _)| key == "tools");
         let Some(more) = own.and_then(|(_, tools)| tools.as_str().strip_prefix("[")) else {
@@ -121,7 +124,7 @@ impl<'a> Body<'a> {
     }
 
     #[inline(never)]
-    pub(super) fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let has_tools = self.has_tools;
         let is_left =
             |(key, value): &&(String, RawJson)| value.as_str() != "null" && !(has_tools && key == "tools");
@@ -134,21 +137,21 @@ impl<'a> Body<'a> {
 
 /// The tools of a run as JSON for request bodies, written once.
 #[derive(Debug, Default)]
-pub(super) struct Tools(Option<(Rc<[ToolSchema]>, String)>);
+pub(crate) struct Tools(Option<(Rc<[ToolSchema]>, String)>);
 
 /// How a wire writes tools.
-pub(super) struct ToolForm {
+pub(crate) struct ToolForm {
     /// The list around them.
-    pub(super) list: &'static str,
+    pub(crate) list: &'static str,
     /// One tool: its name, description, schema, and whether it is strict.
-    pub(super) tool: &'static str,
+    pub(crate) tool: &'static str,
     /// The mark of a tool that is not strict, and of one that is.
-    pub(super) strict: [&'static str; 2],
+    pub(crate) strict: [&'static str; 2],
 }
 
 impl Tools {
     #[inline(never)]
-    pub(super) fn text(&mut self, tools: &Rc<[ToolSchema]>, form: &ToolForm, strict: Strict) -> &str {
+    pub(crate) fn text(&mut self, tools: &Rc<[ToolSchema]>, form: &ToolForm, strict: Strict) -> &str {
         if self.0.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
             self.0 = None;
         }
@@ -189,7 +192,7 @@ fn complete(schema: &RawJson) -> RawJson {
 /// The tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for one tool; a model
 /// that `is_free` cannot be forced.
 #[inline(never)]
-pub(super) fn write_openai_choice(
+pub(crate) fn write_openai_choice(
     options: &StreamOptions,
     named: &str,
     is_free: bool,
@@ -210,7 +213,7 @@ pub(super) fn write_openai_choice(
 
 /// The cache key: the id of the session, shortened if necessary.
 #[inline(never)]
-pub(super) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
+pub(crate) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
     if let Some(session) = &request.session_id
         && has_key
         && request.options.cache != Some(false)
@@ -220,7 +223,7 @@ pub(super) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut 
 }
 
 /// The word for how much to think. For a budget of tokens: the nearest word, for servers without budgets.
-pub(super) fn effort(reasoning: &Reasoning) -> &str {
+pub(crate) fn effort(reasoning: &Reasoning) -> &str {
     match reasoning {
         Reasoning::Effort(word) => word,
         Reasoning::Budget(0) => "off",
@@ -232,7 +235,7 @@ pub(super) fn effort(reasoning: &Reasoning) -> &str {
 
 /// An id that a server takes, made of ours alone, so that call and result always agree: ours where it fits, else what
 /// fits of it and a digest. What is usual may say nothing of characters beyond ASCII but one thing of them all.
-pub(super) fn fitting_id(call_id: &str, max_length: usize, is_allowed: fn(char) -> bool) -> Cow<'_, str> {
+pub(crate) fn fitting_id(call_id: &str, max_length: usize, is_allowed: fn(char) -> bool) -> Cow<'_, str> {
     if !call_id.is_empty()
         && call_id.len() <= max_length
         && call_id.bytes().all(|byte| is_allowed(byte.into()))
@@ -247,12 +250,12 @@ pub(super) fn fitting_id(call_id: &str, max_length: usize, is_allowed: fn(char) 
 }
 
 /// Whether the strictest servers allow a character in ids.
-pub(super) fn is_plain(c: char) -> bool {
+pub(crate) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 /// A digest of a text, in letters and digits.
-pub(super) fn digest(text: &str, length: usize) -> String {
+pub(crate) fn digest(text: &str, length: usize) -> String {
     in_digits(hash(text), ALPHANUMERIC, length)
 }
 
@@ -280,7 +283,7 @@ fn in_digits(mut number: u64, digits: &str, length: usize) -> String {
 }
 
 /// Whether this is an OpenAI model that thinks and knows the role `developer`.
-pub(super) fn is_reasoning_model(model: &str) -> bool {
+pub(crate) fn is_reasoning_model(model: &str) -> bool {
     let name = model_name(model);
     let is_family = ["o1", "o3", "o4", "codex"].iter().any(|family| name.starts_with(family))
         || matches!(gpt_version(model), Some((5..=9, _)));
@@ -289,14 +292,14 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
 
 /// Whether a model of OpenAI thinks before this answer, and so refuses `temperature` and `top_p`. The sixth generation
 /// refuses them always.
-pub(super) fn always_thinks(model: &str, options: &StreamOptions) -> bool {
+pub(crate) fn always_thinks(model: &str, options: &StreamOptions) -> bool {
     let effort = options.reasoning.as_ref().map(|reasoning| known_effort(effort(reasoning), model));
     is_reasoning_model(model) && (effort != Some("none") || gpt_version(model) >= Some((6, 0)))
 }
 
 /// The word for an effort that a model of OpenAI knows: only the first of the fifth generation know `minimal`, and only
 /// later ones can do without. Codex knows neither, nor does the sixth generation, but for some.
-pub(super) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
+pub(crate) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
     let can_disable = ["gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"].iter().any(|name| contains(model, name));
     let is_gpt_6 = gpt_version(model) >= Some((6, 0));
     match word {
@@ -309,19 +312,19 @@ pub(super) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
 }
 
 /// The version of a GPT by its name, such as `gpt-5.4-mini`.
-pub(super) fn gpt_version(model: &str) -> Option<(u32, u32)> {
+pub(crate) fn gpt_version(model: &str) -> Option<(u32, u32)> {
     version(model_name(model).strip_prefix("gpt-")?)
 }
 
 /// The version at the start of a name.
-pub(super) fn version(name: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(name: &str) -> Option<(u32, u32)> {
     let word = split(name, "-").next()?;
     let (major, minor) = split_once(word, ".").unwrap_or((word, "0"));
     Some((parse_u32(major)?, parse_u32(minor).unwrap_or(0)))
 }
 
 /// A number in a version.
-pub(super) fn parse_u32(digits: &str) -> Option<u32> {
+pub(crate) fn parse_u32(digits: &str) -> Option<u32> {
     u32::try_from(parse_u64(digits)?).ok()
 }
 
@@ -332,7 +335,7 @@ fn model_name(model: &str) -> &str {
 
 /// The sampling parameters.
 #[inline(never)]
-pub(super) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
+pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
     for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
         if let Some(number) = number {
             body.raw(key, number.as_str());
@@ -342,21 +345,21 @@ pub(super) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Bo
 
 /// The stop sequences.
 #[inline(never)]
-pub(super) fn write_stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
+pub(crate) fn write_stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
     if !options.stop.is_empty() {
         body.raw(key, &options.stop.to_json());
     }
 }
 
 /// The limit on the length of the answer.
-pub(super) fn write_max_tokens(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
+pub(crate) fn write_max_tokens(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
     if let Some(tokens) = tokens {
         body.raw(key, &number(tokens));
     }
 }
 
 /// The text and the pictures of a tool's result, for wires that have no mark for errors.
-pub(super) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
+pub(crate) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
     if let ([ContentBlock::Text(block)], false) = (message.content.as_slice(), message.is_error) {
         return (Cow::Borrowed(&block.text), Vec::new());
     }
@@ -381,12 +384,12 @@ pub(super) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&I
 }
 
 /// An image or file as a data URL.
-pub(super) fn data_url(mime_type: &str, data: &str) -> String {
+pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
     ["data:", mime_type, ";base64,", data].concat()
 }
 
 /// How to send a file on wires that accept files in few forms.
-pub(super) enum FileForm {
+pub(crate) enum FileForm {
     Image,
     /// The text, with the name of the file before it.
     Text(String),
@@ -394,7 +397,7 @@ pub(super) enum FileForm {
 }
 
 /// Images and texts are sent as such: every server accepts them.
-pub(super) fn form_of(file: &FileBlock) -> FileForm {
+pub(crate) fn form_of(file: &FileBlock) -> FileForm {
     if file.mime_type.starts_with("image/") {
         return FileForm::Image;
     }
@@ -405,7 +408,7 @@ pub(super) fn form_of(file: &FileBlock) -> FileForm {
 }
 
 /// The text of a file that is text; `None` for any other.
-pub(super) fn decoded_text(file: &FileBlock) -> Option<String> {
+pub(crate) fn decoded_text(file: &FileBlock) -> Option<String> {
     let is_text = file.mime_type.starts_with("text/") || file.mime_type.starts_with("application/json");
     if is_text { String::from_utf8(decoded(&file.data)?).ok() } else { None }
 }

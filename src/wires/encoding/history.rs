@@ -8,7 +8,7 @@ use crate::words::message::{AssistantMessage, ContentBlock, LlmMessage, ToolCall
 /// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off the rest and
 /// appends what is new.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     /// The model that it was encoded for, which determines what thinking is sent back.
     model: Option<Rc<str>>,
     text: String,
@@ -27,25 +27,25 @@ struct Entry {
 /// The state that a wire carries from one message to the next. It is kept for each message, so that the text can be cut
 /// anywhere; the parts that grow with a batch of calls are shared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Carried {
+pub(crate) struct Carried {
     /// The next message may continue what the last one began: a list of results or blocks.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
     /// The open list is not empty.
-    pub(super) has_block: bool,
+    pub(crate) has_block: bool,
     /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma before it.
-    pub(super) pictures: Vec<Rc<str>>,
+    pub(crate) pictures: Vec<Rc<str>>,
     /// The last answer, if the provider's metadata of its calls is needed for their results.
-    pub(super) answer: Option<Rc<AssistantMessage>>,
+    pub(crate) answer: Option<Rc<AssistantMessage>>,
     /// The block behind the call of the last result.
-    pub(super) next: usize,
+    pub(crate) next: usize,
     /// Where the last blocks of the last two user messages end, before their closing brace: places for a mark.
-    pub(super) marks: [Option<usize>; 2],
+    pub(crate) marks: [Option<usize>; 2],
 }
 
 impl Carried {
     /// Takes the waiting pictures, as one text.
     #[inline(never)]
-    pub(super) fn take_pictures(&mut self) -> String {
+    pub(crate) fn take_pictures(&mut self) -> String {
         let mut all = String::new();
         std::mem::take(&mut self.pictures).iter().for_each(|parts| all.put(parts));
         all
@@ -69,7 +69,7 @@ impl Carried {
     /// The call of the last answer that a result belongs to. Results come as their calls did, so it is looked for
     /// from the one before on.
     #[inline(never)]
-    pub(super) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
+    pub(crate) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
         let blocks = &self.answer.as_ref()?.content;
         let (before, after) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
         let found = after.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
@@ -86,7 +86,7 @@ impl History {
     /// Makes the text that of `messages`, for a model. `append` gets each message that is new, what is carried from the
     /// one before, and the text to append to. Gives the number of messages that were new.
     #[inline(never)]
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         model: &Rc<str>,
         messages: &[LlmMessage],
@@ -160,19 +160,19 @@ impl History {
     }
 
     /// All messages.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// What is carried behind the last message.
     #[inline(never)]
-    pub(super) fn carried(&self) -> Carried {
+    pub(crate) fn carried(&self) -> Carried {
         self.entries.last().map(|entry| entry.carried.clone()).unwrap_or_default()
     }
 
     /// A buffer with room for the body of a request.
     #[inline(never)]
-    pub(super) fn body_buffer(&self, system_prompt: &str) -> String {
+    pub(crate) fn body_buffer(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)
     }
 }

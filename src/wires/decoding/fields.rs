@@ -7,10 +7,10 @@ use crate::data::json::{JsonError, Reader};
 use super::blocks::Piece;
 
 /// The result of a reading step.
-pub(super) type Read = Result<(), JsonError>;
+pub(crate) type Read = Result<(), JsonError>;
 
 /// Reads an object; anything else is skipped.
-pub(super) fn in_object<'a>(
+pub(crate) fn in_object<'a>(
     reader: &mut Reader<'a>,
     member: impl FnMut(&mut Reader<'a>, &str) -> Read,
 ) -> Read {
@@ -18,7 +18,7 @@ pub(super) fn in_object<'a>(
 }
 
 /// Reads a list; anything else is skipped.
-pub(super) fn in_array<'a>(
+pub(crate) fn in_array<'a>(
     reader: &mut Reader<'a>,
     item: impl FnMut(&mut Reader<'a>, usize) -> Read,
 ) -> Read {
@@ -26,7 +26,7 @@ pub(super) fn in_array<'a>(
 }
 
 /// Reads a string; anything else is skipped.
-pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
+pub(crate) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
     if reader.peek() != Some(b'"') {
         return reader.pass_over().map(|()| None);
     }
@@ -38,7 +38,7 @@ pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, 
 }
 
 /// Reads a string into a slot, or puts the JSON text of anything else but `null` there.
-pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
+pub(crate) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
     match reader.peek() {
         Some(b'"' | b'n') => Piece::read(reader, slot),
         _ => reader.skip().map(|raw| *slot = Some(raw.into())),
@@ -46,11 +46,11 @@ pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<
 }
 
 /// Reads a number into a slot; anything else leaves the slot as it is.
-pub(super) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> Read {
+pub(crate) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> Read {
     reader.optional_u64().map(|number| *slot = number.or(*slot))
 }
 
 /// Reads a string into a slot; anything else empties the slot.
-pub(super) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> Read {
+pub(crate) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> Read {
     text(reader).map(|text| *slot = text.unwrap_or_default())
 }

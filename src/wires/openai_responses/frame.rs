@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use crate::data::json::{Reader, Value};
-use crate::wires::blocks::Piece;
-use crate::wires::read::{Read, in_object, number, string};
+use crate::wires::decoding::blocks::Piece;
+use crate::wires::decoding::fields::{Read, in_object, number, string};
 use crate::words::message::Usage;
 
 /// What an event says.

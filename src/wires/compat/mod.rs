@@ -4,7 +4,7 @@
 use crate::data::json::{RawJson, Value};
 use crate::data::text::{contains, rsplit_once, split, split_once, split_while};
 
-use super::strict::is_strict;
+use super::encoding::strict::is_strict;
 
 /// The switches of one server. Not every wire has all of them; a wire rejects those it does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
