@@ -6,10 +6,13 @@ use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::WireOptions;
 use crate::wires::compat::{Compat, ReasoningStyle};
+use crate::wires::encoding::address::{join_query, split_query};
+use crate::wires::encoding::body::Body;
+use crate::wires::encoding::headers::headers;
 use crate::wires::encoding::history::History;
-use crate::wires::encoding::{
-    Body, ToolForm, Tools, effort, headers, join_query, parse_u32, split_query, write_sampling, write_stop,
-};
+use crate::wires::encoding::models::parse_u32;
+use crate::wires::encoding::options::{effort, write_sampling, write_stop};
+use crate::wires::encoding::tools::{ToolForm, Tools};
 use crate::words::message::LlmMessage;
 
 use super::PROVIDER;

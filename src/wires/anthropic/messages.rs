@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use crate::data::json::{ToJson, Value, fill, without_comma};
 use crate::data::text::{Put, contains};
+use crate::wires::encoding::files::decoded_text;
 use crate::wires::encoding::history::Carried;
-use crate::wires::encoding::{decoded_text, fitting_id, is_plain};
+use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock,
     ToolResultMessage,

@@ -5,11 +5,13 @@ use crate::data::text::{self, contains, find_any};
 use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::compat::{ReasoningStyle, Strict};
+use crate::wires::encoding::address::{join_query, split_query};
+use crate::wires::encoding::body::Body;
+use crate::wires::encoding::headers::headers;
 use crate::wires::encoding::history::History;
-use crate::wires::encoding::{
-    self, Body, ToolForm, Tools, effort, headers, join_query, split_query, write_max_tokens, write_sampling,
-    write_stop,
-};
+use crate::wires::encoding::models;
+use crate::wires::encoding::options::{effort, write_max_tokens, write_sampling, write_stop};
+use crate::wires::encoding::tools::{ToolForm, Tools};
 
 use super::PROVIDER;
 use super::messages::{MessageWriter, write_all};
@@ -181,7 +183,7 @@ fn version(model: &str) -> Option<(u32, u32)> {
     if contains(model, "gemini-") && model.ends_with("-latest") {
         return Some((3, u32::MAX));
     }
-    encoding::version(text::split_once(model, "gemini-")?.1)
+    models::version(text::split_once(model, "gemini-")?.1)
 }
 
 fn url(base_url: &str, model: &str) -> String {

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use crate::data::json::{RawJson, fill, without_comma};
 use crate::data::text::Put;
+use crate::wires::encoding::files::{FileForm, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
-use crate::wires::encoding::{FileForm, fitting_id, form_of, is_plain, result_parts};
+use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };

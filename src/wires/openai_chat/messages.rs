@@ -11,10 +11,10 @@ use crate::words::message::{
 };
 
 use crate::wires::compat::{Compat, Replay, ToolIds};
+use crate::wires::encoding::files::{FileForm, data_url, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
-use crate::wires::encoding::{
-    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, result_parts,
-};
+use crate::wires::encoding::ids::{digest, fitting_id, is_plain};
+use crate::wires::encoding::models::is_reasoning_model;
 
 /// Writes messages for one model of one server.
 pub(super) struct MessageWriter<'a> {

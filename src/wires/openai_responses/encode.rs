@@ -5,11 +5,15 @@ use crate::data::text::contains;
 use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
+use crate::wires::encoding::address::{join_query, split_query};
+use crate::wires::encoding::body::Body;
+use crate::wires::encoding::headers::{headers, openai_key};
 use crate::wires::encoding::history::History;
-use crate::wires::encoding::{
-    Body, ToolForm, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, known_effort,
-    openai_key, split_query, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
+use crate::wires::encoding::models::{always_thinks, is_reasoning_model, known_effort};
+use crate::wires::encoding::options::{
+    effort, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
 };
+use crate::wires::encoding::tools::{ToolForm, Tools};
 
 use super::messages::MessageWriter;
 

@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use crate::data::json::{ToJson, Value, fill, without_comma, write_str};
 use crate::data::text::Put;
+use crate::wires::encoding::files::{FileForm, data_url, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
-use crate::wires::encoding::{FileForm, data_url, fitting_id, form_of, is_plain, result_parts};
+use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
     UserMessage,
