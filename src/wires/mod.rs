@@ -7,11 +7,12 @@ mod decoding;
 mod encoding;
 pub mod errors;
 pub mod gemini;
+mod limits;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod sse;
 
-pub use decoding::Limits;
+pub use limits::Limits;
 
 use crate::data::json::Value;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};

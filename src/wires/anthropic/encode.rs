@@ -16,7 +16,7 @@ use crate::wires::encoding::tools::{ToolForm, Tools};
 use crate::words::message::LlmMessage;
 
 use super::PROVIDER;
-use super::messages::{MessageWriter, begins_with_thinking, write_all};
+use super::messages::{AnthropicMessageWriter, begins_with_thinking, write_all};
 
 /// The marks behind which the provider caches what it read, as the last member of an object.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -35,7 +35,7 @@ const MAX_TOKENS_OF_CLAUDE_3: u64 = 4_096;
 const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct AnthropicEncoder {
     options: WireOptions,
     compat: Compat,
     history: History,
@@ -56,9 +56,9 @@ enum Thinking {
     Unspecified,
 }
 
-impl Encoder {
+impl AnthropicEncoder {
     pub(super) fn new(options: WireOptions, compat: Compat) -> Self {
-        Encoder { options, compat, history: History::default(), tools: Tools::default() }
+        AnthropicEncoder { options, compat, history: History::default(), tools: Tools::default() }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -77,7 +77,7 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let writer = MessageWriter { provider: PROVIDER, model: &request.model };
+        let writer = AnthropicMessageWriter { provider: PROVIDER, model: &request.model };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
             writer.write(message, carried, out);
         });

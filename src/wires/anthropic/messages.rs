@@ -14,7 +14,7 @@ use crate::words::message::{
 };
 
 /// Writes messages for one model.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct AnthropicMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
@@ -63,7 +63,7 @@ impl Carried {
     }
 }
 
-impl MessageWriter<'_> {
+impl AnthropicMessageWriter<'_> {
     /// Appends a message, with a comma before it. One with nothing to say is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {

@@ -14,7 +14,7 @@ use crate::wires::encoding::options::{effort, write_max_tokens, write_sampling, 
 use crate::wires::encoding::tools::{ToolForm, Tools};
 
 use super::PROVIDER;
-use super::messages::{MessageWriter, write_all};
+use super::messages::{GeminiMessageWriter, write_all};
 
 const TOOLS: ToolForm = ToolForm {
     list: r#"[{"functionDeclarations":[#]}]"#,
@@ -23,7 +23,7 @@ const TOOLS: ToolForm = ToolForm {
 };
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct GeminiEncoder {
     base_url: String,
     headers: Vec<(String, String)>,
     reasoning: ReasoningStyle,
@@ -31,10 +31,10 @@ pub(super) struct Encoder {
     tools: Tools,
 }
 
-impl Encoder {
+impl GeminiEncoder {
     pub(super) fn new(base_url: String, headers: Vec<(String, String)>, reasoning: ReasoningStyle) -> Self {
         let (history, tools) = (History::default(), Tools::default());
-        Encoder { base_url, headers, reasoning, history, tools }
+        GeminiEncoder { base_url, headers, reasoning, history, tools }
     }
 
     /// The generation of a model: what is set by hand, else what its name says.
@@ -61,7 +61,7 @@ impl Encoder {
     fn body(&mut self, request: &ModelRequest) -> String {
         let version = self.version(&request.model);
         let is_gemini_3 = version >= Some((3, 0));
-        let writer = MessageWriter { provider: PROVIDER, model: &request.model, is_gemini_3 };
+        let writer = GeminiMessageWriter { provider: PROVIDER, model: &request.model, is_gemini_3 };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
             writer.write(message, carried, out);
         });

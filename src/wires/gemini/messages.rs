@@ -13,7 +13,7 @@ use crate::words::message::{
 };
 
 /// Writes messages for one model.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct GeminiMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     /// Gemini 3 and later.
@@ -47,7 +47,7 @@ fn close(carried: &mut Carried, out: &mut String) {
     }
 }
 
-impl MessageWriter<'_> {
+impl GeminiMessageWriter<'_> {
     /// Appends a message, with a comma before it. One with nothing to say is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {

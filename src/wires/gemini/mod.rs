@@ -5,18 +5,19 @@ mod encode;
 mod frame;
 mod messages;
 mod partial_arguments;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::GeminiEncoder;
 
 /// The wire to one server. For Vertex, the base URL is that of the publisher.
 pub struct Gemini {
     limits: Limits,
-    encoder: Encoder,
+    encoder: GeminiEncoder,
 }
 
 /// The name of the provider, for messages and keys.
@@ -32,7 +33,7 @@ impl Gemini {
         server(&base_url, &switches)?;
         let mut compat = Compat::default();
         compat.apply(&switches, "reasoning")?;
-        Ok(Gemini { limits, encoder: Encoder::new(base_url, headers, compat.reasoning) })
+        Ok(Gemini { limits, encoder: GeminiEncoder::new(base_url, headers, compat.reasoning) })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::wires::encoding::options::{
 };
 use crate::wires::encoding::tools::{ToolForm, Tools};
 
-use super::messages::MessageWriter;
+use super::messages::ChatMessageWriter;
 
 /// The Azure API versions that are asked for where the address names none.
 const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
@@ -28,7 +28,7 @@ const TOOLS: ToolForm = ToolForm {
 };
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct ChatEncoder {
     pub(super) provider: &'static str,
     base_url: String,
     headers: Vec<(String, String)>,
@@ -37,7 +37,7 @@ pub(super) struct Encoder {
     tools: Tools,
 }
 
-impl Encoder {
+impl ChatEncoder {
     pub(super) fn new(
         provider: &'static str,
         base_url: String,
@@ -45,7 +45,7 @@ impl Encoder {
         compat: Compat,
     ) -> Self {
         let (history, tools) = (History::default(), Tools::default());
-        Encoder { provider, base_url, headers, compat, history, tools }
+        ChatEncoder { provider, base_url, headers, compat, history, tools }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -57,7 +57,7 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let writer = MessageWriter {
+        let writer = ChatMessageWriter {
             provider: self.provider,
             model: &request.model,
             compat: &self.compat,

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::data::json::{RawJson, ToJson, Value, fill, without_comma, write_str};
+use crate::data::json::{RawJson, ToJson, fill, without_comma, write_str};
 use crate::data::list::ListWriter;
 use crate::data::text::{Put, contains};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
-    UserMessage, text_in,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
+    text_in,
 };
 
 use crate::wires::compat::{Compat, Replay, ToolIds};
@@ -16,8 +16,10 @@ use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{digest, fitting_id, is_plain};
 use crate::wires::encoding::models::is_reasoning_model;
 
+use super::details::{details_of, thinking_blocks};
+
 /// Writes messages for one model of one server.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct ChatMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     pub(super) compat: &'a Compat,
@@ -28,7 +30,7 @@ pub(super) struct MessageWriter<'a> {
 // In `Carried`, `pictures` are those of tool results, which tool messages cannot hold: they follow in a user message, once
 // all results of the turn are told. `is_open` says that the last message was a tool's.
 
-impl MessageWriter<'_> {
+impl ChatMessageWriter<'_> {
     /// The whole list: the system prompt, the messages written before, and what waits behind them.
     pub(super) fn write_all(
         &self,
@@ -275,13 +277,6 @@ fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
     fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);
 }
 
-fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
-    message.content.iter().filter_map(|block| match block {
-        ContentBlock::Thinking(block) => Some(block),
-        _ => None,
-    })
-}
-
 fn thinking_of(message: &AssistantMessage) -> String {
     thinking_blocks(message).filter(|block| !block.redacted).map(|block| block.thinking.as_str()).collect()
 }
@@ -293,35 +288,6 @@ fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
         write_text_part(text, out);
     }
     out.put("]");
-}
-
-/// `reasoning_details` as they came: the entries in the metadata of a call, with the texts of the thinking blocks they
-/// were made to. Nothing, if blocks were taken out since.
-fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
-    let metadata = message.tool_calls().find_map(|call| call.metadata.as_ref())?.to_value();
-    let frames = metadata.get("reasoning_details")?.as_array()?;
-    if frames.len() != thinking_blocks(message).count() {
-        return None;
-    }
-    let mut details = Vec::new();
-    for (frame, block) in frames.iter().zip(thinking_blocks(message)) {
-        let Value::Object(mut entry) = frame.clone() else {
-            continue;
-        };
-        let signature = block.signature.clone().map(Value::String);
-        match entry.get("type").and_then(Value::as_str) {
-            Some("reasoning.encrypted") => entry.insert("data", signature?),
-            Some("reasoning.summary") => entry.insert("summary", Value::String(block.thinking.clone())),
-            _ => {
-                entry.insert("text", Value::String(block.thinking.clone()));
-                if let Some(signature) = signature {
-                    entry.insert("signature", signature);
-                }
-            }
-        }
-        details.push(Value::Object(entry));
-    }
-    if details.is_empty() { None } else { Some(details) }
 }
 
 /// An id that the server takes, made of ours alone, so that call and result always agree.

@@ -1,16 +1,19 @@
 //! OpenAI Chat Completions, and compatible servers.
 
+mod calls;
 mod decode;
+mod details;
 mod encode;
 mod frame;
 mod messages;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Replay, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::ChatEncoder;
 
 /// The switches of [`Compat`] that mean something here.
 const SWITCHES: &str = "\
@@ -20,7 +23,7 @@ const SWITCHES: &str = "\
 /// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in `/models`.
 pub struct OpenAiChat {
     limits: Limits,
-    encoder: Encoder,
+    encoder: ChatEncoder,
 }
 
 impl OpenAiChat {
@@ -35,7 +38,7 @@ impl OpenAiChat {
         }
         let (provider, mut compat) = server(&base_url, &switches)?;
         compat.apply(&switches, SWITCHES)?;
-        Ok(OpenAiChat { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+        Ok(OpenAiChat { limits, encoder: ChatEncoder::new(provider, base_url, headers, compat) })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::wires::encoding::options::{
 };
 use crate::wires::encoding::tools::{ToolForm, Tools};
 
-use super::messages::MessageWriter;
+use super::messages::ResponsesMessageWriter;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
@@ -25,7 +25,7 @@ const TOOLS: ToolForm = ToolForm {
 };
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct ResponsesEncoder {
     pub(super) provider: &'static str,
     url: String,
     headers: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub(super) struct Encoder {
     tools: Tools,
 }
 
-impl Encoder {
+impl ResponsesEncoder {
     pub(super) fn new(
         provider: &'static str,
         base_url: String,
@@ -42,7 +42,7 @@ impl Encoder {
         compat: Compat,
     ) -> Self {
         let (history, tools) = (History::default(), Tools::default());
-        Encoder { provider, url: url(&base_url), headers, compat, history, tools }
+        ResponsesEncoder { provider, url: url(&base_url), headers, compat, history, tools }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -54,7 +54,7 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let writer = MessageWriter { provider: self.provider, model: &request.model };
+        let writer = ResponsesMessageWriter { provider: self.provider, model: &request.model };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
             writer.write(message, carried, out);
         });

@@ -14,17 +14,17 @@ use crate::words::message::{
     UserMessage,
 };
 
-use super::decode::PART_SEPARATOR;
+use super::signatures::parts;
 
 /// Writes messages for one model of one server.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct ResponsesMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
 
 // In `Carried`, `calls` are the calls of the last answer whose input is a text: their results have another name.
 
-impl MessageWriter<'_> {
+impl ResponsesMessageWriter<'_> {
     /// Appends the items of a message, each with a comma before it.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
@@ -104,24 +104,6 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
     }
     let template = if is_summary { ",\"summary\":[#]}" } else { ",\"summary\":[],\"content\":[#]}" };
     fill(template, &[without_comma(&list)], out);
-}
-
-/// The parts that were joined.
-fn parts<'t>(thinking: &'t str, lengths: Option<&Value>) -> Vec<&'t str> {
-    let mut parts = Vec::new();
-    let mut rest = thinking;
-    for length in lengths.and_then(Value::as_array).unwrap_or_default() {
-        let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
-        let Some((part, after)) = length.and_then(|length| rest.split_at_checked(length)) else {
-            break;
-        };
-        parts.push(part);
-        rest = after.strip_prefix(PART_SEPARATOR).unwrap_or(after);
-    }
-    if !rest.is_empty() {
-        parts.push(rest);
-    }
-    parts
 }
 
 fn write_text(text: &str, phase: &Option<Value>, out: &mut String) {

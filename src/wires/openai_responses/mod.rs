@@ -2,15 +2,19 @@
 
 mod decode;
 mod encode;
+mod finished;
 mod frame;
+mod items;
 mod messages;
+mod signatures;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, Strict, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::ResponsesEncoder;
 
 /// The switches of [`Compat`] that this wire has.
 const SWITCHES: &str = "store parallelToolCalls strict reasoning promptCacheKey";
@@ -18,7 +22,7 @@ const SWITCHES: &str = "store parallelToolCalls strict reasoning promptCacheKey"
 /// The wire to one server.
 pub struct OpenAiResponses {
     limits: Limits,
-    encoder: Encoder,
+    encoder: ResponsesEncoder,
 }
 
 impl OpenAiResponses {
@@ -41,7 +45,7 @@ impl OpenAiResponses {
             ..Compat::default()
         };
         compat.apply(&switches, SWITCHES)?;
-        Ok(OpenAiResponses { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+        Ok(OpenAiResponses { limits, encoder: ResponsesEncoder::new(provider, base_url, headers, compat) })
     }
 }
 
