@@ -1,22 +1,22 @@
 //! Requests: URL, headers, body.
 
 use crate::data::json::RawJson;
-use crate::data::text::{self, contains, split_while};
-use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::data::text::{self};
+use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::WireOptions;
-use crate::wires::compat::{Compat, ReasoningStyle};
+use crate::wires::compat::Compat;
 use crate::wires::encoding::address::{join_query, split_query};
 use crate::wires::encoding::body::Body;
 use crate::wires::encoding::headers::headers;
 use crate::wires::encoding::history::History;
-use crate::wires::encoding::models::parse_u32;
-use crate::wires::encoding::options::{effort, write_sampling, write_stop};
+use crate::wires::encoding::options::{write_sampling, write_stop};
 use crate::wires::encoding::tools::{ToolForm, Tools};
-use crate::words::message::LlmMessage;
 
 use super::PROVIDER;
-use super::messages::{AnthropicMessageWriter, begins_with_thinking, write_all};
+use super::messages::{AnthropicMessageWriter, write_all};
+use super::models::{always_thinks, version};
+use super::thinking::ThinkingMode;
 
 /// The marks behind which the provider caches what it read, as the last member of an object.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -40,20 +40,6 @@ pub(super) struct AnthropicEncoder {
     compat: Compat,
     history: History,
     tools: Tools,
-}
-
-/// How a model is told to think.
-enum Thinking {
-    /// As much as it wants, told by a word.
-    Adaptive(&'static str),
-    /// At most so many tokens.
-    Budget(u64),
-    /// As little as it can, said by a type.
-    Off(&'static str),
-    /// As little as it can, told by a word.
-    Lowest,
-    /// Nothing is said.
-    Unspecified,
 }
 
 impl AnthropicEncoder {
@@ -87,7 +73,7 @@ impl AnthropicEncoder {
             "1h" => LONG_CACHE,
             _ => CACHE,
         };
-        let thinking = thinking(request, self.compat.reasoning);
+        let thinking = ThinkingMode::of(request, self.compat.reasoning);
         let mut text = self.history.body_buffer(&request.system_prompt);
         let mut body = Body::new(&mut text, options);
         body.text("model", &request.model);
@@ -116,90 +102,8 @@ impl AnthropicEncoder {
     }
 }
 
-impl Thinking {
-    fn is_on(&self) -> bool {
-        matches!(self, Thinking::Adaptive(_) | Thinking::Budget(_))
-    }
-
-    fn write(&self, body: &mut Body<'_>) {
-        match self {
-            Thinking::Adaptive(_) => {
-                body.raw("thinking", r#"{"type":"adaptive","display":"summarized"}"#);
-            }
-            Thinking::Budget(tokens) => {
-                body.fill("thinking", r#"{"type":"enabled","budget_tokens":#}"#, &[&text::number(*tokens)]);
-            }
-            Thinking::Off(word) => body.fill("thinking", "{\"type\":\"$\"}", &[word]),
-            Thinking::Lowest | Thinking::Unspecified => {}
-        }
-    }
-}
-
-#[inline(never)]
-fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
-    let Some(reasoning) = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None) else {
-        return Thinking::Unspecified;
-    };
-    let version = match style {
-        ReasoningStyle::Adaptive => Some((4, 6)),
-        ReasoningStyle::Budget => Some((4, 5)),
-        _ => version(&request.model),
-    };
-    let word = effort(reasoning);
-    if word == "off" || word == "none" {
-        let is = |family| contains(&request.model, family);
-        return match version {
-            Some(version) if is("fable") || is("mythos") || (is("opus") && version >= (5, 5)) => {
-                Thinking::Lowest
-            }
-            Some(version) if is("sonnet") && version >= (5, 5) => Thinking::Off("between_tools"),
-            Some(version) if version >= (3, 7) => Thinking::Off("disabled"),
-            // Models that cannot think know no switch for it.
-            _ => Thinking::Unspecified,
-        };
-    }
-    if version >= Some((4, 6)) {
-        return Thinking::Adaptive(match word {
-            "minimal" | "low" => "low",
-            "high" => "high",
-            "xhigh" => "xhigh",
-            "max" => "max",
-            _ => "medium",
-        });
-    }
-    // A tool loop that began without thinking goes on without. One that began with it goes on with it, although not
-    // every answer in it thinks.
-    let (mut answers, mut thinks) = (0, false);
-    for message in request.messages.iter().rev() {
-        match message {
-            LlmMessage::User(_) => break,
-            LlmMessage::Assistant(answer) => {
-                answers += 1;
-                thinks = begins_with_thinking(answer, PROVIDER, &request.model);
-            }
-            LlmMessage::ToolResult(_) => {}
-        }
-        if thinks {
-            break;
-        }
-    }
-    if answers > 0 && !thinks {
-        return Thinking::Unspecified;
-    }
-    Thinking::Budget(match reasoning {
-        Reasoning::Budget(tokens) => (*tokens).max(1_024),
-        Reasoning::Effort(_) => match word {
-            "minimal" => 1_024,
-            "low" => 2_048,
-            "high" => 16_384,
-            "xhigh" | "max" => 32_768,
-            _ => 8_192,
-        },
-    })
-}
-
 /// The answer has room behind the thinking.
-fn max_tokens(request: &ModelRequest, thinking: &Thinking) -> u64 {
+fn max_tokens(request: &ModelRequest, thinking: &ThinkingMode) -> u64 {
     let default = match version(&request.model) {
         Some(version) if version < (3, 5) => MAX_TOKENS_OF_CLAUDE_3,
         // These think where nobody says that they shall not.
@@ -207,43 +111,16 @@ fn max_tokens(request: &ModelRequest, thinking: &Thinking) -> u64 {
         _ => MAX_TOKENS,
     };
     match (request.options.max_tokens, thinking) {
-        (Some(limit), Thinking::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
+        (Some(limit), ThinkingMode::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
         (Some(limit), _) => limit,
-        (None, Thinking::Budget(budget)) => budget.saturating_add(default),
-        (None, Thinking::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
+        (None, ThinkingMode::Budget(budget)) => budget.saturating_add(default),
+        (None, ThinkingMode::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
         (None, _) => default,
     }
 }
 
-/// Whether a Claude thinks whatever it is told, and so refuses to be forced to call a tool.
-fn always_thinks(model: &str) -> bool {
-    let since = if contains(model, "fable") || contains(model, "mythos") { (5, 1) } else { (5, 5) };
-    !contains(model, "haiku") && version(model) >= Some(since)
-}
-
-/// The version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`, `claude-opus-4-6`.
 #[inline(never)]
-fn version(model: &str) -> Option<(u32, u32)> {
-    let (_, mut name) = text::split_once(model, "claude-")?;
-    let mut major = None;
-    loop {
-        let (part, rest) = split_while(name, |byte| !b"-.@:".contains(&byte));
-        match (major, number(part)) {
-            (None, number) => major = number,
-            (Some(major), minor) => return Some((major, minor.unwrap_or(0))),
-        }
-        let Some(rest) = rest.get(1..) else { return major.map(|major| (major, 0)) };
-        name = rest;
-    }
-}
-
-/// Dates are no versions.
-fn number(part: &str) -> Option<u32> {
-    if part.len() <= 2 { parse_u32(part) } else { None }
-}
-
-#[inline(never)]
-fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool, body: &mut Body<'_>) {
+fn write_choice(request: &ModelRequest, thinking: &ThinkingMode, has_parallel: bool, body: &mut Body<'_>) {
     let options = &*request.options;
     let is_single = options.parallel_tool_calls == Some(false) && has_parallel;
     // A model that thinks is not forced, nor one that always does.
@@ -263,10 +140,10 @@ fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool,
 }
 
 #[inline(never)]
-fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
+fn write_output(request: &ModelRequest, thinking: &ThinkingMode, body: &mut Body<'_>) {
     let word = match thinking {
-        Thinking::Adaptive(word) => word,
-        Thinking::Lowest => "low",
+        ThinkingMode::Adaptive(word) => word,
+        ThinkingMode::Lowest => "low",
         _ => "",
     };
     let schema = request.output.as_ref().map_or("", RawJson::as_str);
@@ -293,24 +170,6 @@ fn url(base_url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_version_of_a_claude_is_read_from_its_name() {
-        let names = [
-            ("claude-3-7-sonnet-20250219", Some((3, 7))),
-            ("claude-3-haiku-20240307", Some((3, 0))),
-            ("claude-sonnet-4-20250514", Some((4, 0))),
-            ("claude-sonnet-4-5-20250929", Some((4, 5))),
-            ("claude-opus-4-6", Some((4, 6))),
-            ("claude-sonnet-5", Some((5, 0))),
-            ("anthropic.claude-haiku-4.5@2025", Some((4, 5))),
-            ("MiniMax-M2", None),
-            ("claude-next", None),
-        ];
-        for (name, wanted) in names {
-            assert_eq!(version(name), wanted, "{name}");
-        }
-    }
 
     #[test]
     fn the_address_is_made_of_any_form_of_base() {

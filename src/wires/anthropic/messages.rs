@@ -9,7 +9,7 @@ use crate::wires::encoding::files::decoded_text;
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock, ToolCallBlock,
     ToolResultMessage,
 };
 
@@ -78,77 +78,92 @@ impl AnthropicMessageWriter<'_> {
     }
 
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        // Nothing but calls may stand behind a call. Thinking stays where it was, but may not be the last.
-        let (mut list, mut calls) = (String::new(), String::new());
-        let mut end_of_others = 0;
         let is_own = message.provider == self.provider;
-        let is_same_model = is_own && message.model == self.model;
-        // What Claude said before it refused does not count; shown it again, it goes on refusing.
+        // What Claude said before it refused does not count. If it saw it again, it would go on refusing.
         if is_own
             && message.stop_reason == MessageStopReason::Refusal
             && message.tool_calls().next().is_none()
         {
             return;
         }
+        let mut blocks = AnswerBlocks::default();
         for (at, block) in message.content.iter().enumerate() {
-            let begin = list.len();
-            list.put(",");
             match block {
                 ContentBlock::Text(block) => {
                     let is_last = at + 1 == message.content.len();
-                    // The last text of the conversation may not end with blanks.
-                    let is_cut = is_last && message.stop_reason != MessageStopReason::Pause;
-                    let text = if is_cut { block.text.trim_end() } else { &block.text };
+                    // The last text of the conversation may not end with whitespace.
+                    let is_trimmed = is_last && message.stop_reason != MessageStopReason::Pause;
+                    let text = if is_trimmed { block.text.trim_end() } else { &block.text };
                     if !text.trim_ascii().is_empty() {
                         let signature = block.signature.as_deref().filter(|_| is_own && !message.is_cut());
-                        write_cited(text, signature, &mut list);
+                        blocks.add(|list| write_cited(text, signature, list));
                     }
                 }
-                ContentBlock::Thinking(block) if is_same_model => {
+                ContentBlock::Thinking(block) if is_own && message.model == self.model => {
                     if let Some(signature) = signature_of(block, message) {
-                        let (template, values) = if block.redacted {
-                            (r#"{"type":"redacted_thinking","data":"$"}"#, [signature, ""])
-                        } else {
-                            (
-                                r#"{"type":"thinking","thinking":"$","signature":"$"}"#,
-                                [&*block.thinking, signature],
-                            )
-                        };
-                        list.truncate(begin);
-                        if !calls.is_empty() {
-                            list.put(&std::mem::take(&mut calls));
-                            end_of_others = list.len();
-                        }
-                        list.put(",");
-                        fill(template, &values, &mut list);
-                        continue;
+                        blocks.add_thinking(block, signature);
                     }
                 }
-                ContentBlock::ToolCall(call) => {
-                    let name = fitting_id(&call.tool_name, 128, is_plain);
-                    let values = [&*wire_id(&call.call_id), &name, call.object()];
-                    fill(r#",{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut calls);
-                }
+                ContentBlock::ToolCall(call) => blocks.add_call(call),
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
-                    list.put(data.as_str());
+                    blocks.add(|list| list.put(data.as_str()));
                 }
                 _ => {}
             }
-            if list.len() > begin + 1 {
-                end_of_others = list.len();
-            } else {
-                list.truncate(begin);
-            }
         }
-        // An answer on which the provider paused goes back as it came.
-        if calls.is_empty() && message.stop_reason != MessageStopReason::Pause {
-            list.truncate(end_of_others);
-        }
-        list.put(&calls);
+        let list = blocks.end(message.stop_reason == MessageStopReason::Pause);
         if let Some(list) = list.strip_prefix(",") {
             carried.close(out);
             fill(r#",{"role":"assistant","content":[#]}"#, &[list], out);
         }
+    }
+}
+
+/// The blocks of an answer in the order that the wire accepts: nothing but calls may follow a call, and thinking may not
+/// be the last. Each is written with a comma before it.
+#[derive(Default)]
+struct AnswerBlocks {
+    list: String,
+    /// The calls since the last thinking. They wait, because text that came after them must be written before them.
+    calls: String,
+    /// The end of the last block in `list` that may be the last.
+    end: usize,
+}
+
+impl AnswerBlocks {
+    fn add(&mut self, write: impl FnOnce(&mut String)) {
+        self.list.put(",");
+        write(&mut self.list);
+        self.end = self.list.len();
+    }
+
+    /// Adds thinking, which must stay where it was: after the calls before it.
+    fn add_thinking(&mut self, block: &ThinkingBlock, signature: &str) {
+        if !self.calls.is_empty() {
+            self.list.put(&std::mem::take(&mut self.calls));
+            self.end = self.list.len();
+        }
+        if block.redacted {
+            fill(r#",{"type":"redacted_thinking","data":"$"}"#, &[signature], &mut self.list);
+        } else {
+            let template = r#",{"type":"thinking","thinking":"$","signature":"$"}"#;
+            fill(template, &[&block.thinking, signature], &mut self.list);
+        }
+    }
+
+    fn add_call(&mut self, call: &ToolCallBlock) {
+        let name = fitting_id(&call.tool_name, 128, is_plain);
+        let values = [&*wire_id(&call.call_id), &name, call.object()];
+        fill(r#",{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut self.calls);
+    }
+
+    /// Returns the list. An answer in which the provider paused is sent back as it came.
+    fn end(mut self, is_paused: bool) -> String {
+        if self.calls.is_empty() && !is_paused {
+            self.list.truncate(self.end);
+        }
+        self.list.put(&self.calls);
+        self.list
     }
 }
 

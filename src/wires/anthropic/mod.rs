@@ -5,6 +5,8 @@ mod decode;
 mod encode;
 mod frame;
 mod messages;
+mod models;
+mod thinking;
 mod usage;
 
 use crate::rules::stream::ModelRequest;

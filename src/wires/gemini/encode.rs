@@ -1,8 +1,8 @@
 //! Requests: URL, headers, body.
 
-use crate::data::json::{RawJson, ToJson, Value, bool_text};
+use crate::data::json::{RawJson, ToJson, Value};
 use crate::data::text::{self, contains, find_any};
-use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::compat::{ReasoningStyle, Strict};
 use crate::wires::encoding::address::{join_query, split_query};
@@ -10,11 +10,12 @@ use crate::wires::encoding::body::Body;
 use crate::wires::encoding::headers::headers;
 use crate::wires::encoding::history::History;
 use crate::wires::encoding::models;
-use crate::wires::encoding::options::{effort, write_max_tokens, write_sampling, write_stop};
+use crate::wires::encoding::options::{write_max_tokens, write_sampling, write_stop};
 use crate::wires::encoding::tools::{ToolForm, Tools};
 
 use super::PROVIDER;
 use super::messages::{GeminiMessageWriter, write_all};
+use super::thinking::write_thinking;
 
 const TOOLS: ToolForm = ToolForm {
     list: r#"[{"functionDeclarations":[#]}]"#,
@@ -114,47 +115,6 @@ fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, R
     }
     config.end();
     text
-}
-
-/// Gemini 3 takes a level, Gemini 2.5 a number of tokens; those before do not think.
-fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), config: &mut Body<'_>) {
-    let (model, version) = model;
-    let word = effort(reasoning);
-    let is_off = word == "off" || word == "none";
-    let is_pro = contains(model, "-pro");
-    if version >= Some((3, 0)) {
-        let level = match word {
-            // These cannot stop to think.
-            "off" | "none" | "minimal"
-                if is_pro || (version >= Some((3, 7)) && !contains(model, "-lite")) =>
-            {
-                "LOW"
-            }
-            "off" | "none" | "minimal" => "MINIMAL",
-            "low" => "LOW",
-            "medium" => "MEDIUM",
-            _ => "HIGH",
-        };
-        let template = r#"{"includeThoughts":#,"thinkingLevel":"$"}"#;
-        config.fill("thinkingConfig", template, &[bool_text(!is_off), level]);
-    } else if version >= Some((2, 5)) {
-        let budget = match (reasoning, word) {
-            (_, "off" | "none") => {
-                if is_pro {
-                    128
-                } else {
-                    0
-                }
-            }
-            (Reasoning::Budget(tokens), _) => *tokens,
-            (_, "minimal") => 1_024,
-            (_, "low") => 2_048,
-            (_, "medium") => 8_192,
-            _ => 24_576,
-        };
-        let template = r#"{"includeThoughts":#,"thinkingBudget":#}"#;
-        config.fill("thinkingConfig", template, &[bool_text(!is_off), &text::number(budget)]);
-    }
 }
 
 fn write_choice(choice: &ToolChoice, body: &mut Body<'_>) {

@@ -5,6 +5,7 @@ mod encode;
 mod frame;
 mod messages;
 mod partial_arguments;
+mod thinking;
 mod usage;
 
 use crate::rules::stream::ModelRequest;

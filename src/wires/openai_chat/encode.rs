@@ -1,15 +1,14 @@
 //! Requests: URL, headers, body.
 
-use crate::data::json::bool_text;
-use crate::data::text::{contains, number};
-use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
+use crate::data::text::contains;
+use crate::rules::stream::{ModelRequest, StreamOptions};
 use crate::wires::HttpRequest;
-use crate::wires::compat::{Compat, ReasoningStyle};
+use crate::wires::compat::Compat;
 use crate::wires::encoding::address::{join_query as join, split_query};
 use crate::wires::encoding::body::Body;
 use crate::wires::encoding::headers::{headers, openai_key};
 use crate::wires::encoding::history::History;
-use crate::wires::encoding::models::{always_thinks, gpt_version, is_reasoning_model, known_effort};
+use crate::wires::encoding::models::always_thinks;
 use crate::wires::encoding::options::{
     effort, write_cache_key, write_max_tokens, write_openai_choice, write_sampling, write_stop,
 };
@@ -91,25 +90,7 @@ impl ChatEncoder {
             write_sampling(options, "top_p", &mut body);
         }
         write_stop(options, "stop", &mut body);
-        match &options.reasoning {
-            Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
-            // By default they think.
-            None if self.is_never_forced_while_thinking()
-                && !self.is_never_forced()
-                && !request.tools.is_empty()
-                && is_forced(options) =>
-            {
-                self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
-            }
-            // By default they think, and who thinks is refused tools on this wire.
-            None if self.checks_efforts() && !request.tools.is_empty() => {
-                let is_new = matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _)));
-                if is_new && known_effort("none", &request.model) == "none" {
-                    body.text("reasoning_effort", "none");
-                }
-            }
-            None => {}
-        }
+        self.write_thinking(request, &mut body);
         if let Some(schema) = &request.output {
             let strict = if self.compat.strict.marks(schema) { ",\"strict\":true" } else { "" };
             let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
@@ -127,108 +108,6 @@ impl ChatEncoder {
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         write_openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
-
-    #[inline(never)]
-    fn write_reasoning(&self, reasoning: &Reasoning, model: &str, body: &mut Body<'_>) {
-        let effort = effort(reasoning);
-        let is_off = effort == "off" || effort == "none";
-        let word = if is_off { "none" } else { effort };
-        let budget = match reasoning {
-            Reasoning::Budget(tokens) if *tokens > 0 => Some(number(*tokens)),
-            _ => None,
-        };
-        let kind = if is_off { "disabled" } else { "enabled" };
-        let thinks = bool_text(!is_off);
-        match self.compat.reasoning {
-            // The others are those of other wires.
-            ReasoningStyle::None
-            | ReasoningStyle::Adaptive
-            | ReasoningStyle::Budget
-            | ReasoningStyle::Level => {}
-            // A model that cannot think refuses to be told not to.
-            ReasoningStyle::Effort if is_off && self.checks_efforts() && !is_reasoning_model(model) => {}
-            ReasoningStyle::Effort if self.checks_efforts() => {
-                body.text("reasoning_effort", known_effort(word, model));
-            }
-            ReasoningStyle::Effort => {
-                let is_groq = self.provider == "groq";
-                let can_disable = contains(model, "qwen") || contains(model, "grok-4.3");
-                let word = match word {
-                    // The others think whatever they are told, or never do, and refuse the word.
-                    "none" if !can_disable && (is_groq || self.provider == "xai") => return,
-                    "none" if self.provider == "together" => {
-                        return body.raw("reasoning", "{\"enabled\":false}");
-                    }
-                    "none" => word,
-                    // Qwen thinks there or does not.
-                    _ if is_groq && can_disable => "default",
-                    // Most servers know nothing below.
-                    "minimal" => "low",
-                    word => word,
-                };
-                body.text("reasoning_effort", word);
-            }
-            ReasoningStyle::OpenRouter => match budget {
-                Some(tokens) => body.fill("reasoning", "{\"max_tokens\":#}", &[&tokens]),
-                None if is_off => body.raw("reasoning", "{\"enabled\":false}"),
-                None => body.fill("reasoning", "{\"effort\":\"$\"}", &[word]),
-            },
-            ReasoningStyle::DeepSeek => {
-                body.fill("thinking", "{\"type\":\"$\"}", &[kind]);
-                let word = match word {
-                    "minimal" => "low",
-                    "medium" => "high",
-                    word => word,
-                };
-                if !is_off {
-                    body.text("reasoning_effort", word);
-                }
-            }
-            ReasoningStyle::Thinking => body.fill("thinking", "{\"type\":\"$\"}", &[kind]),
-            ReasoningStyle::EnableThinking => {
-                body.raw("enable_thinking", thinks);
-                if let Some(tokens) = budget {
-                    body.raw("thinking_budget", &tokens);
-                }
-            }
-            ReasoningStyle::TemplateKwargs => {
-                let template = if is_off {
-                    "{\"enable_thinking\":#}"
-                } else {
-                    "{\"enable_thinking\":#,\"reasoning_effort\":\"$\"}"
-                };
-                body.fill("chat_template_kwargs", template, &[thinks, word]);
-            }
-            ReasoningStyle::Mistral if model.starts_with("magistral") => {
-                if !is_off {
-                    body.text("prompt_mode", "reasoning");
-                }
-            }
-            ReasoningStyle::Mistral => {
-                body.text("reasoning_effort", if is_off { "none" } else { "high" });
-            }
-        }
-    }
-
-    /// Z.ai refuses to force its models to a tool, whether they think or not.
-    fn is_never_forced(&self) -> bool {
-        self.provider == "zai"
-    }
-
-    /// DeepSeek, Kimi and Qwen refuse to be forced to a tool while they think.
-    fn is_never_forced_while_thinking(&self) -> bool {
-        use ReasoningStyle as R;
-        matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
-    }
-
-    /// Whether the server checks the effort against what the model knows.
-    fn checks_efforts(&self) -> bool {
-        matches!(self.provider, "openai" | "azure")
-    }
-}
-
-fn is_forced(options: &StreamOptions) -> bool {
-    matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
 }
 
 fn url(base_url: &str, model: &str) -> String {

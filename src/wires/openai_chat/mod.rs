@@ -6,6 +6,7 @@ mod details;
 mod encode;
 mod frame;
 mod messages;
+mod thinking;
 mod usage;
 
 use crate::rules::stream::ModelRequest;

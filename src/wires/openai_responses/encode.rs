@@ -1,7 +1,6 @@
 //! Requests: URL, headers, body.
 
 use crate::data::json::{bool_text, without_comma};
-use crate::data::text::contains;
 use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
@@ -9,13 +8,13 @@ use crate::wires::encoding::address::{join_query, split_query};
 use crate::wires::encoding::body::Body;
 use crate::wires::encoding::headers::{headers, openai_key};
 use crate::wires::encoding::history::History;
-use crate::wires::encoding::models::{always_thinks, is_reasoning_model, known_effort};
 use crate::wires::encoding::options::{
-    effort, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
+    write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
 };
 use crate::wires::encoding::tools::{ToolForm, Tools};
 
 use super::messages::ResponsesMessageWriter;
+use super::thinking::ResponsesThinking;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
@@ -67,17 +66,8 @@ impl ResponsesEncoder {
             body.raw("store", "false");
         }
         write_cache_key(request, self.compat.prompt_cache_key, &mut body);
-        let is_xai = self.provider == "xai";
-        let is_checked = is_xai || matches!(self.provider, "openai" | "azure");
-        let thinks = is_reasoning_model(&request.model);
-        let can_disable = thinks || !is_checked || contains(&request.model, "grok-4.3");
-        // Models that do not think refuse to be asked for it, and to be told not to.
-        let reasoning = options
-            .reasoning
-            .as_ref()
-            .filter(|reasoning| can_disable || !matches!(effort(reasoning), "off" | "none"));
-        // Those of xAI think unasked.
-        if thinks || is_xai || reasoning.is_some() {
+        let thinking = ResponsesThinking::of(request, self.provider);
+        if thinking.is_possible() {
             body.raw("include", "[\"reasoning.encrypted_content\"]");
         }
         if !request.system_prompt.is_empty() {
@@ -90,15 +80,11 @@ impl ResponsesEncoder {
             write_openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
         write_max_tokens(options.max_tokens, "max_output_tokens", &mut body);
-        if !(is_checked && always_thinks(&request.model, options)) {
+        if !thinking.excludes_sampling {
             write_sampling(options, "top_p", &mut body);
         }
-        if let Some(reasoning) = reasoning
-            && self.compat.reasoning != ReasoningStyle::None
-        {
-            let word = effort(reasoning);
-            let summary = if matches!(word, "off" | "none") { "" } else { ",\"summary\":\"auto\"" };
-            body.fill("reasoning", "{\"effort\":\"$\"#}", &[known_effort(word, &request.model), summary]);
+        if self.compat.reasoning != ReasoningStyle::None {
+            thinking.write(&request.model, &mut body);
         }
         if let Some(schema) = &request.output {
             let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;

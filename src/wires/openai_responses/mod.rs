@@ -7,6 +7,7 @@ mod frame;
 mod items;
 mod messages;
 mod signatures;
+mod thinking;
 mod usage;
 
 use crate::rules::stream::ModelRequest;
