@@ -82,7 +82,7 @@ pub trait Wire {
         body: &[u8],
         now: u64,
     ) -> ErrorInfo {
-        errors::Answer { status, header, body, now }.error()
+        errors::ErrorResponse { status, header, body, now }.error()
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) const END: &[u8] = b"\n\n";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-enum Line<'a> {
+enum SseLine<'a> {
     Blank,
     Data(&'a [u8]),
     Event(&'a [u8]),
@@ -159,20 +159,20 @@ impl SseParser {
         in_place: Option<&'a [u8]>,
         each: &mut impl FnMut(Frame<'_>),
     ) -> Result<Option<&'a [u8]>, TooLong> {
-        match Line::read(line) {
-            Line::Data(data) if in_place.is_none() && self.data.is_none() => return Ok(Some(data)),
-            Line::Data(data) => {
+        match SseLine::read(line) {
+            SseLine::Data(data) if in_place.is_none() && self.data.is_none() => return Ok(Some(data)),
+            SseLine::Data(data) => {
                 self.keep_data(in_place)?;
                 self.keep_data(Some(data))?;
                 return Ok(None);
             }
-            Line::Blank => {
+            SseLine::Blank => {
                 self.emit_frame(in_place, each);
                 return Ok(None);
             }
-            Line::Event(name) => self.event = lossy(name),
-            Line::PassedOver => {}
-            Line::Stray(text) => self.keep_stray(text),
+            SseLine::Event(name) => self.event = lossy(name),
+            SseLine::PassedOver => {}
+            SseLine::Stray(text) => self.keep_stray(text),
         }
         Ok(in_place)
     }
@@ -212,24 +212,24 @@ impl SseParser {
     }
 }
 
-impl<'a> Line<'a> {
-    fn read(line: &'a [u8]) -> Line<'a> {
+impl<'a> SseLine<'a> {
+    fn read(line: &'a [u8]) -> SseLine<'a> {
         if let Some(value) = line.strip_prefix(b"data:") {
-            return Line::Data(without_blank(value));
+            return SseLine::Data(without_blank(value));
         }
         if line.is_empty() {
-            return Line::Blank;
+            return SseLine::Blank;
         }
         if line.starts_with(b":") {
-            return Line::PassedOver;
+            return SseLine::PassedOver;
         }
         let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
         let (name, value) = line.split_at_checked(colon).unwrap_or((line, b""));
         match name {
-            b"data" => Line::Data(b""),
-            b"event" => Line::Event(without_blank(value.strip_prefix(b":").unwrap_or(value))),
-            b"id" | b"retry" => Line::PassedOver,
-            _ => Line::Stray(line),
+            b"data" => SseLine::Data(b""),
+            b"event" => SseLine::Event(without_blank(value.strip_prefix(b":").unwrap_or(value))),
+            b"id" | b"retry" => SseLine::PassedOver,
+            _ => SseLine::Stray(line),
         }
     }
 }

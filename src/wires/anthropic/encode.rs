@@ -7,16 +7,16 @@ use crate::wires::HttpRequest;
 use crate::wires::WireOptions;
 use crate::wires::compat::Compat;
 use crate::wires::encoding::address::{join_query, split_query};
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::headers;
-use crate::wires::encoding::history::History;
+use crate::wires::encoding::history::EncodedHistory;
 use crate::wires::encoding::options::{write_sampling, write_stop};
-use crate::wires::encoding::tools::{ToolForm, Tools};
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
 use super::messages::{AnthropicMessageWriter, write_all};
 use super::models::{always_thinks, version};
-use super::thinking::ThinkingMode;
+use super::thinking::AnthropicThinking;
 
 /// The marks behind which the provider caches what it read, as the last member of an object.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -38,13 +38,18 @@ const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 pub(super) struct AnthropicEncoder {
     options: WireOptions,
     compat: Compat,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
 impl AnthropicEncoder {
     pub(super) fn new(options: WireOptions, compat: Compat) -> Self {
-        AnthropicEncoder { options, compat, history: History::default(), tools: Tools::default() }
+        AnthropicEncoder {
+            options,
+            compat,
+            history: EncodedHistory::default(),
+            tools: EncodedTools::default(),
+        }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -73,9 +78,9 @@ impl AnthropicEncoder {
             "1h" => LONG_CACHE,
             _ => CACHE,
         };
-        let thinking = ThinkingMode::of(request, self.compat.reasoning);
+        let thinking = AnthropicThinking::of(request, self.compat.reasoning);
         let mut text = self.history.body_buffer(&request.system_prompt);
-        let mut body = Body::new(&mut text, options);
+        let mut body = RequestBody::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
@@ -103,7 +108,7 @@ impl AnthropicEncoder {
 }
 
 /// The answer has room behind the thinking.
-fn max_tokens(request: &ModelRequest, thinking: &ThinkingMode) -> u64 {
+fn max_tokens(request: &ModelRequest, thinking: &AnthropicThinking) -> u64 {
     let default = match version(&request.model) {
         Some(version) if version < (3, 5) => MAX_TOKENS_OF_CLAUDE_3,
         // These think where nobody says that they shall not.
@@ -111,16 +116,21 @@ fn max_tokens(request: &ModelRequest, thinking: &ThinkingMode) -> u64 {
         _ => MAX_TOKENS,
     };
     match (request.options.max_tokens, thinking) {
-        (Some(limit), ThinkingMode::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
+        (Some(limit), AnthropicThinking::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
         (Some(limit), _) => limit,
-        (None, ThinkingMode::Budget(budget)) => budget.saturating_add(default),
-        (None, ThinkingMode::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
+        (None, AnthropicThinking::Budget(budget)) => budget.saturating_add(default),
+        (None, AnthropicThinking::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
         (None, _) => default,
     }
 }
 
 #[inline(never)]
-fn write_choice(request: &ModelRequest, thinking: &ThinkingMode, has_parallel: bool, body: &mut Body<'_>) {
+fn write_choice(
+    request: &ModelRequest,
+    thinking: &AnthropicThinking,
+    has_parallel: bool,
+    body: &mut RequestBody<'_>,
+) {
     let options = &*request.options;
     let is_single = options.parallel_tool_calls == Some(false) && has_parallel;
     // A model that thinks is not forced, nor one that always does.
@@ -140,10 +150,10 @@ fn write_choice(request: &ModelRequest, thinking: &ThinkingMode, has_parallel: b
 }
 
 #[inline(never)]
-fn write_output(request: &ModelRequest, thinking: &ThinkingMode, body: &mut Body<'_>) {
+fn write_output(request: &ModelRequest, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
     let word = match thinking {
-        ThinkingMode::Adaptive(word) => word,
-        ThinkingMode::Lowest => "low",
+        AnthropicThinking::Adaptive(word) => word,
+        AnthropicThinking::Lowest => "low",
         _ => "",
     };
     let schema = request.output.as_ref().map_or("", RawJson::as_str);

@@ -3,7 +3,7 @@
 use crate::data::text::{self, contains};
 use crate::rules::stream::{ModelRequest, Reasoning};
 use crate::wires::compat::ReasoningStyle;
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::options::effort;
 use crate::words::message::LlmMessage;
 
@@ -12,7 +12,7 @@ use super::messages::begins_with_thinking;
 use super::models::version;
 
 /// How a model is told to think.
-pub(super) enum ThinkingMode {
+pub(super) enum AnthropicThinking {
     /// As much as it wants, told by a word.
     Adaptive(&'static str),
     /// At most so many tokens.
@@ -25,12 +25,12 @@ pub(super) enum ThinkingMode {
     Unspecified,
 }
 
-impl ThinkingMode {
+impl AnthropicThinking {
     #[inline(never)]
-    pub(super) fn of(request: &ModelRequest, style: ReasoningStyle) -> ThinkingMode {
+    pub(super) fn of(request: &ModelRequest, style: ReasoningStyle) -> AnthropicThinking {
         let reasoning = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None);
         let Some(reasoning) = reasoning else {
-            return ThinkingMode::Unspecified;
+            return AnthropicThinking::Unspecified;
         };
         let version = match style {
             ReasoningStyle::Adaptive => Some((4, 6)),
@@ -38,17 +38,17 @@ impl ThinkingMode {
             _ => version(&request.model),
         };
         match (reasoning, effort(reasoning)) {
-            (_, "off" | "none") => ThinkingMode::off(&request.model, version),
-            (_, word) if version >= Some((4, 6)) => ThinkingMode::Adaptive(match word {
+            (_, "off" | "none") => AnthropicThinking::off(&request.model, version),
+            (_, word) if version >= Some((4, 6)) => AnthropicThinking::Adaptive(match word {
                 "minimal" | "low" => "low",
                 "high" => "high",
                 "xhigh" => "xhigh",
                 "max" => "max",
                 _ => "medium",
             }),
-            _ if began_without_thinking(request) => ThinkingMode::Unspecified,
-            (Reasoning::Budget(tokens), _) => ThinkingMode::Budget((*tokens).max(1_024)),
-            (Reasoning::Effort(_), word) => ThinkingMode::Budget(match word {
+            _ if began_without_thinking(request) => AnthropicThinking::Unspecified,
+            (Reasoning::Budget(tokens), _) => AnthropicThinking::Budget((*tokens).max(1_024)),
+            (Reasoning::Effort(_), word) => AnthropicThinking::Budget(match word {
                 "minimal" => 1_024,
                 "low" => 2_048,
                 "high" => 16_384,
@@ -58,33 +58,33 @@ impl ThinkingMode {
         }
     }
 
-    fn off(model: &str, version: Option<(u32, u32)>) -> ThinkingMode {
+    fn off(model: &str, version: Option<(u32, u32)>) -> AnthropicThinking {
         let is = |family| contains(model, family);
         match version {
             Some(version) if is("fable") || is("mythos") || (is("opus") && version >= (5, 5)) => {
-                ThinkingMode::Lowest
+                AnthropicThinking::Lowest
             }
-            Some(version) if is("sonnet") && version >= (5, 5) => ThinkingMode::Off("between_tools"),
-            Some(version) if version >= (3, 7) => ThinkingMode::Off("disabled"),
+            Some(version) if is("sonnet") && version >= (5, 5) => AnthropicThinking::Off("between_tools"),
+            Some(version) if version >= (3, 7) => AnthropicThinking::Off("disabled"),
             // Models that cannot think know no switch for it.
-            _ => ThinkingMode::Unspecified,
+            _ => AnthropicThinking::Unspecified,
         }
     }
 
     pub(super) fn is_on(&self) -> bool {
-        matches!(self, ThinkingMode::Adaptive(_) | ThinkingMode::Budget(_))
+        matches!(self, AnthropicThinking::Adaptive(_) | AnthropicThinking::Budget(_))
     }
 
-    pub(super) fn write(&self, body: &mut Body<'_>) {
+    pub(super) fn write(&self, body: &mut RequestBody<'_>) {
         match self {
-            ThinkingMode::Adaptive(_) => {
+            AnthropicThinking::Adaptive(_) => {
                 body.raw("thinking", r#"{"type":"adaptive","display":"summarized"}"#);
             }
-            ThinkingMode::Budget(tokens) => {
+            AnthropicThinking::Budget(tokens) => {
                 body.fill("thinking", r#"{"type":"enabled","budget_tokens":#}"#, &[&text::number(*tokens)]);
             }
-            ThinkingMode::Off(word) => body.fill("thinking", "{\"type\":\"$\"}", &[word]),
-            ThinkingMode::Lowest | ThinkingMode::Unspecified => {}
+            AnthropicThinking::Off(word) => body.fill("thinking", "{\"type\":\"$\"}", &[word]),
+            AnthropicThinking::Lowest | AnthropicThinking::Unspecified => {}
         }
     }
 }

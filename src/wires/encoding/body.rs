@@ -4,21 +4,21 @@ use crate::data::json::{ObjectWriter, RawJson, fill};
 use crate::rules::stream::StreamOptions;
 
 /// The body: the user's own fields override those made here, and a `null` among them omits a field.
-pub(crate) struct Body<'a> {
+pub(crate) struct RequestBody<'a> {
     object: ObjectWriter<'a>,
     own: &'a [(String, RawJson)],
     /// The user's tools have already been written after ours.
     has_tools: bool,
 }
 
-impl<'a> Body<'a> {
+impl<'a> RequestBody<'a> {
     pub(crate) fn new(out: &'a mut String, options: &'a StreamOptions) -> Self {
-        Body::of(out, &options.body)
+        RequestBody::of(out, &options.body)
     }
 
     /// An object with these fields from the user.
     pub(crate) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
-        Body { object: ObjectWriter::new(out), own, has_tools: false }
+        RequestBody { object: ObjectWriter::new(out), own, has_tools: false }
     }
 
     #[inline(never)]

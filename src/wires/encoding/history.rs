@@ -8,15 +8,15 @@ use crate::words::message::{AssistantMessage, ContentBlock, LlmMessage, ToolCall
 /// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off the rest and
 /// appends what is new.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub(crate) struct EncodedHistory {
     /// The model that it was encoded for, which determines what thinking is sent back.
     model: Option<Rc<str>>,
     text: String,
-    entries: Vec<Entry>,
+    entries: Vec<EncodedMessage>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct EncodedMessage {
     message: LlmMessage,
     /// Where the message ends in the text.
     end: usize,
@@ -82,7 +82,7 @@ impl Carried {
     }
 }
 
-impl History {
+impl EncodedHistory {
     /// Makes the text that of `messages`, for a model. `append` gets each message that is new, what is carried from the
     /// one before, and the text to append to. Gives the number of messages that were new.
     #[inline(never)]
@@ -116,7 +116,7 @@ impl History {
         for message in new {
             append(message, &mut carried, &mut self.text);
             let (end, carried) = (self.text.len(), carried.clone());
-            self.entries.push(Entry { message: message.clone(), end, carried });
+            self.entries.push(EncodedMessage { message: message.clone(), end, carried });
         }
         replaced + new.len()
     }
@@ -154,7 +154,7 @@ impl History {
                     *mark = if *mark < was { carried.marks[1].unwrap_or(*mark) } else { moved(*mark) };
                 }
             }
-            *old = Entry { message: message.clone(), end: is, carried };
+            *old = EncodedMessage { message: message.clone(), end: is, carried };
         }
         fits
     }
@@ -187,12 +187,12 @@ mod tests {
         AgentMessage::user(text).as_llm().unwrap()
     }
 
-    fn update(history: &mut History, messages: &[LlmMessage]) -> usize {
+    fn update(history: &mut EncodedHistory, messages: &[LlmMessage]) -> usize {
         update_for("m", history, messages)
     }
 
     /// Appends the text and carries it to the next message.
-    fn update_for(model: &str, history: &mut History, messages: &[LlmMessage]) -> usize {
+    fn update_for(model: &str, history: &mut EncodedHistory, messages: &[LlmMessage]) -> usize {
         history.update(&model.into(), messages, &mut |message, carried, out| {
             let LlmMessage::User(message) = message else { return };
             let text = text_of(&message.content);
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn what_two_requests_have_in_common_is_encoded_once() {
         let (a, b, c) = (user("a"), user("b"), user("c"));
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         assert_eq!(update(&mut history, &[a.clone(), b.clone()]), 2);
         assert_eq!(update(&mut history, &[a.clone(), b.clone(), c.clone()]), 1);
         assert_eq!(history.text(), "a< b<a c<b ");
@@ -217,21 +217,21 @@ mod tests {
 
     #[test]
     fn an_equal_message_that_is_another_object_is_encoded_anew() {
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         update(&mut history, &[user("a")]);
         assert_eq!(update(&mut history, &[user("a")]), 1);
     }
 
     #[test]
     fn behind_a_message_that_is_another_one_each_time_nothing_is_encoded_anew() {
-        let plain = |history: &mut History, messages: &[LlmMessage]| {
+        let plain = |history: &mut EncodedHistory, messages: &[LlmMessage]| {
             history.update(&"m".into(), messages, &mut |message, _, out| {
                 let LlmMessage::User(message) = message else { return };
                 out.put(&text_of(&message.content));
             })
         };
         let (b, c) = (user("b"), user("c"));
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         assert_eq!(plain(&mut history, &[user("a"), b.clone(), user("x"), c.clone()]), 4);
         assert_eq!(plain(&mut history, &[user("longer"), b.clone(), user(""), c.clone()]), 2);
         assert_eq!(history.text(), "longerbc");
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn pictures_that_wait_are_there_once_however_many_results_wait_with_them() {
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         let messages = [user("a"), user("b"), user("c")];
         history.update(&"m".into(), &messages, &mut |_, carried, _| carried.pictures.push("picture".into()));
         let [first, .., last] = history.entries.as_slice() else { panic!("there are three") };
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn for_another_model_everything_is_encoded_anew() {
         let (a, b) = (user("a"), user("b"));
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         update(&mut history, &[a.clone(), b.clone()]);
         assert_eq!(update_for("n", &mut history, &[a.clone(), b.clone()]), 2);
         assert_eq!(history.text(), "a< b<a ");

@@ -4,7 +4,7 @@ use crate::data::json::{ToJson, bool_text};
 use crate::data::text::number;
 use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 
-use super::body::Body;
+use super::body::RequestBody;
 use super::ids::fitting_id;
 
 /// The tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for one tool; a model
@@ -15,7 +15,7 @@ pub(crate) fn write_openai_choice(
     named: &str,
     is_free: bool,
     has_parallel: bool,
-    body: &mut Body<'_>,
+    body: &mut RequestBody<'_>,
 ) {
     match &options.tool_choice {
         None => {}
@@ -31,7 +31,7 @@ pub(crate) fn write_openai_choice(
 
 /// The cache key: the id of the session, shortened if necessary.
 #[inline(never)]
-pub(crate) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut Body<'_>) {
+pub(crate) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut RequestBody<'_>) {
     if let Some(session) = &request.session_id
         && has_key
         && request.options.cache != Some(false)
@@ -53,7 +53,7 @@ pub(crate) fn effort(reasoning: &Reasoning) -> &str {
 
 /// The sampling parameters.
 #[inline(never)]
-pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Body<'_>) {
+pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut RequestBody<'_>) {
     for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
         if let Some(number) = number {
             body.raw(key, number.as_str());
@@ -63,14 +63,14 @@ pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Bo
 
 /// The stop sequences.
 #[inline(never)]
-pub(crate) fn write_stop(options: &StreamOptions, key: &str, body: &mut Body<'_>) {
+pub(crate) fn write_stop(options: &StreamOptions, key: &str, body: &mut RequestBody<'_>) {
     if !options.stop.is_empty() {
         body.raw(key, &options.stop.to_json());
     }
 }
 
 /// The limit on the length of the answer.
-pub(crate) fn write_max_tokens(tokens: Option<u64>, key: &str, body: &mut Body<'_>) {
+pub(crate) fn write_max_tokens(tokens: Option<u64>, key: &str, body: &mut RequestBody<'_>) {
     if let Some(tokens) = tokens {
         body.raw(key, &number(tokens));
     }

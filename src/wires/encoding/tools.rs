@@ -9,7 +9,7 @@ use crate::wires::compat::Strict;
 
 /// The tools of a run as JSON for request bodies, written once.
 #[derive(Debug, Default)]
-pub(crate) struct Tools(Option<(Rc<[ToolSchema]>, String)>);
+pub(crate) struct EncodedTools(Option<(Rc<[ToolSchema]>, String)>);
 
 /// How a wire writes tools.
 pub(crate) struct ToolForm {
@@ -21,7 +21,7 @@ pub(crate) struct ToolForm {
     pub(crate) strict: [&'static str; 2],
 }
 
-impl Tools {
+impl EncodedTools {
     #[inline(never)]
     pub(crate) fn text(&mut self, tools: &Rc<[ToolSchema]>, form: &ToolForm, strict: Strict) -> &str {
         if self.0.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {

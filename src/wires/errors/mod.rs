@@ -12,7 +12,7 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use details::{ADDRESS, ErrorDetails, first_characters};
 
 /// An answer with a status other than 2xx.
-pub struct Answer<'a> {
+pub struct ErrorResponse<'a> {
     /// The HTTP status.
     pub status: u16,
     /// Looks a header up by its name in lower case.
@@ -23,7 +23,7 @@ pub struct Answer<'a> {
     pub now: u64,
 }
 
-impl Answer<'_> {
+impl ErrorResponse<'_> {
     /// What the answer means.
     pub fn error(&self) -> ErrorInfo {
         let details = ErrorDetails::of_body(self.body, self.status);

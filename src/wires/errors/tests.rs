@@ -3,13 +3,13 @@ use super::*;
 use ErrorKind as K;
 
 fn answer(status: u16, body: &str) -> ErrorInfo {
-    Answer { status, header: &|_| None, body: body.as_bytes(), now: 0 }.error()
+    ErrorResponse { status, header: &|_| None, body: body.as_bytes(), now: 0 }.error()
 }
 
 fn with_headers(status: u16, body: &str, headers: &[(&str, &str)]) -> ErrorInfo {
     let header =
         |wanted: &str| headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
-    Answer { status, header: &header, body: body.as_bytes(), now: 0 }.error()
+    ErrorResponse { status, header: &header, body: body.as_bytes(), now: 0 }.error()
 }
 
 fn openai(message: &str) -> String {

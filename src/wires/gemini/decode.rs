@@ -21,7 +21,7 @@ pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
 #[derive(Default)]
 struct GeminiDecoder {
     /// The call whose arguments arrive in pieces.
-    open: Option<OpenCall>,
+    open: Option<GeminiCall>,
     has_calls: bool,
     /// What the provider tells of why it stopped.
     details: String,
@@ -29,7 +29,7 @@ struct GeminiDecoder {
     blocked: Option<String>,
 }
 
-struct OpenCall {
+struct GeminiCall {
     block: u32,
     id: String,
     signature: String,
@@ -153,7 +153,7 @@ impl GeminiDecoder {
             }
             let block = answering.begin_call(word("id"), name);
             let (id, arguments) = (word("id").to_owned(), PartialArguments::default());
-            self.open = Some(OpenCall { block, id, signature: String::new(), arguments });
+            self.open = Some(GeminiCall { block, id, signature: String::new(), arguments });
         }
         let Some(open) = &mut self.open else {
             return;
@@ -184,7 +184,7 @@ impl GeminiDecoder {
     }
 
     fn end_call(&mut self, answering: &mut Answering) {
-        let Some(OpenCall { block, id, signature, arguments }) = self.open.take() else {
+        let Some(GeminiCall { block, id, signature, arguments }) = self.open.take() else {
             return;
         };
         let mut text = String::new();

@@ -6,12 +6,12 @@ use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::compat::{ReasoningStyle, Strict};
 use crate::wires::encoding::address::{join_query, split_query};
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::headers;
-use crate::wires::encoding::history::History;
+use crate::wires::encoding::history::EncodedHistory;
 use crate::wires::encoding::models;
 use crate::wires::encoding::options::{write_max_tokens, write_sampling, write_stop};
-use crate::wires::encoding::tools::{ToolForm, Tools};
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
 use super::messages::{GeminiMessageWriter, write_all};
@@ -28,13 +28,13 @@ pub(super) struct GeminiEncoder {
     base_url: String,
     headers: Vec<(String, String)>,
     reasoning: ReasoningStyle,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
 impl GeminiEncoder {
     pub(super) fn new(base_url: String, headers: Vec<(String, String)>, reasoning: ReasoningStyle) -> Self {
-        let (history, tools) = (History::default(), Tools::default());
+        let (history, tools) = (EncodedHistory::default(), EncodedTools::default());
         GeminiEncoder { base_url, headers, reasoning, history, tools }
     }
 
@@ -73,7 +73,7 @@ impl GeminiEncoder {
         // A cache at the provider holds the system prompt and the tools.
         let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
         let mut text = self.history.body_buffer(&request.system_prompt);
-        let mut body = Body::of(&mut text, &own);
+        let mut body = RequestBody::of(&mut text, &own);
         let mut prompt = if is_cached { "" } else { &*request.system_prompt };
         // Gemma 3 knows no system instruction: its prompt stands before all else that the user says.
         if !prompt.is_empty() && !contains(&request.model, "gemma-3") {
@@ -102,7 +102,7 @@ impl GeminiEncoder {
 fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, RawJson)]) -> String {
     let options = &*request.options;
     let mut text = String::new();
-    let mut config = Body::of(&mut text, own);
+    let mut config = RequestBody::of(&mut text, own);
     write_max_tokens(options.max_tokens, "maxOutputTokens", &mut config);
     write_sampling(options, "topP", &mut config);
     write_stop(options, "stopSequences", &mut config);
@@ -117,7 +117,7 @@ fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, R
     text
 }
 
-fn write_choice(choice: &ToolChoice, body: &mut Body<'_>) {
+fn write_choice(choice: &ToolChoice, body: &mut RequestBody<'_>) {
     let (mode, name) = match choice {
         ToolChoice::Auto => ("AUTO", ""),
         ToolChoice::None => ("NONE", ""),

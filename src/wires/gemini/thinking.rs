@@ -3,14 +3,14 @@
 use crate::data::json::bool_text;
 use crate::data::text::{self, contains};
 use crate::rules::stream::Reasoning;
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::options::effort;
 
 /// Writes how much to think. Gemini 3 takes a level, Gemini 2.5 a number of tokens, and those before do not think.
 pub(super) fn write_thinking(
     reasoning: &Reasoning,
     model: (&str, Option<(u32, u32)>),
-    config: &mut Body<'_>,
+    config: &mut RequestBody<'_>,
 ) {
     let (model, version) = model;
     let word = effort(reasoning);

@@ -5,14 +5,14 @@ use crate::rules::stream::{ModelRequest, StreamOptions};
 use crate::wires::HttpRequest;
 use crate::wires::compat::Compat;
 use crate::wires::encoding::address::{join_query as join, split_query};
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::{headers, openai_key};
-use crate::wires::encoding::history::History;
+use crate::wires::encoding::history::EncodedHistory;
 use crate::wires::encoding::models::always_thinks;
 use crate::wires::encoding::options::{
     effort, write_cache_key, write_max_tokens, write_openai_choice, write_sampling, write_stop,
 };
-use crate::wires::encoding::tools::{ToolForm, Tools};
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::messages::ChatMessageWriter;
 
@@ -32,8 +32,8 @@ pub(super) struct ChatEncoder {
     base_url: String,
     headers: Vec<(String, String)>,
     pub(super) compat: Compat,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
 impl ChatEncoder {
@@ -43,7 +43,7 @@ impl ChatEncoder {
         headers: Vec<(String, String)>,
         compat: Compat,
     ) -> Self {
-        let (history, tools) = (History::default(), Tools::default());
+        let (history, tools) = (EncodedHistory::default(), EncodedTools::default());
         ChatEncoder { provider, base_url, headers, compat, history, tools }
     }
 
@@ -67,7 +67,7 @@ impl ChatEncoder {
         });
         let mut text = self.history.body_buffer(&request.system_prompt);
         let options = &*request.options;
-        let mut body = Body::new(&mut text, options);
+        let mut body = RequestBody::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("stream", "true");
         if self.compat.stream_options {
@@ -101,7 +101,7 @@ impl ChatEncoder {
     }
 
     #[inline(never)]
-    fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
+    fn write_choice(&self, options: &StreamOptions, body: &mut RequestBody<'_>) {
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
         let is_free = self.is_never_forced() || thinks && self.is_never_forced_while_thinking();

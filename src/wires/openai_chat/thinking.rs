@@ -4,7 +4,7 @@ use crate::data::json::bool_text;
 use crate::data::text::{contains, number};
 use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use crate::wires::compat::ReasoningStyle;
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::models::{gpt_version, is_reasoning_model, known_effort};
 use crate::wires::encoding::options::effort;
 
@@ -12,7 +12,7 @@ use super::encode::ChatEncoder;
 
 impl ChatEncoder {
     /// Writes how much to think: what the host says, and otherwise what the server needs to hear.
-    pub(super) fn write_thinking(&self, request: &ModelRequest, body: &mut Body<'_>) {
+    pub(super) fn write_thinking(&self, request: &ModelRequest, body: &mut RequestBody<'_>) {
         let (options, model) = (&*request.options, &*request.model);
         let has_tools = !request.tools.is_empty();
         match &options.reasoning {
@@ -37,7 +37,7 @@ impl ChatEncoder {
     }
 
     #[inline(never)]
-    fn write_reasoning(&self, reasoning: &Reasoning, model: &str, body: &mut Body<'_>) {
+    fn write_reasoning(&self, reasoning: &Reasoning, model: &str, body: &mut RequestBody<'_>) {
         let effort = effort(reasoning);
         let is_off = effort == "off" || effort == "none";
         let word = if is_off { "none" } else { effort };
@@ -89,7 +89,7 @@ impl ChatEncoder {
     }
 
     /// Writes the effort as a word that the server and the model accept.
-    fn write_effort(&self, word: &str, model: &str, body: &mut Body<'_>) {
+    fn write_effort(&self, word: &str, model: &str, body: &mut RequestBody<'_>) {
         if self.checks_efforts() {
             // A model that cannot think refuses to be told not to.
             if word != "none" || is_reasoning_model(model) {
@@ -133,7 +133,7 @@ impl ChatEncoder {
 }
 
 /// Magistral is told to think by another field than the other models of Mistral.
-fn write_mistral(is_off: bool, model: &str, body: &mut Body<'_>) {
+fn write_mistral(is_off: bool, model: &str, body: &mut RequestBody<'_>) {
     if !model.starts_with("magistral") {
         body.text("reasoning_effort", if is_off { "none" } else { "high" });
     } else if !is_off {

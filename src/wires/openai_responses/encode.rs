@@ -5,13 +5,13 @@ use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
 use crate::wires::encoding::address::{join_query, split_query};
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::{headers, openai_key};
-use crate::wires::encoding::history::History;
+use crate::wires::encoding::history::EncodedHistory;
 use crate::wires::encoding::options::{
     write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
 };
-use crate::wires::encoding::tools::{ToolForm, Tools};
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::messages::ResponsesMessageWriter;
 use super::thinking::ResponsesThinking;
@@ -29,8 +29,8 @@ pub(super) struct ResponsesEncoder {
     url: String,
     headers: Vec<(String, String)>,
     compat: Compat,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
 impl ResponsesEncoder {
@@ -40,7 +40,7 @@ impl ResponsesEncoder {
         headers: Vec<(String, String)>,
         compat: Compat,
     ) -> Self {
-        let (history, tools) = (History::default(), Tools::default());
+        let (history, tools) = (EncodedHistory::default(), EncodedTools::default());
         ResponsesEncoder { provider, url: url(&base_url), headers, compat, history, tools }
     }
 
@@ -59,7 +59,7 @@ impl ResponsesEncoder {
         });
         let options = &*request.options;
         let mut text = self.history.body_buffer(&request.system_prompt);
-        let mut body = Body::new(&mut text, options);
+        let mut body = RequestBody::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("stream", "true");
         if self.compat.store {

@@ -2,7 +2,7 @@
 
 use crate::data::text::contains;
 use crate::rules::stream::{ModelRequest, Reasoning};
-use crate::wires::encoding::body::Body;
+use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::models::{always_thinks, is_reasoning_model, known_effort};
 use crate::wires::encoding::options::effort;
 
@@ -35,7 +35,7 @@ impl<'a> ResponsesThinking<'a> {
         self.thinks_unasked || self.reasoning.is_some()
     }
 
-    pub(super) fn write(&self, model: &str, body: &mut Body<'_>) {
+    pub(super) fn write(&self, model: &str, body: &mut RequestBody<'_>) {
         if let Some(reasoning) = self.reasoning {
             let word = effort(reasoning);
             let summary = if matches!(word, "off" | "none") { "" } else { ",\"summary\":\"auto\"" };
