@@ -22,7 +22,8 @@ impl Default for Limits {
     }
 }
 
-/// The error of an answer that exceeds a limit. It is final, because the next answer would exceed the limit again.
+/// The error of an answer that exceeds a limit. It is final, because the next answer would exceed the limit
+/// again.
 pub(super) fn limit_error(before: &str, limit: usize, unit: &str) -> ErrorInfo {
     let message = [before, &text::number(limit), unit].concat();
     ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Server, message) }

@@ -120,7 +120,7 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
-    /// Writes members from a template, see [`fill`].
+    /// Writes members from a template, see `fill`.
     #[inline(never)]
     pub fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
         self.out.push_str(if self.empty { "{" } else { "," });

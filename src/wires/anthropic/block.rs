@@ -139,8 +139,9 @@ impl AnthropicBlock {
     }
 }
 
-/// Keeps a citation as part of the block's signature. What is quoted from the provider's own search must be sent back
-/// with the text. Citations of the user's documents are not sent back, because the documents may be gone by then.
+/// Keeps a citation as part of the block's signature. What is quoted from the provider's own search must be
+/// sent back with the text. Citations of the user's documents are not sent back, because the documents may be
+/// gone by then.
 fn cite(is_cited: &mut bool, citation: Option<&str>, answering: &mut Answering) {
     let Some(citation) = citation.filter(|citation| contains(citation, "web_search_result_location")) else {
         return;

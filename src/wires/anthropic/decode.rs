@@ -1,5 +1,6 @@
-//! Reads the events of an answer. A block ends when the next one begins or the message ends, because only then is it
-//! known whether the token limit cut it off. A call may also end by itself, because gateways interleave several.
+//! Reads the events of an answer. A block ends when the next one begins or the message ends, because only
+//! then is it known whether the token limit cut it off. A call may also end by itself, because gateways
+//! interleave several.
 
 use std::mem;
 
@@ -182,8 +183,8 @@ impl AnthropicDecoder {
         self.has_calls |= self.open.close(answering);
     }
 
-    /// Closes all blocks at the end of the message. If the message `is_cut`, by the token limit or by a refusal, the last
-    /// block is cut too and stays open.
+    /// Closes all blocks at the end of the message. If the message `is_cut`, by the token limit or by a
+    /// refusal, the last block is cut too and stays open.
     fn end_blocks(&mut self, is_cut: bool, answering: &mut Answering) {
         let last = answering.last_block();
         let mut open = mem::take(&mut self.suspended);

@@ -1,4 +1,4 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
 use crate::data::json::RawJson;
 use crate::data::text::{self};
@@ -18,7 +18,7 @@ use super::messages::{AnthropicMessageWriter, write_all};
 use super::models::{always_thinks, version};
 use super::thinking::AnthropicThinking;
 
-/// The marks behind which the provider caches what it read, as the last member of an object.
+/// Marks the end of what the provider shall cache. Each is the last member of an object.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
 const LONG_CACHE: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
@@ -28,10 +28,10 @@ const TOOLS: ToolForm = ToolForm {
     strict: ["", ",\"strict\":true"],
 };
 
-/// Tokens of the answer where the host does not say; the wire insists on a number.
+/// The limit on the length of the answer if the host sets none. The wire requires a number.
 const MAX_TOKENS: u64 = 8_192;
 const MAX_TOKENS_OF_CLAUDE_3: u64 = 4_096;
-/// With the thinking, which counts.
+/// Includes the thinking, which counts as part of the answer.
 const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 
 /// Builds the requests to one server and keeps what it has encoded.
@@ -55,7 +55,7 @@ impl AnthropicEncoder {
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let own = [
             ("anthropic-version", "2023-06-01"),
-            // Without it browsers are not answered.
+            // Browsers are not answered without it.
             ("anthropic-dangerous-direct-browser-access", "true"),
         ];
         let count = if self.options.dangerously_allow_browser { 2 } else { 1 };
@@ -84,7 +84,7 @@ impl AnthropicEncoder {
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
-        // A blank text is refused.
+        // The provider rejects a blank text.
         if !request.system_prompt.trim_ascii().is_empty() {
             body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&request.system_prompt, cache]);
         }
@@ -95,7 +95,7 @@ impl AnthropicEncoder {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), cache);
             write_choice(request, &thinking, self.compat.parallel_tool_calls, &mut body);
         }
-        // The newer ones refuse to be told how freely to choose their words.
+        // Newer models reject the sampling parameters.
         if !thinking.is_on() && version(&request.model) < Some((4, 7)) {
             write_sampling(options, "top_p", &mut body);
         }
@@ -107,11 +107,11 @@ impl AnthropicEncoder {
     }
 }
 
-/// The answer has room behind the thinking.
+/// Returns the limit on the length of the answer, with room for the thinking.
 fn max_tokens(request: &ModelRequest, thinking: &AnthropicThinking) -> u64 {
     let default = match version(&request.model) {
         Some(version) if version < (3, 5) => MAX_TOKENS_OF_CLAUDE_3,
-        // These think where nobody says that they shall not.
+        // These models think unless they are told not to.
         Some(version) if version >= (5, 0) => MAX_TOKENS_ADAPTIVE,
         _ => MAX_TOKENS,
     };
@@ -133,7 +133,7 @@ fn write_choice(
 ) {
     let options = &*request.options;
     let is_single = options.parallel_tool_calls == Some(false) && has_parallel;
-    // A model that thinks is not forced, nor one that always does.
+    // A model that thinks cannot be forced to call a tool.
     let is_free = thinking.is_on() || always_thinks(&request.model);
     let single = if is_single { ",\"disable_parallel_tool_use\":true" } else { "" };
     match &options.tool_choice {

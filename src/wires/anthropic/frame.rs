@@ -85,7 +85,7 @@ impl<'a> AnthropicEvent<'a> {
         })
     }
 
-    /// A field of a message, which a server that cannot stream sends bare.
+    /// Reads a field of a message, which a server that cannot stream sends without an event around it.
     fn read_message(&mut self, reader: &mut Reader<'a>, key: &str) -> ReadResult {
         match key {
             "usage" => in_object(reader, |reader, key| self.usage.read(reader, key)),
@@ -124,7 +124,7 @@ impl<'a> BlockStart<'a> {
     /// Reads `content_block`.
     pub(super) fn read(block: &'a str) -> BlockStart<'a> {
         let mut start = BlockStart::default();
-        // The text was read before, as a part of its event.
+        // It cannot fail: the text was skipped before, as a part of its event.
         let _ = Reader::new(block).object(|reader, key| match key {
             "type" => string(reader, &mut start.kind),
             "id" => string(reader, &mut start.id),

@@ -1,5 +1,5 @@
-//! Messages as this wire writes them: users and tools speak in the same role, one message for all that stands between
-//! two answers.
+//! Messages as this wire writes them. Users and tools have the same role: everything between two answers is
+//! one message.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ pub(super) struct AnthropicMessageWriter<'a> {
     pub(super) model: &'a str,
 }
 
-// In `Carried`, `is_open` says that the last message is a user's, and its list of blocks is still open.
+// In `Carried`, `is_open` says that the last message is a user's, and that its list of blocks is still open.
 
-/// The whole list, with marks for the cache.
+/// Writes the whole list, with marks for the cache.
 pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mut String) {
     out.put("[");
     // Each message begins with a comma, which the first of the list must not have.
@@ -36,7 +36,7 @@ pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mu
 }
 
 impl Carried {
-    /// Makes room for a block of a user message; opens one where none is open.
+    /// Begins a block of a user message, and a user message if none is open.
     fn open(&mut self, out: &mut String) {
         if !self.is_open {
             out.put(",{\"role\":\"user\",\"content\":[");
@@ -49,7 +49,7 @@ impl Carried {
         self.has_block = true;
     }
 
-    /// A block of a user message was written.
+    /// Notes the end of a block of a user message as a place for a mark.
     fn mark(&mut self, out: &str) {
         let [_, last] = &mut self.marks;
         *last = out.len().checked_sub(1);
@@ -64,7 +64,7 @@ impl Carried {
 }
 
 impl AnthropicMessageWriter<'_> {
-    /// Appends a message, with a comma before it. One with nothing to say is left out.
+    /// Appends a message, with a comma before it. An empty one is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
             LlmMessage::User(message) => {
@@ -119,12 +119,13 @@ impl AnthropicMessageWriter<'_> {
     }
 }
 
-/// The blocks of an answer in the order that the wire accepts: nothing but calls may follow a call, and thinking may not
-/// be the last. Each is written with a comma before it.
+/// The blocks of an answer in the order that the wire accepts: nothing but calls may follow a call, and
+/// thinking may not be the last. Each is written with a comma before it.
 #[derive(Default)]
 struct AnswerBlocks {
     list: String,
-    /// The calls since the last thinking. They wait, because text that came after them must be written before them.
+    /// The calls since the last thinking. They wait, because text that came after them must be written before
+    /// them.
     calls: String,
     /// The end of the last block in `list` that may be the last.
     end: usize,
@@ -167,8 +168,9 @@ impl AnswerBlocks {
     }
 }
 
-/// What thinking is given back with; Claude's without a signature was cut. Other models sign nothing, some of them, and
-/// yet insist on it.
+/// Returns the signature with which thinking is sent back; `None` if it must not be sent back. Claude's
+/// thinking without a signature was cut. Some other models sign nothing and still require their thinking,
+/// with an empty signature.
 fn signature_of<'b>(block: &'b ThinkingBlock, message: &AssistantMessage) -> Option<&'b str> {
     let signature = block.signature.as_deref().unwrap_or_default();
     let is_lost = block.redacted || block.thinking.is_empty() || message.is_cut();
@@ -179,7 +181,7 @@ fn signature_of<'b>(block: &'b ThinkingBlock, message: &AssistantMessage) -> Opt
     }
 }
 
-/// Whether an answer begins with thinking that can be given back.
+/// Whether an answer begins with thinking that can be sent back.
 pub(super) fn begins_with_thinking(message: &AssistantMessage, provider: &str, model: &str) -> bool {
     message.provider == provider
         && message.model == model
@@ -187,7 +189,8 @@ pub(super) fn begins_with_thinking(message: &AssistantMessage, provider: &str, m
             if signature_of(block, message).is_some())
 }
 
-/// A call that the provider ran itself is given back with its result, or if the provider paused in it.
+/// Whether a block that is kept unchanged can be sent back. A call that the provider ran itself needs its
+/// result, unless the provider paused in it.
 fn is_answered(block: &Value, message: &AssistantMessage) -> bool {
     if message.is_cut() {
         return false;
@@ -218,7 +221,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
             carried.open(out);
             write_file(file, out);
         }
-        // No user message holds these.
+        // User messages do not contain these.
         ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => return,
     }
     carried.mark(out);
@@ -235,7 +238,8 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 write_text(&block.text, &mut list);
             }
             ContentBlock::Image(image) => {
-                // What is marked as an error may hold no picture: a word says it then.
+                // A result that is marked as an error may not contain a picture, so a word must say it
+                // instead.
                 is_marked = false;
                 list.put(",");
                 write_image(&image.mime_type, &image.data, &mut list);
@@ -262,7 +266,7 @@ fn write_text(text: &str, out: &mut String) {
     write_cited(text, None, out);
 }
 
-/// A text with the citations that its signature holds.
+/// Writes a text with the citations that its signature holds.
 fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
     fill("{\"type\":\"text\",\"text\":\"$\"", &[text], out);
     let signature = signature.and_then(|signature| Value::parse(signature).ok());
@@ -277,7 +281,7 @@ fn write_image(mime_type: &str, data: &str, out: &mut String) {
     fill(template, &[mime_type, data], out);
 }
 
-/// Documents are PDF or plain text.
+/// Writes a file as a document: plain text, or anything else by its own type, which must be PDF.
 fn write_file(file: &FileBlock, out: &mut String) {
     if file.mime_type.starts_with("image/") {
         return write_image(&file.mime_type, &file.data, out);

@@ -29,7 +29,7 @@ pub struct Anthropic {
 const PROVIDER: &str = "anthropic";
 
 impl Anthropic {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.

@@ -1,15 +1,16 @@
-//! What the name of a Claude says of it.
+//! What the name of a Claude says about the model.
 
 use crate::data::text::{self, contains, split_while};
 use crate::wires::encoding::models::parse_u32;
 
-/// Whether a Claude thinks whatever it is told, and so refuses to be forced to call a tool.
+/// Whether a Claude always thinks, and therefore cannot be forced to call a tool.
 pub(super) fn always_thinks(model: &str) -> bool {
     let since = if contains(model, "fable") || contains(model, "mythos") { (5, 1) } else { (5, 5) };
     !contains(model, "haiku") && version(model) >= Some(since)
 }
 
-/// Returns the version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`, `claude-opus-4-6`.
+/// Returns the version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`,
+/// `claude-opus-4-6`.
 #[inline(never)]
 pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     let (_, mut name) = text::split_once(model, "claude-")?;

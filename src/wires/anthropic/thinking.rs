@@ -11,17 +11,17 @@ use super::PROVIDER;
 use super::messages::begins_with_thinking;
 use super::models::version;
 
-/// How a model is told to think.
+/// How much a request tells the model to think.
 pub(super) enum AnthropicThinking {
-    /// As much as it wants, told by a word.
+    /// The model decides, guided by a word.
     Adaptive(&'static str),
-    /// At most so many tokens.
+    /// At most this many tokens.
     Budget(u64),
-    /// As little as it can, said by a type.
+    /// As little as it can. The type of `thinking` says so.
     Off(&'static str),
-    /// As little as it can, told by a word.
+    /// As little as it can. The effort says so.
     Lowest,
-    /// Nothing is said.
+    /// The request does not mention it.
     Unspecified,
 }
 
@@ -66,7 +66,7 @@ impl AnthropicThinking {
             }
             Some(version) if is("sonnet") && version >= (5, 5) => AnthropicThinking::Off("between_tools"),
             Some(version) if version >= (3, 7) => AnthropicThinking::Off("disabled"),
-            // Models that cannot think know no switch for it.
+            // Models that cannot think reject the field.
             _ => AnthropicThinking::Unspecified,
         }
     }
@@ -89,8 +89,8 @@ impl AnthropicThinking {
     }
 }
 
-/// Whether the tool loop that the request continues began without thinking: then it must go on without. A loop that began
-/// with thinking goes on with it, although not every answer in it thinks.
+/// Whether the tool loop that the request continues began without thinking: then it must go on without. A
+/// loop that began with thinking goes on with it, although not every answer in it thinks.
 fn began_without_thinking(request: &ModelRequest) -> bool {
     let mut answers = 0;
     for message in request.messages.iter().rev() {

@@ -44,7 +44,7 @@ impl AnthropicUsage {
                     is_other_model = reader.skip()? == "\"advisor_message\"";
                     Ok(())
                 }
-                // A step has no steps.
+                // Steps do not contain steps.
                 "iterations" => reader.pass_over(),
                 _ => step.read(reader, key),
             })?;
@@ -63,7 +63,7 @@ impl AnthropicUsage {
         self.input.is_none() && self.output.is_none()
     }
 
-    /// Later values replace earlier ones, field by field: they are totals.
+    /// Replaces earlier values by later ones, field by field: they are totals.
     pub(super) fn merge(&mut self, later: &AnthropicUsage) {
         self.input = later.input.or(self.input);
         self.output = later.output.or(self.output);

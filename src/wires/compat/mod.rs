@@ -1,5 +1,6 @@
-//! What one server accepts and another rejects. Known from the address, and can be set by hand: `server` names a server
-//! whose switches apply whatever the address, the other names set one switch each.
+//! What one server accepts and another rejects. The switches are known from the address and can be set by
+//! hand: `server` names a server whose switches apply whatever the address, and each other name sets one
+//! switch.
 
 mod servers;
 mod switches;
@@ -13,7 +14,8 @@ pub use servers::{known, server};
 /// The switches of one server. Not every wire has all of them; a wire rejects those it does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compat {
-    /// `maxTokensField`: the name of the field for the limit of the answer, `max_tokens` or `max_completion_tokens`.
+    /// `maxTokensField`: the name of the field that limits the length of the answer, `max_tokens` or
+    /// `max_completion_tokens`.
     pub max_tokens_field: &'static str,
     /// `developerRole`: reasoning models get the system prompt in the role `developer`.
     pub developer_role: bool,
@@ -84,7 +86,7 @@ pub enum ReasoningStyle {
     TemplateKwargs,
     /// `mistral`: `prompt_mode` for Magistral, else `reasoning_effort` none or high.
     Mistral,
-    /// `adaptive`: Claude decides how much, and is told a word.
+    /// `adaptive`: Claude decides how much, guided by a word.
     Adaptive,
     /// `budget`: Claude or Gemini is told how many tokens it may think.
     Budget,

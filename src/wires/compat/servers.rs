@@ -6,7 +6,8 @@ use crate::data::text::{contains, rsplit_once, split, split_once, split_while};
 use super::switches::word;
 use super::{Compat, ReasoningStyle, Replay, Strict, ToolIds};
 
-/// The provider's name and its switches: those of the server named by hand, otherwise those known from the address.
+/// Returns the provider's name and its switches: those of the server named by hand, or those known from the
+/// address.
 ///
 /// # Errors
 /// If the named server is unknown.
@@ -32,7 +33,7 @@ const HOSTS: &str = "\
     together.xyz=together together.ai=together moonshot.ai=moonshot moonshot.cn=moonshot z.ai=zai \
     bigmodel.cn=zai minimax.io=minimax minimaxi.com=minimax aliyuncs.com=alibaba ollama.com=ollama";
 
-/// The provider's name and its switches, from the address of the server.
+/// Returns the provider's name and its switches, as known from the address of the server.
 pub fn known(base_url: &str) -> (&'static str, Compat) {
     let (host, port, path) = address(base_url);
     let is = |domain: &str| {
@@ -48,7 +49,7 @@ pub fn known(base_url: &str) -> (&'static str, Compat) {
         _ => "",
     };
     let name = if host == "gateway.ai.cloudflare.com" {
-        // `/v1/ACCOUNT/GATEWAY/PROVIDER`: the server behind the gateway counts.
+        // `/v1/ACCOUNT/GATEWAY/PROVIDER`: the switches are those of the server behind the gateway.
         match split(path, "/").nth(4).unwrap_or_default() {
             "grok" => "xai",
             "azure-openai" => "azure",
@@ -112,7 +113,7 @@ pub(super) fn of(name: &str) -> Compat {
     }
 }
 
-/// Host, port and path of an address, in lower case where case does not matter.
+/// Returns the host, the port and the path of an address.
 fn address(url: &str) -> (&str, &str, &str) {
     let rest = split_once(url, "://").map_or(url, |(_, rest)| rest);
     let (authority, path) = split_while(rest, |byte| !b"/?".contains(&byte));

@@ -6,10 +6,10 @@ use crate::data::text::split;
 use super::{Compat, ReasoningStyle, Replay, Strict, ToolIds};
 
 impl Compat {
-    /// Sets switches by hand: an object with the names that stand at the fields. Null sets none.
+    /// Sets switches by hand: an object with the names that are documented at the fields. Null sets none.
     ///
     /// # Errors
-    /// Where a name or a value is unknown, or the switch is not among those that the wire `has`.
+    /// If a name or a value is unknown, or the switch is not among those that the wire `has`.
     pub fn apply(&mut self, switches: &Value, has: &str) -> Result<(), String> {
         let Some(switches) = switches.as_object() else {
             return if switches.is_null() {
@@ -90,7 +90,7 @@ impl Compat {
                     _ => Replay::ThinkingChunk,
                 };
             }
-            // `apply` knows the names.
+            // `apply` has checked the names.
             _ => {}
         }
         Ok(())
@@ -101,7 +101,7 @@ fn read_flag(name: &str, value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| ["`compat.", name, "` must be a boolean, got ", value.kind()].concat())
 }
 
-/// The place of a value among some words, and the word.
+/// Returns the position of a value among some words, and the word.
 pub(super) fn word(
     name: &str,
     value: &Value,

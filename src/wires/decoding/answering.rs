@@ -1,5 +1,5 @@
-//! The progress of an answer. It belongs to the [`SseDecoder`](super::frames::SseDecoder); what a wire's decoder does to
-//! it becomes events.
+//! The progress of an answer. It belongs to the [`SseDecoder`](super::frames::SseDecoder); what a wire's
+//! decoder does to it becomes events.
 
 use crate::data::json::{JsonError, RawJson};
 use crate::rules::stream::AssistantMessageEvent as Event;
@@ -22,7 +22,8 @@ pub(crate) struct Answering {
     limits: Limits,
     /// The provider's own word for why the answer stopped.
     pub(crate) stop_word: Option<String>,
-    /// What only logs and tests read. The raw stop reason and the refusals are filled in by [`Answering::remarks`].
+    /// What only logs and tests read. The raw stop reason and the refusals are filled in by
+    /// [`Answering::remarks`].
     pub(crate) remarks: Remarks,
     /// Where the frame just read may differ from the next one.
     pub(crate) holes: Holes,
@@ -65,8 +66,8 @@ impl Answering {
         }
     }
 
-    /// Counts one more call, or another block that is kept whole. Returns `false` if there are too many, or if the
-    /// answer has ended.
+    /// Counts one more call, or another block that is kept whole. Returns `false` if there are too many, or
+    /// if the answer has ended.
     pub(crate) fn count_call(&mut self) -> bool {
         self.calls += 1;
         if self.calls > self.limits.calls {
@@ -123,8 +124,8 @@ impl Answering {
         self.fail(if is_no_stream { no_stream(stray) } else { ended_early(stray) });
     }
 
-    /// Judges a frame that is not JSON: the text of an error, the last frame of a connection that was cut, or the words
-    /// by which some proxies keep a connection alive.
+    /// Judges a frame that is not JSON: the text of an error, the last frame of a connection that was cut, or
+    /// the words by which some proxies keep a connection alive.
     pub(crate) fn broken(&mut self, frame: &Frame<'_>, error: &JsonError) {
         if frame.event == "error" {
             self.fail(in_stream_text(frame.data));

@@ -1,5 +1,5 @@
-//! The blocks of a message, for wires that do not number them: one is open at a time, and a piece of another kind closes
-//! it.
+//! The blocks of a message, for wires that do not number them: one is open at a time, and a piece of another
+//! kind closes it.
 
 use crate::data::json::RawJson;
 use crate::rules::stream::AssistantMessageEvent as Event;
@@ -187,7 +187,8 @@ impl Answering {
         }
     }
 
-    /// Returns the text of a piece with the half that waited for it, and without the half that waits for the next piece.
+    /// Returns the text of a piece with the half that waited for it, and without the half that waits for the
+    /// next piece.
     fn join(&mut self, index: u32, kind: Option<BlockKind>, piece: Piece<'_>) -> String {
         if piece.text.is_empty() || (self.blocks.held.is_none() && piece.is_whole()) {
             return piece.text.into_owned();

@@ -11,8 +11,8 @@ use crate::wires::{Decoder, Remarks};
 use super::answering::Answering;
 use super::template::FrameTemplate;
 
-/// A wire's own part of a decoder. It reads frames and reports to the [`Answering`] what they say; the progress of the
-/// answer and its events belong to the caller.
+/// A wire's own part of a decoder. It reads frames and reports to the [`Answering`] what they say; the
+/// progress of the answer and its events belong to the caller.
 pub(crate) trait Frames {
     /// Reads a frame of an answer that has not ended. Its data is not empty and has no whitespace around it.
     fn frame(&mut self, frame: Frame<'_>, answering: &mut Answering);
@@ -20,8 +20,8 @@ pub(crate) trait Frames {
     /// Reads a frame that came after the end of the answer.
     fn late_frame(&mut self, _frame: Frame<'_>, _answering: &mut Answering) {}
 
-    /// Reads a document that stood beside or in place of the frames: an error, or the whole answer of a server that
-    /// cannot stream.
+    /// Reads a document that stood beside or in place of the frames: an error, or the whole answer of a
+    /// server that cannot stream.
     fn document(&mut self, text: &str, answering: &mut Answering);
 
     /// The last frame came again with another text. It was not read, and the text is already an event.

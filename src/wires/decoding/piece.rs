@@ -8,8 +8,8 @@ use crate::data::text::Put;
 use super::fields::ReadResult;
 use super::template::{Span, span_of};
 
-/// A piece of text from a JSON string, with what UTF-8 cannot hold: a lone surrogate at either end. In the text it is
-/// replaced by U+FFFD.
+/// A piece of text from a JSON string, with what UTF-8 cannot hold: a lone surrogate at either end. In the
+/// text it is replaced by U+FFFD.
 #[derive(Debug, Default)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: Cow<'a, str>,
@@ -71,8 +71,8 @@ impl<'a> Piece<'a> {
         self.high == 0
     }
 
-    /// Joins the text with the high surrogate that waited for it, if one did. Returns the text and the high surrogate
-    /// that now waits for the next piece; 0 stands for none.
+    /// Joins the text with the high surrogate that waited for it, if one did. Returns the text and the high
+    /// surrogate that now waits for the next piece; 0 stands for none.
     pub(super) fn join(&self, waiting: Option<u16>) -> (String, u16) {
         let mut joined = String::with_capacity(self.text.len() + 4);
         let mut rest = &*self.text;

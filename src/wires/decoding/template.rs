@@ -1,5 +1,6 @@
-//! Frames that repeat themselves. Most frames of an answer differ from the one before only in their text and in members
-//! that carry no information. Such a frame is compared with the one before, which is several times faster than parsing.
+//! Frames that repeat themselves. Most frames of an answer differ from the one before only in their text and
+//! in members that carry no information. Such a frame is compared with the one before, which is several times
+//! faster than parsing.
 
 use std::borrow::Cow;
 
@@ -23,8 +24,8 @@ pub(crate) fn span_of(written: &str) -> Span {
 /// The parts in which the next frame may differ from the one just read, without a need to parse it.
 #[derive(Debug, Default)]
 pub(crate) struct Holes {
-    /// The text, if it is all that the frame says. A decoder sets this only if it remembers nothing else of the frame, or
-    /// learns of the repetition from [`Frames::repeated`].
+    /// The text, if it is all that the frame says. A decoder sets this only if it remembers nothing else of
+    /// the frame, or learns of the repetition from [`Frames::repeated`].
     pub(crate) text: Option<Span>,
     /// Values that differ from frame to frame and carry no information.
     pub(crate) ignored: [Span; 2],
@@ -35,8 +36,8 @@ pub(crate) struct Holes {
 pub(crate) struct FrameTemplate {
     /// The JSON around the holes.
     fixed: String,
-    /// The positions of the holes in `fixed`, in order, and whether each one held the text; empty if there is no frame
-    /// to compare with.
+    /// The positions of the holes in `fixed`, in order, and whether each one held the text; empty if there is
+    /// no frame to compare with.
     holes: Vec<(usize, bool)>,
     event: String,
     /// The block that the text was added to. No kind means the arguments of a call.
@@ -89,7 +90,8 @@ impl FrameTemplate {
         }
     }
 
-    /// Keeps a frame that became one piece of text and nothing else: its events are those after the first `known`.
+    /// Keeps a frame that became one piece of text and nothing else: its events are those after the first
+    /// `known`.
     pub(super) fn learn(&mut self, frame: &Frame<'_>, answering: &mut Answering, known: usize) {
         self.holes.clear();
         let events = answering.out.get(known..).unwrap_or_default();

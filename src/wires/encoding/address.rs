@@ -2,14 +2,14 @@
 
 use crate::data::text::{Put, split_once, without_end};
 
-/// An address without trailing slashes, and its query.
+/// Splits an address into what stands before its query, without trailing slashes, and the query.
 #[inline(never)]
 pub(crate) fn split_query(base_url: &str) -> (&str, &str) {
     let (base, query) = split_once(base_url, "?").unwrap_or((base_url, ""));
     (without_end(base, "/"), query)
 }
 
-/// An address with its query.
+/// Joins the parts of an address and its query.
 #[inline(never)]
 pub(crate) fn join_query(parts: &[&str], query: &str) -> String {
     let mut url = parts.concat();

@@ -3,7 +3,8 @@
 use crate::data::json::{ObjectWriter, RawJson, fill};
 use crate::rules::stream::StreamOptions;
 
-/// The body: the user's own fields override those made here, and a `null` among them omits a field.
+/// Writes the body of a request. The user's own fields override those written here, and a `null` among them
+/// omits a field.
 pub(crate) struct RequestBody<'a> {
     object: ObjectWriter<'a>,
     own: &'a [(String, RawJson)],
@@ -16,7 +17,7 @@ impl<'a> RequestBody<'a> {
         RequestBody::of(out, &options.body)
     }
 
-    /// An object with these fields from the user.
+    /// Begins an object with these fields of the user.
     pub(crate) fn of(out: &'a mut String, own: &'a [(String, RawJson)]) -> Self {
         RequestBody { object: ObjectWriter::new(out), own, has_tools: false }
     }
@@ -47,8 +48,8 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools (that the
-    /// provider runs), it is appended.
+    /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools
+    /// (that the provider runs), it is appended.
     #[inline(never)]
     pub(crate) fn tools(&mut self, tools: &str, mark: &str) {
         let tools = tools.strip_suffix("}]").unwrap_or(tools);

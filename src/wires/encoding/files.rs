@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use crate::data::text::Put;
 use crate::words::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
 
-/// The text and the pictures of a tool's result, for wires that have no mark for errors.
+/// Returns the text and the pictures of a tool's result, for wires that cannot mark a result as an error: the
+/// text says it instead.
 pub(crate) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
     if let ([ContentBlock::Text(block)], false) = (message.content.as_slice(), message.is_error) {
         return (Cow::Borrowed(&block.text), Vec::new());
@@ -30,7 +31,7 @@ pub(crate) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&I
     (Cow::Owned(text), pictures)
 }
 
-/// An image or file as a data URL.
+/// Returns an image or file as a data URL.
 pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
     ["data:", mime_type, ";base64,", data].concat()
 }
@@ -43,7 +44,7 @@ pub(crate) enum FileForm {
     Other,
 }
 
-/// Images and texts are sent as such: every server accepts them.
+/// Returns how to send a file. Images and texts are sent as such, because every server accepts them.
 pub(crate) fn form_of(file: &FileBlock) -> FileForm {
     if file.mime_type.starts_with("image/") {
         return FileForm::Image;
@@ -54,13 +55,13 @@ pub(crate) fn form_of(file: &FileBlock) -> FileForm {
     }
 }
 
-/// The text of a file that is text; `None` for any other.
+/// Returns the text of a file that is text; `None` for any other file.
 pub(crate) fn decoded_text(file: &FileBlock) -> Option<String> {
     let is_text = file.mime_type.starts_with("text/") || file.mime_type.starts_with("application/json");
     if is_text { String::from_utf8(decoded(&file.data)?).ok() } else { None }
 }
 
-/// The bytes of a Base64 text.
+/// Decodes Base64, with or without padding, in both alphabets.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut held, mut bits) = (0_u32, 0);

@@ -2,8 +2,9 @@
 
 use crate::rules::stream::ModelRequest;
 
-/// The headers of a request: those of the wire, then those of the options, then those of the call. Later ones override
-/// earlier ones. `key` is the name of the header for the key, and the prefix of its value.
+/// Returns the headers of a request: those of the wire, then those of the options, then those of the call.
+/// Later ones override earlier ones. `key` is the name of the header for the key, and the prefix of its
+/// value.
 #[inline(never)]
 pub(crate) fn headers(
     key: (&str, &str),
@@ -31,7 +32,7 @@ pub(crate) fn headers(
     headers
 }
 
-/// The header in which servers of OpenAI's wires expect the key, and the prefix of its value.
+/// Returns the header in which servers of OpenAI's wires expect the key, and the prefix of its value.
 pub(crate) fn openai_key(provider: &str) -> (&'static str, &'static str) {
     if provider == "azure" { ("api-key", "") } else { ("authorization", "Bearer ") }
 }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use crate::data::text::Put;
 use crate::words::message::{AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock};
 
-/// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off the rest and
-/// appends what is new.
+/// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off
+/// the rest and appends what is new.
 #[derive(Debug, Default)]
 pub(crate) struct EncodedHistory {
     /// The model that it was encoded for, which determines what thinking is sent back.
@@ -24,21 +24,23 @@ struct EncodedMessage {
     carried: Carried,
 }
 
-/// The state that a wire carries from one message to the next. It is kept for each message, so that the text can be cut
-/// anywhere; the parts that grow with a batch of calls are shared.
+/// The state that a wire carries from one message to the next. It is kept for each message, so that the text
+/// can be cut anywhere; the parts that grow with a batch of calls are shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
     /// The next message may continue what the last one began: a list of results or blocks.
     pub(crate) is_open: bool,
     /// The open list is not empty.
     pub(crate) has_block: bool,
-    /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma before it.
+    /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma
+    /// before it.
     pub(crate) pictures: Vec<Rc<str>>,
     /// The last answer, if the provider's metadata of its calls is needed for their results.
     pub(crate) answer: Option<Rc<AssistantMessage>>,
-    /// The block behind the call of the last result.
+    /// The position of the block after the call of the last result.
     pub(crate) next: usize,
-    /// Where the last blocks of the last two user messages end, before their closing brace: places for a mark.
+    /// The ends of the last blocks of the last two user messages, before their closing brace, where a mark
+    /// for the cache can be inserted.
     pub(crate) marks: [Option<usize>; 2],
 }
 
@@ -51,7 +53,8 @@ impl Carried {
         all
     }
 
-    /// Whether the following messages are encoded the same after both states. Both were written starting at `from`.
+    /// Whether the messages that follow are encoded the same after both states. The messages of both were
+    /// written starting at `from`.
     fn continues_like(&self, other: &Carried, from: usize) -> bool {
         let shape =
             |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
@@ -66,8 +69,8 @@ impl Carried {
             && is_own(own) == is_own(other_own)
     }
 
-    /// The call of the last answer that a result belongs to. Results come as their calls did, so it is looked for
-    /// from the one before on.
+    /// Returns the call of the last answer that a result belongs to. Results usually come in the order of
+    /// their calls, so the search begins after the call found last.
     #[inline(never)]
     pub(crate) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
         let blocks = &self.answer.as_ref()?.content;
@@ -83,8 +86,8 @@ impl Carried {
 }
 
 impl EncodedHistory {
-    /// Makes the text that of `messages`, for a model. `append` gets each message that is new, what is carried from the
-    /// one before, and the text to append to. Gives the number of messages that were new.
+    /// Changes the text to that of `messages`, for a model. `append` gets each message that is new, what is
+    /// carried from the one before, and the text to append to. Returns the number of messages that were new.
     #[inline(never)]
     pub(crate) fn update(
         &mut self,
@@ -97,7 +100,8 @@ impl EncodedHistory {
             self.model = Some(model.clone());
         }
         let (mut common, mut replaced) = (0, 0);
-        // A prompt that is another one each time is one place. Where there are many, each would cost as much as all.
+        // Two messages may be replaced in place, which is enough for a prompt that differs in each request.
+        // Each replacement moves all the text after it, so many of them would cost more than encoding anew.
         let mut places = 0..2;
         loop {
             let (known, left) = (self.entries.get(common..), messages.get(common..));
@@ -121,8 +125,8 @@ impl EncodedHistory {
         replaced + new.len()
     }
 
-    /// Puts one message in the place of another one, where what stands behind it stays as it is. Else what is kept ends
-    /// there.
+    /// Replaces one message, if what comes after it stays the same. If not, returns `false`, and only the
+    /// messages before it can be kept.
     fn replace(
         &mut self,
         at: usize,
@@ -150,7 +154,7 @@ impl EncodedHistory {
             for entry in after {
                 entry.end = moved(entry.end);
                 for mark in entry.carried.marks.iter_mut().flatten().filter(|mark| **mark >= from) {
-                    // That of the message itself is where the new one has it.
+                    // The mark in the old message itself becomes that of the new one.
                     *mark = if *mark < was { carried.marks[1].unwrap_or(*mark) } else { moved(*mark) };
                 }
             }
@@ -159,18 +163,18 @@ impl EncodedHistory {
         fits
     }
 
-    /// All messages.
+    /// Returns all messages, each with a comma before it.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is carried behind the last message.
+    /// Returns what is carried after the last message.
     #[inline(never)]
     pub(crate) fn carried(&self) -> Carried {
         self.entries.last().map(|entry| entry.carried.clone()).unwrap_or_default()
     }
 
-    /// A buffer with room for the body of a request.
+    /// Creates a buffer with room for the body of a request.
     #[inline(never)]
     pub(crate) fn body_buffer(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use crate::data::text::Put;
 
-/// An id that a server takes, made of ours alone, so that call and result always agree: ours where it fits, else what
-/// fits of it and a digest. What is usual may say nothing of characters beyond ASCII but one thing of them all.
+/// Returns an id that a server accepts. It depends on our id alone, so that a call and its result always
+/// agree: our id if it fits, and otherwise what fits of it with a digest. `is_allowed` must treat all
+/// characters beyond ASCII alike.
 pub(crate) fn fitting_id(call_id: &str, max_length: usize, is_allowed: fn(char) -> bool) -> Cow<'_, str> {
     if !call_id.is_empty()
         && call_id.len() <= max_length
@@ -25,14 +26,14 @@ pub(crate) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// A digest of a text, in letters and digits.
+/// Returns a digest of a text, in letters and digits.
 pub(crate) fn digest(text: &str, length: usize) -> String {
     in_digits(hash(text), ALPHANUMERIC, length)
 }
 
 const ALPHANUMERIC: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// FNV-1a with a final mixing step, so that all digits depend on all bytes.
+/// Hashes with FNV-1a and a final mixing step, so that all digits depend on all bytes.
 fn hash(text: &str) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes() {

@@ -7,8 +7,8 @@ use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use super::body::RequestBody;
 use super::ids::fitting_id;
 
-/// The tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for one tool; a model
-/// that `is_free` cannot be forced.
+/// Writes the tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for
+/// one tool. A model that `is_free` cannot be forced to call one.
 #[inline(never)]
 pub(crate) fn write_openai_choice(
     options: &StreamOptions,
@@ -29,7 +29,7 @@ pub(crate) fn write_openai_choice(
     }
 }
 
-/// The cache key: the id of the session, shortened if necessary.
+/// Writes the cache key: the id of the session, shortened if necessary.
 #[inline(never)]
 pub(crate) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut RequestBody<'_>) {
     if let Some(session) = &request.session_id
@@ -40,7 +40,8 @@ pub(crate) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut 
     }
 }
 
-/// The word for how much to think. For a budget of tokens: the nearest word, for servers without budgets.
+/// Returns the word for how much to think. A budget of tokens becomes the nearest word, for servers without
+/// budgets.
 pub(crate) fn effort(reasoning: &Reasoning) -> &str {
     match reasoning {
         Reasoning::Effort(word) => word,
@@ -51,7 +52,7 @@ pub(crate) fn effort(reasoning: &Reasoning) -> &str {
     }
 }
 
-/// The sampling parameters.
+/// Writes the sampling parameters.
 #[inline(never)]
 pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut RequestBody<'_>) {
     for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
@@ -61,7 +62,7 @@ pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Re
     }
 }
 
-/// The stop sequences.
+/// Writes the stop sequences.
 #[inline(never)]
 pub(crate) fn write_stop(options: &StreamOptions, key: &str, body: &mut RequestBody<'_>) {
     if !options.stop.is_empty() {
@@ -69,7 +70,7 @@ pub(crate) fn write_stop(options: &StreamOptions, key: &str, body: &mut RequestB
     }
 }
 
-/// The limit on the length of the answer.
+/// Writes the limit on the length of the answer.
 pub(crate) fn write_max_tokens(tokens: Option<u64>, key: &str, body: &mut RequestBody<'_>) {
     if let Some(tokens) = tokens {
         body.raw(key, &number(tokens));

@@ -1,4 +1,4 @@
-//! The tools of a run as JSON for request bodies.
+//! The tools of a run, encoded once.
 
 use std::rc::Rc;
 
@@ -48,7 +48,8 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
     text
 }
 
-/// A schema with the members that providers require: Anthropic requires `type`, OpenAI `properties` too.
+/// Returns a schema with the members that providers require: Anthropic requires `type`, OpenAI `properties`
+/// too.
 fn complete(schema: &RawJson) -> RawJson {
     let mut value = schema.to_value();
     if let Value::Object(members) = &mut value {

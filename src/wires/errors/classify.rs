@@ -1,7 +1,7 @@
 //! What kind of error the words mean, by one order of tests.
 //!
-//! The order matters, because providers use 400 and 429 for nearly everything: overflow, spent quota, content filter,
-//! key, overload, throttling, and only then the bare status.
+//! The order matters, because providers use 400 and 429 for nearly everything: overflow, spent quota, content
+//! filter, key, overload, throttling, and only then the bare status.
 
 use crate::data::text::{self, contains, has_any, split};
 use crate::rules::overflow::OVERFLOWS;
@@ -36,13 +36,13 @@ impl ErrorDetails {
     }
 
     fn is_overflow(&self, status: Option<u16>, text: &str) -> bool {
-        // A quota for tokens per minute, and not the model's window, is what did not fit.
+        // What did not fit is a quota of tokens per minute, not the model's window.
         if contains(text, "tokens per min") || contains(text, "token per min") {
             return false;
         }
         let is_size = matches!(status, Some(400 | 413));
         self.has_tag(OVERFLOW_TAGS)
-            // Ids may not be long either.
+            // The same tag is used for ids that are too long.
             || (self.has_tag("string_above_max_length") && number_after(text, "maximum length") > Some(999))
             || status == Some(413)
             || has_any(text, OVERFLOWS)
@@ -54,13 +54,14 @@ impl ErrorDetails {
     }
 
     fn is_spent(&self, status: Option<u16>, text: &str) -> bool {
-        // Gemini says "quota" for what comes back within a minute, and then tells how long.
+        // Gemini also says "quota" of a limit that is lifted within a minute, but then it says how long that
+        // takes.
         let has_delay = self.delay().is_some();
         status == Some(402)
             || self.has_tag(SPENT_TAGS)
             || has_any(text, SPENT_TEXTS)
             || (!has_delay && contains(text, "exceeded your current quota"))
-            // A model that those who do not pay may not ask.
+            // The model is not available to those who do not pay.
             || (status == Some(429) && contains(text, "limit: 0,"))
     }
 
@@ -81,33 +82,33 @@ impl ErrorDetails {
     fn kind_of_status(&self, status: Option<u16>) -> ErrorKind {
         match status {
             Some(408 | 499) => ErrorKind::Network,
-            // A conflict passes: a lock that was not to be had in time.
+            // A conflict is temporary: a lock was not available in time.
             Some(409 | 500..) => ErrorKind::Server,
             Some(400..500) => ErrorKind::InvalidRequest,
-            // Of OpenAI's codes a dozen say what is wrong with a picture.
+            // About a dozen codes of OpenAI say what is wrong with an image.
             _ if self.has_tag(REQUEST_TAGS) || self.tags.iter().any(|tag| contains(tag, "image")) => {
                 ErrorKind::InvalidRequest
             }
             _ if self.has_tag(NETWORK_TAGS) => ErrorKind::Network,
-            // Inside a stream, where the request was good enough to be answered.
+            // The error is inside a stream, so the request was good enough to be answered.
             None => ErrorKind::Server,
             Some(_) => ErrorKind::Unknown,
         }
     }
 
-    /// Whether the words, and not the status, say that asking again is of no use.
+    /// Whether the words, and not the status, say that a retry is of no use.
     pub(super) fn is_final(&self) -> bool {
         let (kind, retryable) = self.classify(None);
         !retryable && kind != ErrorKind::InvalidRequest
     }
 }
 
-/// `exceeds the limit of 123`
+/// Whether a text says `exceeds the limit of 123`, with any number.
 fn exceeds_a_number(text: &str) -> bool {
     number_after(text, "exceeds the limit of").is_some()
 }
 
-/// A request that is larger than all that a minute allows: waiting does not help.
+/// Whether a request needs more than the quota of a whole minute, so that waiting does not help.
 fn exceeds_minute_limit(text: &str) -> bool {
     if !contains(text, "per min") {
         return false;
@@ -118,7 +119,8 @@ fn exceeds_minute_limit(text: &str) -> bool {
     }
 }
 
-/// The number that stands behind the first of these words that has one, such as 30000 in `Limit: 30,000`.
+/// Returns the number after the first occurrence of a word that is followed by one, such as 30000 in `Limit:
+/// 30,000`.
 fn number_after(text: &str, word: &str) -> Option<u64> {
     let mut rest = text;
     while let Some((_, after)) = text::split_once(rest, word) {

@@ -1,22 +1,22 @@
-//! The words of an error, whatever the form of the document they stood in.
+//! What an error document says, whatever its form.
 
 use crate::data::json::{ToJson, Value};
 use crate::data::text::{self, Put};
 use crate::rules::retry::delay_in_text;
 use crate::words::error::{ErrorInfo, ProviderError};
 
-/// Characters of a message that are kept; some providers send the whole request back.
+/// How many characters of a message are kept. Some providers send the whole request back.
 pub(super) const MAX_MESSAGE: usize = 4_000;
 
 pub(super) const ADDRESS: &str = "; is the address that of the API?";
 
-/// The provider's words, whatever the form of the document they stood in.
+/// What the provider says of an error.
 #[derive(Default)]
 pub(super) struct ErrorDetails {
     pub(super) message: String,
     kind: Option<String>,
     code: Option<String>,
-    /// A status told inside the document.
+    /// A status that stands in the document.
     status: Option<u16>,
     /// Types, codes, reasons and status words in lower case.
     pub(super) tags: Vec<String>,
@@ -29,7 +29,7 @@ impl ErrorDetails {
         let text = text.trim();
         if text.is_empty() {
             let message = ["the provider answered ", &text::number(status), " without a body"].concat();
-            // Cerebras says nothing else when the conversation does not fit.
+            // Cerebras answers like this when the conversation does not fit.
             let tags = if status == 400 { vec!["request_too_large".to_owned()] } else { Vec::new() };
             return ErrorDetails { message, tags, ..ErrorDetails::default() };
         }
@@ -37,7 +37,7 @@ impl ErrorDetails {
         let is_text = document.is_err();
         let mut details =
             document.map_or_else(|_| ErrorDetails::of_text(text), |value| ErrorDetails::of_document(&value));
-        // So says a server of an address that it does not know; of a model it says more.
+        // This is what servers say of an unknown address. Of an unknown model they say more.
         if status == 404 && (is_text || details.message.eq_ignore_ascii_case("not found")) {
             details.message.put(ADDRESS);
         }
@@ -48,7 +48,7 @@ impl ErrorDetails {
         ErrorDetails { message: first_characters(&message, MAX_MESSAGE), ..ErrorDetails::default() }
     }
 
-    /// A page of HTML by its title, anything else by its beginning.
+    /// Takes the title of an HTML page, and the beginning of anything else.
     pub(super) fn of_text(text: &str) -> ErrorDetails {
         let title =
             text::split_once(text, "<title>").and_then(|(_, rest)| text::split_once(rest, "</title>"));
@@ -56,7 +56,7 @@ impl ErrorDetails {
         ErrorDetails::plain(if title.is_empty() { text } else { title }.to_owned())
     }
 
-    /// The words of a document that must be an error.
+    /// Reads a document that must be an error.
     pub(super) fn of_document(value: &Value) -> ErrorDetails {
         ErrorDetails::of_value(value).unwrap_or_else(|| {
             let mut details = ErrorDetails::plain(value.to_json());
@@ -65,7 +65,7 @@ impl ErrorDetails {
         })
     }
 
-    /// The words of a document; `None` if it is no error.
+    /// Reads a document; `None` if it is not an error.
     pub(super) fn of_value(value: &Value) -> Option<ErrorDetails> {
         if let Some(items) = value.as_array() {
             return items.iter().find_map(ErrorDetails::of_value);
@@ -81,7 +81,7 @@ impl ErrorDetails {
             _ => value.list_at("errors").first().unwrap_or(value),
         };
         let is_inner = !std::ptr::eq(inner, value);
-        // An error object without a message is still an error: its own text is all there is to show.
+        // An error object without a message is still an error. Its JSON text is all there is to show.
         let own_text = || if is_inner { Some(inner.to_json()) } else { None };
         let mut details =
             ErrorDetails { message: message_of(inner).or_else(own_text)?, ..ErrorDetails::default() };
@@ -95,7 +95,7 @@ impl ErrorDetails {
         Some(details.bounded())
     }
 
-    /// What they mean inside a 200 answer.
+    /// Returns what the error means inside a 200 answer.
     pub(super) fn in_stream(&self) -> ErrorInfo {
         let mut info = self.error(self.status);
         info.retry_after_ms = if info.retryable { self.delay() } else { None };
@@ -107,7 +107,7 @@ impl ErrorDetails {
         self
     }
 
-    /// Type, code and status of the object that holds the message.
+    /// Reads the type, the code and the status in the object that holds the message.
     fn read_fields(&mut self, object: &Value) {
         let word = |key: &str| word_at(object, key);
         let reason = detail_at(object, "reason");
@@ -133,7 +133,7 @@ impl ErrorDetails {
         self.tags.extend(tag.map(str::to_ascii_lowercase));
     }
 
-    /// Names that stand beside the error object instead of in it.
+    /// Reads codes that stand beside the error object instead of in it.
     fn read_outer_fields(&mut self, outer: &Value) {
         let word = |key: &str| word_at(outer, key);
         self.tag(word("error_code"));
@@ -155,7 +155,7 @@ impl ErrorDetails {
     }
 }
 
-/// The message of an error object, or of a document that is one itself.
+/// Returns the message of an error object, or of a document that is one itself.
 fn message_of(object: &Value) -> Option<String> {
     let text = |key: &str| match object.get(key)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -166,7 +166,7 @@ fn message_of(object: &Value) -> Option<String> {
     message.or_else(|| joined_details(object))
 }
 
-/// `detail: [{loc, msg}]`, as FastAPI has it.
+/// Joins the messages of `detail: [{loc, msg}]`, which is the form of FastAPI.
 fn joined_details(object: &Value) -> Option<String> {
     let items = object.get("detail")?.as_array()?;
     let mut all = String::new();
@@ -192,7 +192,7 @@ fn joined_details(object: &Value) -> Option<String> {
     if all.is_empty() { None } else { Some(all) }
 }
 
-/// A text that is not empty, or a number as text.
+/// Returns a text that is not empty, or a number as text.
 fn word_of(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text),
@@ -201,13 +201,13 @@ fn word_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// The word at a key.
+/// Returns the word at a key.
 #[inline(never)]
 fn word_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key).and_then(word_of)
 }
 
-/// The word at a key of the first of the `details` that has one.
+/// Returns the word at a key of the first of the `details` that has one.
 fn detail_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     let details = object.list_at("details");
     details.iter().find_map(|detail| word_at(detail, key))

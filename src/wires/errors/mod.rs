@@ -11,20 +11,20 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 
 use details::{ADDRESS, ErrorDetails, first_characters};
 
-/// An answer with a status other than 2xx.
+/// An HTTP answer with a status other than 2xx.
 pub struct ErrorResponse<'a> {
     /// The HTTP status.
     pub status: u16,
     /// Looks a header up by its name in lower case.
     pub header: &'a dyn Fn(&str) -> Option<String>,
-    /// The body, whatever its content type says: servers send JSON as plain text.
+    /// The body. Its content type does not matter, because servers send JSON as plain text.
     pub body: &'a [u8],
     /// Milliseconds since 1970, for dates in headers.
     pub now: u64,
 }
 
 impl ErrorResponse<'_> {
-    /// What the answer means.
+    /// Returns the error that the answer means.
     pub fn error(&self) -> ErrorInfo {
         let details = ErrorDetails::of_body(self.body, self.status);
         let mut info = details.error(Some(self.status));
@@ -49,18 +49,18 @@ impl ErrorResponse<'_> {
     }
 }
 
-/// What an error document inside a 200 answer means.
+/// Returns what an error document inside a 200 answer means.
 pub fn in_stream(document: &Value) -> ErrorInfo {
     ErrorDetails::of_document(document).in_stream()
 }
 
-/// What a document beside the events means; `None` where it is no error.
+/// Returns what a document beside the events means; `None` if it is not an error.
 pub(super) fn error_in(text: &str) -> Option<ErrorInfo> {
     let document = Value::parse(text).ok()?;
     Some(ErrorDetails::of_value(&document)?.in_stream())
 }
 
-/// What an error text inside a 200 answer means.
+/// Returns what an error text inside a 200 answer means.
 pub fn in_stream_text(text: &str) -> ErrorInfo {
     match Value::parse(text) {
         Ok(document) => in_stream(&document),
@@ -68,12 +68,13 @@ pub fn in_stream_text(text: &str) -> ErrorInfo {
     }
 }
 
-/// Whether a document is an error in one of the forms that providers use, and no sign of life.
+/// Whether a document is an error in one of the forms that providers use, and not a keep-alive message.
 pub fn is_error(document: &Value) -> bool {
     ErrorDetails::of_value(document).is_some()
 }
 
-/// The body ended before the provider said that the answer is whole. `rest` is what stood beside the events.
+/// Returns the error of a body that ended before the provider said that the answer is whole. `rest` is the
+/// text beside the events.
 pub fn ended_early(rest: &str) -> ErrorInfo {
     let mut message =
         String::from("the stream ended early: the connection was cut before the answer was whole");
@@ -84,8 +85,8 @@ pub fn ended_early(rest: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Network, message)
 }
 
-/// The body was no stream of events at all: a web page, plain words. Asking again would bring the same; but not so
-/// where it was JSON that suffered on its way.
+/// Returns the error of a body that was not a stream of events, but a web page or plain words. A retry would
+/// bring the same, except if the body was JSON that was cut on its way.
 pub fn no_stream(body: &str) -> ErrorInfo {
     if text::find_any(body, "{[") == Some(0) && Value::parse(body).is_err() {
         return ended_early(body);

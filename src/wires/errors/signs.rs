@@ -1,4 +1,5 @@
-//! The signs by which errors are told apart: tags (types, codes, reasons and status words) and parts of messages, all in lower case.
+//! The signs by which errors are told apart, separated by `|` and in lower case: `_TAGS` are types, codes,
+//! reasons and status words, `_TEXTS` are parts of messages.
 
 pub(super) const OVERFLOW_TAGS: &str = "\
     context_length_exceeded|context_window_exceeded|exceed_context_size_error|\

@@ -1,4 +1,5 @@
-//! Chunks in, events out. The end of the body ends the answer: every chunk may have a finish reason.
+//! Reads the chunks of an answer. The answer ends with the body, because every chunk may have a finish
+//! reason.
 
 use crate::data::json::{RawJson, Reader, Value, fill};
 use crate::wires::Limits;
@@ -13,7 +14,7 @@ use crate::words::message::MessageStopReason;
 use super::frame::{GeminiCandidate, GeminiChunk, GeminiPart};
 use super::partial_arguments::PartialArguments;
 
-/// A decoder of one answer.
+/// Creates a decoder of one answer.
 pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
     SseDecoder::new(Box::<GeminiDecoder>::default(), limits)
 }
@@ -23,7 +24,7 @@ struct GeminiDecoder {
     /// The call whose arguments arrive in pieces.
     open: Option<GeminiCall>,
     has_calls: bool,
-    /// What the provider tells of why it stopped.
+    /// What the provider says about why it stopped.
     details: String,
     /// Why the prompt was refused.
     blocked: Option<String>,
@@ -60,7 +61,7 @@ impl Frames for GeminiDecoder {
 
     fn finish(&mut self, answering: &mut Answering) {
         answering.start();
-        // A refused prompt has no answer; if there is one, it counts.
+        // A prompt that was refused has no answer. If there is an answer, it counts.
         if let Some(reason) = self.blocked.take().filter(|_| answering.last_block().is_none()) {
             let message = ["the provider refused the prompt: ", &reason].concat();
             return answering.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message));
@@ -116,7 +117,7 @@ impl GeminiDecoder {
         if let Some(call) = part.call {
             return self.call(call, &part.signature, answering);
         }
-        // Beside a text, other fields say how it sounds.
+        // Other fields beside a text only describe it.
         if part.is_other && part.text.is_none() {
             return answering.keep(part.raw);
         }
@@ -128,8 +129,8 @@ impl GeminiDecoder {
             }
             return;
         }
-        // A part with a signature must be sent back as it came: it is not merged with its neighbours, and it is kept even
-        // if it is empty.
+        // A part with a signature must be sent back as it came: it is not merged with its neighbours, and it
+        // is kept even if it is empty.
         answering.close();
         answering.open(kind);
         if !piece.is_empty() {
@@ -164,7 +165,7 @@ impl GeminiDecoder {
         let block = open.block;
         let mut text = String::new();
         let mut written = Ok(());
-        // Gateways write the arguments as a text.
+        // Gateways write the arguments as a JSON text.
         let parsed = call.text_at("args").and_then(|text| Value::parse(text).ok());
         let args = parsed.as_ref().or_else(|| call.get("args"));
         if let Some(whole) = args.filter(|args| args.as_object().is_some()) {
@@ -216,7 +217,8 @@ impl GeminiDecoder {
     }
 }
 
-/// What the provider's word means; `None` if the model made a mistake, so that it may do better the next time.
+/// What the provider's word means; `None` if the model made a mistake, so that it may do better the next
+/// time.
 fn stop_reason(word: &str) -> Option<MessageStopReason> {
     Some(match word {
         // There would be more, but the token for requesting it is not kept.

@@ -1,4 +1,4 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
 use crate::data::json::{RawJson, ToJson, Value};
 use crate::data::text::{self, contains, find_any};
@@ -38,7 +38,7 @@ impl GeminiEncoder {
         GeminiEncoder { base_url, headers, reasoning, history, tools }
     }
 
-    /// The generation of a model: what is set by hand, else what its name says.
+    /// Returns the generation of a model, as set by hand or as its name says.
     fn version(&self, model: &str) -> Option<(u32, u32)> {
         match self.reasoning {
             ReasoningStyle::Level => Some((3, 0)),
@@ -48,7 +48,7 @@ impl GeminiEncoder {
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
-        // Vertex takes tokens, and keys of its own.
+        // Vertex accepts access tokens, and API keys of its own.
         let is_token = contains(&self.base_url, "aiplatform.googleapis.com")
             && !request.api_key.as_ref().is_some_and(|key| key.starts_with("AIza") || key.starts_with("AQ."));
         let key = if is_token { ("authorization", "Bearer ") } else { ("x-goog-api-key", "") };
@@ -67,15 +67,15 @@ impl GeminiEncoder {
             writer.write(message, carried, out);
         });
         let options = &*request.options;
-        // The user's settings are added to ours, one by one.
+        // The user's `generationConfig` is merged with ours, field by field.
         let mut own = options.body.clone();
         let own_config = own.iter().position(|(key, _)| key == "generationConfig").map(|at| own.remove(at).1);
-        // A cache at the provider holds the system prompt and the tools.
+        // A cache at the provider contains the system prompt and the tools.
         let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
         let mut text = self.history.body_buffer(&request.system_prompt);
         let mut body = RequestBody::of(&mut text, &own);
         let mut prompt = if is_cached { "" } else { &*request.system_prompt };
-        // Gemma 3 knows no system instruction: its prompt stands before all else that the user says.
+        // Gemma 3 knows no system instruction: the prompt becomes the first user message.
         if !prompt.is_empty() && !contains(&request.model, "gemma-3") {
             body.fill("systemInstruction", r#"{"parts":[{"text":"$"}]}"#, &[prompt]);
             prompt = "";
@@ -138,7 +138,8 @@ fn members(object: &RawJson) -> Vec<(String, RawJson)> {
     }
 }
 
-/// The version in the name of a Gemini: `gemini-2.5-flash`, `gemini-3-pro-preview`. The latest is of the third generation at least.
+/// Returns the version in the name of a Gemini: `gemini-2.5-flash`, `gemini-3-pro-preview`. `-latest` is at
+/// least the third generation.
 fn version(model: &str) -> Option<(u32, u32)> {
     if contains(model, "gemini-") && model.ends_with("-latest") {
         return Some((3, u32::MAX));

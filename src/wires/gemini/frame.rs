@@ -96,7 +96,7 @@ impl<'a> GeminiChunk<'a> {
 }
 
 impl<'a> GeminiPart<'a> {
-    /// Reads a part into a list; what is no object is skipped.
+    /// Reads a part into a list; anything but an object is skipped.
     fn read(reader: &mut Reader<'a>, list: &mut Vec<GeminiPart<'a>>) -> ReadResult {
         if reader.peek() != Some(b'{') {
             return reader.pass_over();

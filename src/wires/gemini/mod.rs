@@ -25,7 +25,7 @@ pub struct Gemini {
 const PROVIDER: &str = "gemini";
 
 impl Gemini {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.

@@ -1,15 +1,15 @@
-//! Arguments that come in pieces, each with the path where it belongs: `$.a.b[0]`. They are written as JSON while they
-//! come; a model writes them in the order in which they stand in the text.
+//! Arguments that arrive in pieces, each with the path of its place: `$.a.b[0]`. They are written as JSON
+//! while they arrive, because a model produces them in the order of the text.
 
 use crate::data::json::{ToJson, Value, fill, write_str};
 use crate::data::text::{Put, parse_u64, split_once, split_while};
 
-/// What is written so far, as far as the rest depends on it.
+/// What the rest needs to know of the arguments written so far.
 #[derive(Default)]
 pub(super) struct PartialArguments {
     /// The containers that are open, outermost first.
     open: Vec<OpenContainer>,
-    /// The path of the text that is open.
+    /// The path of the string that is open.
     text: Option<String>,
     is_whole: bool,
 }
@@ -30,20 +30,20 @@ enum PathStep {
     Index(usize),
 }
 
-/// Items that a list may skip by its paths alone.
+/// How many items of a list its paths may skip.
 const MAX_GAP: usize = 1_000;
 
-/// Members that an object may have; each is compared with those before it.
+/// How many members an object may have. Each is compared with those before it.
 const MAX_KEYS: usize = 10_000;
 
-/// A piece that belongs before what is written already.
+/// The error of a piece that belongs before what is already written.
 #[derive(Debug)]
 pub(super) struct OutOfOrder;
 
 type InOrder = Result<(), OutOfOrder>;
 
 impl PartialArguments {
-    /// Arguments that are whole.
+    /// Takes arguments that are whole.
     pub(super) fn set(&mut self, whole: &Value, out: &mut String) -> InOrder {
         if self.is_whole || !self.open.is_empty() {
             return Err(OutOfOrder);
@@ -82,7 +82,7 @@ impl PartialArguments {
         Ok(())
     }
 
-    /// Nothing more comes: appends what is missing.
+    /// Appends what is missing, because nothing more comes.
     pub(super) fn finish(mut self, out: &mut String) {
         self.close_text(out);
         if self.open.is_empty() && !self.is_whole {
@@ -97,7 +97,7 @@ impl PartialArguments {
         }
     }
 
-    /// Closes all containers but so many.
+    /// Closes containers until this many are left.
     fn close(&mut self, left: usize, out: &mut String) {
         while self.open.len() > left
             && let Some(level) = self.open.pop()
@@ -106,7 +106,7 @@ impl PartialArguments {
         }
     }
 
-    /// Closes what does not lead to a place and opens what does.
+    /// Closes the containers that are not on a path, and opens those that are.
     fn go_to(&mut self, steps: Vec<PathStep>, out: &mut String) -> InOrder {
         if self.is_whole {
             return Err(OutOfOrder);
@@ -162,12 +162,12 @@ impl OpenContainer {
     }
 }
 
-/// A text without its quotes.
+/// Writes a string without its quotes.
 fn write_inner(text: &str, out: &mut String) {
     fill("$", &[text], out);
 }
 
-/// The steps of `$.a['b c'][0]`.
+/// Returns the steps of a path such as `$.a['b c'][0]`.
 fn steps(path: &str) -> Vec<PathStep> {
     let mut rest = path.strip_prefix("$").unwrap_or(path);
     let mut steps = Vec::new();

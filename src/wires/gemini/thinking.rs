@@ -6,7 +6,8 @@ use crate::rules::stream::Reasoning;
 use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::options::effort;
 
-/// Writes how much to think. Gemini 3 takes a level, Gemini 2.5 a number of tokens, and those before do not think.
+/// Writes how much to think. Gemini 3 takes a level, Gemini 2.5 a number of tokens, and those before do not
+/// think.
 pub(super) fn write_thinking(
     reasoning: &Reasoning,
     model: (&str, Option<(u32, u32)>),
@@ -18,7 +19,7 @@ pub(super) fn write_thinking(
     let is_pro = contains(model, "-pro");
     if version >= Some((3, 0)) {
         let level = match word {
-            // These cannot stop to think.
+            // These models cannot stop thinking.
             "off" | "none" | "minimal"
                 if is_pro || (version >= Some((3, 7)) && !contains(model, "-lite")) =>
             {

@@ -23,7 +23,8 @@ struct ChatCall {
     name: String,
     /// Its block. It has none before its name is known.
     block: Option<u32>,
-    /// Arguments that came before the name, and those of calls without an id, whose repetition must be recognised.
+    /// Arguments that came before the name, and those of calls without an id, whose repetition must be
+    /// recognised.
     text: String,
     length: usize,
     /// `extra_content`, which must be sent back.
@@ -69,8 +70,8 @@ impl ChatCalls {
         answering.count_bytes(bytes);
     }
 
-    /// Returns the position of the call that a piece belongs to; `None` if the piece begins one. Looks for the index,
-    /// then for the id, then for the position in the list, and otherwise takes the last call.
+    /// Returns the position of the call that a piece belongs to; `None` if the piece begins one. Looks for
+    /// the index, then for the id, then for the position in the list, and otherwise takes the last call.
     fn position_of(&self, piece: &ChatCallPiece<'_>, position: usize, count: usize) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let at = match piece.index {
@@ -91,8 +92,9 @@ impl ChatCalls {
         if is_another { None } else { Some(at) }
     }
 
-    /// Ends the calls that are whole. This wire marks no end of a call: in a message that was cut, the last call is cut
-    /// too, unless something began after it. `members` are written into the metadata of the first call.
+    /// Ends the calls that are whole. This wire marks no end of a call: in a message that was cut, the last
+    /// call is cut too, unless something began after it. `members` are written into the metadata of the first
+    /// call.
     pub(super) fn end(
         &mut self,
         stop_reason: MessageStopReason,
@@ -125,7 +127,8 @@ impl ChatCall {
         if !self.id.is_empty() && !piece.id.is_empty() {
             return self.id != piece.id;
         }
-        // Without ids, two calls can be told from the pieces of one only if the arguments were complete before more came.
+        // Without ids, two calls can be told from the pieces of one only if the arguments were complete
+        // before more came.
         let has_arguments = piece.arguments.as_ref().is_some_and(|arguments| !arguments.is_empty());
         has_arguments && self.id.is_empty() && is_whole_object(&self.text)
     }

@@ -1,4 +1,5 @@
-//! Reads the chunks of an answer. What servers do that no reference mentions is explained at the line that copes with it.
+//! Reads the chunks of an answer. What servers do that no reference mentions is explained at the line that
+//! copes with it.
 
 use crate::data::json::Value;
 use crate::wires::Limits;
@@ -16,8 +17,8 @@ use super::calls::ChatCalls;
 use super::details::{ReasoningDetail, ReasoningDetails};
 use super::frame::{ChatChoice, ChatChunk};
 
-/// Creates a decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata of the first
-/// call, so that it can be sent back.
+/// Creates a decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata
+/// of the first call, so that it can be sent back.
 pub(super) fn decoder(limits: Limits, keeps_details: bool) -> Box<SseDecoder> {
     SseDecoder::new(Box::new(ChatDecoder { keeps_details, ..ChatDecoder::default() }), limits)
 }
@@ -27,7 +28,8 @@ struct ChatDecoder {
     keeps_details: bool,
     calls: ChatCalls,
     details: ReasoningDetails,
-    /// The last chunk had a usage and nothing that belongs to a block. Servers that send no finish reason end like this.
+    /// The last chunk had a usage and nothing that belongs to a block. Servers that send no finish reason end
+    /// like this.
     has_trailer: bool,
     saw_delta: bool,
     /// How the last chunk began: see [`ChatChunk::read`].

@@ -1,5 +1,5 @@
-//! `reasoning_details`, in which OpenRouter wraps the thinking of any provider: read, made into thinking blocks, and put
-//! together again to be sent back.
+//! `reasoning_details`, in which OpenRouter wraps the thinking of any provider: read, made into thinking
+//! blocks, and put together again to be sent back.
 
 use crate::data::json::{Map, Reader, ToJson, Value, fill};
 use crate::wires::decoding::answering::Answering;
@@ -90,8 +90,8 @@ impl<'a> ReasoningDetail<'a> {
 /// What is kept of the thinking blocks of an answer so that `reasoning_details` can be sent back.
 #[derive(Default)]
 pub(super) struct ReasoningDetails {
-    /// One for each thinking block, in order: the entry that it was made of, without its texts; null if it was made of
-    /// none.
+    /// One for each thinking block, in order: the entry that it was made of, without its texts; null if it
+    /// was made of none.
     frames: Vec<Value>,
 }
 
@@ -103,8 +103,8 @@ impl ReasoningDetails {
         }
     }
 
-    /// Takes an entry: it continues the open thinking block if it is a piece of the same entry, and otherwise begins a
-    /// block.
+    /// Takes an entry: it continues the open thinking block if it is a piece of the same entry, and otherwise
+    /// begins a block.
     pub(super) fn take(&mut self, detail: ReasoningDetail<'_>, answering: &mut Answering) {
         if detail.kind == ReasoningDetailKind::Encrypted {
             self.frames.push(Value::Object(detail.frame()));
@@ -171,8 +171,8 @@ pub(super) fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item 
     })
 }
 
-/// Returns `reasoning_details` as they came: the entries in the metadata of a call, with the texts of the thinking blocks
-/// that were made of them; `None` if blocks were removed since.
+/// Returns `reasoning_details` as they came: the entries in the metadata of a call, with the texts of the
+/// thinking blocks that were made of them; `None` if blocks were removed since.
 pub(super) fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
     let metadata = message.tool_calls().find_map(|call| call.metadata.as_ref())?.to_value();
     let frames = metadata.get("reasoning_details")?.as_array()?;

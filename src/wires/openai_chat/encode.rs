@@ -1,4 +1,4 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
 use crate::data::text::contains;
 use crate::rules::stream::{ModelRequest, StreamOptions};
@@ -16,7 +16,7 @@ use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::messages::ChatMessageWriter;
 
-/// The Azure API versions that are asked for where the address names none.
+/// The Azure API versions that are used if the address names none.
 const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
 const AZURE_MODELS: &str = "api-version=2024-05-01-preview";
 
@@ -85,7 +85,7 @@ impl ChatEncoder {
             self.write_choice(options, &mut body);
         }
         write_max_tokens(options.max_tokens, self.compat.max_tokens_field, &mut body);
-        // Models of OpenAI that think refuse to be told how freely.
+        // Models of OpenAI that think reject the sampling parameters.
         if !(self.checks_efforts() && always_thinks(&request.model, options)) {
             write_sampling(options, "top_p", &mut body);
         }
@@ -116,7 +116,7 @@ fn url(base_url: &str, model: &str) -> String {
     if base.ends_with(path) {
         path = "";
     } else if base.ends_with("/ai/run") {
-        // The native form of Workers AI: the model stands in the address.
+        // In the native form of Workers AI, the model is part of the address.
         return join(&[base, "/", model], query);
     } else if base.ends_with(".azure.com") {
         path = "/openai/v1/chat/completions";

@@ -1,6 +1,7 @@
-//! One chunk of the stream, read in one pass: any order of keys, unknown fields skipped, no tree.
+//! One chunk of the stream, read in one pass without a tree: keys in any order, unknown fields skipped.
 //!
-//! Nothing is acted on before the chunk is read to its end, because the index of a choice may stand behind its delta.
+//! Nothing is acted on before the chunk is read to its end, because the index of a choice may come after its
+//! delta.
 
 use std::borrow::Cow;
 use std::mem;
@@ -23,21 +24,21 @@ pub(super) struct ChatChunk<'a> {
     /// `choices` is there, and empty.
     pub(super) is_without_choice: bool,
     usage: Option<Usage>,
-    /// What was used, told beside a choice or in `x_groq`.
+    /// The usage in a choice or in `x_groq`.
     usage_elsewhere: Option<Usage>,
     is_error: bool,
     /// It has fields that belong to an answer.
     is_answer: bool,
-    /// It has fields in which errors without an `error` stand.
+    /// It has one of the fields of errors that have no `error`.
     has_message: bool,
-    /// `obfuscation`, unread: of a length that hides how long the text is.
+    /// `obfuscation`, unread: padding that hides the length of the text.
     pub(super) padding: &'a str,
 }
 
 /// One choice.
 #[derive(Default)]
 pub(super) struct ChatChoice<'a> {
-    /// Thinking as a plain text; the first field that has some.
+    /// Thinking as a plain text, from the first field that has some.
     pub(super) reasoning: Option<Piece<'a>>,
     pub(super) details: Vec<ReasoningDetail<'a>>,
     pub(super) content: Option<Piece<'a>>,
@@ -45,10 +46,10 @@ pub(super) struct ChatChoice<'a> {
     pub(super) parts: Vec<(BlockKind, Piece<'a>)>,
     pub(super) refusal: Option<Piece<'a>>,
     pub(super) calls: Vec<ChatCallPiece<'a>>,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) finish_reason: Cow<'a, str>,
     pub(super) has_delta: bool,
-    /// `message`, unread: the whole answer where there is no stream, a repetition where there is one.
+    /// `message`, unread: the whole answer if the server does not stream, and a repetition if it does.
     pub(super) message: Option<&'a str>,
 }
 
@@ -56,9 +57,9 @@ pub(super) struct ChatChoice<'a> {
 #[derive(Default)]
 pub(super) struct ChatCallPiece<'a> {
     pub(super) index: Option<u64>,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) id: Cow<'a, str>,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) name: Cow<'a, str>,
     pub(super) arguments: Option<Piece<'a>>,
     /// `extra_content`, unread: Gemini keeps a signature in it.
@@ -66,14 +67,15 @@ pub(super) struct ChatCallPiece<'a> {
 }
 
 impl<'a> ChatChunk<'a> {
-    /// Reads a chunk into an empty one: moving it would cost as much as reading it. `head` is how the chunk before began,
-    /// up to the first member that said something: most chunks of an answer begin alike, and that is not read again.
+    /// Reads a chunk into an empty one, because returning it would move it, which costs as much as reading
+    /// it. `head` is the beginning of the last chunk, up to the first member that mattered. Most chunks of an
+    /// answer begin alike, and the same beginning is not read again.
     pub(super) fn read(&mut self, text: &'a str, head: &mut String) -> ReadResult {
         let mut reader = Reader::new(text);
         let is_known = |(start, rest): (&str, &str)| rest.starts_with(",") && is_same(start, head);
         let known = if text.split_at_checked(head.len()).is_some_and(is_known) { head.len() } else { 0 };
         let (mut is_tail, mut end) = (known > 0, 0);
-        // The length first: most keys are nobody's, and this tells them apart by one comparison.
+        // The length comes first: most keys are unknown, and one comparison is enough to tell.
         let member =
             |reader: &mut Reader<'a>, key: &str| match (key.len(), key, mem::replace(&mut is_tail, true)) {
                 (7, "choices", _) => self.read_choices(reader),
@@ -84,7 +86,7 @@ impl<'a> ChatChunk<'a> {
                     _ => reader.pass_over(),
                 }),
                 (5, "error", _) => is_error(reader).map(|is| self.is_error |= is),
-                // MiniMax tells there how it went, whatever the status.
+                // MiniMax reports errors here, whatever the HTTP status.
                 (9, "base_resp", _) => in_object(reader, |reader, key| {
                     let value = reader.skip()?;
                     self.is_error |= key == "status_code" && value != "0";
@@ -95,7 +97,7 @@ impl<'a> ChatChunk<'a> {
                     reader.pass_over()
                 }
                 (11, "obfuscation", _) => reader.skip().map(|padding| self.padding = padding),
-                // Workers AI, native form: the answer stands at the top.
+                // In the native form of Workers AI, the answer is at the top level.
                 (8, "response", _) => {
                     self.is_answer = true;
                     let choice = self.choice.get_or_insert_default();
@@ -131,12 +133,12 @@ impl<'a> ChatChunk<'a> {
         self.is_answer || self.usage().is_some()
     }
 
-    /// What was used.
+    /// Returns the usage.
     pub(super) fn usage(&self) -> Option<Usage> {
         self.usage.or(self.usage_elsewhere)
     }
 
-    /// Whether it says that the call failed. The chunk itself is the document to look into.
+    /// Whether it is an error.
     pub(super) fn is_failure(&self) -> bool {
         self.is_error || (self.has_message && !self.is_answer())
     }
@@ -163,7 +165,7 @@ impl<'a> ChatChunk<'a> {
         })
     }
 
-    /// Reads a choice. Gives its index.
+    /// Reads a choice. Returns its index.
     fn read_choice(&mut self, reader: &mut Reader<'a>) -> Result<u64, JsonError> {
         let mut index = 0;
         let choice = self.choice.get_or_insert_default();
@@ -192,7 +194,7 @@ impl<'a> ChatChoice<'a> {
         self.read_delta(&mut Reader::new(message))
     }
 
-    /// Whether a block would come of it.
+    /// Whether it becomes part of a block.
     pub(super) fn has_content(&self) -> bool {
         let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
         has(&self.content)
@@ -243,7 +245,7 @@ impl<'a> ChatChoice<'a> {
         })
     }
 
-    /// A text, or a list of `{type: "text", text}`.
+    /// Reads a text, or a list of `{type: "text", text}`.
     fn read_thinking(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         if reader.peek() != Some(b'[') {
             return self.read_part(BlockKind::Thinking, reader);
@@ -293,7 +295,7 @@ impl<'a> ChatCallPiece<'a> {
     }
 
     fn read_id(&mut self, reader: &mut Reader<'a>) -> ReadResult {
-        // A number is an id too.
+        // Some servers send a number.
         if matches!(reader.peek(), Some(b'0'..=b'9')) {
             reader.skip().map(|number| self.id = number.into())
         } else {
@@ -301,7 +303,7 @@ impl<'a> ChatCallPiece<'a> {
         }
     }
 
-    /// A member of `function`, or of what has none.
+    /// Reads a member of `function`, or of a call without `function`.
     fn read_function(&mut self, reader: &mut Reader<'a>, key: &str) -> ReadResult {
         match (key.len(), key) {
             (4, "name") => string(reader, &mut self.name),
@@ -311,7 +313,7 @@ impl<'a> ChatCallPiece<'a> {
     }
 }
 
-/// Whether `error` says anything.
+/// Reads `error`, and returns whether it says anything.
 fn is_error(reader: &mut Reader<'_>) -> Result<bool, JsonError> {
     Ok(!matches!(reader.skip()?, "null" | "\"\"" | "{}" | "false"))
 }

@@ -16,19 +16,20 @@ use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 use decode::decoder;
 use encode::ChatEncoder;
 
-/// The switches of [`Compat`] that mean something here.
+/// The switches of [`Compat`](crate::wires::compat::Compat) that this wire has.
 const SWITCHES: &str = "\
     maxTokensField developerRole streamOptions store parallelToolCalls strict reasoning \
     toolIds replayReasoning toolResultName assistantAfterTool cacheControl promptCacheKey";
 
-/// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in `/models`.
+/// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in
+/// `/models`.
 pub struct OpenAiChat {
     limits: Limits,
     encoder: ChatEncoder,
 }
 
 impl OpenAiChat {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.

@@ -4,8 +4,8 @@ use crate::data::json::Reader;
 use crate::wires::decoding::fields::{ReadResult, in_object, number};
 use crate::words::message::Usage;
 
-/// Reads the usage. Cached tokens are part of the prompt, and reasoning is part of the completion unless the total says
-/// otherwise (xAI).
+/// Reads the usage. Cached tokens are part of the prompt, and reasoning is part of the completion unless the
+/// total says otherwise (xAI).
 pub(super) fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> ReadResult {
     let (mut prompt, mut completion, mut total) = (None, None, None);
     let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);

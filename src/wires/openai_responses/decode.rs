@@ -1,4 +1,5 @@
-//! Reads the events of an answer. An item is identified by its index in the output, and its last event is authoritative.
+//! Reads the events of an answer. An item is identified by its index in the output, and its last event is
+//! authoritative.
 
 use crate::data::json::{Reader, Value};
 use crate::wires::Limits;
@@ -148,7 +149,8 @@ impl ResponsesDecoder {
         });
     }
 
-    /// Takes the items that the response repeats, where everything arrived at once or the ends of items were omitted.
+    /// Takes the items that the response repeats, where everything arrived at once or the ends of items were
+    /// omitted.
     fn take_output(&mut self, response: &ResponseObject<'_>, answering: &mut Answering) {
         let is_all = self.items.is_empty();
         let mut index = 0;

@@ -1,4 +1,4 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
 use crate::data::json::{bool_text, without_comma};
 use crate::rules::stream::ModelRequest;

@@ -1,5 +1,5 @@
-//! What is done when an item of the answer ends: its last event holds the whole of it, so that what its pieces did not
-//! contain can be added.
+//! What is done when an item of the answer ends: its last event holds the whole of it, so that what its
+//! pieces did not contain can be added.
 
 use crate::data::json::{RawJson, ToJson, Value, fill};
 use crate::data::text::Put;
@@ -18,7 +18,8 @@ impl OutputItems {
         let kind = self.kind_of(&value);
         let is_match = |item: &OutputItem| item.kind == kind && !item.is_done;
         let known = match index {
-            // llama.cpp sends no index, and ends all items at the end of the answer, in the order in which they began.
+            // llama.cpp sends no index, and ends all items at the end of the answer, in the order in which
+            // they began.
             None => self.items.iter().position(is_match),
             Some(_) => self.find(index).filter(|at| self.items.get(*at).is_some_and(is_match)),
         };

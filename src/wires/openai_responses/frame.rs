@@ -1,5 +1,5 @@
-//! One event of the stream, read in one pass without a tree: keys in any order, unknown fields skipped. Items are read
-//! when they end.
+//! One event of the stream, read in one pass without a tree: keys in any order, unknown fields skipped. Items
+//! are only read when they begin or end.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub(super) struct ResponseObject<'a> {
     pub(super) error: Option<&'a str>,
     /// Unread.
     pub(super) output: Option<&'a str>,
-    /// `object`: a bare answer says what it is.
+    /// `object`, by which an answer without an event is recognised.
     pub(super) object: Cow<'a, str>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> ResponsesEvent<'a> {
 }
 
 impl<'a> ResponseObject<'a> {
-    /// Reads an answer that stands alone.
+    /// Reads an answer that is a document of its own.
     pub(super) fn read_document(&mut self, text: &'a str) -> ReadResult {
         let mut reader = Reader::new(text);
         reader.object(|reader, key| self.read(reader, key))?;

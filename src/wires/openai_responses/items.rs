@@ -39,8 +39,9 @@ pub(super) struct OutputItem {
     pub(super) block: Option<u32>,
     /// What is known of the item, without its texts.
     pub(super) signature: String,
-    /// What was emitted so far: text, thinking, arguments. The end of the item repeats it, but not always to the letter:
-    /// some servers then write the arguments with other whitespace, or the text without its leading whitespace.
+    /// What was emitted so far: text, thinking, arguments. The end of the item repeats it, but not always to
+    /// the letter: some servers then write the arguments with other whitespace, or the text without its
+    /// leading whitespace.
     pub(super) emitted: String,
     pub(super) emitted_refusal: String,
     /// Whether thinking arrives as a summary or in full.
@@ -150,8 +151,8 @@ impl OutputItems {
         answering.set_signature(&item.signature);
     }
 
-    /// Adds a piece of thinking, from the summary or from the full `source`. Some servers send the same thinking in both:
-    /// the first one counts.
+    /// Adds a piece of thinking, from the summary or from the full `source`. Some servers send the same
+    /// thinking in both: the first one counts.
     pub(super) fn thinking_delta(
         &mut self,
         index: Option<u64>,

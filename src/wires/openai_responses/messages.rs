@@ -1,5 +1,6 @@
-//! Messages as this wire writes them: items. Ids of items are left out, because the provider keeps none; thinking goes
-//! back encrypted, to the model that thought it, in front of what came of it.
+//! Messages as this wire writes them: items. Their ids are left out, because the provider stores nothing.
+//! Thinking is sent back encrypted, only to the model it came from, and before the text or call that it led
+//! to.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -22,7 +23,8 @@ pub(super) struct ResponsesMessageWriter<'a> {
     pub(super) model: &'a str,
 }
 
-// In `Carried`, `calls` are the calls of the last answer whose input is a text: their results have another name.
+// In `Carried`, `answer` is the last answer. Its calls are needed, because the result of a call whose input
+// is a text has another type.
 
 impl ResponsesMessageWriter<'_> {
     /// Appends the items of a message, each with a comma before it.
@@ -38,7 +40,7 @@ impl ResponsesMessageWriter<'_> {
         let is_own = message.provider == self.provider;
         carried.answer = if is_own { Some(message.clone()) } else { None };
         let is_same_model = is_own && message.model == self.model && !message.is_cut();
-        // Thinking that nothing came of is refused: it waits for what follows it.
+        // The provider rejects thinking that led to nothing, so thinking waits for what follows it.
         let mut waiting = String::new();
         for block in &message.content {
             match block {
@@ -53,7 +55,7 @@ impl ResponsesMessageWriter<'_> {
                     out.put(&std::mem::take(&mut waiting));
                     write_call(call, is_own && is_custom(call), out);
                 }
-                // What xAI searched by itself has no result to go with it.
+                // xAI's own searches come without a result, so they cannot be sent back.
                 ContentBlock::Raw(data)
                     if is_same_model && data.to_value().text_at("type") != Some("custom_tool_call") =>
                 {
@@ -74,7 +76,7 @@ fn write_user(message: &UserMessage, out: &mut String) {
             ContentBlock::Text(block) => write_input_text(&block.text, &mut parts),
             ContentBlock::Image(image) => write_image(&image.mime_type, &image.data, &mut parts),
             ContentBlock::File(file) => write_file(file, &mut parts),
-            // No user message holds these.
+            // User messages do not contain these.
             ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => _ = parts.pop(),
         }
     }
@@ -88,7 +90,7 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
         return;
     };
     let is_summary = signature.get("source").is_none();
-    // The provider kept nothing that an id could stand for.
+    // Only its id is left, and the provider stored nothing that the id could refer to.
     if is_summary && signature.get("encrypted_content").is_none() {
         return;
     }

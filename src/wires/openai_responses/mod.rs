@@ -1,4 +1,5 @@
-//! OpenAI Responses, and compatible servers. The provider stores nothing: each request holds the whole conversation.
+//! OpenAI Responses, and compatible servers. The provider stores nothing: each request holds the whole
+//! conversation.
 
 mod decode;
 mod encode;
@@ -27,7 +28,7 @@ pub struct OpenAiResponses {
 }
 
 impl OpenAiResponses {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.
@@ -38,7 +39,7 @@ impl OpenAiResponses {
         }
         let (provider, known) = server(&base_url, &switches)?;
         let mut compat = Compat {
-            // Nothing is kept at the provider, and a tool is strict unless the request says otherwise.
+            // The provider shall store nothing, and a tool is strict unless the request says otherwise.
             store: true,
             strict: Strict::Fitting,
             parallel_tool_calls: true,

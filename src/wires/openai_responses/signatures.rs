@@ -2,10 +2,10 @@
 
 use crate::data::json::{Map, ToJson, Value, fill};
 
-/// Stands between two parts of one thinking.
+/// Separates the parts of one thinking.
 pub(super) const PART_SEPARATOR: &str = "\n\n";
 
-/// Returns the phase of a message.
+/// Returns the phase of a message; nothing if it has none.
 pub(super) fn signature_of_message(value: &Value) -> String {
     let Some(phase) = value.text_at("phase") else {
         return String::new();
