@@ -1,4 +1,5 @@
-//! What std does not have in small: JSON that passes through as text, text search, maps that stay small in wasm.
+//! What std does not have in small: JSON that passes through as text, text search, maps that stay small in
+//! wasm.
 
 pub mod id_map;
 pub mod json;

@@ -1,21 +1,18 @@
-//! The wires, without I/O. A [`Wire`] turns a [`ModelRequest`] into an [`HttpRequest`] and provides a [`Decoder`] for
-//! the bytes of the answer. Nothing here opens a socket.
+//! The wires, without I/O. A [`Wire`] turns a [`ModelRequest`] into an [`HttpRequest`] and provides a
+//! [`Decoder`] for the bytes of the answer. Nothing here opens a socket.
 
 pub mod anthropic;
-mod blocks;
 pub mod compat;
-pub mod error;
+mod decoding;
+mod encoding;
+pub mod errors;
 pub mod gemini;
-mod history;
+mod limits;
 pub mod openai_chat;
 pub mod openai_responses;
-mod progress;
-mod read;
-mod request;
 pub mod sse;
-mod strict;
 
-pub use progress::Limits;
+pub use limits::Limits;
 
 use crate::data::json::Value;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
@@ -35,16 +32,18 @@ pub struct HttpRequest {
 /// The address of a server, and how it differs from others.
 #[derive(Clone, Debug, Default)]
 pub struct WireOptions {
-    /// The address before the part that the wire itself appends (`/chat/completions`, `/responses`, `/v1/messages`,
-    /// `/models/…`), with or without a trailing slash; a query stays at the end. Empty for the provider's own address.
+    /// The address before the part that the wire itself appends (`/chat/completions`, `/responses`,
+    /// `/v1/messages`, `/models/…`), with or without a trailing slash; a query stays at the end. Empty for
+    /// the provider's own address.
     pub base_url: String,
-    /// Sent with each request; they override the headers made here. Browsers ask the server for permission for each
-    /// custom header (CORS), and Ollama rejects unknown ones.
+    /// Sent with each request; they override the headers made here. Browsers ask the server for permission
+    /// for each custom header (CORS), and Ollama rejects unknown ones.
     pub headers: Vec<(String, String)>,
-    /// Switches set by hand, which override those known from the address: see [`compat::Compat`]. Null for none.
+    /// Switches set by hand, which override those known from the address: see [`compat::Compat`]. Null for
+    /// none.
     pub compat: Value,
-    /// Anthropic only: sends the header that allows requests from browsers. Anyone who can open the page can then read
-    /// the key.
+    /// Anthropic only: sends the header that allows requests from browsers. Anyone who can open the page can
+    /// then read the key.
     pub dangerously_allow_browser: bool,
     /// Limits on the size of an answer.
     pub limits: Limits,
@@ -64,8 +63,8 @@ pub fn wire(name: &str, options: WireOptions) -> Result<Box<dyn Wire>, String> {
     })
 }
 
-/// The protocol of one provider. Keeps what it has encoded, so that each message is encoded once, however long the
-/// history.
+/// The protocol of one provider. Keeps what it has encoded, so that each message is encoded once, however
+/// long the history.
 pub trait Wire {
     /// The name of the provider, such as `openai`.
     fn provider(&self) -> &str;
@@ -76,8 +75,8 @@ pub trait Wire {
     /// Creates a decoder for the body of a 200 answer.
     fn decoder(&self) -> Box<dyn Decoder>;
 
-    /// The error that an answer with any other status means. `header` looks up a response header by its name in lower
-    /// case; `now` is in milliseconds since 1970, for dates in headers.
+    /// The error that an answer with any other status means. `header` looks up a response header by its name
+    /// in lower case; `now` is in milliseconds since 1970, for dates in headers.
     fn error(
         &self,
         status: u16,
@@ -85,7 +84,7 @@ pub trait Wire {
         body: &[u8],
         now: u64,
     ) -> ErrorInfo {
-        error::Answer { status, header, body, now }.error()
+        errors::ErrorResponse { status, header, body, now }.error()
     }
 }
 
@@ -123,6 +122,7 @@ pub struct Remarks {
     pub stop_details: Option<crate::data::json::RawJson>,
     /// The provider's own ids of items that are calls, by the number of their block.
     pub items: Vec<(u32, String)>,
-    /// The billed usage, where the reported usage is only that of the last of several steps that the provider ran.
+    /// The billed usage, where the reported usage is only that of the last of several steps that the provider
+    /// ran.
     pub billed: Option<crate::words::message::Usage>,
 }

@@ -1,7 +1,7 @@
 //! Server-sent events: a push parser over bytes that may be split anywhere.
 //!
-//! Written here because the available crates lose the last frame of a body that ends without a blank line, and drop the
-//! text outside the frames, where some servers put an error.
+//! Written here because the available crates lose the last frame of a body that ends without a blank line,
+//! and drop the text outside the frames, where some servers put an error.
 
 use crate::data::text::{ONES, first_of, lossy};
 
@@ -14,15 +14,16 @@ pub struct Frame<'a> {
     pub data: &'a str,
 }
 
-/// A line, or the data of one event, is longer than allowed. Holds the limit in bytes.
+/// The error of a line, or of an event, that is longer than allowed. Holds the limit in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub usize);
 
-/// Turns bytes into [`Frame`]s. A one-line event that lies completely in the bytes of one call is passed on without a
-/// copy; only what is split is buffered.
+/// Turns bytes into [`Frame`]s. A one-line event that lies completely in the bytes of one call is passed on
+/// without a copy; only what is split is buffered.
 ///
-/// Lines end in `\n`, `\r\n` or `\r`. A byte order mark, blanks before the first line, comments and the fields `id`
-/// and `retry` are passed over. What is no line of an event stream is kept for [`SseParser::stray`].
+/// Lines end in `\n`, `\r\n` or `\r`. A byte order mark, whitespace before the first line, comments and the
+/// fields `id` and `retry` are skipped. What is not a line of an event stream is kept for
+/// [`SseParser::stray`].
 #[derive(Debug)]
 pub struct SseParser {
     limit: usize,
@@ -48,7 +49,7 @@ pub(super) const END: &[u8] = b"\n\n";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-enum Line<'a> {
+enum SseLine<'a> {
     Blank,
     Data(&'a [u8]),
     Event(&'a [u8]),
@@ -63,7 +64,7 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// A parser that refuses lines, and data of one event, of more than `limit` bytes.
+    /// Creates a parser that refuses lines, and data of one event, of more than `limit` bytes.
     pub fn new(limit: usize) -> Self {
         SseParser {
             limit,
@@ -89,7 +90,7 @@ impl SseParser {
         // The data of an event that so far is one line in `bytes`.
         let mut in_place: Option<&[u8]> = None;
         if self.at_start && self.line.is_empty() && rest.first().is_some_and(u8::is_ascii_graphic) {
-            // Nothing to cut off.
+            // There is no byte order mark and no whitespace to strip.
             self.at_start = false;
         }
         while let Some((line, after)) = self.next_line(rest) {
@@ -115,12 +116,12 @@ impl SseParser {
         self.feed(END, each)
     }
 
-    /// The text outside the events, such as a bare JSON document or an HTML page, up to one mebibyte.
+    /// Returns the text outside the events, such as a bare JSON document or an HTML page, up to one mebibyte.
     pub fn stray(&self) -> String {
         lossy(&self.stray).trim().to_owned()
     }
 
-    /// The first line of `bytes` and what follows it; `None` where no line ends in them.
+    /// Returns the first line of `bytes` and what follows it; `None` if no line ends in them.
     fn next_line<'a>(&mut self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let (line, tail) = bytes.split_at_checked(line_end(bytes)?)?;
         let (end, after) = tail.split_first()?;
@@ -131,8 +132,8 @@ impl SseParser {
         Some((line, after.strip_prefix(b"\n").unwrap_or(after)))
     }
 
-    /// The line that ends with `tail`, including its buffered beginning. Strips the byte order mark and leading whitespace
-    /// from the first line.
+    /// Returns the line that ends with `tail`, with its buffered beginning. Strips the byte order mark and
+    /// leading whitespace from the first line.
     fn complete_line(&mut self, tail: &[u8]) -> Result<Vec<u8>, TooLong> {
         self.grow_line(tail)?;
         let line = std::mem::take(&mut self.line);
@@ -152,27 +153,27 @@ impl SseParser {
         Ok(())
     }
 
-    /// Takes a whole line. Gives the data of the unfinished event, if all of it stands in `line` or `in_place`.
+    /// Takes a whole line. Returns the data of the unfinished event, if all of it is in `line` or `in_place`.
     fn take_line<'a>(
         &mut self,
         line: &'a [u8],
         in_place: Option<&'a [u8]>,
         each: &mut impl FnMut(Frame<'_>),
     ) -> Result<Option<&'a [u8]>, TooLong> {
-        match Line::read(line) {
-            Line::Data(data) if in_place.is_none() && self.data.is_none() => return Ok(Some(data)),
-            Line::Data(data) => {
+        match SseLine::read(line) {
+            SseLine::Data(data) if in_place.is_none() && self.data.is_none() => return Ok(Some(data)),
+            SseLine::Data(data) => {
                 self.keep_data(in_place)?;
                 self.keep_data(Some(data))?;
                 return Ok(None);
             }
-            Line::Blank => {
+            SseLine::Blank => {
                 self.emit_frame(in_place, each);
                 return Ok(None);
             }
-            Line::Event(name) => self.event = lossy(name),
-            Line::PassedOver => {}
-            Line::Stray(text) => self.keep_stray(text),
+            SseLine::Event(name) => self.event = lossy(name),
+            SseLine::PassedOver => {}
+            SseLine::Stray(text) => self.keep_stray(text),
         }
         Ok(in_place)
     }
@@ -212,24 +213,24 @@ impl SseParser {
     }
 }
 
-impl<'a> Line<'a> {
-    fn read(line: &'a [u8]) -> Line<'a> {
+impl<'a> SseLine<'a> {
+    fn read(line: &'a [u8]) -> SseLine<'a> {
         if let Some(value) = line.strip_prefix(b"data:") {
-            return Line::Data(without_blank(value));
+            return SseLine::Data(without_blank(value));
         }
         if line.is_empty() {
-            return Line::Blank;
+            return SseLine::Blank;
         }
         if line.starts_with(b":") {
-            return Line::PassedOver;
+            return SseLine::PassedOver;
         }
         let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
         let (name, value) = line.split_at_checked(colon).unwrap_or((line, b""));
         match name {
-            b"data" => Line::Data(b""),
-            b"event" => Line::Event(without_blank(value.strip_prefix(b":").unwrap_or(value))),
-            b"id" | b"retry" => Line::PassedOver,
-            _ => Line::Stray(line),
+            b"data" => SseLine::Data(b""),
+            b"event" => SseLine::Event(without_blank(value.strip_prefix(b":").unwrap_or(value))),
+            b"id" | b"retry" => SseLine::PassedOver,
+            _ => SseLine::Stray(line),
         }
     }
 }
@@ -238,12 +239,12 @@ fn without_blank(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }
 
-/// Where the first `\n` or `\r` is.
+/// Returns the position of the first `\n` or `\r`.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         let rest = bytes.get(from..)?;
-        // Few others lie below.
+        // Marks every byte below 14: few of them are not line ends.
         let at = first_of(rest, |word| word.wrapping_sub(ONES * 0x0e) & !word);
         match rest.get(at)? {
             b'\n' | b'\r' => return Some(from + at),

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures::StreamExt;
 use futures::channel::oneshot;
 use turnwheel::driver::{AgentLoopResult, AgentStream};
 use turnwheel::event::AgentEvent;

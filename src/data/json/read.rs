@@ -1,15 +1,15 @@
 //! The pull reader.
 
-use crate::data::text::Put;
-
-use super::value::{Map, Number, Value, whole_number};
-use super::write::{hex, plain_length};
+use super::map::Map;
+use super::numbers::Number;
+use super::value::Value;
 use super::{JsonError, MAX_DEPTH};
+
 /// Reads JSON from left to right without building a tree. Every method leaves the reader after what it has
 /// read. After an error the reader must not be used any more.
 pub struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+    pub(super) text: &'a str,
+    pub(super) at: usize,
     depth: u32,
     max_depth: u32,
     /// Whether a lone surrogate was found and replaced.
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
     // whitespace.
     #[allow(clippy::inline_always, reason = "a tenth of the time of a chunk at opt-level z")]
     #[inline(always)]
-    fn peek_byte(&mut self) -> u8 {
+    pub(super) fn peek_byte(&mut self) -> u8 {
         match self.byte() {
             ..=b' ' => self.peek_after_blanks(),
             byte => byte,
@@ -193,69 +193,6 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Reads a string. It is borrowed from the text unless it contains an escape; in that case it is
-    /// appended to `spare`, and `None` is returned.
-    ///
-    /// # Errors
-    /// If there is no string, or if it does not end.
-    pub fn text_into(&mut self, spare: &mut String) -> Result<Option<&'a str>, JsonError> {
-        if self.peek_byte() != b'"' {
-            return Err(self.error("a string was expected"));
-        }
-        self.at += 1;
-        let mut is_whole = true;
-        loop {
-            let from = self.at;
-            self.at = self.plain_end(from);
-            let plain = self.since(from);
-            match self.byte() {
-                b'"' => {
-                    self.at += 1;
-                    if is_whole {
-                        return Ok(Some(plain));
-                    }
-                    spare.push_str(plain);
-                    return Ok(None);
-                }
-                b'\\' => {
-                    is_whole = false;
-                    spare.push_str(plain);
-                    self.escape(spare)?;
-                }
-                _ if self.at >= self.text.len() => return Err(self.error("the text ends inside a string")),
-                _ => return Err(self.error("a raw control character in a string")),
-            }
-        }
-    }
-
-    /// Reads a string into a new `String`.
-    ///
-    /// # Errors
-    /// As for [`Reader::text_into`].
-    pub fn string(&mut self) -> Result<String, JsonError> {
-        let mut spare = String::new();
-        Ok(match self.text_into(&mut spare)? {
-            Some(plain) => plain.to_owned(),
-            None => spare,
-        })
-    }
-
-    /// Reads a string. Anything else is skipped and gives `None`.
-    ///
-    /// # Errors
-    /// If the value is malformed.
-    pub fn optional_string(&mut self) -> Result<Option<String>, JsonError> {
-        if self.peek_byte() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
-    }
-
-    /// Reads a non-negative whole number. Anything else is skipped and gives `None`.
-    ///
-    /// # Errors
-    /// If the value is malformed.
-    pub fn optional_u64(&mut self) -> Result<Option<u64>, JsonError> {
-        self.skip().map(whole_number)
-    }
-
     /// Skips a value and returns its text.
     ///
     /// # Errors
@@ -341,87 +278,15 @@ impl<'a> Reader<'a> {
 
     #[allow(clippy::inline_always, reason = "one load and one comparison")]
     #[inline(always)]
-    fn byte(&self) -> u8 {
+    pub(super) fn byte(&self) -> u8 {
         self.byte_at(self.at)
     }
 
     /// Returns 0 after the end.
     #[allow(clippy::inline_always, reason = "one load and one comparison")]
     #[inline(always)]
-    fn byte_at(&self, at: usize) -> u8 {
+    pub(super) fn byte_at(&self, at: usize) -> u8 {
         self.text.as_bytes().get(at).copied().unwrap_or(0)
-    }
-
-    #[allow(
-        clippy::inline_always,
-        reason = "it stands in two places, and every key and text goes through it"
-    )]
-    #[inline(always)]
-    fn plain_end(&self, start: usize) -> usize {
-        start + plain_length(self.text.as_bytes().get(start..).unwrap_or_default())
-    }
-
-    fn skip_string(&mut self) -> Result<(), JsonError> {
-        let end = self.plain_end(self.at + 1);
-        if self.byte_at(end) == b'"' {
-            self.at = end + 1;
-            return Ok(());
-        }
-        let mut spare = String::new();
-        self.text_into(&mut spare).map(|_| ())
-    }
-
-    fn escape(&mut self, out: &mut String) -> Result<(), JsonError> {
-        self.at += 1;
-        let plain = match self.byte() {
-            b'n' => '\n',
-            b't' => '\t',
-            b'r' => '\r',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            c @ (b'"' | b'\\' | b'/') => char::from(c),
-            b'u' => return self.unicode_escape(out),
-            _ if self.at >= self.text.len() => return Err(self.error("the text ends inside a string")),
-            _ => return Err(self.error("an unknown escape in a string")),
-        };
-        self.at += 1;
-        out.put_char(plain);
-        Ok(())
-    }
-
-    fn unicode_escape(&mut self, out: &mut String) -> Result<(), JsonError> {
-        let first = self.four_digits()?;
-        if let Some(plain) = char::from_u32(first) {
-            out.put_char(plain);
-            return Ok(());
-        }
-        let follows = self.byte() == b'\\' && self.byte_at(self.at + 1) == b'u';
-        if first < 0xdc00 && follows {
-            let before = self.at;
-            self.at += 1;
-            let second = self.four_digits()?;
-            if (0xdc00..0xe000).contains(&second) {
-                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                out.put_char(char::from_u32(code).unwrap_or('\u{fffd}'));
-                return Ok(());
-            }
-            self.at = before;
-        }
-        self.mended = true;
-        out.put_char('\u{fffd}');
-        Ok(())
-    }
-
-    /// Reads the four hex digits after the `u` at the reader's position.
-    fn four_digits(&mut self) -> Result<u32, JsonError> {
-        let digits = self.text.as_bytes().get(self.at + 1..self.at + 5).unwrap_or_default();
-        match hex(digits) {
-            Some(code) if digits.len() == 4 => {
-                self.at += 5;
-                Ok(code)
-            }
-            _ => Err(self.error("four hex digits were expected")),
-        }
     }
 
     /// Reads a word whose last four letters come after `known` letters that were already recognized.
@@ -434,41 +299,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), JsonError> {
-        if self.byte() == b'-' {
-            self.at += 1;
-        }
-        if self.byte() == b'0' {
-            self.at += 1;
-        } else {
-            self.digits()?;
-        }
-        if self.byte() == b'.' {
-            self.at += 1;
-            self.digits()?;
-        }
-        if let b'e' | b'E' = self.byte() {
-            self.at += 1;
-            if let b'+' | b'-' = self.byte() {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), JsonError> {
-        if !self.byte().is_ascii_digit() {
-            return Err(self.error("a digit was expected"));
-        }
-        while self.byte().is_ascii_digit() {
-            self.at += 1;
-        }
-        Ok(())
-    }
-
     #[inline(never)]
-    fn error(&self, message: &'static str) -> JsonError {
+    pub(super) fn error(&self, message: &'static str) -> JsonError {
         JsonError(Box::new((message, self.at)))
     }
 }

@@ -10,7 +10,10 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::MAX_DEPTH;
-use super::value::{FromJson, Map, Number, RawJson, Value};
+use super::map::Map;
+use super::numbers::Number;
+use super::raw::RawJson;
+use super::value::{FromJson, Value};
 use super::write::ToJson;
 
 impl Serialize for Value {

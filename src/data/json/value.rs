@@ -1,14 +1,14 @@
-//! A JSON tree, and the text of a value that is passed on without being inspected.
+//! A JSON tree.
 
-use std::fmt;
-use std::rc::Rc;
-
-use crate::data::id_map::Index;
 use crate::data::text;
 
 use super::JsonError;
+use super::map::Map;
+use super::numbers::{Number, parts};
 use super::read::Reader;
-use super::write::{ObjectWriter, ToJson, bool_text, without_comma, write_list, write_str};
+use super::strings::write_str;
+use super::write::{ObjectWriter, ToJson, bool_text, write_list};
+
 /// A JSON value. Numbers keep their text, and objects keep their order; of equal keys the last one wins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Value {
@@ -25,127 +25,6 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object, with its keys in their order.
     Object(Map),
-}
-
-/// A JSON number, kept as text so that nothing is rounded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Number(pub(super) Box<str>);
-
-impl Number {
-    /// Returns the number as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns the number if it is a non-negative whole number (`12`, `12.0`).
-    pub fn as_u64(&self) -> Option<u64> {
-        whole_number(&self.0)
-    }
-}
-
-/// Parses a non-negative whole number (`12`, `12.0`).
-pub(super) fn whole_number(text: &str) -> Option<u64> {
-    text::parse_u64(text).or_else(|| {
-        let (whole, fraction) = text::split_once(text, ".")?;
-        text::parse_u64(whole).filter(|_| fraction.bytes().all(|byte| byte == b'0'))
-    })
-}
-
-/// Returns what is before the decimal point, and what is after it.
-fn parts(text: &str) -> (&str, &str) {
-    text::split_once(text, ".").unwrap_or((text, "0"))
-}
-
-impl From<u64> for Number {
-    fn from(n: u64) -> Self {
-        Number(text::number(n).into())
-    }
-}
-
-/// The members of an object, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Map(pub(super) Vec<(String, Value)>);
-
-impl PartialEq for Map {
-    /// Order does not matter, as in JSON.
-    fn eq(&self, other: &Self) -> bool {
-        self.0.len() == other.0.len() && self.0.iter().all(|(k, v)| other.get(k) == Some(v))
-    }
-}
-
-impl Map {
-    /// Creates an object without members.
-    pub fn new() -> Self {
-        Map(Vec::new())
-    }
-
-    /// Returns the value of a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
-    }
-
-    /// Sets a key. An existing key keeps its place.
-    pub fn insert(&mut self, key: impl Into<String>, value: Value) {
-        let key = key.into();
-        match self.0.iter_mut().find(|(k, _)| *k == key) {
-            Some(entry) => entry.1 = value,
-            None => self.0.push((key, value)),
-        }
-    }
-
-    /// Removes a key.
-    pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let at = self.0.iter().rposition(|(k, _)| k == key)?;
-        Some(self.0.remove(at).1)
-    }
-
-    /// Whether there are no members.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the number of members.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns the members in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(k, v)| (k.as_str(), v))
-    }
-
-    /// Removes all but the last of equal keys, in less than quadratic time.
-    pub(super) fn deduplicate(&mut self) {
-        if self.0.len() < 2 {
-            return;
-        }
-        let mut seen = Index::default();
-        let mut kept = Vec::with_capacity(self.0.len());
-        while let Some((key, value)) = self.0.pop() {
-            if seen.find(&key, |at| kept.get(at).is_some_and(|(other, _)| *other == key)).is_none() {
-                seen.add(&key, kept.len());
-                kept.push((key, value));
-            }
-        }
-        kept.reverse();
-        self.0 = kept;
-    }
-}
-
-impl FromIterator<(String, Value)> for Map {
-    fn from_iter<I: IntoIterator<Item = (String, Value)>>(members: I) -> Self {
-        let mut map = Map(members.into_iter().collect());
-        map.deduplicate();
-        map
-    }
-}
-
-impl IntoIterator for Map {
-    type Item = (String, Value);
-    type IntoIter = std::vec::IntoIter<(String, Value)>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
 }
 
 impl Value {
@@ -325,88 +204,6 @@ impl From<u64> for Value {
 impl From<Map> for Value {
     fn from(map: Map) -> Self {
         Value::Object(map)
-    }
-}
-
-/// The text of one JSON value, known to be valid, which the engine passes on without inspecting it. Cloning
-/// copies a pointer. Two are equal if their texts are equal.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RawJson(pub(super) Rc<str>);
-
-impl RawJson {
-    /// Validates a text and keeps it. Whitespace around the value is removed; a lone surrogate is replaced
-    /// with U+FFFD.
-    ///
-    /// # Errors
-    /// If the text is not exactly one JSON value.
-    pub fn parse(text: &str) -> Result<RawJson, JsonError> {
-        let mut reader = Reader::new(text);
-        let value = reader.skip()?;
-        reader.end()?;
-        if reader.mended {
-            return Ok(Value::parse(text)?.to_raw());
-        }
-        Ok(RawJson(value.into()))
-    }
-
-    /// Creates an object from members that are each written with a comma before them; `None` if there are
-    /// none.
-    #[inline(never)]
-    pub(crate) fn object_of(members: &str) -> Option<RawJson> {
-        if members.is_empty() {
-            None
-        } else {
-            Some(RawJson(["{", without_comma(members), "}"].concat().into()))
-        }
-    }
-
-    /// `{}`
-    pub fn empty_object() -> RawJson {
-        RawJson("{}".into())
-    }
-
-    /// `null`
-    pub fn null() -> RawJson {
-        RawJson("null".into())
-    }
-
-    /// Creates a JSON string with this text.
-    pub fn string(text: &str) -> RawJson {
-        let mut out = String::with_capacity(text.len() + 2);
-        write_str(text, &mut out);
-        RawJson(out.into())
-    }
-
-    /// Returns the text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether both are the same object (not merely equal).
-    pub fn is_same(&self, other: &RawJson) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// Whether the value is an object.
-    pub fn is_object(&self) -> bool {
-        self.0.starts_with("{")
-    }
-
-    /// Parses the value into a tree.
-    pub fn to_value(&self) -> Value {
-        Value::parse(&self.0).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for RawJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl ToJson for RawJson {
-    fn write_json(&self, out: &mut String) {
-        out.push_str(&self.0);
     }
 }
 

@@ -2,9 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::data::text::{ONES, Put, first_of};
+use super::map::Map;
+use super::numbers::write_u64;
+use super::raw::RawJson;
+use super::strings::{write_plain, write_str};
+use super::template::fill;
 
-use super::value::{Map, RawJson};
 /// A type that can be written as JSON text.
 pub trait ToJson {
     /// Appends the JSON text of `self`.
@@ -142,37 +145,6 @@ impl<'a> ObjectWriter<'a> {
     }
 }
 
-/// Appends JSON from a template. Each `$`, which stands in quotes, is replaced with the next value, escaped
-/// as in a JSON string; each `#` with the next value as it is.
-#[inline(never)]
-pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
-    let mut from = 0;
-    for value in values {
-        let mut at = from;
-        let mark = loop {
-            match template.as_bytes().get(at) {
-                Some(b'$') => break true,
-                Some(b'#') => break false,
-                Some(_) => at += 1,
-                None => return out.push_str(template.get(from..).unwrap_or_default()),
-            }
-        };
-        out.push_str(template.get(from..at).unwrap_or_default());
-        if mark {
-            write_plain(value, out);
-        } else {
-            out.push_str(value);
-        }
-        from = at + 1;
-    }
-    out.push_str(template.get(from..).unwrap_or_default());
-}
-
-/// Items of a list, each written with a comma before it.
-pub(crate) fn without_comma(items: &str) -> &str {
-    items.strip_prefix(",").unwrap_or(items)
-}
-
 /// `true` or `false`
 pub(crate) fn bool_text(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
@@ -187,76 +159,4 @@ pub fn write_list<T: ToJson>(items: &[T], out: &mut String) {
         mark = ",";
     }
     out.push_str(if items.is_empty() { "[]" } else { "]" });
-}
-
-/// Returns the number that a few hex digits represent.
-#[inline(never)]
-pub(crate) fn hex(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
-}
-
-/// Appends a whole number.
-pub fn write_u64(mut n: u64, out: &mut String) {
-    let mut digits = [b'0'; 20];
-    let mut from = digits.len();
-    for (at, digit) in digits.iter_mut().enumerate().rev() {
-        *digit += u8::try_from(n % 10).unwrap_or(0);
-        from = at;
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    out.push_str(digits.get(from..).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default());
-}
-
-/// Appends a JSON string. Quotes, backslashes and control characters are escaped, everything else is
-/// written as it is.
-pub fn write_str(text: &str, out: &mut String) {
-    out.push_str("\"");
-    write_plain(text, out);
-    out.push_str("\"");
-}
-
-/// Like [`write_str`], without the quotes.
-#[inline(never)]
-fn write_plain(text: &str, out: &mut String) {
-    let mut rest = text;
-    loop {
-        let plain = plain_length(rest.as_bytes());
-        let Some(special) = rest.as_bytes().get(plain) else { break };
-        out.push_str(rest.get(..plain).unwrap_or_default());
-        let escaped = match special {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            control => {
-                let digit = |code: u8| char::from_digit(code.into(), 16).unwrap_or('0');
-                out.push_str("\\u00");
-                out.put_char(digit(control >> 4));
-                out.put_char(digit(control & 15));
-                ""
-            }
-        };
-        out.push_str(escaped);
-        rest = rest.get(plain + 1..).unwrap_or_default();
-    }
-    out.push_str(rest);
-}
-
-/// Returns the number of plain characters at the start of a text: those before a quote, a backslash, a
-/// control character or the end of the text. Looks at eight bytes at a time; all of the stopping bytes are
-/// ASCII, so the position is a character boundary.
-#[allow(clippy::inline_always, reason = "see `Reader::plain_end`")]
-#[inline(always)]
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    first_of(bytes, |w| {
-        let quote = w ^ (ONES * u64::from(b'"'));
-        let slash = w ^ (ONES * u64::from(b'\\'));
-        (w.wrapping_sub(ONES * 0x20) & !w)
-            | (quote.wrapping_sub(ONES) & !quote)
-            | (slash.wrapping_sub(ONES) & !slash)
-    })
 }

@@ -1,21 +1,24 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
 use crate::data::json::RawJson;
-use crate::data::text::{self, contains, split_while};
-use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::data::text::{self};
+use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::WireOptions;
-use crate::wires::compat::{Compat, ReasoningStyle};
-use crate::wires::history::History;
-use crate::wires::request::{
-    Body, ToolForm, Tools, effort, headers, join_query, parse_u32, split_query, write_sampling, write_stop,
-};
-use crate::words::message::LlmMessage;
+use crate::wires::compat::Compat;
+use crate::wires::encoding::address::{join_query, split_query};
+use crate::wires::encoding::body::RequestBody;
+use crate::wires::encoding::headers::headers;
+use crate::wires::encoding::history::EncodedHistory;
+use crate::wires::encoding::options::{write_sampling, write_stop};
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
-use super::messages::{MessageWriter, begins_with_thinking, write_all};
+use super::messages::{AnthropicMessageWriter, write_all};
+use super::models::{always_thinks, version};
+use super::thinking::AnthropicThinking;
 
-/// The marks behind which the provider caches what it read, as the last member of an object.
+/// Marks the end of what the provider shall cache. Each is the last member of an object.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
 const LONG_CACHE: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
@@ -25,43 +28,34 @@ const TOOLS: ToolForm = ToolForm {
     strict: ["", ",\"strict\":true"],
 };
 
-/// Tokens of the answer where the host does not say; the wire insists on a number.
+/// The limit on the length of the answer if the host sets none. The wire requires a number.
 const MAX_TOKENS: u64 = 8_192;
 const MAX_TOKENS_OF_CLAUDE_3: u64 = 4_096;
-/// With the thinking, which counts.
+/// Includes the thinking, which counts as part of the answer.
 const MAX_TOKENS_ADAPTIVE: u64 = 32_768;
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct AnthropicEncoder {
     options: WireOptions,
     compat: Compat,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
-/// How a model is told to think.
-enum Thinking {
-    /// As much as it wants, told by a word.
-    Adaptive(&'static str),
-    /// At most so many tokens.
-    Budget(u64),
-    /// As little as it can, said by a type.
-    Off(&'static str),
-    /// As little as it can, told by a word.
-    Lowest,
-    /// Nothing is said.
-    Unspecified,
-}
-
-impl Encoder {
+impl AnthropicEncoder {
     pub(super) fn new(options: WireOptions, compat: Compat) -> Self {
-        Encoder { options, compat, history: History::default(), tools: Tools::default() }
+        AnthropicEncoder {
+            options,
+            compat,
+            history: EncodedHistory::default(),
+            tools: EncodedTools::default(),
+        }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let own = [
             ("anthropic-version", "2023-06-01"),
-            // Without it browsers are not answered.
+            // Browsers are not answered without it.
             ("anthropic-dangerous-direct-browser-access", "true"),
         ];
         let count = if self.options.dangerously_allow_browser { 2 } else { 1 };
@@ -74,7 +68,7 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let writer = MessageWriter { provider: PROVIDER, model: &request.model };
+        let writer = AnthropicMessageWriter { provider: PROVIDER, model: &request.model };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
             writer.write(message, carried, out);
         });
@@ -84,13 +78,13 @@ impl Encoder {
             "1h" => LONG_CACHE,
             _ => CACHE,
         };
-        let thinking = thinking(request, self.compat.reasoning);
+        let thinking = AnthropicThinking::of(request, self.compat.reasoning);
         let mut text = self.history.body_buffer(&request.system_prompt);
-        let mut body = Body::new(&mut text, options);
+        let mut body = RequestBody::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
-        // A blank text is refused.
+        // The provider rejects a blank text.
         if !request.system_prompt.trim_ascii().is_empty() {
             body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&request.system_prompt, cache]);
         }
@@ -101,7 +95,7 @@ impl Encoder {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), cache);
             write_choice(request, &thinking, self.compat.parallel_tool_calls, &mut body);
         }
-        // The newer ones refuse to be told how freely to choose their words.
+        // Newer models reject the sampling parameters.
         if !thinking.is_on() && version(&request.model) < Some((4, 7)) {
             write_sampling(options, "top_p", &mut body);
         }
@@ -113,137 +107,33 @@ impl Encoder {
     }
 }
 
-impl Thinking {
-    fn is_on(&self) -> bool {
-        matches!(self, Thinking::Adaptive(_) | Thinking::Budget(_))
-    }
-
-    fn write(&self, body: &mut Body<'_>) {
-        match self {
-            Thinking::Adaptive(_) => {
-                body.raw("thinking", r#"{"type":"adaptive","display":"summarized"}"#);
-            }
-            Thinking::Budget(tokens) => {
-                body.fill("thinking", r#"{"type":"enabled","budget_tokens":#}"#, &[&text::number(*tokens)]);
-            }
-            Thinking::Off(word) => body.fill("thinking", "{\"type\":\"$\"}", &[word]),
-            Thinking::Lowest | Thinking::Unspecified => {}
-        }
-    }
-}
-
-#[inline(never)]
-fn thinking(request: &ModelRequest, style: ReasoningStyle) -> Thinking {
-    let Some(reasoning) = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None) else {
-        return Thinking::Unspecified;
-    };
-    let version = match style {
-        ReasoningStyle::Adaptive => Some((4, 6)),
-        ReasoningStyle::Budget => Some((4, 5)),
-        _ => version(&request.model),
-    };
-    let word = effort(reasoning);
-    if word == "off" || word == "none" {
-        let is = |family| contains(&request.model, family);
-        return match version {
-            Some(version) if is("fable") || is("mythos") || (is("opus") && version >= (5, 5)) => {
-                Thinking::Lowest
-            }
-            Some(version) if is("sonnet") && version >= (5, 5) => Thinking::Off("between_tools"),
-            Some(version) if version >= (3, 7) => Thinking::Off("disabled"),
-            // Models that cannot think know no switch for it.
-            _ => Thinking::Unspecified,
-        };
-    }
-    if version >= Some((4, 6)) {
-        return Thinking::Adaptive(match word {
-            "minimal" | "low" => "low",
-            "high" => "high",
-            "xhigh" => "xhigh",
-            "max" => "max",
-            _ => "medium",
-        });
-    }
-    // A tool loop that began without thinking goes on without. One that began with it goes on with it, although not
-    // every answer in it thinks.
-    let (mut answers, mut thinks) = (0, false);
-    for message in request.messages.iter().rev() {
-        match message {
-            LlmMessage::User(_) => break,
-            LlmMessage::Assistant(answer) => {
-                answers += 1;
-                thinks = begins_with_thinking(answer, PROVIDER, &request.model);
-            }
-            LlmMessage::ToolResult(_) => {}
-        }
-        if thinks {
-            break;
-        }
-    }
-    if answers > 0 && !thinks {
-        return Thinking::Unspecified;
-    }
-    Thinking::Budget(match reasoning {
-        Reasoning::Budget(tokens) => (*tokens).max(1_024),
-        Reasoning::Effort(_) => match word {
-            "minimal" => 1_024,
-            "low" => 2_048,
-            "high" => 16_384,
-            "xhigh" | "max" => 32_768,
-            _ => 8_192,
-        },
-    })
-}
-
-/// The answer has room behind the thinking.
-fn max_tokens(request: &ModelRequest, thinking: &Thinking) -> u64 {
+/// Returns the limit on the length of the answer, with room for the thinking.
+fn max_tokens(request: &ModelRequest, thinking: &AnthropicThinking) -> u64 {
     let default = match version(&request.model) {
         Some(version) if version < (3, 5) => MAX_TOKENS_OF_CLAUDE_3,
-        // These think where nobody says that they shall not.
+        // These models think unless they are told not to.
         Some(version) if version >= (5, 0) => MAX_TOKENS_ADAPTIVE,
         _ => MAX_TOKENS,
     };
     match (request.options.max_tokens, thinking) {
-        (Some(limit), Thinking::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
+        (Some(limit), AnthropicThinking::Budget(budget)) if limit <= *budget => budget.saturating_add(limit),
         (Some(limit), _) => limit,
-        (None, Thinking::Budget(budget)) => budget.saturating_add(default),
-        (None, Thinking::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
+        (None, AnthropicThinking::Budget(budget)) => budget.saturating_add(default),
+        (None, AnthropicThinking::Adaptive(_)) => MAX_TOKENS_ADAPTIVE,
         (None, _) => default,
     }
 }
 
-/// Whether a Claude thinks whatever it is told, and so refuses to be forced to call a tool.
-fn always_thinks(model: &str) -> bool {
-    let since = if contains(model, "fable") || contains(model, "mythos") { (5, 1) } else { (5, 5) };
-    !contains(model, "haiku") && version(model) >= Some(since)
-}
-
-/// The version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`, `claude-opus-4-6`.
 #[inline(never)]
-fn version(model: &str) -> Option<(u32, u32)> {
-    let (_, mut name) = text::split_once(model, "claude-")?;
-    let mut major = None;
-    loop {
-        let (part, rest) = split_while(name, |byte| !b"-.@:".contains(&byte));
-        match (major, number(part)) {
-            (None, number) => major = number,
-            (Some(major), minor) => return Some((major, minor.unwrap_or(0))),
-        }
-        let Some(rest) = rest.get(1..) else { return major.map(|major| (major, 0)) };
-        name = rest;
-    }
-}
-
-/// Dates are no versions.
-fn number(part: &str) -> Option<u32> {
-    if part.len() <= 2 { parse_u32(part) } else { None }
-}
-
-#[inline(never)]
-fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool, body: &mut Body<'_>) {
+fn write_choice(
+    request: &ModelRequest,
+    thinking: &AnthropicThinking,
+    has_parallel: bool,
+    body: &mut RequestBody<'_>,
+) {
     let options = &*request.options;
     let is_single = options.parallel_tool_calls == Some(false) && has_parallel;
-    // A model that thinks is not forced, nor one that always does.
+    // A model that thinks cannot be forced to call a tool.
     let is_free = thinking.is_on() || always_thinks(&request.model);
     let single = if is_single { ",\"disable_parallel_tool_use\":true" } else { "" };
     match &options.tool_choice {
@@ -260,10 +150,10 @@ fn write_choice(request: &ModelRequest, thinking: &Thinking, has_parallel: bool,
 }
 
 #[inline(never)]
-fn write_output(request: &ModelRequest, thinking: &Thinking, body: &mut Body<'_>) {
+fn write_output(request: &ModelRequest, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
     let word = match thinking {
-        Thinking::Adaptive(word) => word,
-        Thinking::Lowest => "low",
+        AnthropicThinking::Adaptive(word) => word,
+        AnthropicThinking::Lowest => "low",
         _ => "",
     };
     let schema = request.output.as_ref().map_or("", RawJson::as_str);
@@ -290,24 +180,6 @@ fn url(base_url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_version_of_a_claude_is_read_from_its_name() {
-        let names = [
-            ("claude-3-7-sonnet-20250219", Some((3, 7))),
-            ("claude-3-haiku-20240307", Some((3, 0))),
-            ("claude-sonnet-4-20250514", Some((4, 0))),
-            ("claude-sonnet-4-5-20250929", Some((4, 5))),
-            ("claude-opus-4-6", Some((4, 6))),
-            ("claude-sonnet-5", Some((5, 0))),
-            ("anthropic.claude-haiku-4.5@2025", Some((4, 5))),
-            ("MiniMax-M2", None),
-            ("claude-next", None),
-        ];
-        for (name, wanted) in names {
-            assert_eq!(version(name), wanted, "{name}");
-        }
-    }
 
     #[test]
     fn the_address_is_made_of_any_form_of_base() {

@@ -1,26 +1,27 @@
-//! Messages as this wire writes them: users and tools speak in the same role, one message for all that stands between
-//! two answers.
+//! Messages as this wire writes them. Users and tools have the same role: everything between two answers is
+//! one message.
 
 use std::borrow::Cow;
 
 use crate::data::json::{ToJson, Value, fill, without_comma};
 use crate::data::text::{Put, contains};
-use crate::wires::history::Carried;
-use crate::wires::request::{decoded_text, fitting_id, is_plain};
+use crate::wires::encoding::files::decoded_text;
+use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock, ToolCallBlock,
     ToolResultMessage,
 };
 
 /// Writes messages for one model.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct AnthropicMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
 }
 
-// In `Carried`, `is_open` says that the last message is a user's, and its list of blocks is still open.
+// In `Carried`, `is_open` says that the last message is a user's, and that its list of blocks is still open.
 
-/// The whole list, with marks for the cache.
+/// Writes the whole list, with marks for the cache.
 pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mut String) {
     out.put("[");
     // Each message begins with a comma, which the first of the list must not have.
@@ -35,7 +36,7 @@ pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mu
 }
 
 impl Carried {
-    /// Makes room for a block of a user message; opens one where none is open.
+    /// Begins a block of a user message, and a user message if none is open.
     fn open(&mut self, out: &mut String) {
         if !self.is_open {
             out.put(",{\"role\":\"user\",\"content\":[");
@@ -48,7 +49,7 @@ impl Carried {
         self.has_block = true;
     }
 
-    /// A block of a user message was written.
+    /// Notes the end of a block of a user message as a place for a mark.
     fn mark(&mut self, out: &str) {
         let [_, last] = &mut self.marks;
         *last = out.len().checked_sub(1);
@@ -62,8 +63,8 @@ impl Carried {
     }
 }
 
-impl MessageWriter<'_> {
-    /// Appends a message, with a comma before it. One with nothing to say is left out.
+impl AnthropicMessageWriter<'_> {
+    /// Appends a message, with a comma before it. An empty one is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
             LlmMessage::User(message) => {
@@ -77,73 +78,40 @@ impl MessageWriter<'_> {
     }
 
     fn write_assistant(&self, message: &AssistantMessage, carried: &mut Carried, out: &mut String) {
-        // Nothing but calls may stand behind a call. Thinking stays where it was, but may not be the last.
-        let (mut list, mut calls) = (String::new(), String::new());
-        let mut end_of_others = 0;
         let is_own = message.provider == self.provider;
-        let is_same_model = is_own && message.model == self.model;
-        // What Claude said before it refused does not count; shown it again, it goes on refusing.
+        // What Claude said before it refused does not count. If it saw it again, it would go on refusing.
         if is_own
             && message.stop_reason == MessageStopReason::Refusal
             && message.tool_calls().next().is_none()
         {
             return;
         }
+        let mut blocks = AnswerBlocks::default();
         for (at, block) in message.content.iter().enumerate() {
-            let begin = list.len();
-            list.put(",");
             match block {
                 ContentBlock::Text(block) => {
                     let is_last = at + 1 == message.content.len();
-                    // The last text of the conversation may not end with blanks.
-                    let is_cut = is_last && message.stop_reason != MessageStopReason::Pause;
-                    let text = if is_cut { block.text.trim_end() } else { &block.text };
+                    // The last text of the conversation may not end with whitespace.
+                    let is_trimmed = is_last && message.stop_reason != MessageStopReason::Pause;
+                    let text = if is_trimmed { block.text.trim_end() } else { &block.text };
                     if !text.trim_ascii().is_empty() {
                         let signature = block.signature.as_deref().filter(|_| is_own && !message.is_cut());
-                        write_cited(text, signature, &mut list);
+                        blocks.add(|list| write_cited(text, signature, list));
                     }
                 }
-                ContentBlock::Thinking(block) if is_same_model => {
+                ContentBlock::Thinking(block) if is_own && message.model == self.model => {
                     if let Some(signature) = signature_of(block, message) {
-                        let (template, values) = if block.redacted {
-                            (r#"{"type":"redacted_thinking","data":"$"}"#, [signature, ""])
-                        } else {
-                            (
-                                r#"{"type":"thinking","thinking":"$","signature":"$"}"#,
-                                [&*block.thinking, signature],
-                            )
-                        };
-                        list.truncate(begin);
-                        if !calls.is_empty() {
-                            list.put(&std::mem::take(&mut calls));
-                            end_of_others = list.len();
-                        }
-                        list.put(",");
-                        fill(template, &values, &mut list);
-                        continue;
+                        blocks.add_thinking(block, signature);
                     }
                 }
-                ContentBlock::ToolCall(call) => {
-                    let name = fitting_id(&call.tool_name, 128, is_plain);
-                    let values = [&*wire_id(&call.call_id), &name, call.object()];
-                    fill(r#",{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut calls);
-                }
+                ContentBlock::ToolCall(call) => blocks.add_call(call),
                 ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
-                    list.put(data.as_str());
+                    blocks.add(|list| list.put(data.as_str()));
                 }
                 _ => {}
             }
-            if list.len() > begin + 1 {
-                end_of_others = list.len();
-            } else {
-                list.truncate(begin);
-            }
         }
-        // An answer on which the provider paused goes back as it came.
-        if calls.is_empty() && message.stop_reason != MessageStopReason::Pause {
-            list.truncate(end_of_others);
-        }
-        list.put(&calls);
+        let list = blocks.end(message.stop_reason == MessageStopReason::Pause);
         if let Some(list) = list.strip_prefix(",") {
             carried.close(out);
             fill(r#",{"role":"assistant","content":[#]}"#, &[list], out);
@@ -151,8 +119,58 @@ impl MessageWriter<'_> {
     }
 }
 
-/// What thinking is given back with; Claude's without a signature was cut. Other models sign nothing, some of them, and
-/// yet insist on it.
+/// The blocks of an answer in the order that the wire accepts: nothing but calls may follow a call, and
+/// thinking may not be the last. Each is written with a comma before it.
+#[derive(Default)]
+struct AnswerBlocks {
+    list: String,
+    /// The calls since the last thinking. They wait, because text that came after them must be written before
+    /// them.
+    calls: String,
+    /// The end of the last block in `list` that may be the last.
+    end: usize,
+}
+
+impl AnswerBlocks {
+    fn add(&mut self, write: impl FnOnce(&mut String)) {
+        self.list.put(",");
+        write(&mut self.list);
+        self.end = self.list.len();
+    }
+
+    /// Adds thinking, which must stay where it was: after the calls before it.
+    fn add_thinking(&mut self, block: &ThinkingBlock, signature: &str) {
+        if !self.calls.is_empty() {
+            self.list.put(&std::mem::take(&mut self.calls));
+            self.end = self.list.len();
+        }
+        if block.redacted {
+            fill(r#",{"type":"redacted_thinking","data":"$"}"#, &[signature], &mut self.list);
+        } else {
+            let template = r#",{"type":"thinking","thinking":"$","signature":"$"}"#;
+            fill(template, &[&block.thinking, signature], &mut self.list);
+        }
+    }
+
+    fn add_call(&mut self, call: &ToolCallBlock) {
+        let name = fitting_id(&call.tool_name, 128, is_plain);
+        let values = [&*wire_id(&call.call_id), &name, call.object()];
+        fill(r#",{"type":"tool_use","id":"$","name":"$","input":#}"#, &values, &mut self.calls);
+    }
+
+    /// Returns the list. An answer in which the provider paused is sent back as it came.
+    fn end(mut self, is_paused: bool) -> String {
+        if self.calls.is_empty() && !is_paused {
+            self.list.truncate(self.end);
+        }
+        self.list.put(&self.calls);
+        self.list
+    }
+}
+
+/// Returns the signature with which thinking is sent back; `None` if it must not be sent back. Claude's
+/// thinking without a signature was cut. Some other models sign nothing and still require their thinking,
+/// with an empty signature.
 fn signature_of<'b>(block: &'b ThinkingBlock, message: &AssistantMessage) -> Option<&'b str> {
     let signature = block.signature.as_deref().unwrap_or_default();
     let is_lost = block.redacted || block.thinking.is_empty() || message.is_cut();
@@ -163,7 +181,7 @@ fn signature_of<'b>(block: &'b ThinkingBlock, message: &AssistantMessage) -> Opt
     }
 }
 
-/// Whether an answer begins with thinking that can be given back.
+/// Whether an answer begins with thinking that can be sent back.
 pub(super) fn begins_with_thinking(message: &AssistantMessage, provider: &str, model: &str) -> bool {
     message.provider == provider
         && message.model == model
@@ -171,7 +189,8 @@ pub(super) fn begins_with_thinking(message: &AssistantMessage, provider: &str, m
             if signature_of(block, message).is_some())
 }
 
-/// A call that the provider ran itself is given back with its result, or if the provider paused in it.
+/// Whether a block that is kept unchanged can be sent back. A call that the provider ran itself needs its
+/// result, unless the provider paused in it.
 fn is_answered(block: &Value, message: &AssistantMessage) -> bool {
     if message.is_cut() {
         return false;
@@ -202,7 +221,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
             carried.open(out);
             write_file(file, out);
         }
-        // No user message holds these.
+        // User messages do not contain these.
         ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => return,
     }
     carried.mark(out);
@@ -219,7 +238,8 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 write_text(&block.text, &mut list);
             }
             ContentBlock::Image(image) => {
-                // What is marked as an error may hold no picture: a word says it then.
+                // A result that is marked as an error may not contain a picture, so a word must say it
+                // instead.
                 is_marked = false;
                 list.put(",");
                 write_image(&image.mime_type, &image.data, &mut list);
@@ -246,7 +266,7 @@ fn write_text(text: &str, out: &mut String) {
     write_cited(text, None, out);
 }
 
-/// A text with the citations that its signature holds.
+/// Writes a text with the citations that its signature holds.
 fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
     fill("{\"type\":\"text\",\"text\":\"$\"", &[text], out);
     let signature = signature.and_then(|signature| Value::parse(signature).ok());
@@ -261,7 +281,7 @@ fn write_image(mime_type: &str, data: &str, out: &mut String) {
     fill(template, &[mime_type, data], out);
 }
 
-/// Documents are PDF or plain text.
+/// Writes a file as a document: plain text, or anything else by its own type, which must be PDF.
 fn write_file(file: &FileBlock, out: &mut String) {
     if file.mime_type.starts_with("image/") {
         return write_image(&file.mime_type, &file.data, out);

@@ -1,16 +1,20 @@
 //! Anthropic Messages, and compatible servers.
 
+mod block;
 mod decode;
 mod encode;
-mod event;
+mod frame;
 mod messages;
+mod models;
+mod thinking;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::AnthropicEncoder;
 
 /// The switches of [`Compat`] that this wire has.
 const SWITCHES: &str = "cacheControl cacheTtl parallelToolCalls strict reasoning";
@@ -18,14 +22,14 @@ const SWITCHES: &str = "cacheControl cacheTtl parallelToolCalls strict reasoning
 /// The wire to one server.
 pub struct Anthropic {
     limits: Limits,
-    encoder: Encoder,
+    encoder: AnthropicEncoder,
 }
 
 /// The name of the provider, for messages and keys.
 const PROVIDER: &str = "anthropic";
 
 impl Anthropic {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.
@@ -33,7 +37,7 @@ impl Anthropic {
         server(&options.base_url, &options.compat)?;
         let mut compat = Compat { cache_control: true, parallel_tool_calls: true, ..Compat::default() };
         compat.apply(&options.compat, SWITCHES)?;
-        Ok(Anthropic { limits: options.limits, encoder: Encoder::new(options, compat) })
+        Ok(Anthropic { limits: options.limits, encoder: AnthropicEncoder::new(options, compat) })
     }
 }
 

@@ -1,184 +1,146 @@
-//! Chunks in, events out. The end of the body ends the answer: every chunk may have a finish reason.
+//! Reads the chunks of an answer. The answer ends with the body, because every chunk may have a finish
+//! reason.
 
 use crate::data::json::{RawJson, Reader, Value, fill};
-use crate::rules::stream::AssistantMessageEvent as Event;
 use crate::wires::Limits;
-use crate::wires::blocks::Kind;
-use crate::wires::error::in_stream_text;
-use crate::wires::progress::{Frames, Progress, SseDecoder};
+use crate::wires::decoding::answering::Answering;
+use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::frames::{Frames, SseDecoder};
+use crate::wires::errors::in_stream_text;
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
-use super::chunk::{Candidate, Chunk, Part};
-use super::partial::PartialArguments;
+use super::frame::{GeminiCandidate, GeminiChunk, GeminiPart};
+use super::partial_arguments::PartialArguments;
 
-/// A decoder of one answer.
+/// Creates a decoder of one answer.
 pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
-    SseDecoder::new(Box::<Answer>::default(), limits)
+    SseDecoder::new(Box::<GeminiDecoder>::default(), limits)
 }
 
 #[derive(Default)]
-struct Answer {
-    progress: Progress,
+struct GeminiDecoder {
     /// The call whose arguments arrive in pieces.
-    open: Option<OpenCall>,
+    open: Option<GeminiCall>,
     has_calls: bool,
-    /// What the provider tells of why it stopped.
+    /// What the provider says about why it stopped.
     details: String,
     /// Why the prompt was refused.
     blocked: Option<String>,
 }
 
-struct OpenCall {
+struct GeminiCall {
     block: u32,
     id: String,
     signature: String,
     arguments: PartialArguments,
 }
 
-impl Frames for Answer {
-    fn progress(&self) -> &Progress {
-        &self.progress
-    }
-
-    fn progress_mut(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<Event>) {
+impl Frames for GeminiDecoder {
+    fn frame(&mut self, frame: Frame<'_>, answering: &mut Answering) {
         let data = frame.data;
-        if self.progress.is_ended {
-            return;
-        }
-        let mut chunk = Chunk::default();
+        let mut chunk = GeminiChunk::default();
         match chunk.read(data) {
-            Ok(()) => self.chunk(chunk, data, out),
-            Err(error) => self.progress.broken(&frame, &error, out),
+            Ok(()) => self.chunk(chunk, data, answering),
+            Err(error) => answering.broken(&frame, &error),
         }
     }
 
-    /// Takes what stood beside or in place of the frames: an error, or the chunks as one list.
-    fn document(&mut self, text: &str, out: &mut Vec<Event>) {
+    /// Here a document may also be the list of all chunks.
+    fn document(&mut self, text: &str, answering: &mut Answering) {
         if text.starts_with("[") {
             let _ = Reader::new(text).array(|reader, _| {
-                self.document_item(reader.skip()?, out);
+                self.document_item(reader.skip()?, answering);
                 Ok(())
             });
         } else {
-            self.document_item(text, out);
+            self.document_item(text, answering);
         }
     }
 
-    fn done(&mut self, out: &mut Vec<Event>) {
-        use MessageStopReason as Stop;
-        self.progress.start(out);
-        // A refused prompt has no answer; if there is one, it counts.
-        if let Some(reason) = self.blocked.take().filter(|_| self.progress.blocks.last().is_none()) {
+    fn finish(&mut self, answering: &mut Answering) {
+        answering.start();
+        // A prompt that was refused has no answer. If there is an answer, it counts.
+        if let Some(reason) = self.blocked.take().filter(|_| answering.last_block().is_none()) {
             let message = ["the provider refused the prompt: ", &reason].concat();
-            return self.progress.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message), out);
+            return answering.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message));
         }
-        let word = self.progress.remarks.raw_stop_reason.as_deref().unwrap_or_default();
-        let stop_reason = match word {
-            // There would be more, but the token for requesting it is not kept.
-            "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
-            "SAFETY"
-            | "RECITATION"
-            | "LANGUAGE"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => Stop::ContentFilter,
-            // The model's own mistake: it may do better the next time.
-            "MALFORMED_FUNCTION_CALL"
-            | "MALFORMED_RESPONSE"
-            | "MISSING_THOUGHT_SIGNATURE"
-            | "UNEXPECTED_TOOL_CALL"
-            | "TOO_MANY_TOOL_CALLS" => {
-                let details = if self.details.is_empty() { "the answer went wrong" } else { &self.details };
-                let message = [word, ": ", details].concat();
-                return self.progress.fail(ErrorInfo::new(ErrorKind::Server, message), out);
-            }
-            _ => Stop::Stop,
+        let word = answering.stop_word.as_deref().unwrap_or_default();
+        let Some(stop_reason) = stop_reason(word) else {
+            let details = if self.details.is_empty() { "the answer went wrong" } else { &self.details };
+            let message = [word, ": ", details].concat();
+            return answering.fail(ErrorInfo::new(ErrorKind::Server, message));
         };
-        // Otherwise arguments that are incomplete were cut off.
-        if stop_reason == Stop::Stop {
-            self.finish_call(out);
+        // With any other reason, arguments that are incomplete were cut off.
+        if stop_reason == MessageStopReason::Stop {
+            self.end_call(answering);
         }
-        self.progress.blocks.close(out);
-        let asks = stop_reason == Stop::Stop && self.has_calls;
-        self.progress.done(if asks { Stop::ToolUse } else { stop_reason }, out);
+        answering.close();
+        let asks = stop_reason == MessageStopReason::Stop && self.has_calls;
+        answering.done(if asks { MessageStopReason::ToolUse } else { stop_reason });
     }
 }
 
-impl Answer {
-    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Vec<Event>) {
+impl GeminiDecoder {
+    fn chunk(&mut self, chunk: GeminiChunk<'_>, data: &str, answering: &mut Answering) {
         if chunk.is_error {
-            return self.progress.fail(in_stream_text(data), out);
+            return answering.fail(in_stream_text(data));
         }
-        self.progress.start(out);
-        let Candidate { parts, finish_reason, finish_message } = chunk.candidate;
+        answering.start();
+        let GeminiCandidate { parts, finish_reason, finish_message } = chunk.candidate;
         for part in parts {
-            self.part(part, out);
+            self.part(part, answering);
         }
         if let Some(usage) = chunk.usage {
-            self.progress.emit_usage(usage, out);
+            answering.report_usage(usage);
         }
-        let remarks = &mut self.progress.remarks;
         if !finish_reason.is_empty() {
-            remarks.raw_stop_reason = Some(finish_reason.into_owned());
+            answering.stop_word = Some(finish_reason.into_owned());
         }
         if !finish_message.is_empty() {
-            remarks.stop_details = Some(RawJson::string(&finish_message));
+            answering.remarks.stop_details = Some(RawJson::string(&finish_message));
             self.details = finish_message.into_owned();
         }
-        if !chunk.block_reason.is_empty() && remarks.raw_stop_reason.is_none() {
-            remarks.raw_stop_reason = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
+        if !chunk.block_reason.is_empty() && answering.stop_word.is_none() {
+            answering.stop_word = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
             let reason =
                 if chunk.block_message.is_empty() { chunk.block_reason } else { chunk.block_message };
             self.blocked = Some(reason.into_owned());
         }
     }
 
-    fn part(&mut self, part: Part<'_>, out: &mut Vec<Event>) {
-        if self.progress.is_ended {
+    fn part(&mut self, part: GeminiPart<'_>, answering: &mut Answering) {
+        if answering.is_ended {
             return;
         }
         if let Some(call) = part.call {
-            return self.call(call, &part.signature, out);
+            return self.call(call, &part.signature, answering);
         }
-        // Beside a text other fields say how it sounds.
+        // Other fields beside a text only describe it.
         if part.is_other && part.text.is_none() {
-            self.progress.count_bytes(part.raw.len(), out);
-            if self.progress.count_call(out)
-                && let Ok(data) = RawJson::parse(part.raw)
-            {
-                self.progress.blocks.raw(data, out);
-            }
-            return;
+            return answering.keep(part.raw);
         }
-        let kind = if part.is_thought { Kind::Thinking } else { Kind::Text };
+        let kind = if part.is_thought { BlockKind::Thinking } else { BlockKind::Text };
         let piece = part.text.unwrap_or_default();
         if part.signature.is_empty() {
             if !piece.is_empty() {
-                self.progress.blocks.text(kind, piece, out);
+                answering.text(kind, piece);
             }
             return;
         }
-        // A part with a signature goes back as it came: it is not merged with its neighbours, and kept if it is empty.
-        let blocks = &mut self.progress.blocks;
-        blocks.close(out);
-        blocks.ensure(kind, out);
+        // A part with a signature must be sent back as it came: it is not merged with its neighbours, and it
+        // is kept even if it is empty.
+        answering.close();
+        answering.open(kind);
         if !piece.is_empty() {
-            blocks.text(kind, piece, out);
+            answering.text(kind, piece);
         }
-        blocks.set_signature(&part.signature);
-        blocks.close(out);
+        answering.set_signature(&part.signature);
+        answering.close();
     }
 
-    fn call(&mut self, call: &str, signature: &str, out: &mut Vec<Event>) {
+    fn call(&mut self, call: &str, signature: &str, answering: &mut Answering) {
         let Ok(call) = Value::parse(call) else {
             return;
         };
@@ -186,13 +148,13 @@ impl Answer {
         let name = word("name");
         if !name.is_empty() {
             // The previous call did not mark its end.
-            self.finish_call(out);
-            if !self.progress.count_call(out) {
+            self.end_call(answering);
+            if !answering.count_call() {
                 return;
             }
-            let block = self.progress.blocks.call(word("id"), name, out);
+            let block = answering.begin_call(word("id"), name);
             let (id, arguments) = (word("id").to_owned(), PartialArguments::default());
-            self.open = Some(OpenCall { block, id, signature: String::new(), arguments });
+            self.open = Some(GeminiCall { block, id, signature: String::new(), arguments });
         }
         let Some(open) = &mut self.open else {
             return;
@@ -203,7 +165,7 @@ impl Answer {
         let block = open.block;
         let mut text = String::new();
         let mut written = Ok(());
-        // Gateways write the arguments as a text.
+        // Gateways write the arguments as a JSON text.
         let parsed = call.text_at("args").and_then(|text| Value::parse(text).ok());
         let args = parsed.as_ref().or_else(|| call.get("args"));
         if let Some(whole) = args.filter(|args| args.as_object().is_some()) {
@@ -212,24 +174,24 @@ impl Answer {
         for entry in call.list_at("partialArgs") {
             written = written.and_then(|()| open.arguments.take(entry, &mut text));
         }
-        self.progress.arguments(block, text.as_str().into(), out);
+        answering.arguments(block, text.as_str().into());
         if written.is_err() {
             let text = "the pieces of a call's arguments came in an order that makes no JSON";
-            return self.progress.fail(ErrorInfo::new(ErrorKind::Server, text), out);
+            return answering.fail(ErrorInfo::new(ErrorKind::Server, text));
         }
-        if !self.progress.is_ended && call.flag_at("willContinue") != Some(true) {
-            self.finish_call(out);
+        if !answering.is_ended && call.flag_at("willContinue") != Some(true) {
+            self.end_call(answering);
         }
     }
 
-    fn finish_call(&mut self, out: &mut Vec<Event>) {
-        let Some(OpenCall { block, id, signature, arguments }) = self.open.take() else {
+    fn end_call(&mut self, answering: &mut Answering) {
+        let Some(GeminiCall { block, id, signature, arguments }) = self.open.take() else {
             return;
         };
         let mut text = String::new();
         arguments.finish(&mut text);
-        self.progress.arguments(block, text.as_str().into(), out);
-        if self.progress.is_ended {
+        answering.arguments(block, text.as_str().into());
+        if answering.is_ended {
             return;
         }
         let mut members = String::new();
@@ -239,18 +201,42 @@ impl Answer {
             }
         }
         let metadata = RawJson::object_of(&members);
-        out.push(Event::ToolCallEnd { index: block, metadata });
+        answering.end_call(block, metadata);
         self.has_calls = true;
     }
 
-    fn document_item(&mut self, text: &str, out: &mut Vec<Event>) {
-        let mut chunk = Chunk::default();
-        if self.progress.is_ended {
+    fn document_item(&mut self, text: &str, answering: &mut Answering) {
+        let mut chunk = GeminiChunk::default();
+        if answering.is_ended {
             return;
         }
         match chunk.read(text) {
-            Ok(()) if chunk.is_answer || chunk.is_error => self.chunk(chunk, text, out),
-            _ => self.progress.fail_if_error(text, out),
+            Ok(()) if chunk.is_answer || chunk.is_error => self.chunk(chunk, text, answering),
+            _ => answering.fail_if_error(text),
         }
     }
+}
+
+/// What the provider's word means; `None` if the model made a mistake, so that it may do better the next
+/// time.
+fn stop_reason(word: &str) -> Option<MessageStopReason> {
+    Some(match word {
+        // There would be more, but the token for requesting it is not kept.
+        "MAX_TOKENS" | "CONTINUATION" => MessageStopReason::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => MessageStopReason::ContentFilter,
+        "MALFORMED_FUNCTION_CALL"
+        | "MALFORMED_RESPONSE"
+        | "MISSING_THOUGHT_SIGNATURE"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS" => return None,
+        _ => MessageStopReason::Stop,
+    })
 }

@@ -1,18 +1,21 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
-use crate::data::json::{RawJson, ToJson, Value, bool_text};
+use crate::data::json::{RawJson, ToJson, Value};
 use crate::data::text::{self, contains, find_any};
-use crate::rules::stream::{ModelRequest, Reasoning, ToolChoice};
+use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
 use crate::wires::compat::{ReasoningStyle, Strict};
-use crate::wires::history::History;
-use crate::wires::request::{
-    self, Body, ToolForm, Tools, effort, headers, join_query, split_query, write_max_tokens, write_sampling,
-    write_stop,
-};
+use crate::wires::encoding::address::{join_query, split_query};
+use crate::wires::encoding::body::RequestBody;
+use crate::wires::encoding::headers::headers;
+use crate::wires::encoding::history::EncodedHistory;
+use crate::wires::encoding::models;
+use crate::wires::encoding::options::{write_max_tokens, write_sampling, write_stop};
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
-use super::contents::{MessageWriter, write_all};
+use super::messages::{GeminiMessageWriter, write_all};
+use super::thinking::write_thinking;
 
 const TOOLS: ToolForm = ToolForm {
     list: r#"[{"functionDeclarations":[#]}]"#,
@@ -21,21 +24,21 @@ const TOOLS: ToolForm = ToolForm {
 };
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct GeminiEncoder {
     base_url: String,
     headers: Vec<(String, String)>,
     reasoning: ReasoningStyle,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
-impl Encoder {
+impl GeminiEncoder {
     pub(super) fn new(base_url: String, headers: Vec<(String, String)>, reasoning: ReasoningStyle) -> Self {
-        let (history, tools) = (History::default(), Tools::default());
-        Encoder { base_url, headers, reasoning, history, tools }
+        let (history, tools) = (EncodedHistory::default(), EncodedTools::default());
+        GeminiEncoder { base_url, headers, reasoning, history, tools }
     }
 
-    /// The generation of a model: what is set by hand, else what its name says.
+    /// Returns the generation of a model, as set by hand or as its name says.
     fn version(&self, model: &str) -> Option<(u32, u32)> {
         match self.reasoning {
             ReasoningStyle::Level => Some((3, 0)),
@@ -45,7 +48,7 @@ impl Encoder {
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
-        // Vertex takes tokens, and keys of its own.
+        // Vertex accepts access tokens, and API keys of its own.
         let is_token = contains(&self.base_url, "aiplatform.googleapis.com")
             && !request.api_key.as_ref().is_some_and(|key| key.starts_with("AIza") || key.starts_with("AQ."));
         let key = if is_token { ("authorization", "Bearer ") } else { ("x-goog-api-key", "") };
@@ -59,20 +62,20 @@ impl Encoder {
     fn body(&mut self, request: &ModelRequest) -> String {
         let version = self.version(&request.model);
         let is_gemini_3 = version >= Some((3, 0));
-        let writer = MessageWriter { provider: PROVIDER, model: &request.model, is_gemini_3 };
+        let writer = GeminiMessageWriter { provider: PROVIDER, model: &request.model, is_gemini_3 };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
             writer.write(message, carried, out);
         });
         let options = &*request.options;
-        // The user's settings are added to ours, one by one.
+        // The user's `generationConfig` is merged with ours, field by field.
         let mut own = options.body.clone();
         let own_config = own.iter().position(|(key, _)| key == "generationConfig").map(|at| own.remove(at).1);
-        // A cache at the provider holds the system prompt and the tools.
+        // A cache at the provider contains the system prompt and the tools.
         let is_cached = own.iter().any(|(key, _)| key == "cachedContent");
         let mut text = self.history.body_buffer(&request.system_prompt);
-        let mut body = Body::of(&mut text, &own);
+        let mut body = RequestBody::of(&mut text, &own);
         let mut prompt = if is_cached { "" } else { &*request.system_prompt };
-        // Gemma 3 knows no system instruction: its prompt stands before all else that the user says.
+        // Gemma 3 knows no system instruction: the prompt becomes the first user message.
         if !prompt.is_empty() && !contains(&request.model, "gemma-3") {
             body.fill("systemInstruction", r#"{"parts":[{"text":"$"}]}"#, &[prompt]);
             prompt = "";
@@ -99,7 +102,7 @@ impl Encoder {
 fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, RawJson)]) -> String {
     let options = &*request.options;
     let mut text = String::new();
-    let mut config = Body::of(&mut text, own);
+    let mut config = RequestBody::of(&mut text, own);
     write_max_tokens(options.max_tokens, "maxOutputTokens", &mut config);
     write_sampling(options, "topP", &mut config);
     write_stop(options, "stopSequences", &mut config);
@@ -114,48 +117,7 @@ fn config(request: &ModelRequest, version: Option<(u32, u32)>, own: &[(String, R
     text
 }
 
-/// Gemini 3 takes a level, Gemini 2.5 a number of tokens; those before do not think.
-fn write_thinking(reasoning: &Reasoning, model: (&str, Option<(u32, u32)>), config: &mut Body<'_>) {
-    let (model, version) = model;
-    let word = effort(reasoning);
-    let is_off = word == "off" || word == "none";
-    let is_pro = contains(model, "-pro");
-    if version >= Some((3, 0)) {
-        let level = match word {
-            // These cannot stop to think.
-            "off" | "none" | "minimal"
-                if is_pro || (version >= Some((3, 7)) && !contains(model, "-lite")) =>
-            {
-                "LOW"
-            }
-            "off" | "none" | "minimal" => "MINIMAL",
-            "low" => "LOW",
-            "medium" => "MEDIUM",
-            _ => "HIGH",
-        };
-        let template = r#"{"includeThoughts":#,"thinkingLevel":"$"}"#;
-        config.fill("thinkingConfig", template, &[bool_text(!is_off), level]);
-    } else if version >= Some((2, 5)) {
-        let budget = match (reasoning, word) {
-            (_, "off" | "none") => {
-                if is_pro {
-                    128
-                } else {
-                    0
-                }
-            }
-            (Reasoning::Budget(tokens), _) => *tokens,
-            (_, "minimal") => 1_024,
-            (_, "low") => 2_048,
-            (_, "medium") => 8_192,
-            _ => 24_576,
-        };
-        let template = r#"{"includeThoughts":#,"thinkingBudget":#}"#;
-        config.fill("thinkingConfig", template, &[bool_text(!is_off), &text::number(budget)]);
-    }
-}
-
-fn write_choice(choice: &ToolChoice, body: &mut Body<'_>) {
+fn write_choice(choice: &ToolChoice, body: &mut RequestBody<'_>) {
     let (mode, name) = match choice {
         ToolChoice::Auto => ("AUTO", ""),
         ToolChoice::None => ("NONE", ""),
@@ -176,12 +138,13 @@ fn members(object: &RawJson) -> Vec<(String, RawJson)> {
     }
 }
 
-/// The version in the name of a Gemini: `gemini-2.5-flash`, `gemini-3-pro-preview`. The latest is of the third generation at least.
+/// Returns the version in the name of a Gemini: `gemini-2.5-flash`, `gemini-3-pro-preview`. `-latest` is at
+/// least the third generation.
 fn version(model: &str) -> Option<(u32, u32)> {
     if contains(model, "gemini-") && model.ends_with("-latest") {
         return Some((3, u32::MAX));
     }
-    request::version(text::split_once(model, "gemini-")?.1)
+    models::version(text::split_once(model, "gemini-")?.1)
 }
 
 fn url(base_url: &str, model: &str) -> String {

@@ -1,29 +1,31 @@
 //! Google Gemini, at Google's own address and on Vertex.
 
-mod chunk;
-mod contents;
 mod decode;
 mod encode;
-mod partial;
+mod frame;
+mod messages;
+mod partial_arguments;
+mod thinking;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::GeminiEncoder;
 
 /// The wire to one server. For Vertex, the base URL is that of the publisher.
 pub struct Gemini {
     limits: Limits,
-    encoder: Encoder,
+    encoder: GeminiEncoder,
 }
 
 /// The name of the provider, for messages and keys.
 const PROVIDER: &str = "gemini";
 
 impl Gemini {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.
@@ -32,7 +34,7 @@ impl Gemini {
         server(&base_url, &switches)?;
         let mut compat = Compat::default();
         compat.apply(&switches, "reasoning")?;
-        Ok(Gemini { limits, encoder: Encoder::new(base_url, headers, compat.reasoning) })
+        Ok(Gemini { limits, encoder: GeminiEncoder::new(base_url, headers, compat.reasoning) })
     }
 }
 

@@ -1,20 +1,22 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
-use crate::data::json::bool_text;
-use crate::data::text::{contains, number};
-use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
+use crate::data::text::contains;
+use crate::rules::stream::{ModelRequest, StreamOptions};
 use crate::wires::HttpRequest;
-use crate::wires::compat::{Compat, ReasoningStyle};
-use crate::wires::history::History;
-use crate::wires::request::{
-    Body, ToolForm, Tools, always_thinks, effort, gpt_version, headers, is_reasoning_model,
-    join_query as join, known_effort, openai_key, split_query, write_cache_key, write_max_tokens,
-    write_openai_choice, write_sampling, write_stop,
+use crate::wires::compat::Compat;
+use crate::wires::encoding::address::{join_query as join, split_query};
+use crate::wires::encoding::body::RequestBody;
+use crate::wires::encoding::headers::{headers, openai_key};
+use crate::wires::encoding::history::EncodedHistory;
+use crate::wires::encoding::models::always_thinks;
+use crate::wires::encoding::options::{
+    effort, write_cache_key, write_max_tokens, write_openai_choice, write_sampling, write_stop,
 };
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
-use super::messages::MessageWriter;
+use super::messages::ChatMessageWriter;
 
-/// The Azure API versions that are asked for where the address names none.
+/// The Azure API versions that are used if the address names none.
 const AZURE_DEPLOYMENTS: &str = "api-version=2024-10-21";
 const AZURE_MODELS: &str = "api-version=2024-05-01-preview";
 
@@ -25,24 +27,24 @@ const TOOLS: ToolForm = ToolForm {
 };
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct ChatEncoder {
     pub(super) provider: &'static str,
     base_url: String,
     headers: Vec<(String, String)>,
     pub(super) compat: Compat,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
-impl Encoder {
+impl ChatEncoder {
     pub(super) fn new(
         provider: &'static str,
         base_url: String,
         headers: Vec<(String, String)>,
         compat: Compat,
     ) -> Self {
-        let (history, tools) = (History::default(), Tools::default());
-        Encoder { provider, base_url, headers, compat, history, tools }
+        let (history, tools) = (EncodedHistory::default(), EncodedTools::default());
+        ChatEncoder { provider, base_url, headers, compat, history, tools }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -54,7 +56,7 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let writer = MessageWriter {
+        let writer = ChatMessageWriter {
             provider: self.provider,
             model: &request.model,
             compat: &self.compat,
@@ -65,7 +67,7 @@ impl Encoder {
         });
         let mut text = self.history.body_buffer(&request.system_prompt);
         let options = &*request.options;
-        let mut body = Body::new(&mut text, options);
+        let mut body = RequestBody::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("stream", "true");
         if self.compat.stream_options {
@@ -83,30 +85,12 @@ impl Encoder {
             self.write_choice(options, &mut body);
         }
         write_max_tokens(options.max_tokens, self.compat.max_tokens_field, &mut body);
-        // Models of OpenAI that think refuse to be told how freely.
+        // Models of OpenAI that think reject the sampling parameters.
         if !(self.checks_efforts() && always_thinks(&request.model, options)) {
             write_sampling(options, "top_p", &mut body);
         }
         write_stop(options, "stop", &mut body);
-        match &options.reasoning {
-            Some(reasoning) => self.write_reasoning(reasoning, &request.model, &mut body),
-            // By default they think.
-            None if self.is_never_forced_while_thinking()
-                && !self.is_never_forced()
-                && !request.tools.is_empty()
-                && is_forced(options) =>
-            {
-                self.write_reasoning(&Reasoning::Budget(0), &request.model, &mut body);
-            }
-            // By default they think, and who thinks is refused tools on this wire.
-            None if self.checks_efforts() && !request.tools.is_empty() => {
-                let is_new = matches!(gpt_version(&request.model), Some((5, 6..) | (6..=9, _)));
-                if is_new && known_effort("none", &request.model) == "none" {
-                    body.text("reasoning_effort", "none");
-                }
-            }
-            None => {}
-        }
+        self.write_thinking(request, &mut body);
         if let Some(schema) = &request.output {
             let strict = if self.compat.strict.marks(schema) { ",\"strict\":true" } else { "" };
             let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
@@ -117,115 +101,13 @@ impl Encoder {
     }
 
     #[inline(never)]
-    fn write_choice(&self, options: &StreamOptions, body: &mut Body<'_>) {
+    fn write_choice(&self, options: &StreamOptions, body: &mut RequestBody<'_>) {
         let thinks =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
         let is_free = self.is_never_forced() || thinks && self.is_never_forced_while_thinking();
         let named = r#"{"type":"function","function":{"name":"$"}}"#;
         write_openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
-
-    #[inline(never)]
-    fn write_reasoning(&self, reasoning: &Reasoning, model: &str, body: &mut Body<'_>) {
-        let effort = effort(reasoning);
-        let is_off = effort == "off" || effort == "none";
-        let word = if is_off { "none" } else { effort };
-        let budget = match reasoning {
-            Reasoning::Budget(tokens) if *tokens > 0 => Some(number(*tokens)),
-            _ => None,
-        };
-        let kind = if is_off { "disabled" } else { "enabled" };
-        let thinks = bool_text(!is_off);
-        match self.compat.reasoning {
-            // The others are those of other wires.
-            ReasoningStyle::None
-            | ReasoningStyle::Adaptive
-            | ReasoningStyle::Budget
-            | ReasoningStyle::Level => {}
-            // A model that cannot think refuses to be told not to.
-            ReasoningStyle::Effort if is_off && self.checks_efforts() && !is_reasoning_model(model) => {}
-            ReasoningStyle::Effort if self.checks_efforts() => {
-                body.text("reasoning_effort", known_effort(word, model));
-            }
-            ReasoningStyle::Effort => {
-                let is_groq = self.provider == "groq";
-                let can_disable = contains(model, "qwen") || contains(model, "grok-4.3");
-                let word = match word {
-                    // The others think whatever they are told, or never do, and refuse the word.
-                    "none" if !can_disable && (is_groq || self.provider == "xai") => return,
-                    "none" if self.provider == "together" => {
-                        return body.raw("reasoning", "{\"enabled\":false}");
-                    }
-                    "none" => word,
-                    // Qwen thinks there or does not.
-                    _ if is_groq && can_disable => "default",
-                    // Most servers know nothing below.
-                    "minimal" => "low",
-                    word => word,
-                };
-                body.text("reasoning_effort", word);
-            }
-            ReasoningStyle::OpenRouter => match budget {
-                Some(tokens) => body.fill("reasoning", "{\"max_tokens\":#}", &[&tokens]),
-                None if is_off => body.raw("reasoning", "{\"enabled\":false}"),
-                None => body.fill("reasoning", "{\"effort\":\"$\"}", &[word]),
-            },
-            ReasoningStyle::DeepSeek => {
-                body.fill("thinking", "{\"type\":\"$\"}", &[kind]);
-                let word = match word {
-                    "minimal" => "low",
-                    "medium" => "high",
-                    word => word,
-                };
-                if !is_off {
-                    body.text("reasoning_effort", word);
-                }
-            }
-            ReasoningStyle::Thinking => body.fill("thinking", "{\"type\":\"$\"}", &[kind]),
-            ReasoningStyle::EnableThinking => {
-                body.raw("enable_thinking", thinks);
-                if let Some(tokens) = budget {
-                    body.raw("thinking_budget", &tokens);
-                }
-            }
-            ReasoningStyle::TemplateKwargs => {
-                let template = if is_off {
-                    "{\"enable_thinking\":#}"
-                } else {
-                    "{\"enable_thinking\":#,\"reasoning_effort\":\"$\"}"
-                };
-                body.fill("chat_template_kwargs", template, &[thinks, word]);
-            }
-            ReasoningStyle::Mistral if model.starts_with("magistral") => {
-                if !is_off {
-                    body.text("prompt_mode", "reasoning");
-                }
-            }
-            ReasoningStyle::Mistral => {
-                body.text("reasoning_effort", if is_off { "none" } else { "high" });
-            }
-        }
-    }
-
-    /// Z.ai refuses to force its models to a tool, whether they think or not.
-    fn is_never_forced(&self) -> bool {
-        self.provider == "zai"
-    }
-
-    /// DeepSeek, Kimi and Qwen refuse to be forced to a tool while they think.
-    fn is_never_forced_while_thinking(&self) -> bool {
-        use ReasoningStyle as R;
-        matches!(self.compat.reasoning, R::DeepSeek | R::Thinking | R::EnableThinking)
-    }
-
-    /// Whether the server checks the effort against what the model knows.
-    fn checks_efforts(&self) -> bool {
-        matches!(self.provider, "openai" | "azure")
-    }
-}
-
-fn is_forced(options: &StreamOptions) -> bool {
-    matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
 }
 
 fn url(base_url: &str, model: &str) -> String {
@@ -234,7 +116,7 @@ fn url(base_url: &str, model: &str) -> String {
     if base.ends_with(path) {
         path = "";
     } else if base.ends_with("/ai/run") {
-        // The native form of Workers AI: the model stands in the address.
+        // In the native form of Workers AI, the model is part of the address.
         return join(&[base, "/", model], query);
     } else if base.ends_with(".azure.com") {
         path = "/openai/v1/chat/completions";

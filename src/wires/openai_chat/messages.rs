@@ -2,22 +2,24 @@
 
 use std::borrow::Cow;
 
-use crate::data::json::{RawJson, ToJson, Value, fill, without_comma, write_str};
+use crate::data::json::{RawJson, ToJson, fill, without_comma, write_str};
 use crate::data::list::ListWriter;
 use crate::data::text::{Put, contains};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
-    UserMessage, text_in,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
+    text_in,
 };
 
 use crate::wires::compat::{Compat, Replay, ToolIds};
-use crate::wires::history::Carried;
-use crate::wires::request::{
-    FileForm, data_url, digest, fitting_id, form_of, is_plain, is_reasoning_model, result_parts,
-};
+use crate::wires::encoding::files::{FileForm, data_url, form_of, result_parts};
+use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::ids::{digest, fitting_id, is_plain};
+use crate::wires::encoding::models::is_reasoning_model;
+
+use super::details::{details_of, thinking_blocks};
 
 /// Writes messages for one model of one server.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct ChatMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     pub(super) compat: &'a Compat,
@@ -25,11 +27,11 @@ pub(super) struct MessageWriter<'a> {
     pub(super) caches: bool,
 }
 
-// In `Carried`, `pictures` are those of tool results, which tool messages cannot hold: they follow in a user message, once
-// all results of the turn are told. `is_open` says that the last message was a tool's.
+// In `Carried`, `pictures` are those of tool results. Tool messages cannot contain them, so they follow in a
+// user message after all results of the turn. `is_open` says that the last message was a tool message.
 
-impl MessageWriter<'_> {
-    /// The whole list: the system prompt, the messages written before, and what waits behind them.
+impl ChatMessageWriter<'_> {
+    /// Writes the whole list: the system prompt, the messages written before, and the pictures that wait.
     pub(super) fn write_all(
         &self,
         system_prompt: &str,
@@ -52,7 +54,7 @@ impl MessageWriter<'_> {
         out.put("]");
     }
 
-    /// Appends a message, with a comma before it. One with nothing to say is left out.
+    /// Appends a message, with a comma before it. An empty one is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
             LlmMessage::User(message) => self.write_user(message, carried, out),
@@ -79,12 +81,12 @@ impl MessageWriter<'_> {
         let mut parts = carried.take_pictures();
         self.separate(std::mem::take(&mut carried.is_open), out);
         match message.content.as_slice() {
-            // Servers of text models know no lists.
+            // Servers of text models do not accept lists.
             [ContentBlock::Text(block)] if parts.is_empty() => {
                 fill(r#",{"role":"user","content":"$"}"#, &[&block.text], out);
             }
             blocks => {
-                // Without pictures DeepSeek refuses lists.
+                // DeepSeek accepts lists only with pictures.
                 if self.provider == "deepseek"
                     && parts.is_empty()
                     && let Some(text) = text_alone(blocks)
@@ -114,12 +116,12 @@ impl MessageWriter<'_> {
         let thinking = if is_own { thinking_of(message) } else { String::new() };
         match self.compat.replay {
             Replay::ThinkingChunk if !thinking.is_empty() => write_thinking_chunk(&thinking, &text, out),
-            // Workers AI insists on a text, others refuse an empty one.
+            // Workers AI requires a text, and other servers reject an empty one.
             _ if text.is_empty() && self.provider != "workers-ai" => out.put("null"),
             _ => write_str(&text, out),
         }
         match self.compat.replay {
-            // DeepSeek 4 insists on the field in every answer, also where nobody thought.
+            // DeepSeek 4 requires the field in every answer, even if there was no thinking.
             Replay::ReasoningContent if self.takes_reasoning() => {
                 fill(",\"reasoning_content\":\"$\"", &[&thinking], out);
             }
@@ -164,7 +166,7 @@ impl MessageWriter<'_> {
         }
         fill(",\"content\":\"$\"}", &[&text], out);
         carried.is_open = true;
-        // Kept for the user message behind the results.
+        // The pictures are kept for the user message after the results.
         if !pictures.is_empty() {
             let caption = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
             let mut parts = String::from(",");
@@ -186,34 +188,35 @@ impl MessageWriter<'_> {
         fill(USER, &[without_comma(&pictures)], out);
     }
 
-    /// Some templates refuse a user message behind a tool message.
+    /// Writes an answer between a tool message and a user message, because some templates reject that order.
     fn separate(&self, is_after_tool: bool, out: &mut String) {
         if is_after_tool && self.compat.assistant_after_tool {
             out.put(",{\"role\":\"assistant\",\"content\":\"I have read the results.\"}");
         }
     }
 
-    /// A model may call what no server takes for a name. Some servers take a few more characters than OpenAI.
+    /// Returns a name that the server accepts: a model may call a tool by a name that no server accepts. Some
+    /// servers accept a few more characters than OpenAI.
     fn fitting_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
         let is_openai = matches!(self.provider, "openai" | "azure");
         fitting_id(name, 64, if is_openai { is_plain } else { is_allowed_by_others })
     }
 
-    /// The first reasoning models of DeepSeek refuse their own reasoning.
+    /// Whether the model accepts its own reasoning. The first reasoning models of DeepSeek do not.
     fn takes_reasoning(&self) -> bool {
         let model = self.model.to_ascii_lowercase();
         !(model.ends_with("deepseek-r1") || contains(&model, "deepseek-r1-"))
     }
 }
 
-/// A message with parts.
+/// A user message with parts.
 const USER: &str = r#",{"role":"user","content":[#]}"#;
 
 fn is_allowed_by_others(c: char) -> bool {
     is_plain(c) || matches!(c, '.' | ':' | '/')
 }
 
-/// Texts and files that are texts as one text; `None` where there is anything else.
+/// Joins texts, and files that are text; `None` if there is anything else.
 fn text_alone(blocks: &[ContentBlock]) -> Option<String> {
     let mut all = String::new();
     for block in blocks {
@@ -237,7 +240,7 @@ fn write_part(block: &ContentBlock, is_mistral: bool, out: &mut String) {
         ContentBlock::Text(block) => write_text_part(&block.text, out),
         ContentBlock::Image(image) => write_image_part(&image.mime_type, &image.data, out),
         ContentBlock::File(file) => write_file_part(file, is_mistral, out),
-        // No user message holds these.
+        // User messages do not contain these.
         ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
             write_text_part("", out)
         }
@@ -275,13 +278,6 @@ fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
     fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);
 }
 
-fn thinking_blocks(message: &AssistantMessage) -> impl Iterator<Item = &ThinkingBlock> {
-    message.content.iter().filter_map(|block| match block {
-        ContentBlock::Thinking(block) => Some(block),
-        _ => None,
-    })
-}
-
 fn thinking_of(message: &AssistantMessage) -> String {
     thinking_blocks(message).filter(|block| !block.redacted).map(|block| block.thinking.as_str()).collect()
 }
@@ -295,36 +291,8 @@ fn write_thinking_chunk(thinking: &str, text: &str, out: &mut String) {
     out.put("]");
 }
 
-/// `reasoning_details` as they came: the entries in the metadata of a call, with the texts of the thinking blocks they
-/// were made to. Nothing, if blocks were taken out since.
-fn details_of(message: &AssistantMessage) -> Option<Vec<Value>> {
-    let metadata = message.tool_calls().find_map(|call| call.metadata.as_ref())?.to_value();
-    let frames = metadata.get("reasoning_details")?.as_array()?;
-    if frames.len() != thinking_blocks(message).count() {
-        return None;
-    }
-    let mut details = Vec::new();
-    for (frame, block) in frames.iter().zip(thinking_blocks(message)) {
-        let Value::Object(mut entry) = frame.clone() else {
-            continue;
-        };
-        let signature = block.signature.clone().map(Value::String);
-        match entry.get("type").and_then(Value::as_str) {
-            Some("reasoning.encrypted") => entry.insert("data", signature?),
-            Some("reasoning.summary") => entry.insert("summary", Value::String(block.thinking.clone())),
-            _ => {
-                entry.insert("text", Value::String(block.thinking.clone()));
-                if let Some(signature) = signature {
-                    entry.insert("signature", signature);
-                }
-            }
-        }
-        details.push(Value::Object(entry));
-    }
-    if details.is_empty() { None } else { Some(details) }
-}
-
-/// An id that the server takes, made of ours alone, so that call and result always agree.
+/// Returns an id that the server accepts. It depends on our id alone, so that a call and its result always
+/// agree.
 pub(super) fn wire_id<'i>(call_id: &'i str, compat: &Compat) -> Cow<'i, str> {
     match compat.tool_ids {
         ToolIds::Any => Cow::Borrowed(call_id),
@@ -337,7 +305,7 @@ pub(super) fn wire_id<'i>(call_id: &'i str, compat: &Compat) -> Cow<'i, str> {
         }
         ToolIds::Short => {
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '.');
-            // OpenRouter's own hold the name of the tool, and its `reasoning_details` hold them.
+            // OpenRouter's own ids contain the name of the tool, and its `reasoning_details` refer to them.
             let max_length = if compat.replay == Replay::Details { 128 } else { 40 };
             fitting_id(call_id, max_length, is_allowed)
         }

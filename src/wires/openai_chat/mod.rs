@@ -1,30 +1,35 @@
 //! OpenAI Chat Completions, and compatible servers.
 
-mod chunk;
+mod calls;
 mod decode;
+mod details;
 mod encode;
+mod frame;
 mod messages;
+mod thinking;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Replay, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::ChatEncoder;
 
-/// The switches of [`Compat`] that mean something here.
+/// The switches of [`Compat`](crate::wires::compat::Compat) that this wire has.
 const SWITCHES: &str = "\
     maxTokensField developerRole streamOptions store parallelToolCalls strict reasoning \
     toolIds replayReasoning toolResultName assistantAfterTool cacheControl promptCacheKey";
 
-/// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in `/models`.
+/// The wire to one server. For Azure, the base URL is that of the resource, of a deployment, or ends in
+/// `/models`.
 pub struct OpenAiChat {
     limits: Limits,
-    encoder: Encoder,
+    encoder: ChatEncoder,
 }
 
 impl OpenAiChat {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.
@@ -35,7 +40,7 @@ impl OpenAiChat {
         }
         let (provider, mut compat) = server(&base_url, &switches)?;
         compat.apply(&switches, SWITCHES)?;
-        Ok(OpenAiChat { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+        Ok(OpenAiChat { limits, encoder: ChatEncoder::new(provider, base_url, headers, compat) })
     }
 }
 

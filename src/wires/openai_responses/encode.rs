@@ -1,17 +1,20 @@
-//! Requests: URL, headers, body.
+//! Requests of this wire: address, headers and body.
 
 use crate::data::json::{bool_text, without_comma};
-use crate::data::text::contains;
 use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
-use crate::wires::history::History;
-use crate::wires::request::{
-    Body, ToolForm, Tools, always_thinks, effort, headers, is_reasoning_model, join_query, known_effort,
-    openai_key, split_query, write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
+use crate::wires::encoding::address::{join_query, split_query};
+use crate::wires::encoding::body::RequestBody;
+use crate::wires::encoding::headers::{headers, openai_key};
+use crate::wires::encoding::history::EncodedHistory;
+use crate::wires::encoding::options::{
+    write_cache_key, write_max_tokens, write_openai_choice, write_sampling,
 };
+use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
-use super::items::MessageWriter;
+use super::messages::ResponsesMessageWriter;
+use super::thinking::ResponsesThinking;
 
 const TOOLS: ToolForm = ToolForm {
     list: "[#]",
@@ -21,24 +24,24 @@ const TOOLS: ToolForm = ToolForm {
 };
 
 /// Builds the requests to one server and keeps what it has encoded.
-pub(super) struct Encoder {
+pub(super) struct ResponsesEncoder {
     pub(super) provider: &'static str,
     url: String,
     headers: Vec<(String, String)>,
     compat: Compat,
-    history: History,
-    tools: Tools,
+    history: EncodedHistory,
+    tools: EncodedTools,
 }
 
-impl Encoder {
+impl ResponsesEncoder {
     pub(super) fn new(
         provider: &'static str,
         base_url: String,
         headers: Vec<(String, String)>,
         compat: Compat,
     ) -> Self {
-        let (history, tools) = (History::default(), Tools::default());
-        Encoder { provider, url: url(&base_url), headers, compat, history, tools }
+        let (history, tools) = (EncodedHistory::default(), EncodedTools::default());
+        ResponsesEncoder { provider, url: url(&base_url), headers, compat, history, tools }
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
@@ -50,30 +53,21 @@ impl Encoder {
     }
 
     fn body(&mut self, request: &ModelRequest) -> String {
-        let writer = MessageWriter { provider: self.provider, model: &request.model };
+        let writer = ResponsesMessageWriter { provider: self.provider, model: &request.model };
         self.history.update(&request.model, &request.messages, &mut |message, carried, out| {
             writer.write(message, carried, out);
         });
         let options = &*request.options;
         let mut text = self.history.body_buffer(&request.system_prompt);
-        let mut body = Body::new(&mut text, options);
+        let mut body = RequestBody::new(&mut text, options);
         body.text("model", &request.model);
         body.raw("stream", "true");
         if self.compat.store {
             body.raw("store", "false");
         }
         write_cache_key(request, self.compat.prompt_cache_key, &mut body);
-        let is_xai = self.provider == "xai";
-        let is_checked = is_xai || matches!(self.provider, "openai" | "azure");
-        let thinks = is_reasoning_model(&request.model);
-        let can_disable = thinks || !is_checked || contains(&request.model, "grok-4.3");
-        // Models that do not think refuse to be asked for it, and to be told not to.
-        let reasoning = options
-            .reasoning
-            .as_ref()
-            .filter(|reasoning| can_disable || !matches!(effort(reasoning), "off" | "none"));
-        // Those of xAI think unasked.
-        if thinks || is_xai || reasoning.is_some() {
+        let thinking = ResponsesThinking::of(request, self.provider);
+        if thinking.is_possible() {
             body.raw("include", "[\"reasoning.encrypted_content\"]");
         }
         if !request.system_prompt.is_empty() {
@@ -86,15 +80,11 @@ impl Encoder {
             write_openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
         write_max_tokens(options.max_tokens, "max_output_tokens", &mut body);
-        if !(is_checked && always_thinks(&request.model, options)) {
+        if !thinking.excludes_sampling {
             write_sampling(options, "top_p", &mut body);
         }
-        if let Some(reasoning) = reasoning
-            && self.compat.reasoning != ReasoningStyle::None
-        {
-            let word = effort(reasoning);
-            let summary = if matches!(word, "off" | "none") { "" } else { ",\"summary\":\"auto\"" };
-            body.fill("reasoning", "{\"effort\":\"$\"#}", &[known_effort(word, &request.model), summary]);
+        if self.compat.reasoning != ReasoningStyle::None {
+            thinking.write(&request.model, &mut body);
         }
         if let Some(schema) = &request.output {
             let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;

@@ -1,201 +1,254 @@
-//! Messages as this wire writes them: items. Ids of items are left out, because the provider keeps none; thinking goes
-//! back encrypted, to the model that thought it, in front of what came of it.
+//! The items of an answer while their pieces arrive.
 
-use std::borrow::Cow;
-use std::rc::Rc;
-
-use crate::data::json::{ToJson, Value, fill, without_comma, write_str};
+use crate::data::json::{RawJson, Value, fill};
 use crate::data::text::Put;
-use crate::wires::history::Carried;
-use crate::wires::request::{FileForm, data_url, fitting_id, form_of, is_plain, result_parts};
-use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
-    UserMessage,
-};
+use crate::wires::decoding::answering::Answering;
+use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::piece::Piece;
 
-use super::decode::PART_SEPARATOR;
+use super::signatures::{PART_SEPARATOR, signature_of_message};
 
-/// Writes messages for one model of one server.
-pub(super) struct MessageWriter<'a> {
-    pub(super) provider: &'a str,
-    pub(super) model: &'a str,
+/// The items so far. What is done when one of them ends is in `finished.rs`.
+#[derive(Default)]
+pub(super) struct OutputItems {
+    pub(super) items: Vec<OutputItem>,
+    /// The position of the item that the last piece belonged to.
+    last: usize,
+    /// Calls whose input is a text are xAI's own searches.
+    is_xai: bool,
 }
 
-// In `Carried`, `calls` are the calls of the last answer whose input is a text: their results have another name.
+/// What an item is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum OutputItemKind {
+    Message,
+    Reasoning,
+    Call,
+    /// A call whose input is a text.
+    CustomCall,
+    /// Run by the provider, or unknown: kept unchanged.
+    #[default]
+    Other,
+}
 
-impl MessageWriter<'_> {
-    /// Appends the items of a message, each with a comma before it.
-    pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
-        match message {
-            LlmMessage::User(message) => write_user(message, out),
-            LlmMessage::Assistant(message) => self.write_assistant(message, carried, out),
-            LlmMessage::ToolResult(message) => write_result(message, carried, out),
+#[derive(Default)]
+pub(super) struct OutputItem {
+    pub(super) index: Option<u64>,
+    pub(super) kind: OutputItemKind,
+    /// The block of a call.
+    pub(super) block: Option<u32>,
+    /// What is known of the item, without its texts.
+    pub(super) signature: String,
+    /// What was emitted so far: text, thinking, arguments. The end of the item repeats it, but not always to
+    /// the letter: some servers then write the arguments with other whitespace, or the text without its
+    /// leading whitespace.
+    pub(super) emitted: String,
+    pub(super) emitted_refusal: String,
+    /// Whether thinking arrives as a summary or in full.
+    pub(super) thinks_in: Option<&'static str>,
+    /// The part of the thinking that was emitted last.
+    part: Option<u64>,
+    pub(super) metadata: Option<RawJson>,
+    pub(super) is_done: bool,
+    pub(super) is_cut: bool,
+}
+
+impl OutputItems {
+    pub(super) fn new(is_xai: bool) -> Self {
+        OutputItems { is_xai, ..OutputItems::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether the item with this index has begun and not ended.
+    pub(super) fn is_unfinished(&self, index: u64) -> bool {
+        let item = self.find(Some(index)).and_then(|at| self.items.get(at));
+        item.is_some_and(|item| !item.is_done)
+    }
+
+    /// Returns the position of an item; without an index, that of the last one.
+    pub(super) fn find(&self, index: Option<u64>) -> Option<usize> {
+        match index {
+            Some(_) => self.items.iter().rposition(|item| item.index == index),
+            None => self.items.len().checked_sub(1),
         }
     }
 
-    fn write_assistant(&self, message: &Rc<AssistantMessage>, carried: &mut Carried, out: &mut String) {
-        let is_own = message.provider == self.provider;
-        carried.answer = if is_own { Some(message.clone()) } else { None };
-        let is_same_model = is_own && message.model == self.model && !message.is_cut();
-        // Thinking that nothing came of is refused: it waits for what follows it.
-        let mut waiting = String::new();
-        for block in &message.content {
-            match block {
-                ContentBlock::Thinking(block) if is_same_model => write_reasoning(block, &mut waiting),
-                ContentBlock::Text(block) if !block.text.is_empty() => {
-                    out.put(&std::mem::take(&mut waiting));
-                    let signature = block.signature.as_deref().filter(|_| is_own).map(Value::parse);
-                    let phase = signature.and_then(Result::ok).and_then(|item| item.get("phase").cloned());
-                    write_text(&block.text, &phase, out);
+    /// Returns the position of an item, and adds it if it was not announced.
+    fn find_or_add(&mut self, index: Option<u64>, kind: OutputItemKind) -> usize {
+        let known = self.find(index).filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind));
+        known.unwrap_or_else(|| {
+            self.items.push(OutputItem::new(index, kind));
+            self.items.len() - 1
+        })
+    }
+
+    pub(super) fn kind_of(&self, value: &Value) -> OutputItemKind {
+        match OutputItemKind::of(value.text_at("type").unwrap_or_default()) {
+            OutputItemKind::CustomCall if self.is_xai => OutputItemKind::Other,
+            kind => kind,
+        }
+    }
+
+    /// Adds an item that begins. Returns its position; `None` if there are too many calls.
+    pub(super) fn add(
+        &mut self,
+        index: Option<u64>,
+        value: &Value,
+        answering: &mut Answering,
+    ) -> Option<usize> {
+        let word = |key: &str| value.text_at(key).unwrap_or_default();
+        let mut item = OutputItem::new(index, self.kind_of(value));
+        match item.kind {
+            OutputItemKind::Message => item.signature = signature_of_message(value),
+            OutputItemKind::Call | OutputItemKind::CustomCall => {
+                if !answering.count_call() {
+                    return None;
                 }
-                ContentBlock::ToolCall(call) => {
-                    out.put(&std::mem::take(&mut waiting));
-                    write_call(call, is_own && is_custom(call), out);
+                let (item_id, call_id) = (word("id"), word("call_id"));
+                let id = if call_id.is_empty() { item_id } else { call_id };
+                let block = answering.begin_call(id, word("name"));
+                item.block = Some(block);
+                if !item_id.is_empty() {
+                    answering.remarks.items.push((block, item_id.to_owned()));
                 }
-                // What xAI searched by itself has no result to go with it.
-                ContentBlock::Raw(data)
-                    if is_same_model && data.to_value().text_at("type") != Some("custom_tool_call") =>
-                {
-                    out.put(&std::mem::take(&mut waiting));
-                    fill(",#", &[data.as_str()], out);
-                }
-                _ => {}
+            }
+            OutputItemKind::Reasoning | OutputItemKind::Other => {}
+        }
+        self.items.push(item);
+        Some(self.items.len() - 1)
+    }
+
+    pub(super) fn text_delta(
+        &mut self,
+        index: Option<u64>,
+        kind: BlockKind,
+        piece: Piece<'_>,
+        answering: &mut Answering,
+    ) {
+        if !piece.is_empty() {
+            let at = self.find_or_add(index, OutputItemKind::Message);
+            self.text(at, kind, piece, answering);
+        }
+    }
+
+    pub(super) fn text(&mut self, at: usize, kind: BlockKind, piece: Piece<'_>, answering: &mut Answering) {
+        let Some(item) = self.items.get_mut(at) else {
+            return;
+        };
+        // Another message is another block.
+        let is_refusal = kind == BlockKind::Refusal;
+        let emitted = if is_refusal { &mut item.emitted_refusal } else { &mut item.emitted };
+        if emitted.is_empty() {
+            answering.close();
+        }
+        emitted.put(&piece.text);
+        self.last = at;
+        answering.holes.text = piece.span().filter(|_| !is_refusal);
+        answering.text(kind, piece);
+        answering.set_signature(&item.signature);
+    }
+
+    /// Adds a piece of thinking, from the summary or from the full `source`. Some servers send the same
+    /// thinking in both: the first one counts.
+    pub(super) fn thinking_delta(
+        &mut self,
+        index: Option<u64>,
+        source: &'static str,
+        part: Option<u64>,
+        piece: Option<Piece<'_>>,
+        answering: &mut Answering,
+    ) {
+        let at = self.find_or_add(index, OutputItemKind::Reasoning);
+        let (Some(item), Some(piece)) = (self.items.get_mut(at), piece) else {
+            return;
+        };
+        if piece.is_empty() || *item.thinks_in.get_or_insert(source) != source {
+            return;
+        }
+        if item.emitted.is_empty() {
+            answering.close();
+        } else if item.part != part {
+            answering.text(BlockKind::Thinking, PART_SEPARATOR.into());
+            item.emitted.put(PART_SEPARATOR);
+        }
+        item.part = part;
+        item.emitted.put(&piece.text);
+        self.last = at;
+        answering.holes.text = piece.span();
+        answering.text(BlockKind::Thinking, piece);
+    }
+
+    pub(super) fn arguments_delta(
+        &mut self,
+        index: Option<u64>,
+        piece: Piece<'_>,
+        answering: &mut Answering,
+    ) {
+        if let Some(at) = self.find(index) {
+            self.arguments(at, piece, answering);
+        }
+    }
+
+    pub(super) fn arguments(&mut self, at: usize, piece: Piece<'_>, answering: &mut Answering) {
+        let Some(item) = self.items.get_mut(at) else {
+            return;
+        };
+        let Some(block) = item.block.filter(|_| !piece.is_empty()) else {
+            return;
+        };
+        let is_first = item.emitted.is_empty();
+        item.emitted.put(&piece.text);
+        if item.kind == OutputItemKind::Call {
+            self.last = at;
+            answering.holes.text = piece.span();
+            return answering.arguments(block, piece);
+        }
+        // The text becomes the one argument `input`.
+        if is_first {
+            answering.arguments(block, "{\"input\":\"".into());
+        }
+        let mut json = String::new();
+        fill("$", &[&piece.text], &mut json);
+        answering.arguments(block, json.as_str().into());
+    }
+
+    /// The last piece came again with another text, which is already an event.
+    pub(super) fn repeated(&mut self, text: &str) {
+        if let Some(item) = self.items.get_mut(self.last) {
+            item.emitted.put(text);
+        }
+    }
+
+    /// Ends the complete calls. Returns whether there are any.
+    pub(super) fn end_calls(&mut self, answering: &mut Answering) -> bool {
+        let mut has_calls = false;
+        for item in self.items.iter_mut().filter(|item| item.is_done && !item.is_cut) {
+            if let Some(index) = item.block {
+                answering.end_call(index, item.metadata.take());
+                has_calls = true;
             }
         }
+        has_calls
     }
 }
 
-fn write_user(message: &UserMessage, out: &mut String) {
-    let mut parts = String::new();
-    for block in &message.content {
-        parts.put(",");
-        match block {
-            ContentBlock::Text(block) => write_input_text(&block.text, &mut parts),
-            ContentBlock::Image(image) => write_image(&image.mime_type, &image.data, &mut parts),
-            ContentBlock::File(file) => write_file(file, &mut parts),
-            // No user message holds these.
-            ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => _ = parts.pop(),
+impl OutputItemKind {
+    fn of(word: &str) -> OutputItemKind {
+        match word {
+            "message" => OutputItemKind::Message,
+            "reasoning" => OutputItemKind::Reasoning,
+            "function_call" => OutputItemKind::Call,
+            "custom_tool_call" => OutputItemKind::CustomCall,
+            _ => OutputItemKind::Other,
         }
     }
-    if !parts.is_empty() {
-        fill(r#",{"role":"user","content":[#]}"#, &[without_comma(&parts)], out);
+}
+
+impl OutputItem {
+    fn new(index: Option<u64>, kind: OutputItemKind) -> Self {
+        OutputItem { index, kind, ..OutputItem::default() }
     }
-}
-
-fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
-    let Some(Ok(Value::Object(signature))) = block.signature.as_deref().map(Value::parse) else {
-        return;
-    };
-    let is_summary = signature.get("source").is_none();
-    // The provider kept nothing that an id could stand for.
-    if is_summary && signature.get("encrypted_content").is_none() {
-        return;
-    }
-    out.put(",{\"type\":\"reasoning\"");
-    for (key, value) in signature.iter().filter(|(key, _)| !matches!(*key, "source" | "parts")) {
-        fill(",\"$\":#", &[key, &value.to_json()], out);
-    }
-    let kind = if is_summary { "summary_text" } else { "reasoning_text" };
-    let mut list = String::new();
-    for part in parts(&block.thinking, signature.get("parts")) {
-        list.put(",");
-        write_part(kind, part, &mut list);
-    }
-    let template = if is_summary { ",\"summary\":[#]}" } else { ",\"summary\":[],\"content\":[#]}" };
-    fill(template, &[without_comma(&list)], out);
-}
-
-/// The parts that were joined.
-fn parts<'t>(thinking: &'t str, lengths: Option<&Value>) -> Vec<&'t str> {
-    let mut parts = Vec::new();
-    let mut rest = thinking;
-    for length in lengths.and_then(Value::as_array).unwrap_or_default() {
-        let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
-        let Some((part, after)) = length.and_then(|length| rest.split_at_checked(length)) else {
-            break;
-        };
-        parts.push(part);
-        rest = after.strip_prefix(PART_SEPARATOR).unwrap_or(after);
-    }
-    if !rest.is_empty() {
-        parts.push(rest);
-    }
-    parts
-}
-
-fn write_text(text: &str, phase: &Option<Value>, out: &mut String) {
-    out.put(",{\"type\":\"message\",\"role\":\"assistant\"");
-    if let Some(phase) = phase {
-        fill(",\"phase\":#", &[&phase.to_json()], out);
-    }
-    fill(r#","content":[{"type":"output_text","text":"$","annotations":[]}]}"#, &[text], out);
-}
-
-fn write_call(call: &ToolCallBlock, is_custom: bool, out: &mut String) {
-    let template = if is_custom {
-        r#",{"type":"custom_tool_call","call_id":"$","name":"$","input":"$"}"#
-    } else {
-        r#",{"type":"function_call","call_id":"$","name":"$","arguments":"$"}"#
-    };
-    let input = if is_custom { call.arguments.to_value() } else { Value::Null };
-    let input = match input.text_at("input") {
-        _ if !is_custom => call.object(),
-        input => input.unwrap_or_default(),
-    };
-    let name = fitting_id(&call.tool_name, 64, is_plain);
-    fill(template, &[&wire_id(&call.call_id), &name, input], out);
-}
-
-/// Whether the provider knows a call as one whose input is a plain text.
-fn is_custom(call: &ToolCallBlock) -> bool {
-    call.metadata.as_ref().is_some_and(|metadata| metadata.to_value().get("custom").is_some())
-}
-
-fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-    let (text, pictures) = result_parts(message);
-    let is_custom = carried.call(&message.call_id).is_some_and(is_custom);
-    let mut output = String::new();
-    if pictures.is_empty() {
-        write_str(&text, &mut output);
-    } else {
-        let mut list = String::new();
-        if !text.is_empty() {
-            list.put(",");
-            write_input_text(&text, &mut list);
-        }
-        for picture in pictures {
-            list.put(",");
-            write_image(&picture.mime_type, &picture.data, &mut list);
-        }
-        fill("[#]", &[without_comma(&list)], &mut output);
-    }
-    let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
-    fill(r#",{"type":"$","call_id":"$","output":#}"#, &[kind, &wire_id(&message.call_id), &output], out);
-}
-
-fn write_input_text(text: &str, out: &mut String) {
-    write_part("input_text", text, out);
-}
-
-fn write_part(kind: &str, text: &str, out: &mut String) {
-    fill(r#"{"type":"$","text":"$"}"#, &[kind, text], out);
-}
-
-fn write_image(mime_type: &str, data: &str, out: &mut String) {
-    let url = data_url(mime_type, data);
-    fill(r#"{"type":"input_image","image_url":"$","detail":"auto"}"#, &[&url], out);
-}
-
-fn write_file(file: &FileBlock, out: &mut String) {
-    match form_of(file) {
-        FileForm::Image => return write_image(&file.mime_type, &file.data, out),
-        FileForm::Text(text) => return write_input_text(&text, out),
-        FileForm::Other => {}
-    }
-    let values = [file.name.as_deref().unwrap_or("file"), &data_url(&file.mime_type, &file.data)];
-    fill(r#"{"type":"input_file","filename":"$","file_data":"$"}"#, &values, out);
-}
-
-fn wire_id(call_id: &str) -> Cow<'_, str> {
-    fitting_id(call_id, 64, is_plain)
 }

@@ -1,16 +1,22 @@
-//! OpenAI Responses, and compatible servers. The provider stores nothing: each request holds the whole conversation.
+//! OpenAI Responses, and compatible servers. The provider stores nothing: each request holds the whole
+//! conversation.
 
 mod decode;
 mod encode;
-mod event;
+mod finished;
+mod frame;
 mod items;
+mod messages;
+mod signatures;
+mod thinking;
+mod usage;
 
 use crate::rules::stream::ModelRequest;
 use crate::wires::compat::{Compat, Strict, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
-use encode::Encoder;
+use encode::ResponsesEncoder;
 
 /// The switches of [`Compat`] that this wire has.
 const SWITCHES: &str = "store parallelToolCalls strict reasoning promptCacheKey";
@@ -18,11 +24,11 @@ const SWITCHES: &str = "store parallelToolCalls strict reasoning promptCacheKey"
 /// The wire to one server.
 pub struct OpenAiResponses {
     limits: Limits,
-    encoder: Encoder,
+    encoder: ResponsesEncoder,
 }
 
 impl OpenAiResponses {
-    /// A wire to the server of these options.
+    /// Creates a wire to the server of these options.
     ///
     /// # Errors
     /// If `compat` holds an unknown switch. The text names it.
@@ -33,7 +39,7 @@ impl OpenAiResponses {
         }
         let (provider, known) = server(&base_url, &switches)?;
         let mut compat = Compat {
-            // Nothing is kept at the provider, and a tool is strict unless the request says otherwise.
+            // The provider shall store nothing, and a tool is strict unless the request says otherwise.
             store: true,
             strict: Strict::Fitting,
             parallel_tool_calls: true,
@@ -41,7 +47,7 @@ impl OpenAiResponses {
             ..Compat::default()
         };
         compat.apply(&switches, SWITCHES)?;
-        Ok(OpenAiResponses { limits, encoder: Encoder::new(provider, base_url, headers, compat) })
+        Ok(OpenAiResponses { limits, encoder: ResponsesEncoder::new(provider, base_url, headers, compat) })
     }
 }
 

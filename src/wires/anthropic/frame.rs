@@ -3,31 +3,32 @@
 use std::borrow::Cow;
 
 use crate::data::json::Reader;
-use crate::wires::blocks::Piece;
-use crate::wires::read::{Read, in_object, number, string, text};
-use crate::words::message::Usage;
+use crate::wires::decoding::fields::{ReadResult, in_object, number, string, text};
+use crate::wires::decoding::piece::Piece;
+
+use super::usage::AnthropicUsage;
 
 /// What an event says.
 #[derive(Default)]
-pub(super) struct WireEvent<'a> {
+pub(super) struct AnthropicEvent<'a> {
     /// Its type; empty if it has none.
     pub(super) kind: Cow<'a, str>,
     /// The number of the block.
     pub(super) index: Option<u64>,
     /// `content_block`, unread.
     pub(super) block: Option<&'a str>,
-    pub(super) delta: Delta<'a>,
+    pub(super) delta: AnthropicDelta<'a>,
     /// The id in `message`.
     pub(super) message_id: Cow<'a, str>,
     /// `message.content`, unread: empty in a stream.
     pub(super) content: Option<&'a str>,
-    pub(super) tokens: Tokens,
+    pub(super) usage: AnthropicUsage,
     pub(super) is_error: bool,
 }
 
 /// A piece of a block, or the end of a message.
 #[derive(Default)]
-pub(super) struct Delta<'a> {
+pub(super) struct AnthropicDelta<'a> {
     pub(super) kind: Cow<'a, str>,
     /// Text, thinking, arguments, or content of a block that is kept whole, depending on the kind.
     pub(super) piece: Option<Piece<'a>>,
@@ -41,21 +42,9 @@ pub(super) struct Delta<'a> {
     pub(super) stop_details: Option<&'a str>,
 }
 
-/// The usage. What was not reported is `None`.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Tokens {
-    input: Option<u64>,
-    output: Option<u64>,
-    cache_read: Option<u64>,
-    cache_write: Option<u64>,
-    thinking: Option<u64>,
-    /// The sum over the steps that the provider ran itself.
-    pub(super) billed: Option<Usage>,
-}
-
 /// The beginning of a block.
 #[derive(Default)]
-pub(super) struct Start<'a> {
+pub(super) struct BlockStart<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) id: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
@@ -66,15 +55,15 @@ pub(super) struct Start<'a> {
     pub(super) input: Option<&'a str>,
 }
 
-impl<'a> WireEvent<'a> {
+impl<'a> AnthropicEvent<'a> {
     /// Reads an event.
-    pub(super) fn read(&mut self, data: &'a str) -> Read {
+    pub(super) fn read(&mut self, data: &'a str) -> ReadResult {
         let mut reader = Reader::new(data);
         self.read_members(&mut reader)?;
         reader.end()
     }
 
-    fn read_members(&mut self, reader: &mut Reader<'a>) -> Read {
+    fn read_members(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         reader.object(|reader, key| match key {
             "type" => string(reader, &mut self.kind),
             "index" => number(reader, &mut self.index),
@@ -96,10 +85,10 @@ impl<'a> WireEvent<'a> {
         })
     }
 
-    /// A field of a message, which a server that cannot stream sends bare.
-    fn read_message(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
+    /// Reads a field of a message, which a server that cannot stream sends without an event around it.
+    fn read_message(&mut self, reader: &mut Reader<'a>, key: &str) -> ReadResult {
         match key {
-            "usage" => in_object(reader, |reader, key| self.tokens.read(reader, key)),
+            "usage" => in_object(reader, |reader, key| self.usage.read(reader, key)),
             "content" => {
                 self.content = Some(reader.skip()?).filter(|content| content.starts_with("["));
                 Ok(())
@@ -110,8 +99,8 @@ impl<'a> WireEvent<'a> {
     }
 }
 
-impl<'a> Delta<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
+impl<'a> AnthropicDelta<'a> {
+    fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> ReadResult {
         match key {
             "type" => string(reader, &mut self.kind),
             "text" | "thinking" | "partial_json" | "content" => Piece::read(reader, &mut self.piece),
@@ -131,85 +120,11 @@ impl<'a> Delta<'a> {
     }
 }
 
-impl Tokens {
-    fn read(&mut self, reader: &mut Reader<'_>, key: &str) -> Read {
-        match key {
-            "input_tokens" => number(reader, &mut self.input),
-            "output_tokens" => number(reader, &mut self.output),
-            "cache_read_input_tokens" => number(reader, &mut self.cache_read),
-            "cache_creation_input_tokens" => number(reader, &mut self.cache_write),
-            "output_tokens_details" => in_object(reader, |reader, key| match key {
-                "thinking_tokens" => number(reader, &mut self.thinking),
-                _ => reader.pass_over(),
-            }),
-            "iterations" => self.read_steps(reader),
-            _ => reader.pass_over(),
-        }
-    }
-
-    /// The steps that the provider ran itself. Those of an adviser have another price and are left out.
-    fn read_steps(&mut self, reader: &mut Reader<'_>) -> Read {
-        let mut steps = 0;
-        let mut billed = Usage::default();
-        crate::wires::read::in_array(reader, |reader, _| {
-            let mut step = Tokens::default();
-            let mut is_other_model = false;
-            in_object(reader, |reader, key| match key {
-                "type" => {
-                    is_other_model = reader.skip()? == "\"advisor_message\"";
-                    Ok(())
-                }
-                // A step has no steps.
-                "iterations" => reader.pass_over(),
-                _ => step.read(reader, key),
-            })?;
-            steps += 1;
-            if !is_other_model {
-                billed.add(&step.usage());
-            }
-            Ok(())
-        })?;
-        self.billed = if steps > 1 { Some(billed) } else { None };
-        Ok(())
-    }
-
-    /// Whether nothing was reported.
-    pub(super) fn is_empty(&self) -> bool {
-        self.input.is_none() && self.output.is_none()
-    }
-
-    /// Later values replace earlier ones, field by field: they are totals.
-    pub(super) fn merge(&mut self, later: &Tokens) {
-        self.input = later.input.or(self.input);
-        self.output = later.output.or(self.output);
-        self.cache_read = later.cache_read.or(self.cache_read);
-        self.cache_write = later.cache_write.or(self.cache_write);
-        self.thinking = later.thinking.or(self.thinking);
-        {
-            self.billed = later.billed.or(self.billed);
-        }
-    }
-
-    /// The usage. On this wire, cached tokens are not part of the input.
-    pub(super) fn usage(&self) -> Usage {
-        let usage = Usage {
-            input: self.input.unwrap_or(0),
-            output: self.output.unwrap_or(0),
-            cache_read: self.cache_read.unwrap_or(0),
-            cache_write: self.cache_write.unwrap_or(0),
-            reasoning: self.thinking,
-            total: 0,
-            cost: None,
-        };
-        usage.totalled()
-    }
-}
-
-impl<'a> Start<'a> {
+impl<'a> BlockStart<'a> {
     /// Reads `content_block`.
-    pub(super) fn read(block: &'a str) -> Start<'a> {
-        let mut start = Start::default();
-        // The text was read before, as a part of its event.
+    pub(super) fn read(block: &'a str) -> BlockStart<'a> {
+        let mut start = BlockStart::default();
+        // It cannot fail: the text was skipped before, as a part of its event.
         let _ = Reader::new(block).object(|reader, key| match key {
             "type" => string(reader, &mut start.kind),
             "id" => string(reader, &mut start.id),

@@ -9,9 +9,10 @@ const KNOWN: &str = "\
     description title pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
     minItems maxItems";
 
-/// Whether a schema has the form of strict schemas: an object, every object in it closed with all members required,
-/// a type everywhere, nothing beside a reference, no unusual keyword.
-pub(super) fn is_strict(schema: &Value) -> bool {
+/// Whether a schema has the form of strict schemas: it describes an object, every object in it is closed and
+/// requires all its members, everything has a type, nothing stands beside a reference, and there is no
+/// unusual keyword.
+pub(crate) fn is_strict(schema: &Value) -> bool {
     let is_object = schema.text_at("type") == Some("object");
     is_object && schema.get("anyOf").is_none() && fits(schema)
 }

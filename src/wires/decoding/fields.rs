@@ -1,32 +1,32 @@
-//! Helpers for the tolerant readers of all wires: a value of an unexpected type is skipped.
+//! Reading the fields of a frame tolerantly: a value of an unexpected type is skipped.
 
 use std::borrow::Cow;
 
 use crate::data::json::{JsonError, Reader};
 
-use super::blocks::Piece;
+use super::piece::Piece;
 
 /// The result of a reading step.
-pub(super) type Read = Result<(), JsonError>;
+pub(crate) type ReadResult = Result<(), JsonError>;
 
 /// Reads an object; anything else is skipped.
-pub(super) fn in_object<'a>(
+pub(crate) fn in_object<'a>(
     reader: &mut Reader<'a>,
-    member: impl FnMut(&mut Reader<'a>, &str) -> Read,
-) -> Read {
+    member: impl FnMut(&mut Reader<'a>, &str) -> ReadResult,
+) -> ReadResult {
     if reader.peek() == Some(b'{') { reader.object(member) } else { reader.pass_over() }
 }
 
 /// Reads a list; anything else is skipped.
-pub(super) fn in_array<'a>(
+pub(crate) fn in_array<'a>(
     reader: &mut Reader<'a>,
-    item: impl FnMut(&mut Reader<'a>, usize) -> Read,
-) -> Read {
+    item: impl FnMut(&mut Reader<'a>, usize) -> ReadResult,
+) -> ReadResult {
     if reader.peek() == Some(b'[') { reader.array(item) } else { reader.pass_over() }
 }
 
 /// Reads a string; anything else is skipped.
-pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
+pub(crate) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
     if reader.peek() != Some(b'"') {
         return reader.pass_over().map(|()| None);
     }
@@ -38,7 +38,7 @@ pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, 
 }
 
 /// Reads a string into a slot, or puts the JSON text of anything else but `null` there.
-pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> Read {
+pub(crate) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> ReadResult {
     match reader.peek() {
         Some(b'"' | b'n') => Piece::read(reader, slot),
         _ => reader.skip().map(|raw| *slot = Some(raw.into())),
@@ -46,11 +46,11 @@ pub(super) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<
 }
 
 /// Reads a number into a slot; anything else leaves the slot as it is.
-pub(super) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> Read {
+pub(crate) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> ReadResult {
     reader.optional_u64().map(|number| *slot = number.or(*slot))
 }
 
 /// Reads a string into a slot; anything else empties the slot.
-pub(super) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> Read {
+pub(crate) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> ReadResult {
     text(reader).map(|text| *slot = text.unwrap_or_default())
 }

@@ -1,50 +1,50 @@
-//! Arguments that come in pieces, each with the path where it belongs: `$.a.b[0]`. They are written as JSON while they
-//! come; a model writes them in the order in which they stand in the text.
+//! Arguments that arrive in pieces, each with the path of its place: `$.a.b[0]`. They are written as JSON
+//! while they arrive, because a model produces them in the order of the text.
 
 use crate::data::json::{ToJson, Value, fill, write_str};
 use crate::data::text::{Put, parse_u64, split_once, split_while};
 
-/// What is written so far, as far as the rest depends on it.
+/// What the rest needs to know of the arguments written so far.
 #[derive(Default)]
 pub(super) struct PartialArguments {
     /// The containers that are open, outermost first.
-    open: Vec<Level>,
-    /// The path of the text that is open.
+    open: Vec<OpenContainer>,
+    /// The path of the string that is open.
     text: Option<String>,
     is_whole: bool,
 }
 
-struct Level {
+struct OpenContainer {
     is_list: bool,
     /// Members or items begun.
     count: usize,
     /// The names of the members of an object.
     keys: Vec<String>,
     /// The path of the member or item that was begun last.
-    last: Option<Step>,
+    last: Option<PathStep>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
-/// Items that a list may skip by its paths alone.
+/// How many items of a list its paths may skip.
 const MAX_GAP: usize = 1_000;
 
-/// Members that an object may have; each is compared with those before it.
+/// How many members an object may have. Each is compared with those before it.
 const MAX_KEYS: usize = 10_000;
 
-/// A piece that belongs before what is written already.
+/// The error of a piece that belongs before what is already written.
 #[derive(Debug)]
 pub(super) struct OutOfOrder;
 
-type Written = Result<(), OutOfOrder>;
+type InOrder = Result<(), OutOfOrder>;
 
 impl PartialArguments {
-    /// Arguments that are whole.
-    pub(super) fn set(&mut self, whole: &Value, out: &mut String) -> Written {
+    /// Takes arguments that are whole.
+    pub(super) fn set(&mut self, whole: &Value, out: &mut String) -> InOrder {
         if self.is_whole || !self.open.is_empty() {
             return Err(OutOfOrder);
         }
@@ -54,7 +54,7 @@ impl PartialArguments {
     }
 
     /// Takes one entry of `partialArgs` and appends what it adds.
-    pub(super) fn take(&mut self, entry: &Value, out: &mut String) -> Written {
+    pub(super) fn take(&mut self, entry: &Value, out: &mut String) -> InOrder {
         let path = entry.text_at("jsonPath").unwrap_or_default();
         let piece = entry.text_at("stringValue");
         if let Some(piece) = piece.filter(|_| self.text.as_deref() == Some(path)) {
@@ -82,7 +82,7 @@ impl PartialArguments {
         Ok(())
     }
 
-    /// Nothing more comes: appends what is missing.
+    /// Appends what is missing, because nothing more comes.
     pub(super) fn finish(mut self, out: &mut String) {
         self.close_text(out);
         if self.open.is_empty() && !self.is_whole {
@@ -97,7 +97,7 @@ impl PartialArguments {
         }
     }
 
-    /// Closes all containers but so many.
+    /// Closes containers until this many are left.
     fn close(&mut self, left: usize, out: &mut String) {
         while self.open.len() > left
             && let Some(level) = self.open.pop()
@@ -106,8 +106,8 @@ impl PartialArguments {
         }
     }
 
-    /// Closes what does not lead to a place and opens what does.
-    fn go_to(&mut self, steps: Vec<Step>, out: &mut String) -> Written {
+    /// Closes the containers that are not on a path, and opens those that are.
+    fn go_to(&mut self, steps: Vec<PathStep>, out: &mut String) -> InOrder {
         if self.is_whole {
             return Err(OutOfOrder);
         }
@@ -115,7 +115,7 @@ impl PartialArguments {
             self.enter(steps.first(), out);
         }
         let inner = steps.len().min(self.open.len()).saturating_sub(1);
-        let leads = |(level, step): &(&Level, &Step)| level.last.as_ref() == Some(*step);
+        let leads = |(level, step): &(&OpenContainer, &PathStep)| level.last.as_ref() == Some(*step);
         let common = self.open.iter().zip(&steps).take(inner).take_while(leads).count();
         self.close(common + 1, out);
         for (depth, step) in steps.iter().enumerate().skip(common) {
@@ -128,18 +128,18 @@ impl PartialArguments {
     }
 
     /// Opens a container for a step.
-    fn enter(&mut self, step: Option<&Step>, out: &mut String) {
-        let is_list = matches!(step, Some(Step::Index(_))) && !self.open.is_empty();
+    fn enter(&mut self, step: Option<&PathStep>, out: &mut String) {
+        let is_list = matches!(step, Some(PathStep::Index(_))) && !self.open.is_empty();
         out.put(if is_list { "[" } else { "{" });
-        self.open.push(Level { is_list, count: 0, keys: Vec::new(), last: None });
+        self.open.push(OpenContainer { is_list, count: 0, keys: Vec::new(), last: None });
     }
 }
 
-impl Level {
+impl OpenContainer {
     /// Begins a member or item.
-    fn begin(&mut self, step: &Step, out: &mut String) -> Written {
+    fn begin(&mut self, step: &PathStep, out: &mut String) -> InOrder {
         match step {
-            Step::Key(key) if !self.is_list && self.count < MAX_KEYS && !self.keys.contains(key) => {
+            PathStep::Key(key) if !self.is_list && self.count < MAX_KEYS && !self.keys.contains(key) => {
                 self.keys.push(key.clone());
                 if self.count > 0 {
                     out.put(",");
@@ -147,7 +147,7 @@ impl Level {
                 write_str(key, out);
                 out.put(":");
             }
-            Step::Index(index) if self.is_list && (self.count..=self.count + MAX_GAP).contains(index) => {
+            PathStep::Index(index) if self.is_list && (self.count..=self.count + MAX_GAP).contains(index) => {
                 for at in self.count..=*index {
                     out.put(if at > 0 { "," } else { "" });
                     out.put(if at < *index { "null" } else { "" });
@@ -162,13 +162,13 @@ impl Level {
     }
 }
 
-/// A text without its quotes.
+/// Writes a string without its quotes.
 fn write_inner(text: &str, out: &mut String) {
     fill("$", &[text], out);
 }
 
-/// The steps of `$.a['b c'][0]`.
-fn steps(path: &str) -> Vec<Step> {
+/// Returns the steps of a path such as `$.a['b c'][0]`.
+fn steps(path: &str) -> Vec<PathStep> {
     let mut rest = path.strip_prefix("$").unwrap_or(path);
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -180,7 +180,7 @@ fn steps(path: &str) -> Vec<Step> {
             let name = rest.strip_prefix(".").unwrap_or(rest);
             let (key, after) = split_while(name, |byte| !b".[".contains(&byte));
             if !key.is_empty() {
-                steps.push(Step::Key(key.to_owned()));
+                steps.push(PathStep::Key(key.to_owned()));
             } else if after.len() >= rest.len() {
                 break;
             }
@@ -190,17 +190,17 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-fn bracket(inner: &str) -> (Step, &str) {
+fn bracket(inner: &str) -> (PathStep, &str) {
     for quote in ['\'', '"'] {
         if let Some(name) = inner.strip_prefix(quote)
             && let Some((key, after)) = name.split_once(quote)
         {
-            return (Step::Key(key.to_owned()), after.strip_prefix("]").unwrap_or(after));
+            return (PathStep::Key(key.to_owned()), after.strip_prefix("]").unwrap_or(after));
         }
     }
     let (word, after) = split_once(inner, "]").unwrap_or((inner, ""));
     let index = parse_u64(word).and_then(|index| usize::try_from(index).ok());
-    (index.map_or_else(|| Step::Key(word.to_owned()), Step::Index), after)
+    (index.map_or_else(|| PathStep::Key(word.to_owned()), PathStep::Index), after)
 }
 
 #[cfg(test)]

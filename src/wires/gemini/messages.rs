@@ -1,31 +1,33 @@
-//! Messages as this wire writes them: contents with parts. What is signed goes back on the very part, to the model
-//! that signed it.
+//! Messages as this wire writes them: contents with parts. A signature is sent back on the part that it came
+//! with, and only to the model that signed it.
 
 use std::rc::Rc;
 
 use crate::data::json::{RawJson, fill, without_comma};
 use crate::data::text::Put;
-use crate::wires::history::Carried;
-use crate::wires::request::{FileForm, fitting_id, form_of, is_plain, result_parts};
+use crate::wires::encoding::files::{FileForm, form_of, result_parts};
+use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
 };
 
 /// Writes messages for one model.
-pub(super) struct MessageWriter<'a> {
+pub(super) struct GeminiMessageWriter<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
     /// Gemini 3 and later.
     pub(super) is_gemini_3: bool,
 }
 
-// In `Carried`, `is_open` says that the last message is a tool result, and the content with all results of the turn is
-// still open; `pictures` are those of the results, for models that take none inside.
+// In `Carried`, `is_open` says that the last message is a tool result, and that the content with all results
+// of the turn is still open. `pictures` are those of the results, for models that accept none inside a
+// result.
 
-/// What the provider takes in place of a signature that was never made.
+/// What the provider accepts instead of a signature that was never made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The whole list, with a prompt of the system's before it.
+/// Writes the whole list, with the system prompt before it.
 pub(super) fn write_all(prompt: &str, mut carried: Carried, contents: &str, out: &mut String) {
     out.put("[");
     if prompt.is_empty() {
@@ -46,8 +48,8 @@ fn close(carried: &mut Carried, out: &mut String) {
     }
 }
 
-impl MessageWriter<'_> {
-    /// Appends a message, with a comma before it. One with nothing to say is left out.
+impl GeminiMessageWriter<'_> {
+    /// Appends a message, with a comma before it. An empty one is left out.
     pub(super) fn write(&self, message: &LlmMessage, carried: &mut Carried, out: &mut String) {
         match message {
             LlmMessage::User(message) => {
@@ -137,24 +139,24 @@ fn write_user(message: &UserMessage, out: &mut String) {
             ContentBlock::Text(block) if block.text.is_empty() => {}
             ContentBlock::Text(block) => write_text(&block.text, None, false, &mut parts),
             ContentBlock::Image(image) => write_data(&image.mime_type, &image.data, &mut parts),
-            // What is text is taken as such alone, whatever its form.
+            // The provider accepts text only as text, not as a file.
             ContentBlock::File(file) => match form_of(file) {
                 FileForm::Text(text) => write_text(&text, None, false, &mut parts),
                 _ => write_data(&file.mime_type, &file.data, &mut parts),
             },
-            // No user message holds these.
+            // User messages do not contain these.
             ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {}
         }
     }
     write_content("user", &parts, out);
 }
 
-/// Whether a character may stand in the name of a function.
+/// Whether a character is allowed in the name of a function.
 fn is_allowed(c: char) -> bool {
     is_plain(c) || matches!(c, '.' | ':')
 }
 
-/// Contents without parts are refused.
+/// Writes a content. The provider rejects one without parts.
 fn write_content(role: &str, parts: &str, out: &mut String) {
     if !parts.is_empty() {
         fill(r#",{"role":"$","parts":[#]}"#, &[role, without_comma(parts)], out);
@@ -176,7 +178,7 @@ fn write_call(call: &ToolCallBlock, id: Option<&str>, signature: Option<&str>, o
     sign(signature, out);
 }
 
-/// The end of a part.
+/// Ends a part, with its signature.
 fn sign(signature: Option<&str>, out: &mut String) {
     if let Some(signature) = signature {
         fill(",\"thoughtSignature\":\"$\"", &[signature], out);

@@ -1,97 +1,81 @@
-//! One chunk of the stream, read in one pass: any order of keys, unknown fields skipped, no tree.
+//! One chunk of the stream, read in one pass without a tree: keys in any order, unknown fields skipped.
 //!
-//! Nothing is acted on before the chunk is read to its end, because the index of a choice may stand behind its delta.
+//! Nothing is acted on before the chunk is read to its end, because the index of a choice may come after its
+//! delta.
 
 use std::borrow::Cow;
 use std::mem;
 
 use crate::data::json::{JsonError, Reader};
 use crate::data::text::is_same;
-use crate::wires::blocks::{Kind, Piece};
-use crate::wires::read::{Read, in_array, in_object, number, string, text, text_or_json};
+use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::fields::{ReadResult, in_array, in_object, string, text_or_json};
+use crate::wires::decoding::piece::Piece;
 use crate::words::message::Usage;
+
+use super::details::ReasoningDetail;
+use super::usage::read_usage;
 
 /// What a chunk says.
 #[derive(Default)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChatChunk<'a> {
     /// The choice with index 0.
-    pub(super) choice: Option<Choice<'a>>,
+    pub(super) choice: Option<ChatChoice<'a>>,
     /// `choices` is there, and empty.
     pub(super) is_without_choice: bool,
     usage: Option<Usage>,
-    /// What was used, told beside a choice or in `x_groq`.
+    /// The usage in a choice or in `x_groq`.
     usage_elsewhere: Option<Usage>,
     is_error: bool,
     /// It has fields that belong to an answer.
     is_answer: bool,
-    /// It has fields in which errors without an `error` stand.
+    /// It has one of the fields of errors that have no `error`.
     has_message: bool,
-    /// `obfuscation`, unread: of a length that hides how long the text is.
+    /// `obfuscation`, unread: padding that hides the length of the text.
     pub(super) padding: &'a str,
 }
 
 /// One choice.
 #[derive(Default)]
-pub(super) struct Choice<'a> {
-    /// Thinking as a plain text; the first field that has some.
+pub(super) struct ChatChoice<'a> {
+    /// Thinking as a plain text, from the first field that has some.
     pub(super) reasoning: Option<Piece<'a>>,
-    pub(super) details: Vec<Detail<'a>>,
+    pub(super) details: Vec<ReasoningDetail<'a>>,
     pub(super) content: Option<Piece<'a>>,
     /// Content that is a list, in order.
-    pub(super) parts: Vec<(Kind, Piece<'a>)>,
+    pub(super) parts: Vec<(BlockKind, Piece<'a>)>,
     pub(super) refusal: Option<Piece<'a>>,
-    pub(super) calls: Vec<CallPiece<'a>>,
-    /// Empty where there is none.
+    pub(super) calls: Vec<ChatCallPiece<'a>>,
+    /// Empty if there is none.
     pub(super) finish_reason: Cow<'a, str>,
     pub(super) has_delta: bool,
-    /// `message`, unread: the whole answer where there is no stream, a repetition where there is one.
+    /// `message`, unread: the whole answer if the server does not stream, and a repetition if it does.
     pub(super) message: Option<&'a str>,
-}
-
-/// One entry of `reasoning_details`.
-#[derive(Default)]
-pub(super) struct Detail<'a> {
-    /// The entry as it was written.
-    pub(super) raw: &'a str,
-    pub(super) kind: DetailKind,
-    pub(super) index: Option<u64>,
-    pub(super) text: Option<Piece<'a>>,
-    pub(super) data: Option<Piece<'a>>,
-    pub(super) signature: Option<Piece<'a>>,
-}
-
-/// The kinds of entry in `reasoning_details`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum DetailKind {
-    Text,
-    Summary,
-    Encrypted,
-    #[default]
-    Unknown,
 }
 
 /// A piece of a tool call.
 #[derive(Default)]
-pub(super) struct CallPiece<'a> {
+pub(super) struct ChatCallPiece<'a> {
     pub(super) index: Option<u64>,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) id: Cow<'a, str>,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) name: Cow<'a, str>,
     pub(super) arguments: Option<Piece<'a>>,
     /// `extra_content`, unread: Gemini keeps a signature in it.
     pub(super) extra: Option<&'a str>,
 }
 
-impl<'a> Chunk<'a> {
-    /// Reads a chunk into an empty one: moving it would cost as much as reading it. `head` is how the chunk before began,
-    /// up to the first member that said something: most chunks of an answer begin alike, and that is not read again.
-    pub(super) fn read(&mut self, text: &'a str, head: &mut String) -> Read {
+impl<'a> ChatChunk<'a> {
+    /// Reads a chunk into an empty one, because returning it would move it, which costs as much as reading
+    /// it. `head` is the beginning of the last chunk, up to the first member that mattered. Most chunks of an
+    /// answer begin alike, and the same beginning is not read again.
+    pub(super) fn read(&mut self, text: &'a str, head: &mut String) -> ReadResult {
         let mut reader = Reader::new(text);
         let is_known = |(start, rest): (&str, &str)| rest.starts_with(",") && is_same(start, head);
         let known = if text.split_at_checked(head.len()).is_some_and(is_known) { head.len() } else { 0 };
         let (mut is_tail, mut end) = (known > 0, 0);
-        // The length first: most keys are nobody's, and this tells them apart by one comparison.
+        // The length comes first: most keys are unknown, and one comparison is enough to tell.
         let member =
             |reader: &mut Reader<'a>, key: &str| match (key.len(), key, mem::replace(&mut is_tail, true)) {
                 (7, "choices", _) => self.read_choices(reader),
@@ -102,7 +86,7 @@ impl<'a> Chunk<'a> {
                     _ => reader.pass_over(),
                 }),
                 (5, "error", _) => is_error(reader).map(|is| self.is_error |= is),
-                // MiniMax tells there how it went, whatever the status.
+                // MiniMax reports errors here, whatever the HTTP status.
                 (9, "base_resp", _) => in_object(reader, |reader, key| {
                     let value = reader.skip()?;
                     self.is_error |= key == "status_code" && value != "0";
@@ -113,7 +97,7 @@ impl<'a> Chunk<'a> {
                     reader.pass_over()
                 }
                 (11, "obfuscation", _) => reader.skip().map(|padding| self.padding = padding),
-                // Workers AI, native form: the answer stands at the top.
+                // In the native form of Workers AI, the answer is at the top level.
                 (8, "response", _) => {
                     self.is_answer = true;
                     let choice = self.choice.get_or_insert_default();
@@ -149,17 +133,17 @@ impl<'a> Chunk<'a> {
         self.is_answer || self.usage().is_some()
     }
 
-    /// What was used.
+    /// Returns the usage.
     pub(super) fn usage(&self) -> Option<Usage> {
         self.usage.or(self.usage_elsewhere)
     }
 
-    /// Whether it says that the call failed. The chunk itself is the document to look into.
+    /// Whether it is an error.
     pub(super) fn is_failure(&self) -> bool {
         self.is_error || (self.has_message && !self.is_answer())
     }
 
-    fn read_choices(&mut self, reader: &mut Reader<'a>) -> Read {
+    fn read_choices(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         self.is_answer = true;
         if reader.peek() != Some(b'[') {
             return reader.pass_over();
@@ -181,7 +165,7 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Reads a choice. Gives its index.
+    /// Reads a choice. Returns its index.
     fn read_choice(&mut self, reader: &mut Reader<'a>) -> Result<u64, JsonError> {
         let mut index = 0;
         let choice = self.choice.get_or_insert_default();
@@ -204,13 +188,13 @@ impl<'a> Chunk<'a> {
     }
 }
 
-impl<'a> Choice<'a> {
+impl<'a> ChatChoice<'a> {
     /// Reads `message` as if it were a delta.
-    pub(super) fn read_message(&mut self, message: &'a str) -> Read {
+    pub(super) fn read_message(&mut self, message: &'a str) -> ReadResult {
         self.read_delta(&mut Reader::new(message))
     }
 
-    /// Whether a block would come of it.
+    /// Whether it becomes part of a block.
     pub(super) fn has_content(&self) -> bool {
         let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
         has(&self.content)
@@ -221,7 +205,7 @@ impl<'a> Choice<'a> {
             || !self.calls.is_empty()
     }
 
-    fn read_delta(&mut self, reader: &mut Reader<'a>) -> Read {
+    fn read_delta(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         in_object(reader, |reader, key| {
             self.has_delta = true;
             match (key.len(), key) {
@@ -234,7 +218,7 @@ impl<'a> Choice<'a> {
                     Ok(())
                 }
                 (17, "reasoning_details") => {
-                    in_array(reader, |reader, _| Detail::read(reader, &mut self.details))
+                    in_array(reader, |reader, _| ReasoningDetail::read(reader, &mut self.details))
                 }
                 (7, "refusal") => Piece::read(reader, &mut self.refusal),
                 (10, "tool_calls") => self.read_calls(reader),
@@ -244,51 +228,51 @@ impl<'a> Choice<'a> {
         })
     }
 
-    fn read_content(&mut self, reader: &mut Reader<'a>) -> Read {
+    fn read_content(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         if reader.peek() != Some(b'[') {
             return Piece::read(reader, &mut self.content);
         }
         reader.array(|reader, _| {
             if reader.peek() != Some(b'{') {
-                return self.read_part(Kind::Text, reader);
+                return self.read_part(BlockKind::Text, reader);
             }
             reader.object(|reader, key| match key {
-                "text" => self.read_part(Kind::Text, reader),
-                "refusal" => self.read_part(Kind::Refusal, reader),
+                "text" => self.read_part(BlockKind::Text, reader),
+                "refusal" => self.read_part(BlockKind::Refusal, reader),
                 "thinking" => self.read_thinking(reader),
                 _ => reader.pass_over(),
             })
         })
     }
 
-    /// A text, or a list of `{type: "text", text}`.
-    fn read_thinking(&mut self, reader: &mut Reader<'a>) -> Read {
+    /// Reads a text, or a list of `{type: "text", text}`.
+    fn read_thinking(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         if reader.peek() != Some(b'[') {
-            return self.read_part(Kind::Thinking, reader);
+            return self.read_part(BlockKind::Thinking, reader);
         }
         reader.array(|reader, _| {
             in_object(reader, |reader, key| {
                 if key != "text" {
                     return reader.pass_over();
                 }
-                self.read_part(Kind::Thinking, reader)
+                self.read_part(BlockKind::Thinking, reader)
             })
         })
     }
 
-    fn read_part(&mut self, kind: Kind, reader: &mut Reader<'a>) -> Read {
+    fn read_part(&mut self, kind: BlockKind, reader: &mut Reader<'a>) -> ReadResult {
         let mut piece = None;
         Piece::read(reader, &mut piece)?;
         self.parts.extend(piece.map(|piece| (kind, piece)));
         Ok(())
     }
 
-    fn read_calls(&mut self, reader: &mut Reader<'a>) -> Read {
+    fn read_calls(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         in_array(reader, |reader, _| self.read_call(reader))
     }
 
-    fn read_call(&mut self, reader: &mut Reader<'a>) -> Read {
-        let mut call = CallPiece::default();
+    fn read_call(&mut self, reader: &mut Reader<'a>) -> ReadResult {
+        let mut call = ChatCallPiece::default();
         in_object(reader, |reader, key| match (key.len(), key) {
             (5, "index") => reader.optional_u64().map(|index| call.index = index),
             (2, "id") => call.read_id(reader),
@@ -304,9 +288,14 @@ impl<'a> Choice<'a> {
     }
 }
 
-impl<'a> CallPiece<'a> {
-    fn read_id(&mut self, reader: &mut Reader<'a>) -> Read {
-        // A number is an id too.
+impl<'a> ChatCallPiece<'a> {
+    /// Whether it says nothing of any call.
+    pub(super) fn is_empty(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty() && self.arguments.as_ref().is_none_or(Piece::is_empty)
+    }
+
+    fn read_id(&mut self, reader: &mut Reader<'a>) -> ReadResult {
+        // Some servers send a number.
         if matches!(reader.peek(), Some(b'0'..=b'9')) {
             reader.skip().map(|number| self.id = number.into())
         } else {
@@ -314,8 +303,8 @@ impl<'a> CallPiece<'a> {
         }
     }
 
-    /// A member of `function`, or of what has none.
-    fn read_function(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
+    /// Reads a member of `function`, or of a call without `function`.
+    fn read_function(&mut self, reader: &mut Reader<'a>, key: &str) -> ReadResult {
         match (key.len(), key) {
             (4, "name") => string(reader, &mut self.name),
             (9, "arguments") => text_or_json(reader, &mut self.arguments),
@@ -324,103 +313,9 @@ impl<'a> CallPiece<'a> {
     }
 }
 
-impl<'a> Detail<'a> {
-    /// Reads an entry into a list, if it says something.
-    fn read(reader: &mut Reader<'a>, list: &mut Vec<Detail<'a>>) -> Read {
-        if reader.peek() != Some(b'{') {
-            return reader.pass_over();
-        }
-        let start = reader.position();
-        let mut detail = Detail::default();
-        reader.object(|reader, key| match key {
-            "type" => {
-                detail.kind = match text(reader)?.as_deref() {
-                    Some("reasoning.text") => DetailKind::Text,
-                    Some("reasoning.summary") => DetailKind::Summary,
-                    Some("reasoning.encrypted") => DetailKind::Encrypted,
-                    _ => DetailKind::Unknown,
-                };
-                Ok(())
-            }
-            "index" => reader.optional_u64().map(|index| detail.index = index),
-            "text" | "summary" => Piece::read(reader, &mut detail.text),
-            "data" => Piece::read(reader, &mut detail.data),
-            "signature" => Piece::read(reader, &mut detail.signature),
-            _ => reader.pass_over(),
-        })?;
-        detail.raw = reader.since(start);
-        let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
-        let has_content = match detail.kind {
-            DetailKind::Text | DetailKind::Summary => has(&detail.text) || has(&detail.signature),
-            DetailKind::Encrypted => has(&detail.data),
-            DetailKind::Unknown => false,
-        };
-        if has_content {
-            list.push(detail);
-        }
-        Ok(())
-    }
-}
-
-/// Whether `error` says anything.
+/// Reads `error`, and returns whether it says anything.
 fn is_error(reader: &mut Reader<'_>) -> Result<bool, JsonError> {
     Ok(!matches!(reader.skip()?, "null" | "\"\"" | "{}" | "false"))
-}
-
-/// Reads what was used. Cached tokens are part of the prompt, reasoning is part of the completion, except where the
-/// total tells otherwise (xAI).
-fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> Read {
-    let (mut prompt, mut completion, mut total) = (None, None, None);
-    let (mut cached, mut cached_elsewhere, mut written, mut written_elsewhere) = (None, None, None, None);
-    let (mut reasoning, mut reasoning_elsewhere) = (None, None);
-    in_object(reader, |reader, key| {
-        match key {
-            "prompt_tokens" => number(reader, &mut prompt),
-            "completion_tokens" => number(reader, &mut completion),
-            "total_tokens" => number(reader, &mut total),
-            "prompt_tokens_details" | "prompt_token_details" => in_object(reader, |reader, key| match key {
-                "cached_tokens" => number(reader, &mut cached),
-                "cache_write_tokens" => number(reader, &mut written),
-                _ => reader.pass_over(),
-            }),
-            "completion_tokens_details" => in_object(reader, |reader, key| match key {
-                "reasoning_tokens" => number(reader, &mut reasoning),
-                _ => reader.pass_over(),
-            }),
-            // Copilot.
-            "reasoning_tokens" => number(reader, &mut reasoning_elsewhere),
-            // DeepSeek, Moonshot, gateways over Claude, Mistral.
-            "prompt_cache_hit_tokens" | "cached_tokens" | "cache_read_input_tokens" | "num_cached_tokens" => {
-                number(reader, &mut cached_elsewhere)
-            }
-            "cache_creation_input_tokens" => number(reader, &mut written_elsewhere),
-            _ => reader.pass_over(),
-        }
-    })?;
-    if prompt.is_none() && completion.is_none() {
-        return Ok(());
-    }
-    let (prompt, mut output) = (prompt.unwrap_or(0), completion.unwrap_or(0));
-    let reasoning = reasoning.or(reasoning_elsewhere);
-    let cache_read = cached.or(cached_elsewhere).unwrap_or(0);
-    let cache_write = written.or(written_elsewhere).unwrap_or(0);
-    if let (Some(total), Some(reasoning)) = (total, reasoning)
-        && total == prompt.saturating_add(output).saturating_add(reasoning)
-    {
-        output = output.saturating_add(reasoning);
-    }
-    let usage = Usage {
-        // Some servers count more cached tokens than the prompt has.
-        input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
-        output,
-        cache_read,
-        cache_write,
-        reasoning,
-        total: total.unwrap_or(0),
-        cost: None,
-    };
-    *slot = Some(usage.totalled());
-    Ok(())
 }
 
 #[cfg(test)]
@@ -429,7 +324,7 @@ mod tests {
 
     /// What a chunk says, read behind a head.
     fn describe(text: &str, head: &mut String) -> Result<String, JsonError> {
-        let mut chunk = Chunk::default();
+        let mut chunk = ChatChunk::default();
         chunk.read(text, head)?;
         let content =
             chunk.choice.as_ref().and_then(|choice| choice.content.as_ref()).map(|piece| &*piece.text);
@@ -476,7 +371,7 @@ mod tests {
         let text = r#"{"id":"a","created":1,"choices":[],"model":"m"}"#;
         assert!(describe(text, &mut head).is_ok());
         assert_eq!(head, r#"{"id":"a","created":1"#);
-        // Read, it would be an error.
+        // ReadResult, it would be an error.
         head = "{\"id".to_owned();
         assert!(describe("{\"id,\"choices\":[]}", &mut head).is_ok());
     }

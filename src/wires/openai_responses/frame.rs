@@ -1,16 +1,18 @@
-//! One event of the stream, read in one pass without a tree: keys in any order, unknown fields skipped. Items are read
-//! when they end.
+//! One event of the stream, read in one pass without a tree: keys in any order, unknown fields skipped. Items
+//! are only read when they begin or end.
 
 use std::borrow::Cow;
 
-use crate::data::json::{Reader, Value};
-use crate::wires::blocks::Piece;
-use crate::wires::read::{Read, in_object, number, string};
+use crate::data::json::Reader;
+use crate::wires::decoding::fields::{ReadResult, in_object, number, string};
+use crate::wires::decoding::piece::Piece;
 use crate::words::message::Usage;
+
+use super::usage::read_usage;
 
 /// What an event says.
 #[derive(Default)]
-pub(super) struct WireEvent<'a> {
+pub(super) struct ResponsesEvent<'a> {
     /// Its type; empty if it has none.
     pub(super) kind: Cow<'a, str>,
     /// The number of the item. Ids of items change from event to event on some servers.
@@ -20,15 +22,15 @@ pub(super) struct WireEvent<'a> {
     pub(super) delta: Option<Piece<'a>>,
     /// Unread.
     pub(super) item: Option<&'a str>,
-    pub(super) response: Response<'a>,
+    pub(super) response: ResponseObject<'a>,
     pub(super) has_error: bool,
     /// `sequence_number` and `obfuscation`, unread: they differ in every event and carry no information.
-    pub(super) ignored_places: [&'a str; 2],
+    pub(super) ignored: [&'a str; 2],
 }
 
 /// The whole answer, from the last event.
 #[derive(Default)]
-pub(super) struct Response<'a> {
+pub(super) struct ResponseObject<'a> {
     pub(super) status: Cow<'a, str>,
     /// Why it is incomplete.
     pub(super) reason: Cow<'a, str>,
@@ -37,21 +39,21 @@ pub(super) struct Response<'a> {
     pub(super) error: Option<&'a str>,
     /// Unread.
     pub(super) output: Option<&'a str>,
-    /// `object`: a bare answer says what it is.
+    /// `object`, by which an answer without an event is recognised.
     pub(super) object: Cow<'a, str>,
 }
 
-impl<'a> WireEvent<'a> {
+impl<'a> ResponsesEvent<'a> {
     /// Reads an event.
-    pub(super) fn read(&mut self, data: &'a str) -> Read {
+    pub(super) fn read(&mut self, data: &'a str) -> ReadResult {
         let mut reader = Reader::new(data);
         reader.object(|reader, key| match key {
             "type" => string(reader, &mut self.kind),
             "output_index" => number(reader, &mut self.output_index),
             "content_index" | "summary_index" => number(reader, &mut self.part),
             "delta" => Piece::read(reader, &mut self.delta),
-            "sequence_number" => reader.skip().map(|number| self.ignored_places[0] = number),
-            "obfuscation" => reader.skip().map(|padding| self.ignored_places[1] = padding),
+            "sequence_number" => reader.skip().map(|number| self.ignored[0] = number),
+            "obfuscation" => reader.skip().map(|padding| self.ignored[1] = padding),
             "item" => {
                 self.item = Some(reader.skip()?).filter(|item| item.starts_with("{"));
                 Ok(())
@@ -67,15 +69,15 @@ impl<'a> WireEvent<'a> {
     }
 }
 
-impl<'a> Response<'a> {
-    /// Reads an answer that stands alone.
-    pub(super) fn read_document(&mut self, text: &'a str) -> Read {
+impl<'a> ResponseObject<'a> {
+    /// Reads an answer that is a document of its own.
+    pub(super) fn read_document(&mut self, text: &'a str) -> ReadResult {
         let mut reader = Reader::new(text);
         reader.object(|reader, key| self.read(reader, key))?;
         reader.end()
     }
 
-    fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> Read {
+    fn read(&mut self, reader: &mut Reader<'a>, key: &str) -> ReadResult {
         match key {
             "status" => string(reader, &mut self.status),
             "object" => string(reader, &mut self.object),
@@ -95,46 +97,4 @@ impl<'a> Response<'a> {
             _ => reader.pass_over(),
         }
     }
-}
-
-/// Cached tokens are part of the input, reasoning is part of the output.
-fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> Read {
-    let (mut input, mut output, mut total) = (None, None, None);
-    let (mut cached, mut written, mut reasoning) = (None, None, None);
-    in_object(reader, |reader, key| match key {
-        "input_tokens" => number(reader, &mut input),
-        "output_tokens" => number(reader, &mut output),
-        "total_tokens" => number(reader, &mut total),
-        "input_tokens_details" => in_object(reader, |reader, key| match key {
-            "cached_tokens" => number(reader, &mut cached),
-            "cache_write_tokens" => number(reader, &mut written),
-            _ => reader.pass_over(),
-        }),
-        "output_tokens_details" => in_object(reader, |reader, key| match key {
-            "reasoning_tokens" => number(reader, &mut reasoning),
-            _ => reader.pass_over(),
-        }),
-        _ => reader.pass_over(),
-    })?;
-    if input.is_none() && output.is_none() {
-        return Ok(());
-    }
-    let (cache_read, cache_write) = (cached.unwrap_or(0), written.unwrap_or(0));
-    let usage = Usage {
-        input: input.unwrap_or(0).saturating_sub(cache_read).saturating_sub(cache_write),
-        output: output.unwrap_or(0),
-        cache_read,
-        cache_write,
-        reasoning,
-        total: total.unwrap_or(0),
-        cost: None,
-    };
-    *slot = Some(usage.totalled());
-    Ok(())
-}
-
-/// The texts of the parts of an item, by the field they stand in.
-pub(super) fn texts<'v>(item: &'v Value, list: &str, field: &str) -> Vec<&'v str> {
-    let parts = item.list_at(list);
-    parts.iter().filter_map(|part| part.text_at(field)).collect()
 }

@@ -5,18 +5,18 @@ use std::rc::Rc;
 use crate::data::text::Put;
 use crate::words::message::{AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock};
 
-/// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off the rest and
-/// appends what is new.
+/// The text of all encoded messages. A request keeps the part it shares with the previous request, cuts off
+/// the rest and appends what is new.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct EncodedHistory {
     /// The model that it was encoded for, which determines what thinking is sent back.
     model: Option<Rc<str>>,
     text: String,
-    entries: Vec<Entry>,
+    entries: Vec<EncodedMessage>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct EncodedMessage {
     message: LlmMessage,
     /// Where the message ends in the text.
     end: usize,
@@ -24,34 +24,37 @@ struct Entry {
     carried: Carried,
 }
 
-/// The state that a wire carries from one message to the next. It is kept for each message, so that the text can be cut
-/// anywhere; the parts that grow with a batch of calls are shared.
+/// The state that a wire carries from one message to the next. It is kept for each message, so that the text
+/// can be cut anywhere; the parts that grow with a batch of calls are shared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Carried {
+pub(crate) struct Carried {
     /// The next message may continue what the last one began: a list of results or blocks.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
     /// The open list is not empty.
-    pub(super) has_block: bool,
-    /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma before it.
-    pub(super) pictures: Vec<Rc<str>>,
+    pub(crate) has_block: bool,
+    /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma
+    /// before it.
+    pub(crate) pictures: Vec<Rc<str>>,
     /// The last answer, if the provider's metadata of its calls is needed for their results.
-    pub(super) answer: Option<Rc<AssistantMessage>>,
-    /// The block behind the call of the last result.
-    pub(super) next: usize,
-    /// Where the last blocks of the last two user messages end, before their closing brace: places for a mark.
-    pub(super) marks: [Option<usize>; 2],
+    pub(crate) answer: Option<Rc<AssistantMessage>>,
+    /// The position of the block after the call of the last result.
+    pub(crate) next: usize,
+    /// The ends of the last blocks of the last two user messages, before their closing brace, where a mark
+    /// for the cache can be inserted.
+    pub(crate) marks: [Option<usize>; 2],
 }
 
 impl Carried {
     /// Takes the waiting pictures, as one text.
     #[inline(never)]
-    pub(super) fn take_pictures(&mut self) -> String {
+    pub(crate) fn take_pictures(&mut self) -> String {
         let mut all = String::new();
         std::mem::take(&mut self.pictures).iter().for_each(|parts| all.put(parts));
         all
     }
 
-    /// Whether the following messages are encoded the same after both states. Both were written starting at `from`.
+    /// Whether the messages that follow are encoded the same after both states. The messages of both were
+    /// written starting at `from`.
     fn continues_like(&self, other: &Carried, from: usize) -> bool {
         let shape =
             |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
@@ -66,10 +69,10 @@ impl Carried {
             && is_own(own) == is_own(other_own)
     }
 
-    /// The call of the last answer that a result belongs to. Results come as their calls did, so it is looked for
-    /// from the one before on.
+    /// Returns the call of the last answer that a result belongs to. Results usually come in the order of
+    /// their calls, so the search begins after the call found last.
     #[inline(never)]
-    pub(super) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
+    pub(crate) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
         let blocks = &self.answer.as_ref()?.content;
         let (before, after) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
         let found = after.iter().chain(before).enumerate().find_map(|(steps, block)| match block {
@@ -82,11 +85,11 @@ impl Carried {
     }
 }
 
-impl History {
-    /// Makes the text that of `messages`, for a model. `append` gets each message that is new, what is carried from the
-    /// one before, and the text to append to. Gives the number of messages that were new.
+impl EncodedHistory {
+    /// Changes the text to that of `messages`, for a model. `append` gets each message that is new, what is
+    /// carried from the one before, and the text to append to. Returns the number of messages that were new.
     #[inline(never)]
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         model: &Rc<str>,
         messages: &[LlmMessage],
@@ -97,7 +100,8 @@ impl History {
             self.model = Some(model.clone());
         }
         let (mut common, mut replaced) = (0, 0);
-        // A prompt that is another one each time is one place. Where there are many, each would cost as much as all.
+        // Two messages may be replaced in place, which is enough for a prompt that differs in each request.
+        // Each replacement moves all the text after it, so many of them would cost more than encoding anew.
         let mut places = 0..2;
         loop {
             let (known, left) = (self.entries.get(common..), messages.get(common..));
@@ -116,13 +120,13 @@ impl History {
         for message in new {
             append(message, &mut carried, &mut self.text);
             let (end, carried) = (self.text.len(), carried.clone());
-            self.entries.push(Entry { message: message.clone(), end, carried });
+            self.entries.push(EncodedMessage { message: message.clone(), end, carried });
         }
         replaced + new.len()
     }
 
-    /// Puts one message in the place of another one, where what stands behind it stays as it is. Else what is kept ends
-    /// there.
+    /// Replaces one message, if what comes after it stays the same. If not, returns `false`, and only the
+    /// messages before it can be kept.
     fn replace(
         &mut self,
         at: usize,
@@ -150,29 +154,29 @@ impl History {
             for entry in after {
                 entry.end = moved(entry.end);
                 for mark in entry.carried.marks.iter_mut().flatten().filter(|mark| **mark >= from) {
-                    // That of the message itself is where the new one has it.
+                    // The mark in the old message itself becomes that of the new one.
                     *mark = if *mark < was { carried.marks[1].unwrap_or(*mark) } else { moved(*mark) };
                 }
             }
-            *old = Entry { message: message.clone(), end: is, carried };
+            *old = EncodedMessage { message: message.clone(), end: is, carried };
         }
         fits
     }
 
-    /// All messages.
-    pub(super) fn text(&self) -> &str {
+    /// Returns all messages, each with a comma before it.
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is carried behind the last message.
+    /// Returns what is carried after the last message.
     #[inline(never)]
-    pub(super) fn carried(&self) -> Carried {
+    pub(crate) fn carried(&self) -> Carried {
         self.entries.last().map(|entry| entry.carried.clone()).unwrap_or_default()
     }
 
-    /// A buffer with room for the body of a request.
+    /// Creates a buffer with room for the body of a request.
     #[inline(never)]
-    pub(super) fn body_buffer(&self, system_prompt: &str) -> String {
+    pub(crate) fn body_buffer(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)
     }
 }
@@ -187,12 +191,12 @@ mod tests {
         AgentMessage::user(text).as_llm().unwrap()
     }
 
-    fn update(history: &mut History, messages: &[LlmMessage]) -> usize {
+    fn update(history: &mut EncodedHistory, messages: &[LlmMessage]) -> usize {
         update_for("m", history, messages)
     }
 
     /// Appends the text and carries it to the next message.
-    fn update_for(model: &str, history: &mut History, messages: &[LlmMessage]) -> usize {
+    fn update_for(model: &str, history: &mut EncodedHistory, messages: &[LlmMessage]) -> usize {
         history.update(&model.into(), messages, &mut |message, carried, out| {
             let LlmMessage::User(message) = message else { return };
             let text = text_of(&message.content);
@@ -204,7 +208,7 @@ mod tests {
     #[test]
     fn what_two_requests_have_in_common_is_encoded_once() {
         let (a, b, c) = (user("a"), user("b"), user("c"));
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         assert_eq!(update(&mut history, &[a.clone(), b.clone()]), 2);
         assert_eq!(update(&mut history, &[a.clone(), b.clone(), c.clone()]), 1);
         assert_eq!(history.text(), "a< b<a c<b ");
@@ -217,21 +221,21 @@ mod tests {
 
     #[test]
     fn an_equal_message_that_is_another_object_is_encoded_anew() {
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         update(&mut history, &[user("a")]);
         assert_eq!(update(&mut history, &[user("a")]), 1);
     }
 
     #[test]
     fn behind_a_message_that_is_another_one_each_time_nothing_is_encoded_anew() {
-        let plain = |history: &mut History, messages: &[LlmMessage]| {
+        let plain = |history: &mut EncodedHistory, messages: &[LlmMessage]| {
             history.update(&"m".into(), messages, &mut |message, _, out| {
                 let LlmMessage::User(message) = message else { return };
                 out.put(&text_of(&message.content));
             })
         };
         let (b, c) = (user("b"), user("c"));
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         assert_eq!(plain(&mut history, &[user("a"), b.clone(), user("x"), c.clone()]), 4);
         assert_eq!(plain(&mut history, &[user("longer"), b.clone(), user(""), c.clone()]), 2);
         assert_eq!(history.text(), "longerbc");
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn pictures_that_wait_are_there_once_however_many_results_wait_with_them() {
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         let messages = [user("a"), user("b"), user("c")];
         history.update(&"m".into(), &messages, &mut |_, carried, _| carried.pictures.push("picture".into()));
         let [first, .., last] = history.entries.as_slice() else { panic!("there are three") };
@@ -290,7 +294,7 @@ mod tests {
     #[test]
     fn for_another_model_everything_is_encoded_anew() {
         let (a, b) = (user("a"), user("b"));
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         update(&mut history, &[a.clone(), b.clone()]);
         assert_eq!(update_for("n", &mut history, &[a.clone(), b.clone()]), 2);
         assert_eq!(history.text(), "a< b<a ");

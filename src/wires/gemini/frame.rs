@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 
 use crate::data::json::Reader;
-use crate::wires::blocks::Piece;
-use crate::wires::read::{Read, in_array, in_object, number, string};
+use crate::wires::decoding::fields::{ReadResult, in_array, in_object, number, string};
+use crate::wires::decoding::piece::Piece;
 use crate::words::message::Usage;
+
+use super::usage::read_usage;
 
 /// What a chunk says.
 #[derive(Default)]
-pub(super) struct Chunk<'a> {
+pub(super) struct GeminiChunk<'a> {
     /// The candidate 0.
-    pub(super) candidate: Candidate<'a>,
+    pub(super) candidate: GeminiCandidate<'a>,
     pub(super) block_reason: Cow<'a, str>,
     pub(super) block_message: Cow<'a, str>,
     pub(super) usage: Option<Usage>,
@@ -22,15 +24,15 @@ pub(super) struct Chunk<'a> {
 
 /// One of several answers.
 #[derive(Default)]
-pub(super) struct Candidate<'a> {
-    pub(super) parts: Vec<Part<'a>>,
+pub(super) struct GeminiCandidate<'a> {
+    pub(super) parts: Vec<GeminiPart<'a>>,
     pub(super) finish_reason: Cow<'a, str>,
     pub(super) finish_message: Cow<'a, str>,
 }
 
 /// A part of the content.
 #[derive(Default)]
-pub(super) struct Part<'a> {
+pub(super) struct GeminiPart<'a> {
     /// As it was written.
     pub(super) raw: &'a str,
     pub(super) text: Option<Piece<'a>>,
@@ -43,9 +45,9 @@ pub(super) struct Part<'a> {
     pub(super) is_other: bool,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> GeminiChunk<'a> {
     /// Reads a chunk.
-    pub(super) fn read(&mut self, data: &'a str) -> Read {
+    pub(super) fn read(&mut self, data: &'a str) -> ReadResult {
         let mut reader = Reader::new(data);
         reader.object(|reader, key| match key {
             "candidates" => {
@@ -73,15 +75,15 @@ impl<'a> Chunk<'a> {
         reader.end()
     }
 
-    fn read_candidate(&mut self, reader: &mut Reader<'a>, at: usize) -> Read {
+    fn read_candidate(&mut self, reader: &mut Reader<'a>, at: usize) -> ReadResult {
         let mut index = None;
-        let mut candidate = Candidate::default();
+        let mut candidate = GeminiCandidate::default();
         in_object(reader, |reader, key| match key {
             "index" => number(reader, &mut index),
             "finishReason" => string(reader, &mut candidate.finish_reason),
             "finishMessage" => string(reader, &mut candidate.finish_message),
             "content" => in_object(reader, |reader, key| match key {
-                "parts" => in_array(reader, |reader, _| Part::read(reader, &mut candidate.parts)),
+                "parts" => in_array(reader, |reader, _| GeminiPart::read(reader, &mut candidate.parts)),
                 _ => reader.pass_over(),
             }),
             _ => reader.pass_over(),
@@ -93,14 +95,14 @@ impl<'a> Chunk<'a> {
     }
 }
 
-impl<'a> Part<'a> {
-    /// Reads a part into a list; what is no object is skipped.
-    fn read(reader: &mut Reader<'a>, list: &mut Vec<Part<'a>>) -> Read {
+impl<'a> GeminiPart<'a> {
+    /// Reads a part into a list; anything but an object is skipped.
+    fn read(reader: &mut Reader<'a>, list: &mut Vec<GeminiPart<'a>>) -> ReadResult {
         if reader.peek() != Some(b'{') {
             return reader.pass_over();
         }
         let start = reader.position();
-        let mut part = Part::default();
+        let mut part = GeminiPart::default();
         reader.object(|reader, key| match key {
             "text" => Piece::read(reader, &mut part.text),
             "thought" => {
@@ -122,34 +124,4 @@ impl<'a> Part<'a> {
         list.push(part);
         Ok(())
     }
-}
-
-/// Cached tokens are part of the prompt; thoughts are counted apart from the answer.
-fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> Read {
-    let (mut prompt, mut tools, mut cached) = (None, None, None);
-    let (mut answer, mut thoughts, mut total) = (None, None, None);
-    in_object(reader, |reader, key| match key {
-        "promptTokenCount" => number(reader, &mut prompt),
-        "toolUsePromptTokenCount" => number(reader, &mut tools),
-        "cachedContentTokenCount" => number(reader, &mut cached),
-        "candidatesTokenCount" => number(reader, &mut answer),
-        "thoughtsTokenCount" => number(reader, &mut thoughts),
-        "totalTokenCount" => number(reader, &mut total),
-        _ => reader.pass_over(),
-    })?;
-    if prompt.is_none() && answer.is_none() {
-        return Ok(());
-    }
-    let cache_read = cached.unwrap_or(0);
-    let usage = Usage {
-        input: prompt.unwrap_or(0).saturating_add(tools.unwrap_or(0)).saturating_sub(cache_read),
-        output: answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0)),
-        cache_read,
-        cache_write: 0,
-        reasoning: thoughts,
-        total: total.unwrap_or(0),
-        cost: None,
-    };
-    *slot = Some(usage.totalled());
-    Ok(())
 }
