@@ -10,7 +10,8 @@ use std::rc::Rc;
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, answers, brief, calls, config, failure, model, native_model, quick, stage, text,
+    Port, ScriptedAnswer, Stage, answers, brief, calls, config, failure, model, native_model, quick, stage,
+    text,
 };
 use turnwheel::agent::Agent;
 use turnwheel::cancel::CancelToken;
@@ -31,18 +32,18 @@ fn patient(config: &mut turnwheel::config::AgentLoopConfig) {
     config.rules.retry = Rc::new(RetryConfig { jitter: false, ..RetryConfig::default() });
 }
 
-fn with_error(error: ErrorInfo) -> Answer {
+fn with_error(error: ErrorInfo) -> ScriptedAnswer {
     vec![E::Error(error)]
 }
 
 /// The beginning of an answer.
-fn half(delta: &str) -> Answer {
+fn half(delta: &str) -> ScriptedAnswer {
     let mut answer = text(delta);
     answer.truncate(3);
     answer
 }
 
-fn stopping(delta: &str, stop_reason: MessageStopReason) -> Answer {
+fn stopping(delta: &str, stop_reason: MessageStopReason) -> ScriptedAnswer {
     let mut answer = text(delta);
     answer.truncate(4);
     answer.push(E::Done { stop_reason, usage: None });
@@ -50,7 +51,7 @@ fn stopping(delta: &str, stop_reason: MessageStopReason) -> Answer {
 }
 
 /// A model that records its requests, and the key of each.
-fn noting(id: &str, notes: &Notes, given: Vec<Answer>) -> Model {
+fn noting(id: &str, notes: &Notes, given: Vec<ScriptedAnswer>) -> Model {
     let (notes, given, name) = (notes.clone(), RefCell::new(VecDeque::from(given)), id.to_owned());
     model(id, move |request: ModelRequest, _| {
         let asked: Vec<String> = request.messages.iter().cloned().map(|m| brief(&m.into())).collect();
@@ -429,7 +430,7 @@ fn what_has_arrived_before_an_overflow_is_not_compacted_away_and_waits_where_no_
 }
 
 /// A text, and then the error that the conversation is too long.
-fn refused_in_the_middle() -> Answer {
+fn refused_in_the_middle() -> ScriptedAnswer {
     let mut answer = half("hal");
     answer.insert(1, E::Usage(Usage { input: 10, output: 1, ..Usage::default() }));
     answer.extend(failure(ErrorKind::ContextOverflow));
@@ -906,7 +907,7 @@ mod structured_output {
     }
 
     /// A stage whose model must answer with an object that has a name.
-    fn asked(given: Vec<Answer>) -> Stage {
+    fn asked(given: Vec<ScriptedAnswer>) -> Stage {
         stage(given, vec![quick("t")], |config| {
             config.rules.output = schema("{\"type\":\"object\",\"required\":[\"name\"]}");
             config.rules.validator = Some(Rc::new(|spec, call| {

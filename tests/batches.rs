@@ -9,7 +9,8 @@ use std::task::Poll;
 
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, quick, slow, spec, stage, text, tool,
+    Port, ScriptedAnswer, Stage, StagedHook, answers, calls, config, deaf, quick, slow, spec, stage, text,
+    tool,
 };
 use turnwheel::agent::Agent;
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalAction, ToolApprovalPolicy, ToolDecision};
@@ -25,7 +26,7 @@ use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, Too
 const STEERED: &str = "tool call cancelled: user requested steering interrupt";
 const ABORTED: &str = "tool call cancelled: operation aborted";
 
-fn three(tool: &str) -> Answer {
+fn three(tool: &str) -> ScriptedAnswer {
     calls(&[("a", tool, "{}"), ("b", tool, "{}"), ("c", tool, "{}")])
 }
 
@@ -353,7 +354,7 @@ fn who_is_restored_with_an_approver_waits_for_no_command() {
 #[test]
 fn a_call_that_cannot_run_waits_for_its_turn_in_a_restored_run_too() {
     let clock = Clock::default();
-    let setup = |given: Vec<Answer>, ms: u64| {
+    let setup = |given: Vec<ScriptedAnswer>, ms: u64| {
         let (mut again, pauses) = (spec("again"), clock.clone());
         again.idempotent = true;
         let again = tool(again, move |_| {

@@ -13,7 +13,7 @@ use futures::stream;
 use rig::clock::Clock;
 use rig::dice::Dice;
 use rig::grammar::Grammar;
-use rig::host::{Answer, Port, brief, calls, config, context, model, spec, text, tool};
+use rig::host::{Port, ScriptedAnswer, brief, calls, config, context, model, spec, text, tool};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
@@ -27,7 +27,7 @@ use turnwheel::stream::AssistantMessageEvent;
 use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolOutcome};
 
 /// What the model says, by the number of answers so far: so it continues the same way in any process.
-fn script(turn: usize) -> Answer {
+fn script(turn: usize) -> ScriptedAnswer {
     match turn {
         0 => calls(&[("a1", "look", "{\"at\":1}"), ("a2", "look", "{\"at\":2}"), ("a3", "slow", "{}")]),
         1 => calls(&[("b1", "pay", "{\"amount\":5}"), ("b2", "look", "{\"at\":3}")]),

@@ -358,7 +358,7 @@ fn damaged_messages_are_refused_or_read_but_never_break_anything() {
     assert!(taken > 500 && refused > 50, "{taken} taken, {refused} refused");
 }
 
-/// What both halves write: this crate and www/npm/checkpoint.js.
+/// What both halves write: this crate and www/npm/checkpoint/.
 /// `TURNWHEEL_BLESS=1` writes the file again.
 #[test]
 fn the_package_writes_the_same() {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
-use rig::host::{Answer, Port, Stage, brief, calls, config, model, quick, text};
+use rig::host::{Port, ScriptedAnswer, Stage, brief, calls, config, model, quick, text};
 use turnwheel::config::{AgentLoopConfig, Model};
 use turnwheel::event::CompactionReport;
 use turnwheel::message::{AgentMessage, Usage};
@@ -25,7 +25,7 @@ fn long(n: usize) -> AgentMessage {
 }
 
 /// An answer whose prompt had this many tokens.
-fn reporting(mut answer: Answer, input: u64) -> Answer {
+fn reporting(mut answer: ScriptedAnswer, input: u64) -> ScriptedAnswer {
     if let Some(E::Done { usage, .. }) = answer.last_mut() {
         *usage = Some(Usage { input, ..Usage::default() }.totalled());
     }
@@ -33,7 +33,7 @@ fn reporting(mut answer: Answer, input: u64) -> Answer {
 }
 
 /// A model with a window, which records its requests.
-fn with_window(window: u64, requests: &Requests, answers: Vec<Answer>) -> Model {
+fn with_window(window: u64, requests: &Requests, answers: Vec<ScriptedAnswer>) -> Model {
     let (requests, answers) = (requests.clone(), RefCell::new(answers.into_iter()));
     let model = model("m", move |request, _| {
         requests.borrow_mut().push(request);
@@ -61,7 +61,7 @@ struct Played {
 fn play(
     window: u64,
     history: Vec<AgentMessage>,
-    answers: Vec<Answer>,
+    answers: Vec<ScriptedAnswer>,
     change: impl FnOnce(&mut AgentLoopConfig),
 ) -> Played {
     let (requests, clock, asked) = (Requests::default(), Clock::default(), Rc::default());

@@ -1,10 +1,23 @@
 //! The machine in random worlds. `TURNWHEEL_RUNS=1000000 cargo test --test machine` plays more of them.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails here says where"
+)]
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use rig::sim::{Disturbance, Played, play};
+use turnwheel::config::{AgentLoopConfig, Rules};
+use turnwheel::event::AgentEvent;
+use turnwheel::machine::{Effect, EffectId, Input, LoopState, Output, Reply};
+use turnwheel::policy::Transform;
+use turnwheel::ports::AgentRunContext;
+use turnwheel::scripted::{self, Clock};
+use turnwheel::state::SessionState;
 
 fn runs(default: u64) -> u64 {
     std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(default)
@@ -75,4 +88,69 @@ fn a_run_goes_on_from_a_checkpoint_of_any_moment() {
         resumed += played.trace.iter().filter(|event| **event == "run_resumed").count();
     }
     assert!(resumed > 1_000, "only {resumed} times");
+}
+
+/// A run whose transformers are started by the returned effect.
+fn preparing() -> (LoopState, Rules, EffectId) {
+    let (mut run, rules) = idle();
+    let mut out = Vec::new();
+    run.step(&rules, 0, Input::Begin(vec!["go".into()]), &mut out);
+    let Some(Output::Start { id, effect: Effect::Prepare { .. }, .. }) = out.last() else {
+        panic!("{out:?}");
+    };
+    (run, rules, *id)
+}
+
+fn idle() -> (LoopState, Rules) {
+    let rules = AgentLoopConfig::new(scripted::model([]), Rc::new(Clock::default())).rules;
+    let run = LoopState::new(AgentRunContext::new("run", "session"), Vec::new(), SessionState::default());
+    (run, rules)
+}
+
+#[test]
+fn a_late_reply_to_a_cancelled_effect_changes_nothing() {
+    let (mut run, rules, id) = preparing();
+    let mut out = Vec::new();
+    run.step(&rules, 0, Input::Abort("stop".into()), &mut out);
+    assert!(run.is_ended() && matches!(out[0], Output::Cancel(cancelled) if cancelled == id));
+    out.clear();
+    run.step(&rules, 0, Input::Reply(id, Reply::Prepared(Ok(Transform::default()))), &mut out);
+    assert!(out.is_empty(), "{out:?}");
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "no phase waits for Slept")]
+fn a_reply_of_the_wrong_kind_is_a_fault_of_the_driver() {
+    let (mut run, rules, id) = preparing();
+    run.step(&rules, 0, Input::Reply(id, Reply::Slept), &mut Vec::new());
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "no phase waits for StreamEnded from effect 77")]
+fn a_reply_to_an_effect_that_was_never_started_is_a_fault_of_the_driver() {
+    let (mut run, rules, _) = preparing();
+    run.step(&rules, 0, Input::Reply(77, Reply::StreamEnded), &mut Vec::new());
+}
+
+#[test]
+fn a_run_that_is_aborted_before_it_begins_has_one_whole_turn() {
+    let (mut run, rules) = idle();
+    let mut out = Vec::new();
+    for reason in ["the first", "the second"] {
+        run.step(&rules, 0, Input::Abort(reason.into()), &mut out);
+    }
+    assert!(out.is_empty());
+    run.step(&rules, 0, Input::Begin(vec!["go".into()]), &mut out);
+    let events = out.iter().filter_map(|output| match output {
+        Output::Event(event) => Some(event.name()),
+        _ => None,
+    });
+    let turn = ["agent_start", "turn_start", "message_start", "message_end", "turn_end", "agent_end"];
+    assert_eq!(events.collect::<Vec<_>>(), turn);
+    let Some(Output::Event(AgentEvent::AgentEnd { error: Some(error), .. })) = out.last() else {
+        panic!("{out:?}");
+    };
+    assert_eq!(error.message, "the first");
 }

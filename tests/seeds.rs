@@ -10,8 +10,8 @@ use std::rc::Rc;
 use futures::FutureExt;
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, answers, brief, calls, config, deaf, failure, model, quick, slow, spec, stage, text,
-    tool,
+    Port, ScriptedAnswer, Stage, answers, brief, calls, config, deaf, failure, model, quick, slow, spec,
+    stage, text, tool,
 };
 use turnwheel::approval::{ApprovalMode, ToolDecision};
 use turnwheel::config::{CacheHints, Model, ToolExecutionPolicy};
@@ -30,12 +30,12 @@ fn note(notes: &Notes, line: impl Into<String>) {
     notes.borrow_mut().push(line.into());
 }
 
-fn two_calls() -> Answer {
+fn two_calls() -> ScriptedAnswer {
     calls(&[("a", "t", "{\"n\":1}"), ("b", "t", "{\"n\":2}")])
 }
 
 /// A model that records its requests.
-fn noting(notes: &Notes, given: Vec<Answer>) -> Model {
+fn noting(notes: &Notes, given: Vec<ScriptedAnswer>) -> Model {
     let (notes, given) = (notes.clone(), RefCell::new(std::collections::VecDeque::from(given)));
     model("m", move |request: ModelRequest, _| {
         let asked: Vec<String> = request.messages.iter().cloned().map(|m| brief(&m.into())).collect();

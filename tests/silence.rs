@@ -16,9 +16,10 @@ use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
 use rig::host::{
-    Answer, Port, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text, tool,
+    Port, ScriptedAnswer, Stage, StagedHook, answers, calls, config, deaf, failure, model, quick, spec, text,
+    tool,
 };
-use turnwheel::agent::{Agent, Delivery};
+use turnwheel::agent::{Agent, Receipt};
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, SteeringTime};
 use turnwheel::error::ErrorKind;
@@ -54,8 +55,9 @@ const PLACES: [(&str, bool); 19] = [
 
 fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
     let call = || calls(&[("a", "quick", "{}")]);
-    let plain = |answer: Answer| config(clock, answers(vec![answer]), vec![quick("quick"), deaf("deaf")]);
-    let hook = |stages: HookStages, answer: Answer| {
+    let plain =
+        |answer: ScriptedAnswer| config(clock, answers(vec![answer]), vec![quick("quick"), deaf("deaf")]);
+    let hook = |stages: HookStages, answer: ScriptedAnswer| {
         let mut config = plain(answer);
         config.set_hooks(vec![Rc::new(StagedHook(stages, |_| pending()))]);
         config
@@ -71,7 +73,7 @@ fn setup(place: &str, clock: &Clock) -> AgentLoopConfig {
             model("m", move |_, _| stream::iter(events.clone()).chain(stream::pending()).boxed_local());
         config(clock, talks, Vec::new())
     };
-    let polled = |answer: Answer, silent: fn(usize, bool) -> bool| {
+    let polled = |answer: ScriptedAnswer, silent: fn(usize, bool) -> bool| {
         let mut config = plain(answer);
         let polls = RefCell::new(0);
         config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
@@ -262,7 +264,7 @@ fn steering_gets_a_run_on_its_way_where_no_tool_runs_and_else_waits_in_the_queue
         // A hook is waited for in any case: it observes what has happened.
         let waits = place == "the hook after a tool";
         let delivered = receipt.try_recv().unwrap();
-        let turn = acts.then_some(Delivery::Delivered { turn_index: 1 }).filter(|_| !waits);
+        let turn = acts.then_some(Receipt::Delivered { turn_index: 1 }).filter(|_| !waits);
         assert_eq!(delivered, turn, "{place}: {:?}", stage.names());
         stage.cancel.cancel("enough");
         stage.settle();
@@ -270,7 +272,7 @@ fn steering_gets_a_run_on_its_way_where_no_tool_runs_and_else_waits_in_the_queue
         stage.check();
         stage.agent.clear_queues();
         let settled = delivered.or_else(|| receipt.try_recv().unwrap());
-        assert_eq!(settled, Some(turn.unwrap_or(Delivery::NotDelivered)), "{place}");
+        assert_eq!(settled, Some(turn.unwrap_or(Receipt::Cleared)), "{place}");
     }
 }
 
@@ -280,7 +282,7 @@ fn immediate_steering_does_not_wait_for_a_tool() {
         let mut stage = stuck(place, |config| config.rules.steering.when = SteeringTime::Immediate);
         let mut receipt = stage.agent.steer(AgentMessage::user("this way"));
         stage.settle();
-        assert_eq!(receipt.try_recv().unwrap(), Some(Delivery::Delivered { turn_index: 1 }), "{place}");
+        assert_eq!(receipt.try_recv().unwrap(), Some(Receipt::Delivered { turn_index: 1 }), "{place}");
         let cancelled = "a!: tool call cancelled: user requested steering interrupt".to_owned();
         assert!(stage.history().contains(&cancelled), "{place}: {:?}", stage.history());
         stage.cancel.cancel("enough");

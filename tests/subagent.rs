@@ -19,7 +19,7 @@ use turnwheel::json::RawJson;
 use turnwheel::message::{LlmMessage, MessageStopReason};
 use turnwheel::ports::{AgentRunContext, StreamFn, Timer};
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
-use turnwheel::tool::{ApprovalNeed, ToolSpec, tool};
+use turnwheel::tool::{ApprovalNeed, ToolOutcome, ToolSpec, tool};
 
 struct Script(fn(&ModelRequest) -> Vec<E>);
 
@@ -125,7 +125,7 @@ fn a_sub_agent_does_not_wait_for_a_decision_that_nobody_can_give_it() {
         let mut config = config(asks);
         let mut delete = ToolSpec::new("delete", "", RawJson::empty_object());
         delete.requires_approval = ApprovalNeed::Always;
-        let never = tool(delete, async |_| panic!("nobody allowed it"));
+        let never = tool(delete, async |_| -> ToolOutcome { panic!("nobody allowed it") });
         config.set_tools(vec![never]).unwrap();
         config
     }

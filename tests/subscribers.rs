@@ -8,7 +8,7 @@ use std::rc::Rc;
 use futures::FutureExt;
 use rig::clock::Clock;
 use rig::host::{Stage, answers, calls, config, context, deaf, quick, slow, spec, text, tool};
-use turnwheel::agent::{Agent, Delivery};
+use turnwheel::agent::{Agent, Receipt};
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::SteeringTime;
@@ -185,7 +185,7 @@ fn what_is_posted_at_the_end_of_a_run_waits_for_the_next() {
     stage.prompt("again").finish().check();
     assert_eq!(stage.history()[4..], ["user: later", "assistant: done"]);
     let delivery = receipt.borrow_mut().as_mut().unwrap().try_recv().unwrap();
-    assert_eq!(delivery, Some(Delivery::Delivered { turn_index: 1 }));
+    assert_eq!(delivery, Some(Receipt::Delivered { turn_index: 1 }));
 }
 
 #[test]
@@ -323,19 +323,19 @@ fn receipts_are_settled_by_delivery_by_clearing_and_by_a_reset() {
     let mut empty = stage.agent.steer("  ".into());
     let mut first = stage.agent.steer("first".into());
     stage.prompt("hi").finish();
-    assert_eq!(empty.try_recv().unwrap(), Some(Delivery::NotDelivered));
-    assert_eq!(first.try_recv().unwrap(), Some(Delivery::Delivered { turn_index: 1 }));
+    assert_eq!(empty.try_recv().unwrap(), Some(Receipt::Cleared));
+    assert_eq!(first.try_recv().unwrap(), Some(Receipt::Delivered { turn_index: 1 }));
     let mut cleared = stage.agent.follow_up("second".into());
     stage.agent.clear_queues();
-    assert_eq!(cleared.try_recv().unwrap(), Some(Delivery::NotDelivered));
+    assert_eq!(cleared.try_recv().unwrap(), Some(Receipt::Cleared));
     let mut in_a_run = stage.agent.follow_up("third".into());
     stage.prompt("again").until("turn_start");
     stage.agent.clear_queues();
     stage.finish();
-    assert_eq!(in_a_run.try_recv().unwrap(), Some(Delivery::NotDelivered));
+    assert_eq!(in_a_run.try_recv().unwrap(), Some(Receipt::Cleared));
     let mut forgotten = stage.agent.steer("fourth".into());
     stage.agent.reset();
-    assert_eq!(forgotten.try_recv().unwrap(), Some(Delivery::NotDelivered));
+    assert_eq!(forgotten.try_recv().unwrap(), Some(Receipt::Cleared));
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn letters_outlive_an_abort_and_an_error() {
     stage.finish();
     assert_eq!(receipt.try_recv().unwrap(), None);
     stage.prompt("again").finish().check();
-    assert_eq!(receipt.try_recv().unwrap(), Some(Delivery::Delivered { turn_index: 1 }));
+    assert_eq!(receipt.try_recv().unwrap(), Some(Receipt::Delivered { turn_index: 1 }));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use futures::stream;
 use futures::{FutureExt, StreamExt};
 use rig::clock::Clock;
-use rig::host::{Answer, Stage, brief, calls, failure, model, text};
+use rig::host::{ScriptedAnswer, Stage, brief, calls, failure, model, text};
 use turnwheel::config::{AgentLoopConfig, Model, Timeouts};
 use turnwheel::error::ErrorKind;
 use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
@@ -18,11 +18,11 @@ use turnwheel::summarize::{SUMMARY_HEAD, Summarizer};
 
 type Requests = Rc<RefCell<Vec<ModelRequest>>>;
 
-fn too_long() -> Answer {
+fn too_long() -> ScriptedAnswer {
     failure(ErrorKind::ContextOverflow)
 }
 
-fn notes(text_of_it: &str, usage: u64) -> Answer {
+fn notes(text_of_it: &str, usage: u64) -> ScriptedAnswer {
     let mut answer = text(text_of_it);
     answer.pop();
     let usage = Usage { input: usage, output: 1, ..Usage::default() }.totalled();
@@ -31,7 +31,7 @@ fn notes(text_of_it: &str, usage: u64) -> Answer {
 }
 
 /// A model that records its requests; an empty answer is one that never comes.
-fn noting(requests: &Requests, answers: Vec<Answer>) -> Model {
+fn noting(requests: &Requests, answers: Vec<ScriptedAnswer>) -> Model {
     let (requests, answers) = (requests.clone(), RefCell::new(VecDeque::from(answers)));
     model("m", move |request, _| {
         requests.borrow_mut().push(request);
@@ -48,7 +48,7 @@ fn history() -> Vec<AgentMessage> {
 
 fn stage_of(
     history: Vec<AgentMessage>,
-    answers: Vec<Answer>,
+    answers: Vec<ScriptedAnswer>,
     change: impl FnOnce(&mut AgentLoopConfig),
 ) -> (Stage, Requests) {
     let (requests, clock) = (Requests::default(), Clock::default());

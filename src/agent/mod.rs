@@ -12,13 +12,14 @@ use futures::channel::oneshot;
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
 use crate::data::table::Table;
-use crate::driver::{AgentStream, Inbox, Line, Published};
+use crate::driver::{AgentStream, Handover, Inbox, Published};
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::isolate::guard;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::machine::{AgentCommand, History, Input, Letter, LoopState, Receipt};
+pub use crate::machine::Receipt;
+use crate::machine::{AgentCommand, History, Input, Letter, LoopState};
 use crate::rules::approval::ToolDecision;
 use crate::rules::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::rules::event::AgentEvent;
@@ -28,18 +29,6 @@ use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 /// Identifies a subscription. Subscribers are called in the order of these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriptionId(u64);
-
-/// What became of a posted message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
-    /// It was added to the history in this turn.
-    Delivered {
-        /// The turn, counted from 0.
-        turn_index: u32,
-    },
-    /// It was not read: the queues were cleared, or the agent was reset.
-    NotDelivered,
-}
 
 /// An agent: one conversation, one run at a time. A clone is a handle to the same agent.
 ///
@@ -98,7 +87,7 @@ enum Resume {
 type Subscriber = dyn Fn(&AgentEvent);
 
 /// Is called with what became of a message.
-type Settle = dyn FnOnce(Delivery);
+type Settle = dyn FnOnce(Receipt);
 
 impl Agent {
     /// Creates an agent with a history, which may be empty.
@@ -196,9 +185,9 @@ impl Agent {
             None => {}
             Some(Resume::Begin(begin)) => return self.run(begin, context, cancel),
             Some(Resume::Run(mut state, unemitted)) => {
-                state.set_context(context.clone());
-                let line = self.begin_line(cancel);
-                return Ok(AgentStream::resumed(line, *state, unemitted, context));
+                state.set_context(context);
+                let handover = self.handover(cancel);
+                return Ok(AgentStream::resumed(handover, *state, unemitted));
             }
         }
         let refusal = {
@@ -236,13 +225,13 @@ impl Agent {
             let queues = (std::mem::take(&mut published.steering), std::mem::take(&mut published.follow_up));
             let known = published.known.take().filter(|_| !self.0.is_conversion_stale.take());
             let history = History::reuse(known, published.messages.clone());
-            LoopState::with_history(context.clone(), history, session).with_queues(queues.0, queues.1)
+            LoopState::with_history(context, history, session).with_queues(queues.0, queues.1)
         };
-        Ok(AgentStream::new(self.begin_line(cancel), state, begin, context))
+        Ok(AgentStream::new(self.handover(cancel), state, begin))
     }
 
     /// What the agent shares with its next run.
-    fn begin_line(&self, cancel: CancelToken) -> Line {
+    fn handover(&self, cancel: CancelToken) -> Handover {
         let messages = std::mem::take(&mut self.0.published.borrow().borrow_mut().messages);
         let published = Rc::new(RefCell::new(Published { messages, ..Published::default() }));
         *self.0.published.borrow_mut() = published.clone();
@@ -251,7 +240,7 @@ impl Agent {
             (Rc::downgrade(&self.0), Rc::downgrade(&self.0), Rc::downgrade(&self.0));
         let own_published = Rc::downgrade(&published);
         let has_subscribers = self.0.has_subscribers.clone();
-        Line {
+        Handover {
             config: self.0.config.clone(),
             inbox: self.0.inbox.borrow().clone(),
             used: self.0.usage.clone(),
@@ -320,7 +309,7 @@ impl Agent {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
                 let state =
                     state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
-                state.table.update_pending(&mut self.published().borrow_mut().pending_approvals);
+                state.approvals.update_pending(&mut self.published().borrow_mut().pending_approvals);
                 Some(Resume::Run(Box::new(state), unemitted))
             }
             (None, Some(prompts @ Value::Array(_))) => {
@@ -359,14 +348,14 @@ impl Agent {
     }
 
     /// Posts a message that interrupts the run. Between runs, it waits for the next one.
-    pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
+    pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Receipt> {
         let (settle, receipt) = receipt();
         self.post_steering(message, settle);
         receipt
     }
 
     /// Posts a message that is read when the run would otherwise end.
-    pub fn follow_up(&self, message: AgentMessage) -> oneshot::Receiver<Delivery> {
+    pub fn follow_up(&self, message: AgentMessage) -> oneshot::Receiver<Receipt> {
         let (settle, receipt) = receipt();
         self.post_follow_up(message, settle);
         receipt
@@ -459,7 +448,7 @@ impl Agent {
         self.0.resume.take();
         let receipts = self.0.receipts.take();
         for (_, settle) in receipts {
-            settle(Delivery::NotDelivered);
+            settle(Receipt::Cleared);
         }
         self.0.wake_idle();
     }
@@ -550,22 +539,18 @@ impl Shared {
     }
 
     fn settle(&self, id: u64, receipt: Receipt) {
-        let delivery = match receipt {
-            Receipt::Delivered { turn_index } => Delivery::Delivered { turn_index },
-            Receipt::Cleared => Delivery::NotDelivered,
-        };
         let settle = self.receipts.borrow_mut().remove(&id);
         if let Some(settle) = settle {
-            settle(delivery);
+            settle(receipt);
         }
     }
 }
 
 /// A receipt, and the function that settles it.
-fn receipt() -> (Box<Settle>, oneshot::Receiver<Delivery>) {
+fn receipt() -> (Box<Settle>, oneshot::Receiver<Receipt>) {
     let (sender, receiver) = oneshot::channel();
-    let settle = Box::new(move |delivery| {
-        let _ = sender.send(delivery);
+    let settle = Box::new(move |receipt| {
+        let _ = sender.send(receipt);
     });
     (settle, receiver)
 }

@@ -4,7 +4,6 @@
 use std::rc::Rc;
 use std::task::Poll;
 
-use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 
 use crate::data::json::{ObjectWriter, RawJson};

@@ -1,6 +1,6 @@
 //! Lists as JSON, item by item: written without a list of copies, and read with the position of any error.
 
-use crate::data::json::{Value, write_u64};
+use crate::data::json::{FromJson, Value, write_u64};
 use crate::data::text;
 
 /// Writes a list, item by item.
@@ -52,4 +52,10 @@ pub fn read_each(list: &Value, read: &mut dyn FnMut(&Value) -> Result<(), String
         read(item).map_err(|why| ["item ", &text::number(at), ": ", &why].concat())?;
     }
     Ok(())
+}
+
+impl<T: FromJson> FromJson for Vec<T> {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        read_all(value, T::from_json)
+    }
 }

@@ -18,17 +18,17 @@ use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
 
 /// The work of an effect.
-pub(super) enum Work {
+pub(super) enum EffectFuture {
     /// Replies once.
     Once(LocalBoxFuture<'static, Reply>),
     /// A tool: updates, then its outcome.
-    Tool(ToolWork),
+    Tool(RunningTool),
     /// A model call: events, then the end.
     Model(LocalBoxStream<'static, AssistantMessageEvent>),
 }
 
 /// A running tool.
-pub(super) struct ToolWork {
+pub(super) struct RunningTool {
     future: LocalBoxFuture<'static, ToolOutcome>,
     updates: Updates,
     /// Kept until the updates that came before it have been delivered.
@@ -37,19 +37,19 @@ pub(super) struct ToolWork {
     round: u64,
 }
 
-impl Work {
-    pub(super) fn tool(future: LocalBoxFuture<'static, ToolOutcome>, updates: Updates) -> Work {
-        Work::Tool(ToolWork { future, updates, outcome: None, round: 0 })
+impl EffectFuture {
+    pub(super) fn tool(future: LocalBoxFuture<'static, ToolOutcome>, updates: Updates) -> EffectFuture {
+        EffectFuture::Tool(RunningTool { future, updates, outcome: None, round: 0 })
     }
 
     /// Turns a future of the host into one whose result, or failure, is a reply.
     pub(super) fn once<T: 'static>(
         future: Result<LocalBoxFuture<'static, Result<T, String>>, String>,
         reply: fn(Result<T, String>) -> Reply,
-    ) -> Work {
+    ) -> EffectFuture {
         match future {
-            Err(text) => Work::Once(Box::pin(std::future::ready(reply(Err(text))))),
-            Ok(mut future) => Work::Once(Box::pin(std::future::poll_fn(move |cx| {
+            Err(text) => EffectFuture::Once(Box::pin(std::future::ready(reply(Err(text))))),
+            Ok(mut future) => EffectFuture::Once(Box::pin(std::future::poll_fn(move |cx| {
                 match guard(|| Ok(future.as_mut().poll(cx))) {
                     Ok(Poll::Pending) => Poll::Pending,
                     Ok(Poll::Ready(answer)) => Poll::Ready(reply(answer)),
@@ -80,7 +80,7 @@ pub(super) struct Tasks {
 }
 
 struct Task {
-    work: Work,
+    work: EffectFuture,
     cancel: CancelToken,
     waker: Waker,
 }
@@ -132,10 +132,10 @@ impl Queues {
 
 impl Tasks {
     /// Adds an effect. It is polled for the first time when the driver next polls the tasks.
-    pub(super) fn insert(&mut self, id: EffectId, work: Work, cancel: CancelToken) {
-        let is_tool = matches!(work, Work::Tool(_));
+    pub(super) fn insert(&mut self, id: EffectId, work: EffectFuture, cancel: CancelToken) {
+        let is_tool = matches!(work, EffectFuture::Tool(_));
         let waker: Waker = Arc::new(TaskWaker { id, is_tool, woken: self.woken.clone() }).into();
-        if let Work::Tool(tool) = &work {
+        if let EffectFuture::Tool(tool) = &work {
             tool.updates.wake_by(&waker);
         }
         waker.wake_by_ref();
@@ -146,7 +146,7 @@ impl Tasks {
     pub(super) fn remove(&mut self, id: EffectId) {
         if let Some(task) = self.tasks.remove(&id) {
             let Task { work, cancel, .. } = *task;
-            if let Work::Tool(tool) = &work {
+            if let EffectFuture::Tool(tool) = &work {
                 tool.updates.close();
             }
             cancel.cancel_if_observed("not wanted any more");
@@ -184,7 +184,7 @@ impl Tasks {
         }
         for id in &self.remaining {
             if let Some(task) = self.tasks.get_mut(id)
-                && let Work::Tool(tool) = &mut task.work
+                && let EffectFuture::Tool(tool) = &mut task.work
             {
                 tool.advance(&mut Context::from_waker(&task.waker), self.round);
             }
@@ -194,7 +194,7 @@ impl Tasks {
     /// Returns progress that a tool has reported and nobody has read yet.
     pub(super) fn take_progress(&self) -> Option<(EffectId, Polled)> {
         self.tasks.iter().find_map(|(id, task)| match &task.work {
-            Work::Tool(tool) => tool.progress().map(|polled| (*id, polled)),
+            EffectFuture::Tool(tool) => tool.progress().map(|polled| (*id, polled)),
             _ => None,
         })
     }
@@ -276,12 +276,12 @@ impl Tasks {
         let task = self.tasks.get_mut(&id)?;
         let mut cx = Context::from_waker(&task.waker);
         match &mut task.work {
-            Work::Once(future) => match future.as_mut().poll(&mut cx) {
+            EffectFuture::Once(future) => match future.as_mut().poll(&mut cx) {
                 Poll::Ready(reply) => Some(Polled::Last(reply)),
                 Poll::Pending => None,
             },
-            Work::Tool(tool) => tool.poll(&mut cx, self.round),
-            Work::Model(stream) => {
+            EffectFuture::Tool(tool) => tool.poll(&mut cx, self.round),
+            EffectFuture::Model(stream) => {
                 let next = guard(|| Ok(Pin::new(&mut *stream).poll_next(&mut cx)));
                 let reply = match next {
                     Ok(Poll::Pending) => return None,
@@ -297,7 +297,7 @@ impl Tasks {
     }
 }
 
-impl ToolWork {
+impl RunningTool {
     fn poll(&mut self, cx: &mut Context<'_>, round: u64) -> Option<Polled> {
         self.advance(cx, round);
         let ended = |outcome| Polled::Last(Reply::Executed(outcome));

@@ -4,5 +4,6 @@ pub mod cancel;
 pub mod config;
 pub mod isolate;
 pub mod ports;
+mod serde;
 pub mod state;
 pub mod tool;

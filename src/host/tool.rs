@@ -1,10 +1,11 @@
 //! Tools: how a tool is described to the model, what the engine knows about it, and how it runs.
 
+use std::fmt::Display;
 use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
-use crate::data::json::{RawJson, Value};
+use crate::data::json::{JsonError, RawJson, Value};
 use crate::host::cancel::CancelToken;
 use crate::host::state::SessionState;
 use crate::rules::stream::ToolSchema;
@@ -57,6 +58,14 @@ impl ToolSpec {
             priority: 0,
         }
     }
+
+    /// Like [`ToolSpec::new`], with the JSON Schema of the parameters as a text.
+    ///
+    /// # Errors
+    /// If the text is not JSON.
+    pub fn parse(name: &str, description: &str, parameters: &str) -> Result<Self, JsonError> {
+        Ok(ToolSpec::new(name, description, RawJson::parse(parameters)?))
+    }
 }
 
 /// A request to hand the conversation over to another agent.
@@ -93,6 +102,18 @@ impl AgentToolResult {
     }
 }
 
+impl From<&str> for AgentToolResult {
+    fn from(text: &str) -> Self {
+        AgentToolResult::text(text)
+    }
+}
+
+impl From<String> for AgentToolResult {
+    fn from(text: String) -> Self {
+        AgentToolResult::text(text)
+    }
+}
+
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
@@ -104,6 +125,23 @@ pub enum ToolOutcome {
     Invalid(String),
     /// The tool wants the run to end as if it had been aborted.
     Cancelled,
+}
+
+impl<T: Into<AgentToolResult>> From<T> for ToolOutcome {
+    fn from(result: T) -> Self {
+        ToolOutcome::Completed(result.into())
+    }
+}
+
+/// An error becomes the text that [`ToolOutcome::Failed`] carries.
+impl<T: Into<AgentToolResult>, E: Display> From<Result<T, E>> for ToolOutcome {
+    fn from(result: Result<T, E>) -> Self {
+        match result {
+            Ok(result) => ToolOutcome::Completed(result.into()),
+            // `anyhow` writes the causes too, if it is asked in this form.
+            Err(error) => ToolOutcome::Failed(format!("{error:#}")),
+        }
+    }
 }
 
 /// What a tool is given.
@@ -247,33 +285,42 @@ struct FnTool<R> {
     run: R,
 }
 
-impl<R: Fn(ToolContext) -> F, F: Future<Output = ToolOutcome> + 'static> AgentTool for FnTool<R> {
+impl<R, F> AgentTool for FnTool<R>
+where
+    R: Fn(ToolContext) -> F,
+    F: Future<Output: Into<ToolOutcome>> + 'static,
+{
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
-        Box::pin((self.run)(context))
+        let running = (self.run)(context);
+        Box::pin(async { running.await.into() })
     }
 }
 
-/// Makes a tool of an asynchronous closure.
+/// Makes a tool of an asynchronous closure. What the closure returns is a text, an [`AgentToolResult`], a `Result` of
+/// either, or a [`ToolOutcome`].
 ///
 /// ```
-/// use turnwheel::json::RawJson;
-/// use turnwheel::tool::{AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
+/// use turnwheel::{ToolOutcome, ToolSpec, tool};
 ///
-/// let spec = ToolSpec::new("shout", "Says it louder", RawJson::parse(r#"{"type":"object"}"#)?);
-/// let shout = tool(spec, async |context: ToolContext| {
-///     context.updates.text("taking a breath");
-///     ToolOutcome::Completed(AgentToolResult::text(context.arguments.as_str().to_uppercase()))
+/// let words = r#"{"type":"object","properties":{"words":{"type":"string"}},"required":["words"]}"#;
+/// let shout = tool(ToolSpec::parse("shout", "Says it louder", words)?, async |call| {
+///     call.updates.text("taking a breath");
+///     let arguments = call.arguments.to_value();
+///     arguments.text_at("words").map(str::to_uppercase).ok_or("there is nothing to say")
 /// });
 /// assert_eq!(&*shout.spec().schema.name, "shout");
+///
+/// let limits = ToolSpec { timeout_ms: Some(5_000), idempotent: true, ..ToolSpec::parse("wait", "Waits", "{}")? };
+/// let wait = tool(limits, async |_| ToolOutcome::Cancelled);
 /// # Ok::<(), turnwheel::json::JsonError>(())
 /// ```
-pub fn tool<F: Future<Output = ToolOutcome> + 'static>(
-    spec: ToolSpec,
-    run: impl Fn(ToolContext) -> F + 'static,
-) -> Rc<dyn AgentTool> {
+pub fn tool<F>(spec: ToolSpec, run: impl Fn(ToolContext) -> F + 'static) -> Rc<dyn AgentTool>
+where
+    F: Future<Output: Into<ToolOutcome>> + 'static,
+{
     Rc::new(FnTool { spec, run })
 }

@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::host::ports::HookCall;
 use crate::rules::approval::ApprovalEntry;
 use crate::rules::event::AgentEvent;
 use crate::words::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
-use super::infer::with_arguments;
-use super::state::{Ask, AskStep, Batch, CallStatus, Phase};
-use super::{Effect, Output, Queue, Step};
+use super::batch::{Batch, BatchCall, CallStatus, with_arguments};
+use super::input::Queue;
+use super::output::{Effect, Output};
+use super::phase::{AttemptStage, Inference, Phase, StoredAnswer};
+use super::step::Step;
 
 /// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
 /// which is `run_resumed`. That event then describes the turn in which they begin.
@@ -37,24 +40,20 @@ pub fn tell_first(unemitted: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
 impl Step<'_> {
     #[inline(never)]
     pub(super) fn resume_run(&mut self) {
-        let Some(elapsed) = self.state.restored.take() else { return };
-        self.state.began = self.now.saturating_sub(elapsed);
+        let Some(elapsed) = self.state.timing.restored.take() else { return };
+        self.state.timing.began = self.now.saturating_sub(elapsed);
         let event = self.run_resumed();
         self.emit(event);
         if let Some(limit) = self.rules.timeouts.total {
-            self.state.total_timer = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
+            self.state.timing.limit = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
         }
         match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}
             // Its end was not emitted yet.
-            Phase::Ended => {
-                if let Some((reason, error)) = self.state.end.take() {
-                    self.close(reason, error);
-                }
-            }
+            Phase::Ended { reason, error } => self.close(reason, error),
             Phase::Preparing { overflow, .. } => self.prepare(overflow),
             Phase::Compacting { .. } => self.compact(),
-            Phase::Asking(ask) => self.resume_asking(*ask),
+            Phase::Inferring(inference) => self.resume_inference(*inference),
             Phase::Dispatching(batch) => self.resume_batch(batch),
             Phase::Polling { queue, then, .. } => self.poll(queue, then),
             Phase::Closing { reason, error, .. } => self.end_run(reason, error),
@@ -67,7 +66,7 @@ impl Step<'_> {
             _ => Vec::new(),
         };
         AgentEvent::RunResumed {
-            turn_index: self.state.turn_index,
+            turn_index: self.state.tally.turn_index,
             partial_message: self.partial_message(),
             pending_approvals: self.state.pending_approvals(),
             running_tools: running,
@@ -75,41 +74,84 @@ impl Step<'_> {
     }
 
     fn partial_message(&self) -> Option<Rc<AssistantMessage>> {
-        let Phase::Asking(ask) = &self.state.phase else { return None };
-        let AskStep::Cut(cut) = &ask.step else { return None };
-        self.rules.models.get(ask.model).filter(|_| !cut.content.is_empty())?;
-        Some(Rc::new(self.message(ask.model, cut.content.clone(), &cut.usage, MessageStopReason::Aborted)))
+        let Phase::Inferring(inference) = &self.state.phase else { return None };
+        let AttemptStage::Cut(cut) = &inference.stage else { return None };
+        self.rules.models.get(inference.model).filter(|_| !cut.content.is_empty())?;
+        Some(Rc::new(self.message(
+            inference.model,
+            cut.content.clone(),
+            &cut.usage,
+            MessageStopReason::Aborted,
+        )))
     }
 
     #[inline(never)]
-    fn resume_asking(&mut self, ask: Ask) {
-        match ask.step {
-            AskStep::AfterHook(_, answer) => return self.resume_after_hook(ask.model, ask.attempt, answer),
-            AskStep::BackingOff(_, until) => return self.resume_ask(ask.model, ask.attempt, Some(until)),
-            AskStep::Cut(cut) => {
-                self.state.usage.add(&cut.usage.totalled());
+    fn resume_inference(&mut self, inference: Inference) {
+        match inference.stage {
+            AttemptStage::AfterHook(_, answer) => {
+                return self.resume_after_hook(inference.model, inference.attempt, answer);
+            }
+            AttemptStage::BackingOff(_, until) => {
+                return self.resume_attempt(inference.model, inference.attempt, Some(until));
+            }
+            AttemptStage::Cut(cut) => {
+                self.state.tally.usage.add(&cut.usage.totalled());
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
                     self.emit(AgentEvent::MessageReset { reason });
                 }
             }
-            AskStep::BeforeHook(_) | AskStep::Streaming(_) => {}
+            AttemptStage::BeforeHook(_) | AttemptStage::Streaming(_) => {}
         }
-        self.resume_ask(ask.model, ask.attempt, None);
+        self.resume_attempt(inference.model, inference.attempt, None);
+    }
+
+    /// Continues an attempt from a checkpoint: calls again, after the rest of the delay.
+    fn resume_attempt(&mut self, model: usize, attempt: u32, until: Option<u64>) {
+        let Some(mut request) = self.new_request() else { return };
+        // The chain of models may be shorter now.
+        let model = if model < self.rules.models.len() { model } else { 0 };
+        self.fit_request(&mut request, model);
+        self.state.turn.model = model;
+        let mut inference =
+            Box::new(Inference { request, model, attempt, last_error: None, stage: AttemptStage::default() });
+        match until {
+            None => self.attempt(inference),
+            Some(until) => {
+                let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
+                inference.stage = AttemptStage::BackingOff(left, until);
+                self.state.phase = Phase::Inferring(inference);
+            }
+        }
+    }
+
+    /// Continues hooks from a checkpoint: they are called again for the answer.
+    fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: StoredAnswer) {
+        let call = HookCall::AfterInference {
+            turn_index: self.state.tally.turn_index,
+            model: answer.message.model.as_str().into(),
+            message: answer.message.clone(),
+        };
+        if !self.rules.hooks.has(&call) {
+            return self.answered(answer);
+        }
+        let stage = AttemptStage::AfterHook(self.start(Effect::Hook(call)), answer);
+        let request = self.request(Rc::default());
+        self.state.phase =
+            Phase::Inferring(Box::new(Inference { request, model, attempt, last_error: None, stage }));
     }
 
     fn resume_batch(&mut self, mut batch: Box<Batch>) {
         for place in 0..batch.calls.len() {
             self.resume_call(&mut batch, place);
         }
-        let is_ready = |calls: &[super::state::Call], place: &usize| {
-            calls.get(*place).is_some_and(|call| call.status.is_ready())
-        };
+        let is_ready =
+            |calls: &[BatchCall], place: &usize| calls.get(*place).is_some_and(|call| call.status.is_ready());
         let Batch { calls, cleared, .. } = &mut *batch;
         cleared.retain(|place| is_ready(calls, place));
         if batch.poll.take().is_some() {
             let poll = self.start(Effect::Poll(Queue::Steering));
-            self.state.polls.insert(poll, Queue::Steering);
+            self.state.queues.polls.insert(poll, Queue::Steering);
             batch.poll = Some(poll);
         }
         self.call_after_hooks(&mut batch);
@@ -128,7 +170,7 @@ impl Step<'_> {
             // Whoever decided before, there is an approver now.
             CallStatus::Asked(_) | CallStatus::Waiting
                 if self.rules.has_approver
-                    && self.state.table.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
+                    && self.state.approvals.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
             {
                 let need = self.requires_approval(&block);
                 self.ask_approver(batch, place, need);

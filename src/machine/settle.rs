@@ -13,11 +13,13 @@ use crate::words::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
 };
 
-use super::dispatch::new_batch;
-use super::infer::with_arguments;
-use super::state::{AfterPoll, Answer, Batch, CallStatus, Ending};
-use super::turn::stop_reason_of;
-use super::{Effect, EffectId, Queue, Step, texts};
+use super::batch::{Batch, CallStatus, Ending, new_batch, with_arguments};
+use super::end::stop_reason_of;
+use super::input::Queue;
+use super::output::{Effect, EffectId};
+use super::phase::{AfterPoll, StoredAnswer};
+use super::step::Step;
+use super::texts::default_text;
 
 impl Step<'_> {
     /// Gives every call without a result one that says why. Running tools are cancelled.
@@ -39,13 +41,13 @@ impl Step<'_> {
                 continue;
             }
             let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && self.state.table.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
+            if call.asked && self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
                 let by = DecisionSource::Abort;
                 self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
             }
             self.settle(batch, place, cause, detail);
         }
-        self.state.table.close();
+        self.state.approvals.close();
     }
 
     /// Gives a call a result written by the engine.
@@ -62,7 +64,7 @@ impl Step<'_> {
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
         let own = self.rules.result_texts.as_ref();
         let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
-        own.unwrap_or_else(|| texts::default_text(cause, call, detail))
+        own.unwrap_or_else(|| default_text(cause, call, detail))
     }
 
     /// Settles a call: its effects are dropped, its result is added to the history in the order of the
@@ -108,12 +110,12 @@ impl Step<'_> {
         self.call_after_hooks(batch);
     }
 
-    pub(super) fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
+    fn drop_effect(&mut self, batch: &mut Batch, effect: EffectId) {
         batch.effects.remove(&effect);
         self.cancel(effect);
     }
 
-    pub(super) fn commit(&mut self, batch: &mut Batch) {
+    fn commit(&mut self, batch: &mut Batch) {
         while let Some(result) = batch.calls.get(batch.committed).and_then(|call| call.result.clone()) {
             batch.committed += 1;
             self.append(AgentMessage::ToolResult(result));
@@ -136,8 +138,9 @@ impl Step<'_> {
 
     #[inline(never)]
     pub(super) fn end_batch(&mut self, mut batch: Batch) {
-        self.state.table.close();
-        if batch.is_answer && self.state.output.is_none() && matches!(batch.ending, Ending::Normal) {
+        self.state.approvals.close();
+        if batch.is_answer && self.state.structured.output.is_none() && matches!(batch.ending, Ending::Normal)
+        {
             // Its result tells the model what is wrong with it.
             if let Err(error) = self.reject_output("see the tool's result") {
                 batch.ending = Ending::Stopped(*error);
@@ -171,7 +174,7 @@ impl Step<'_> {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
                 // The answer was requested as a call, so it may end the run just as a text would.
-                let is_answer = batch.is_answer && self.state.output.is_some();
+                let is_answer = batch.is_answer && self.state.structured.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };
                 // A host that has steered may have posted more.
                 let queue =
@@ -182,7 +185,7 @@ impl Step<'_> {
     }
 
     /// The message of a stopped batch says that it was stopped, in the history and in `turn_end`.
-    pub(super) fn mark_aborted(&mut self, answer: &Answer, error: &ErrorInfo) -> Rc<AssistantMessage> {
+    fn mark_aborted(&mut self, answer: &StoredAnswer, error: &ErrorInfo) -> Rc<AssistantMessage> {
         let mut message = answer.message.as_ref().clone();
         message.stop_reason = MessageStopReason::Aborted;
         message.error = Some(error.clone());
@@ -201,14 +204,18 @@ impl Step<'_> {
     }
 
     /// The run ends while hooks are called for an answer, so the calls of the answer never start.
-    pub(super) fn interrupt_answer(&mut self, answer: Answer, error: ErrorInfo) {
+    pub(super) fn interrupt_answer(&mut self, answer: StoredAnswer, error: ErrorInfo) {
         self.interrupt_batch(Box::new(new_batch(answer)), error);
     }
 
     /// The complete calls of a message that was cut off get results too.
     pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
-        let answer =
-            Answer { message: message.clone(), place: 0, faults: Vec::new(), own_arguments: Table::new() };
+        let answer = StoredAnswer {
+            message: message.clone(),
+            place: 0,
+            faults: Vec::new(),
+            own_arguments: Table::new(),
+        };
         let mut batch = new_batch(answer);
         for place in 0..batch.calls.len() {
             self.settle(&mut batch, place, ToolResultCause::Aborted, "");

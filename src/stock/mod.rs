@@ -1,5 +1,7 @@
 //! Ready-made implementations of the traits of `host`: a model over HTTP, a model and a clock for tests, summaries.
 
 pub mod http;
+#[cfg(feature = "jsonschema")]
+pub mod schema;
 pub mod scripted;
 pub mod summarize;

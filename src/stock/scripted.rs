@@ -14,8 +14,8 @@ use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::MessageStopReason;
 
-/// The answer to one call, event by event.
-pub type Answer = Vec<AssistantMessageEvent>;
+/// What a model says in one call, event by event.
+pub type ScriptedAnswer = Vec<AssistantMessageEvent>;
 
 /// A model whose n-th call returns the n-th answer. Calls beyond the last answer fail.
 ///
@@ -25,8 +25,8 @@ pub type Answer = Vec<AssistantMessageEvent>;
 /// let model = scripted::model([scripted::text("hello"), scripted::text("again")]);
 /// assert_eq!(&*model.id, "scripted");
 /// ```
-pub fn model(answers: impl IntoIterator<Item = Answer>) -> Model {
-    let answers: RefCell<VecDeque<Answer>> = RefCell::new(answers.into_iter().collect());
+pub fn model(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Model {
+    let answers: RefCell<VecDeque<ScriptedAnswer>> = RefCell::new(answers.into_iter().collect());
     let ask = move |_: ModelRequest, _: CancelToken| {
         let answer = answers.borrow_mut().pop_front();
         let answer = answer.unwrap_or_else(|| failure(ErrorKind::Unknown, "the script is at its end"));
@@ -36,7 +36,7 @@ pub fn model(answers: impl IntoIterator<Item = Answer>) -> Model {
 }
 
 /// An answer with one text.
-pub fn text(text: &str) -> Answer {
+pub fn text(text: &str) -> ScriptedAnswer {
     use AssistantMessageEvent as E;
     vec![
         E::Start,
@@ -48,7 +48,7 @@ pub fn text(text: &str) -> Answer {
 }
 
 /// An answer that calls tools, given as id, name and arguments.
-pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> Answer {
+pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> ScriptedAnswer {
     use AssistantMessageEvent as E;
     let mut answer = vec![E::Start];
     for (index, (call_id, tool_name, arguments)) in (0..).zip(calls) {
@@ -62,8 +62,13 @@ pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -
 }
 
 /// An answer that fails.
-pub fn failure(kind: ErrorKind, text: &str) -> Answer {
+pub fn failure(kind: ErrorKind, text: &str) -> ScriptedAnswer {
     vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, text))]
+}
+
+/// A clock for [`AgentLoopConfig::new`](crate::host::config::AgentLoopConfig::new).
+pub fn clock() -> Rc<dyn Timer> {
+    Rc::new(Clock::default())
 }
 
 /// A clock on which every wait ends at once: it moves its time forward instead.

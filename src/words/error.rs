@@ -4,7 +4,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value, serde_as_json};
+use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
 
 /// The kinds of error. The provider adapter sets them; nothing later guesses them from texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,8 +168,6 @@ impl FromJson for ErrorInfo {
         Ok(info)
     }
 }
-
-serde_as_json!(ErrorInfo);
 
 /// The error type of the crate: an [`ErrorInfo`] and, if there is one, the error that caused it.
 #[derive(Clone, Debug)]

@@ -3,3 +3,4 @@
 pub mod error;
 pub mod message;
 pub mod price;
+mod serde;

@@ -30,7 +30,7 @@ test("a program that prints something else than its page says is noticed", async
 });
 
 test("every block is of a language that is known, and those that are not run say why", () => {
-  const known = ["js", "ts", "jsx", "sh", "text", "html", "toml", "json", "jsonc"];
+  const known = ["js", "ts", "jsx", "rust", "sh", "text", "html", "toml", "json", "jsonc"];
   for (const { page, line, language } of blocks) assert.ok(known.includes(language), `${page}:${line} is ${language}`);
   for (const { page, line, notRun } of blocks) if (notRun !== undefined) assert.ok(notRun.length > 10, `${page}:${line} has no reason`);
   assert.ok(blocks.filter((block) => block.notRun !== undefined).length <= 3);
@@ -38,6 +38,13 @@ test("every block is of a language that is known, and those that are not run say
     const fences = textOfPage(page).match(/^\s*```/gm)?.length ?? 0;
     assert.equal(fences, blocks.filter((block) => block.page === page).length * 2, `${page}: a fence is not at the begin of its line, or has no language`);
   }
+});
+
+test("the Rust in the README is a doc test of the crate, word for word", () => {
+  const docs = readFileSync(join(ROOT, "src/lib.rs"), "utf8").replace(/^\/\/! ?/gm, "");
+  const rust = blocks.filter(({ page, language }) => page === "README.md" && language === "rust");
+  assert.ok(rust.length > 0);
+  for (const { page, line, code } of rust) assert.ok(docs.includes(code.trim()), `${page}:${line} is not in src/lib.rs`);
 });
 
 test("blocks of jsx compile", async () => {

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createElement } from "react";
 import { renderToString } from "react-dom/server";
-import { AgentStore } from "../../pkg/react-store.js";
+import { AgentStore } from "../../pkg/react/store.js";
 import { useAgent } from "../../pkg/react.js";
 import { RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler } from "../../pkg/server.js";
@@ -108,7 +108,7 @@ test("a frame costs the same after 5,000 messages as after one", async () => {
     frame();
     // From here on the history is only read through this proxy.
     const counted = new Proxy(agent.messages, { get: (target, key) => (typeof key === "string" && /^\d+$/.test(key) && (reads += 1), Reflect.get(target, key)) });
-    store.history.source = counted;
+    store.state.history.source = counted;
     store.agent = new Proxy(agent, { get: (target, key) => (key === "messages" ? counted : typeof Reflect.get(target, key) === "function" ? Reflect.get(target, key).bind(target) : Reflect.get(target, key, target)) });
     for (let i = 0; i < 20; i++) {
       await give("b");

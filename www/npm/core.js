@@ -2,6 +2,7 @@
 // Everything that ships with the engine, as one file of the package; see shared.js.
 
 export * from "./index.js";
-export * from "./engine.js";
-export * from "./checkpoint.js";
+export * from "./boundary/engine.js";
+export * from "./checkpoint/read.js";
+export * from "./checkpoint/write.js";
 export { dereference, validate } from "./validator.js";

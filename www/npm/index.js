@@ -1,8 +1,10 @@
 // @ts-check
 // The public package. The entry files in ./entry set where the wasm file comes from and re-export this one.
 
-export { Agent, agentLoop, agentLoopContinue } from "./agent.js";
+export { Agent, agentLoop, agentLoopContinue } from "./agent/agent.js";
 export { AgentError } from "./shared.js";
-export { anthropic, custom, gemini, openai, openaiCompatible, openaiResponses, scripted } from "./models.js";
-export { subagent } from "./subagent.js";
-export { CANCELLED, tool } from "./tools.js";
+export { custom } from "./models/custom.js";
+export { scripted } from "./models/scripted.js";
+export { anthropic, gemini, openai, openaiCompatible, openaiResponses } from "./models/wires.js";
+export { subagent } from "./tools/subagent.js";
+export { CANCELLED, tool } from "./tools/tool.js";

@@ -1,21 +1,5 @@
 // @ts-check
-// An agent in a React component.
+// turnwheel/react: an agent in a React component.
 "use client";
 
-import { useState, useSyncExternalStore } from "react";
-import { AgentStore } from "./react-store.js";
-
-/**
- * Returns an agent's state and the actions on it. If a function is passed, the component creates its
- * own agent with it, once.
- * @param {any} agent @param {import("./react.js").UseAgentOptions} [options]
- */
-export function useAgent(agent, options) {
-  // The function may be a new one in every render; the agent that it made stays.
-  const source = typeof agent === "function" ? AgentStore : agent;
-  const make = () => ({ of: source, store: new AgentStore(agent, options) });
-  let [state, setState] = useState(make);
-  if (state.of !== source) setState((state = make()));
-  const { subscribe, getSnapshot, getServerSnapshot } = state.store;
-  return useSyncExternalStore(subscribe, getSnapshot, getServerSnapshot);
-}
+export { useAgent } from "./react/hook.js";

@@ -15,7 +15,7 @@ use std::fmt;
 use crate::data::text;
 
 pub use read::Reader;
-pub(crate) use serde::serde_as_json;
+pub(crate) use serde::{deserialize_as_json, serde_as_json, serde_as_word, serialize_as_json};
 pub use value::{FromJson, Map, Number, RawJson, Value};
 pub use write::{ObjectWriter, ToJson, write_list, write_str, write_u64};
 pub(crate) use write::{bool_text, fill, hex, without_comma};

@@ -117,7 +117,8 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
-    /// Writes members from a template, see [`fill`].
+    /// Writes members from a template. Each `$`, which stands in quotes, is replaced with the next value, escaped as in a
+    /// JSON string; each `#` with the next value as it is.
     #[inline(never)]
     pub fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
         self.out.push_str(if self.empty { "{" } else { "," });

@@ -104,35 +104,35 @@ impl ToolApprovalPolicy {
 
     /// Returns the action for a call. `command` is the call's text argument of that name, if it has one.
     pub fn action(&self, tool_name: &str, command: Option<&str>) -> ToolApprovalAction {
-        match self.verdict(tool_name, command) {
-            Verdict::Ruled(action) | Verdict::Default(action) => action,
+        match self.ruling(tool_name, command) {
+            Ruling::Ruled(action) | Ruling::Default(action) => action,
         }
     }
 
-    fn verdict(&self, tool_name: &str, command: Option<&str>) -> Verdict {
+    fn ruling(&self, tool_name: &str, command: Option<&str>) -> Ruling {
         let (rules, default) = match self {
-            ToolApprovalPolicy::None => return Verdict::Ruled(ToolApprovalAction::Ask),
-            ToolApprovalPolicy::All => return Verdict::Ruled(ToolApprovalAction::Approve),
+            ToolApprovalPolicy::None => return Ruling::Ruled(ToolApprovalAction::Ask),
+            ToolApprovalPolicy::All => return Ruling::Ruled(ToolApprovalAction::Approve),
             ToolApprovalPolicy::Custom { rules, default } => (rules, *default),
         };
         let plain = strip_tool_prefix(tool_name);
         let ruled = rules.get(tool_name).or_else(|| rules.get(plain)).copied();
         let Some(command) = command.filter(|_| SHELLS.contains(&plain)) else {
-            return ruled.map_or(Verdict::Default(default), Verdict::Ruled);
+            return ruled.map_or(Ruling::Default(default), Ruling::Ruled);
         };
         // All shell tools fall back to the rules of the first one.
         let ruled = ruled.or_else(|| rules.get(SHELLS[0]).copied());
         let by_command = [tool_name, plain, SHELLS[0]].iter().any(|scope| has_command_rule(rules, scope));
         let action = ruled.unwrap_or(default);
         if by_command || (ruled.is_none() && is_opaque(command)) {
-            return Verdict::Ruled(action.max(ToolApprovalAction::Ask));
+            return Ruling::Ruled(action.max(ToolApprovalAction::Ask));
         }
-        ruled.map_or(Verdict::Default(default), Verdict::Ruled)
+        ruled.map_or(Ruling::Default(default), Ruling::Ruled)
     }
 }
 
 /// Whether a rule names the tool, or only the default applies to it.
-enum Verdict {
+enum Ruling {
     Ruled(ToolApprovalAction),
     Default(ToolApprovalAction),
 }
@@ -210,9 +210,9 @@ impl ApprovalOptions {
     ) -> ToolApprovalAction {
         let is_requested = requires_approval || self.mode == ApprovalMode::Enabled;
         let minimum = if is_requested { ToolApprovalAction::Ask } else { ToolApprovalAction::Approve };
-        let action = match self.policy.as_ref().map(|policy| policy.verdict(tool_name, command)) {
-            Some(Verdict::Ruled(action)) => action,
-            Some(Verdict::Default(action)) => action.max(minimum),
+        let action = match self.policy.as_ref().map(|policy| policy.ruling(tool_name, command)) {
+            Some(Ruling::Ruled(action)) => action,
+            Some(Ruling::Default(action)) => action.max(minimum),
             None => minimum,
         };
         match action {

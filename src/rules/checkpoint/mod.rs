@@ -148,6 +148,11 @@ impl CheckpointEnvelopeV1 {
         }
     }
 
+    /// Writes the checkpoint as JSON text. Every number stays as it was written, of any length.
+    pub fn encode(&self) -> String {
+        self.to_json()
+    }
+
     /// Reads a checkpoint from bytes.
     ///
     /// # Errors

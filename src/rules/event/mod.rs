@@ -8,6 +8,7 @@
 //! ```
 
 mod read;
+mod text;
 
 use std::rc::Rc;
 

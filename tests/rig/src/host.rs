@@ -30,7 +30,7 @@ use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, Tool
 use crate::clock::Clock;
 use crate::grammar::Grammar;
 
-pub use turnwheel::scripted::{Answer, text};
+pub use turnwheel::scripted::{ScriptedAnswer, text};
 
 type Asked = dyn Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent>;
 
@@ -70,7 +70,7 @@ pub fn model(
 }
 
 /// Makes a model that supports structured output itself.
-pub fn native_model(id: &str, answers: Vec<Answer>) -> Model {
+pub fn native_model(id: &str, answers: Vec<ScriptedAnswer>) -> Model {
     let answers = RefCell::new(std::collections::VecDeque::from(answers));
     let ask = move |_: ModelRequest, _: CancelToken| {
         stream::iter(answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
@@ -80,7 +80,7 @@ pub fn native_model(id: &str, answers: Vec<Answer>) -> Model {
 }
 
 /// Makes a model that gives these answers in order, and then "done" for ever.
-pub fn answers(answers: Vec<Answer>) -> Model {
+pub fn answers(answers: Vec<ScriptedAnswer>) -> Model {
     let answers = RefCell::new(std::collections::VecDeque::from(answers));
     model("m", move |_, _| {
         let answer = answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"));
@@ -89,7 +89,7 @@ pub fn answers(answers: Vec<Answer>) -> Model {
 }
 
 /// Makes an answer with these calls: id, tool, arguments.
-pub fn calls(calls: &[(&str, &str, &str)]) -> Answer {
+pub fn calls(calls: &[(&str, &str, &str)]) -> ScriptedAnswer {
     use AssistantMessageEvent as E;
     let mut answer = vec![E::Start];
     for (index, (call_id, tool_name, arguments)) in (0..).zip(calls) {
@@ -495,13 +495,13 @@ pub fn line(event: &AgentEvent) -> Option<String> {
 }
 
 /// Makes an answer that fails.
-pub fn failure(kind: ErrorKind) -> Answer {
+pub fn failure(kind: ErrorKind) -> ScriptedAnswer {
     vec![AssistantMessageEvent::Error(ErrorInfo::new(kind, "it failed"))]
 }
 
 /// Makes a stage whose model gives these answers.
 pub fn stage(
-    given: Vec<Answer>,
+    given: Vec<ScriptedAnswer>,
     tools: Vec<Rc<dyn AgentTool>>,
     change: impl FnOnce(&mut AgentLoopConfig),
 ) -> Stage {

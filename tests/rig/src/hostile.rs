@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use futures::stream::{StreamExt, unfold};
-use turnwheel::agent::{Agent, Delivery as Delivered};
+use turnwheel::agent::{Agent, Receipt};
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolDecision};
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{
@@ -129,7 +129,7 @@ struct World {
     clock: Clock,
     at: Option<(usize, Act)>,
     agent: RefCell<Option<Agent>>,
-    receipt: RefCell<Option<futures::channel::oneshot::Receiver<Delivered>>>,
+    receipt: RefCell<Option<futures::channel::oneshot::Receiver<Receipt>>>,
     /// When the run was stopped, by the clock.
     stopped: Cell<Option<u64>>,
     turns_since_stop: Cell<usize>,
@@ -273,7 +273,7 @@ impl World {
     fn check_receipt(
         &self,
         agent: &Agent,
-        mut receipt: futures::channel::oneshot::Receiver<Delivered>,
+        mut receipt: futures::channel::oneshot::Receiver<Receipt>,
         is_listener_removed: bool,
     ) {
         let mut delivery = receipt.try_recv().ok().flatten();
@@ -283,8 +283,8 @@ impl World {
             delivery = receipt.try_recv().ok().flatten();
         }
         let times = match delivery {
-            Some(Delivered::Delivered { .. }) => 1,
-            Some(Delivered::NotDelivered) => 0,
+            Some(Receipt::Delivered { .. }) => 1,
+            Some(Receipt::Cleared) => 0,
             None => return self.fault("the letter is lost"),
         };
         if !is_listener_removed && delivered != times {

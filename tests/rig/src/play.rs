@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use futures::StreamExt;
 use serde_json::{Value, json};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ApprovalMode;

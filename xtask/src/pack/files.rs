@@ -90,6 +90,11 @@ impl Files {
         Ok(())
     }
 
+    /// Removes a file that only the sources need.
+    pub(super) fn take(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// Removes and returns the scripts.
     pub(super) fn take_scripts(&mut self) -> BTreeMap<String, Vec<u8>> {
         let all = std::mem::take(&mut self.0);

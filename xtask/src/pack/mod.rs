@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::run::root;
@@ -91,6 +91,7 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let mut files = gather(&manifest)?;
     let bound = cache.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
+    files.take(&keep_types(&manifest, &bound.join(bind::TYPES))?);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
     files.add(&manifest.package.wasm, fs::read(wasm)?)?;
     for (name, vendored) in &manifest.vendor {
@@ -129,4 +130,19 @@ fn optimised(
     let made =
         cache.make("wasm-opt", inputs, |folder| optimise(wasm, &flags, &folder.join(bind::OPTIMISED)))?;
     Ok(made.join(bind::OPTIMISED))
+}
+
+/// Compares the types of the engine's calls with those in the sources, which tsc reads. Returns the name of their file.
+///
+/// # Errors
+/// If they differ. The file is right afterwards.
+fn keep_types(manifest: &Manifest, made: &Path) -> Result<String> {
+    let name = manifest.package.glue.replace(".js", ".d.ts");
+    let kept = root().join(&manifest.package.source).join(&name);
+    let types = fs::read(made)?;
+    if fs::read(&kept).is_ok_and(|kept| kept == types) {
+        return Ok(name);
+    }
+    fs::write(&kept, types)?;
+    bail!("{} did not say what the engine exports, and does now; build again", kept.display())
 }

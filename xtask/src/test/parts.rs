@@ -57,6 +57,8 @@ pub(super) const PARTS: &[Part] = &[
         command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--all-features", "--doc"] },
     Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "doc", "--workspace", "--exclude", "bindgen-cli", "--all-features", "--no-deps", "--config", RUSTDOC] },
+    Part { name: "crate", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["cargo", "package", "--package", "turnwheel", "--offline", "--allow-dirty"] },
     Part { name: "vectors", files: "tests/data/vectors", needs: Need::Nothing, count: Count::Ours,
         command: &["xtask", "vectors", "FILES"] },
     Part { name: "fixtures", files: "tests/data/fixtures", needs: Need::Nothing, count: Count::Ours,

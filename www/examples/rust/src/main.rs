@@ -11,16 +11,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use turnwheel::cancel::CancelToken;
-use turnwheel::config::AgentLoopConfig;
-use turnwheel::driver::agent_loop;
-use turnwheel::event::AgentEvent;
-use turnwheel::http::{HttpModel, HttpResponse, Transport};
-use turnwheel::json::RawJson;
-use turnwheel::ports::{AgentRunContext, Timer};
+use turnwheel::http::{HttpResponse, Transport};
+use turnwheel::ports::Timer;
 use turnwheel::wires::{HttpRequest, WireOptions, wire};
-use turnwheel::stream::DeltaKind;
-use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
+use turnwheel::{
+    AgentEvent, AgentLoopConfig, AgentRunContext, AgentTool, CancelToken, HttpModel, ToolSpec, agent_loop, tool,
+};
 
 /// Tokio's clock.
 struct Clock;
@@ -74,13 +70,11 @@ fn error_text(error: reqwest::Error) -> String {
 /// A tool that counts letters: models are bad at this.
 fn letters() -> Result<Rc<dyn AgentTool>, Box<dyn Error>> {
     let parameters = r#"{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]}"#;
-    let spec = ToolSpec::new("letters", "Counts the letters of a word", RawJson::parse(parameters)?);
-    Ok(tool(spec, async |call: ToolContext| {
+    let spec = ToolSpec::parse("letters", "Counts the letters of a word", parameters)?;
+    Ok(tool(spec, async |call| {
         let arguments = call.arguments.to_value();
-        let Some(word) = arguments.get("word").and_then(|word| word.as_str()) else {
-            return ToolOutcome::Invalid("`word` must be a text".to_owned());
-        };
-        ToolOutcome::Completed(AgentToolResult::text(&word.chars().count().to_string()))
+        let word = arguments.text_at("word").ok_or("`word` must be a text")?;
+        Ok::<_, &str>(word.chars().count().to_string())
     }))
 }
 
@@ -102,13 +96,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let context = AgentRunContext::new("run-1", "session-1");
     let mut run = agent_loop(vec![question.as_str().into()], config, context, CancelToken::new());
     while let Some(event) = run.next().await {
-        match event {
-            AgentEvent::MessageUpdate(delta) if delta.kind == DeltaKind::Text => {
-                print!("{}", delta.text);
-                stdout().flush()?;
-            }
-            AgentEvent::ToolExecutionStart { tool_name, .. } => println!("[{tool_name}]"),
-            _ => {}
+        if let AgentEvent::ToolExecutionStart { tool_name, .. } = &event {
+            println!("[{tool_name}]");
+        }
+        if let Some(text) = event.added_text() {
+            print!("{text}");
+            stdout().flush()?;
         }
     }
     println!();

@@ -8,7 +8,7 @@ use std::task::{Wake, Waker};
 
 use wasm_bindgen::prelude::*;
 
-use turnwheel::agent::{Agent, Delivery};
+use turnwheel::agent::{Agent, Receipt};
 use turnwheel::cancel::CancelToken;
 use turnwheel::data::table::Table;
 use turnwheel::driver::{AgentStream, Published};
@@ -35,7 +35,7 @@ pub(crate) struct AgentEntry {
     pub(crate) cached: Cached,
     pub(crate) models: Models,
     /// The fate of posted messages by receipt number, until JavaScript has been told.
-    pub(crate) settled: Rc<RefCell<Vec<(u32, Delivery)>>>,
+    pub(crate) settled: Rc<RefCell<Vec<(u32, Receipt)>>>,
 }
 
 pub(crate) struct RunEntry {

@@ -3,14 +3,14 @@
 //! The control block is four `u32`: the address of the table, its length in numbers, the address of the
 //! text, and its length in bytes. The table has three numbers per entry: the kind, a number whose
 //! meaning depends on the kind, and the length of the entry's text in UTF-16 units. JavaScript decodes
-//! the text once and slices it. A message is sent once; later entries refer to it. `www/npm/engine.js`
+//! the text once and slices it. A message is sent once; later entries refer to it. `www/npm/boundary/engine.js`
 //! reads what is written here.
 
 mod events;
 mod history;
 mod sent;
 
-use turnwheel::agent::Delivery;
+use turnwheel::agent::Receipt;
 use turnwheel::data::text::utf16_length;
 use turnwheel::event::AgentEvent;
 use turnwheel::json::{RawJson, ToJson, write_u64};
@@ -100,9 +100,9 @@ impl Outbox {
         self.text_entry(EntryKind::End, 0, output.map_or("", RawJson::as_str));
     }
 
-    pub(crate) fn receipt(&mut self, id: u32, delivery: Delivery) {
+    pub(crate) fn receipt(&mut self, id: u32, receipt: Receipt) {
         self.entry(EntryKind::Receipt, id, |text| {
-            if let Delivery::Delivered { turn_index } = delivery {
+            if let Receipt::Delivered { turn_index } = receipt {
                 write_u64(u64::from(turn_index), text);
             }
         });

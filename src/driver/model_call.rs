@@ -1,0 +1,107 @@
+//! How a model is called: the key first, once per turn, then the stream.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use futures::future::LocalBoxFuture;
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
+
+use crate::host::cancel::CancelToken;
+use crate::host::config::AgentLoopConfig;
+use crate::host::isolate::guard;
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::words::error::{ErrorInfo, ErrorKind};
+
+use super::AgentStream;
+
+/// The turn, the index of the model, and the key.
+pub(super) type KeyOfTurn = Rc<RefCell<Option<(u32, usize, Option<Rc<str>>)>>>;
+
+impl AgentStream {
+    /// Gets the key, once per turn, and then starts the call.
+    pub(super) fn infer(
+        &self,
+        config: &Rc<AgentLoopConfig>,
+        model: usize,
+        turn_index: u32,
+        mut request: ModelRequest,
+        cancel: &CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        let place = model;
+        let Some(model) = config.ports.models.get(place).cloned() else {
+            return failed_stream(ErrorInfo::new(ErrorKind::Misuse, "there is no such model"));
+        };
+        let (context, cancel) = (self.context().clone(), cancel.clone());
+        let provider = model.provider.clone();
+        let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
+            request.api_key = key;
+            let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
+            stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
+        };
+        let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
+        let is_same = |asked: usize| {
+            let of_provider =
+                || config.ports.models.get(asked).is_some_and(|other| other.provider == provider);
+            asked == place || (!keys.is_by_model() && of_provider())
+        };
+        let known = self.key.borrow().clone();
+        if let Some((turn, asked, key)) = known
+            && turn == turn_index
+            && is_same(asked)
+        {
+            return call(request, key);
+        }
+        let (key_of_turn, run) = (self.key.clone(), self.handover.cancel.clone());
+        request.api_key = None;
+        let asked = async move {
+            let key = match guard(|| Ok(keys.key_of(place, &provider))) {
+                Ok(future) => future.await,
+                Err(text) => Err(text),
+            };
+            if run.is_cancelled() {
+                // The key source has stopped the run, so no model may be called any more.
+                return std::future::pending().await;
+            }
+            match key {
+                Ok(key) => {
+                    *key_of_turn.borrow_mut() = Some((turn_index, place, key.clone()));
+                    call(request, key)
+                }
+                Err(text) => {
+                    let text = ["the key could not be had: ", &text].concat();
+                    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
+                }
+            }
+        };
+        Box::pin(KeyedStream::Opening(Box::pin(asked)))
+    }
+}
+
+/// A model call: the key first, then its events.
+enum KeyedStream {
+    Opening(LocalBoxFuture<'static, LocalBoxStream<'static, AssistantMessageEvent>>),
+    Open(LocalBoxStream<'static, AssistantMessageEvent>),
+}
+
+impl Stream for KeyedStream {
+    type Item = AssistantMessageEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
+        if let KeyedStream::Opening(asked) = &mut *self {
+            match asked.as_mut().poll(cx) {
+                Poll::Ready(stream) => *self = KeyedStream::Open(stream),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        match &mut *self {
+            KeyedStream::Open(stream) => stream.as_mut().poll_next(cx),
+            KeyedStream::Opening(_) => Poll::Pending,
+        }
+    }
+}
+
+fn failed_stream(error: ErrorInfo) -> LocalBoxStream<'static, AssistantMessageEvent> {
+    stream::iter([AssistantMessageEvent::Error(error)]).boxed_local()
+}

@@ -1,0 +1,93 @@
+//! The outputs of the machine that have not been processed yet.
+
+use std::collections::VecDeque;
+
+use crate::machine::{Effect, EffectId, Output, tell_first, unsaid};
+use crate::rules::event::AgentEvent;
+
+/// The outputs that wait, in order.
+#[derive(Default)]
+pub(super) struct OutputQueue {
+    outputs: VecDeque<Output>,
+    /// How many of them are cancellations, because many calls that start together each check for their own.
+    cancels: usize,
+}
+
+impl OutputQueue {
+    /// Appends what a step puts into the list.
+    pub(super) fn append(&mut self, step: impl FnOnce(&mut Vec<Output>)) {
+        // Usually the queue is empty; then the machine writes directly into it, and nothing has to be moved.
+        let is_behind = !self.outputs.is_empty();
+        let mut out = if is_behind { Vec::new() } else { Vec::from(std::mem::take(&mut self.outputs)) };
+        step(&mut out);
+        self.cancels += out.iter().filter(|output| matches!(output, Output::Cancel(_))).count();
+        if is_behind {
+            self.outputs.extend(out);
+        } else {
+            self.outputs = out.into();
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Output> {
+        let output = self.outputs.pop_front();
+        if let Some(Output::Cancel(_)) = output {
+            self.cancels = self.cancels.saturating_sub(1);
+        }
+        output
+    }
+
+    pub(super) fn put_back(&mut self, output: Output) {
+        self.outputs.push_front(output);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    /// Inserts the events that a checkpoint had not emitted yet: see [`tell_first`].
+    pub(super) fn tell_first(&mut self, unemitted: Vec<AgentEvent>) {
+        tell_first(unemitted, &mut self.outputs);
+    }
+
+    /// Returns the effects not announced and the events not emitted: see [`unsaid`].
+    pub(super) fn unsaid(&self) -> (Vec<EffectId>, Vec<&AgentEvent>) {
+        unsaid(&self.outputs)
+    }
+
+    /// Whether a cancellation of the effect is among the outputs.
+    pub(super) fn is_cancelled(&self, id: EffectId) -> bool {
+        let is_this = |output: &Output| matches!(output, Output::Cancel(cancelled) if *cancelled == id);
+        self.cancels > 0 && self.outputs.iter().any(is_this)
+    }
+
+    /// Whether the output is a call that may start as soon as its announcement has been emitted.
+    pub(super) fn is_offer(&self, output: &Output) -> bool {
+        match output {
+            Output::Start { id, effect: Effect::Execute { .. }, announce: Some(_) } => {
+                !self.is_cancelled(*id)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the announcements of the calls that start now, one after the other.
+    pub(super) fn each_offered(&self, announce: &mut dyn FnMut(&AgentEvent)) {
+        for output in &self.outputs {
+            match output {
+                Output::Start { announce: Some(event), .. } if self.is_offer(output) => announce(event),
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes the announcements of this many outputs.
+    pub(super) fn take_announcements(&mut self, count: usize, announce: &mut dyn FnMut(&AgentEvent)) {
+        for output in self.outputs.iter_mut().take(count) {
+            if let Output::Start { announce: slot, .. } = output
+                && let Some(event) = slot.take()
+            {
+                announce(&event);
+            }
+        }
+    }
+}

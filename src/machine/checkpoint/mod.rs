@@ -1,0 +1,269 @@
+//! Writes a run to a checkpoint and reads it back. Messages of the history are referred to by index, so a
+//! run takes little more space than its history. Effects are not written: whatever waits for one starts it
+//! again.
+
+mod answer;
+mod batch;
+mod mail;
+mod part;
+
+use std::rc::Rc;
+
+use crate::data::json::{ObjectWriter, ToJson, Value};
+use crate::data::list::ListWriter;
+use crate::host::ports::AgentRunContext;
+use crate::host::state::SessionState;
+use crate::rules::approval::ApprovalState;
+use crate::rules::event::{AgentEvent, RunStopReason};
+use crate::rules::stream::{Assembler, ModelRequest};
+use crate::words::message::AgentMessage;
+
+use super::batch::{Batch, BatchCall, CallStatus};
+use super::checkpoint::answer::{read_stage, write_stage};
+use super::checkpoint::part::{FirstError, Part};
+use super::history::History;
+use super::input::Queue;
+use super::output::{EffectId, Output};
+use super::phase::{AfterPoll, Inference, Phase};
+use super::state::{CacheState, LoopState, Turn};
+
+impl LoopState {
+    /// Writes the run as a JSON object. `unannounced` are the tools whose start has not been emitted: they
+    /// wait for their turn.
+    pub fn write_checkpoint(&self, now: u64, unannounced: &[EffectId], out: &mut String) {
+        let mut run = ObjectWriter::new(out);
+        run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
+        run.field("turnIndex", &self.tally.turn_index)
+            .field("turns", &self.tally.turns)
+            .field("pauses", &self.tally.pauses);
+        let elapsed = self.timing.restored.unwrap_or(now.saturating_sub(self.timing.began));
+        // Only the usage is kept of an answer that is about to be discarded.
+        let mut usage = self.tally.usage;
+        usage.add(&self.turn.shown.usage.totalled());
+        run.field("usage", &usage).field("elapsedMs", &elapsed);
+        run.optional("model", &self.provider.model).optional("output", &self.structured.output);
+        run.field("outputTries", &self.structured.tries);
+        let mut cache = ObjectWriter::new(run.key("cache"));
+        cache.field("turns", &self.provider.cache.turns).field("written", &self.provider.cache.written);
+        cache.field("prefixTokens", &self.provider.cache.prefix_tokens);
+        cache.end();
+        write_places(&self.history, &self.appended.messages, run.key("newMessages"));
+        run.field("seen", &long(self.appended.seen));
+        run.field("pending", &self.queues.pending).field("steering", &self.queues.steering);
+        run.field("followUp", &self.queues.follow_up).field("table", &self.approvals);
+        self.write_turn(run.key("turn"));
+        let mut phase = ObjectWriter::new(run.key("phase"));
+        self.write_phase(&mut phase, unannounced);
+        phase.end();
+        run.end();
+    }
+
+    fn write_turn(&self, out: &mut String) {
+        let turn = &self.turn;
+        let mut object = ObjectWriter::new(out);
+        object.field("open", &turn.open).field("messageOpen", &turn.message_open);
+        object.field("recoveries", &turn.recoveries).field("asked", &long(turn.model));
+        object.field("overflowSignal", &turn.overflow_signal).optional("overflow", &turn.overflow);
+        object
+            .optional("dynamicPrompt", &turn.dynamic_prompt)
+            .optional("freshFrom", &turn.fresh_from.map(long))
+            .optional("soughtRoom", &turn.sought_room.then_some(true));
+        if let Some(view) = &turn.view {
+            write_places(&self.history, view, object.key("view"));
+        }
+        object.end();
+    }
+
+    fn write_phase(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId]) {
+        match &self.phase {
+            Phase::Idle => drop(out.field("kind", "idle")),
+            Phase::Preparing { overflow, .. } => {
+                out.field("kind", "preparing").field("overflow", overflow);
+            }
+            Phase::Compacting { .. } => drop(out.field("kind", "compacting")),
+            Phase::Inferring(inference) => {
+                out.field("kind", "asking")
+                    .field("model", &long(inference.model))
+                    .field("attempt", &inference.attempt);
+                write_stage(&inference.stage, out);
+            }
+            Phase::Dispatching(batch) => {
+                out.field("kind", "dispatching");
+                // In a batch that was just read, the poll is still to come.
+                let polled = batch.poll.is_some_and(|id| id == 0 || self.queues.polls.contains_key(&id));
+                batch.write(out, unannounced, polled);
+            }
+            Phase::Polling { queue, then, .. } => {
+                out.field("kind", "polling").field("followUp", &(*queue == Queue::FollowUp));
+                out.field("turn", &(*then == AfterPoll::Turn));
+            }
+            Phase::Closing { reason, error, .. } => {
+                out.field("kind", "closing").field("reason", reason.as_str()).optional("error", error);
+            }
+            Phase::Ended { reason, error } => {
+                out.field("kind", "ended").field("reason", reason.as_str()).optional("error", error);
+            }
+        }
+    }
+
+    /// Reads a run back, with its history.
+    ///
+    /// # Errors
+    /// Names the field that cannot be read.
+    #[inline(never)]
+    pub fn read_checkpoint(
+        history: Vec<AgentMessage>,
+        session: SessionState,
+        run: &Value,
+    ) -> Result<Self, String> {
+        let first_error = FirstError::default();
+        let run = Part { value: run, first_error: &first_error };
+        let context =
+            AgentRunContext { run_id: run.word("runId").into(), session_id: run.word("sessionId").into() };
+        let mut state = LoopState::new(context, history, session);
+        let history = &mut state.history;
+        state.tally.turn_index = run.int("turnIndex");
+        state.tally.turns = run.int("turns");
+        state.tally.pauses = run.int("pauses");
+        state.tally.usage = run.read("usage");
+        state.timing.restored = Some(run.long("elapsedMs"));
+        state.provider.model = run.get("model").and_then(Value::as_str).map(Rc::from);
+        state.structured.output = run.get("output").map(ToJson::to_raw);
+        state.structured.tries = run.int("outputTries");
+        let cache = run.part("cache");
+        state.provider.cache = CacheState {
+            turns: cache.int("turns"),
+            written: cache.long("written"),
+            prefix_tokens: cache.long("prefixTokens"),
+        };
+        state.appended.messages = run.messages("newMessages", history);
+        // Includes those that a compaction has removed, because their ids remain in use.
+        history.call_ids.learn(&state.appended.messages);
+        state.appended.seen = run.size("seen");
+        state.queues.pending = run.letters("pending");
+        state.queues.steering = run.letters("steering");
+        state.queues.follow_up = run.letters("followUp");
+        state.approvals = run.read("table");
+        state.turn = read_turn(history, &run.part("turn"));
+        state.phase = read_phase(history, &run.part("phase"));
+        if let Phase::Dispatching(batch) = &state.phase {
+            // Both are in the order of the calls. Without this check, the run would wait for a call that
+            // nobody can decide about.
+            let mut open =
+                state.approvals.entries().iter().filter(|entry| entry.state != ApprovalState::Dispatched);
+            let is_open = |call: &BatchCall| open.any(|entry| entry.call.call_id == call.block.call_id);
+            let waits = |call: &&BatchCall| matches!(call.status, CallStatus::Waiting | CallStatus::Asked(_));
+            if !batch.calls.iter().filter(waits).all(is_open) {
+                run.report("table", "must hold the calls that wait");
+            }
+        }
+        match first_error.0.into_inner() {
+            None => Ok(state),
+            Some(first_error) => Err(first_error),
+        }
+    }
+}
+
+#[inline(never)]
+fn read_phase(history: &History, phase: &Part<'_>) -> Phase {
+    let effect = 0;
+    match phase.word("kind") {
+        "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
+        "compacting" => Phase::Compacting { effect },
+        "asking" => Phase::Inferring(Box::new(Inference {
+            request: empty_request(),
+            model: phase.size("model"),
+            attempt: phase.int("attempt"),
+            last_error: None,
+            stage: read_stage(history, phase),
+        })),
+        "dispatching" => {
+            Batch::read(history, phase).map_or(Phase::Idle, |batch| Phase::Dispatching(Box::new(batch)))
+        }
+        "polling" => Phase::Polling {
+            effect,
+            queue: if phase.flag("followUp") { Queue::FollowUp } else { Queue::Steering },
+            then: if phase.flag("turn") { AfterPoll::Turn } else { AfterPoll::TurnIfPending },
+        },
+        kind @ ("closing" | "ended") => {
+            let word = phase.word("reason");
+            let reason = RunStopReason::from_word(word).unwrap_or_else(|| {
+                phase.unknown("reason", word);
+                RunStopReason::Error
+            });
+            let error = phase.optional("error");
+            if kind == "closing" {
+                return Phase::Closing { effect, reason, error };
+            }
+            Phase::Ended { reason, error }
+        }
+        other => {
+            phase.unknown("kind", other);
+            Phase::Idle
+        }
+    }
+}
+
+#[inline(never)]
+fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
+    Turn {
+        open: turn.flag("open"),
+        message_open: turn.flag("messageOpen"),
+        recoveries: turn.int("recoveries"),
+        dynamic_prompt: turn.optional("dynamicPrompt"),
+        view: turn.get("view").map(|_| turn.messages("view", history)),
+        overflow_signal: turn.flag("overflowSignal"),
+        fresh_from: turn.get("freshFrom").map(|_| turn.size("freshFrom")),
+        model: turn.size("asked"),
+        sought_room: turn.flag("soughtRoom"),
+        overflow: turn.optional("overflow"),
+        shown: Assembler::default(),
+    }
+}
+
+/// Returns what remains in a list that a driver has not finished processing: the effects not announced, and
+/// the events not emitted. The end of a run is left out, because it is emitted again.
+pub fn unsaid<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> (Vec<EffectId>, Vec<&'a AgentEvent>) {
+    let (mut unannounced, mut unemitted) = (Vec::new(), Vec::new());
+    for output in outputs {
+        match output {
+            Output::Start { id, announce: Some(_), .. } => unannounced.push(*id),
+            Output::Event(event) if !matches!(event, AgentEvent::AgentEnd { .. }) => unemitted.push(event),
+            _ => {}
+        }
+    }
+    (unannounced, unemitted)
+}
+
+/// Writes messages as a list: a number is an index into the history, anything else is the message itself.
+fn write_places(history: &History, messages: &[AgentMessage], out: &mut String) {
+    let mut from = 0;
+    let mut list = ListWriter::new(out);
+    for message in messages {
+        match history.place_of(message, from) {
+            Some(place) => {
+                from = place + 1;
+                list.place(place);
+            }
+            None => message.write_json(list.item()),
+        }
+    }
+    list.end();
+}
+
+fn empty_request() -> ModelRequest {
+    ModelRequest {
+        model: "".into(),
+        system_prompt: "".into(),
+        messages: Rc::default(),
+        tools: Rc::new([]),
+        options: Rc::default(),
+        api_key: None,
+        output: None,
+        session_id: None,
+    }
+}
+
+pub(super) fn long(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,183 @@
+//! The request: what the model is shown of the history.
+
+use std::rc::Rc;
+
+use crate::host::isolate::guard;
+use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
+use crate::rules::event::AgentEvent;
+use crate::rules::stream::ModelRequest;
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{AgentMessage, LlmMessage, MessageStopReason};
+
+use super::phase::{AttemptStage, Inference};
+use super::state::CacheState;
+use super::step::Step;
+
+impl Step<'_> {
+    /// Calls the model, with a fresh count of attempts.
+    pub(super) fn call_model(&mut self) {
+        if let Err(error) = self.evaluate_dynamic_prompt() {
+            return self.cut_message(MessageStopReason::Error, *error);
+        }
+        self.hint_cache();
+        self.call_model_again();
+    }
+
+    /// Reports whether the provider's cache is to be written or read, because its content changes only at
+    /// intervals.
+    fn hint_cache(&mut self) {
+        let Some(hints) = &self.rules.cache else { return };
+        let (tokens, messages) = match &self.state.turn.view {
+            Some(view) => (view.iter().map(estimate_tokens).sum(), view.len()),
+            None => (self.state.history.tokens().0, self.state.history.messages().len()),
+        };
+        if tokens < hints.min_tokens {
+            return;
+        }
+        let cache = &mut self.state.provider.cache;
+        let expired = self.now.saturating_sub(cache.written) > hints.ttl_ms;
+        let write = cache.turns == 0 || cache.turns >= hints.intervals || expired;
+        if write {
+            hints.prefix.set(messages);
+            *cache = CacheState { turns: 0, written: self.now, prefix_tokens: tokens };
+        }
+        cache.turns += 1;
+        let prefix_tokens = cache.prefix_tokens;
+        self.emit(AgentEvent::CacheAction { write, prefix_tokens });
+    }
+
+    fn evaluate_dynamic_prompt(&mut self) -> Result<(), Box<ErrorInfo>> {
+        let Some(prompt) = &self.rules.dynamic_system_prompt else { return Ok(()) };
+        let text = guard(|| prompt()).map_err(|text| {
+            let text = ["the dynamic system prompt failed: ", &text].concat();
+            Box::new(ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt"))
+        })?;
+        if !text.is_empty() {
+            self.state.turn.dynamic_prompt = Some(AgentMessage::user(text).stamped(self.now));
+        }
+        Ok(())
+    }
+
+    /// Calls the model again in the same turn after the context was shortened, with the same dynamic prompt
+    /// and a fresh count of attempts.
+    #[inline(never)]
+    pub(super) fn call_model_again(&mut self) {
+        let Some(request) = self.new_request() else { return };
+        if !self.state.turn.message_open {
+            self.announce(&request);
+        }
+        self.state.turn.model = 0;
+        self.attempt(Box::new(Inference {
+            request,
+            model: 0,
+            attempt: 1,
+            last_error: None,
+            stage: AttemptStage::default(),
+        }));
+    }
+
+    /// Returns the request to the first model, or `None` if there can be none and the turn was ended.
+    pub(super) fn new_request(&mut self) -> Option<ModelRequest> {
+        let error = match self.request_messages() {
+            Ok(_) if self.rules.models.is_empty() => {
+                ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`")
+            }
+            Ok(messages) => return Some(self.request(messages)),
+            Err(text) => {
+                let text = ["convert_to_llm failed: ", &text].concat();
+                ErrorInfo::new(ErrorKind::Hook, text).in_phase("convert_to_llm")
+            }
+        };
+        self.cut_message(MessageStopReason::Error, error);
+        None
+    }
+
+    /// Returns the turn's view of the history as the model receives it: converted, cleaned, the dynamic
+    /// prompt in front.
+    fn request_messages(&mut self) -> Result<Rc<Vec<LlmMessage>>, String> {
+        let mut messages = match self.state.turn.view.take() {
+            None => {
+                self.convert_history()?;
+                self.state.history.all_shown()
+            }
+            Some(view) => {
+                let converted = self.convert_view(&view);
+                self.state.turn.view = Some(view);
+                Rc::new(hygiene(converted?, SameRole::Keep))
+            }
+        };
+        if let Some(prompt) = self.state.turn.dynamic_prompt.as_ref().and_then(AgentMessage::as_llm) {
+            Rc::make_mut(&mut messages).insert(0, prompt);
+        }
+        Ok(messages)
+    }
+
+    /// Converts the messages added since the last time. Each message is converted once, and the result is
+    /// kept.
+    fn convert_history(&mut self) -> Result<(), String> {
+        while let Some(message) = self.state.history.unconverted() {
+            let shown = self.convert(&message)?;
+            self.state.history.keep_conversion(shown);
+        }
+        Ok(())
+    }
+
+    fn convert_view(&mut self, view: &[AgentMessage]) -> Result<Vec<LlmMessage>, String> {
+        if self.rules.convert_to_llm.is_none() {
+            return Ok(shown(view));
+        }
+        self.convert_history()?;
+        let mut converted = Vec::with_capacity(view.len());
+        let mut from = 0;
+        for message in view {
+            match self.state.history.place_of(message, from) {
+                Some(place) => {
+                    from = place + 1;
+                    converted.extend(self.state.history.shown(place));
+                }
+                None => converted.extend(self.convert(message)?),
+            }
+        }
+        Ok(converted)
+    }
+
+    fn convert(&self, message: &AgentMessage) -> Result<Option<LlmMessage>, String> {
+        match &self.rules.convert_to_llm {
+            Some(convert) => guard(|| convert(message)),
+            None => Ok(message.as_llm()),
+        }
+    }
+
+    pub(super) fn request(&mut self, messages: Rc<Vec<LlmMessage>>) -> ModelRequest {
+        let mut request = ModelRequest {
+            model: self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone()),
+            system_prompt: self.rules.system_prompt.clone(),
+            messages,
+            tools: self.rules.schemas.clone(),
+            options: self.rules.stream_options.clone(),
+            api_key: None,
+            output: None,
+            session_id: None,
+        };
+        self.fit_request(&mut request, 0);
+        request
+    }
+
+    fn announce(&mut self, request: &ModelRequest) {
+        let before = self.state.provider.model.replace(request.model.clone());
+        if let Some(before) = before.filter(|before| *before != request.model) {
+            let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
+            self.emit(AgentEvent::ModelSwitched { from, to });
+        }
+        if self.rules.include_requests {
+            self.emit(AgentEvent::BeforeLlmCall {
+                system_prompt: request.system_prompt.clone(),
+                messages: request.messages.clone(),
+                model: request.model.clone(),
+            });
+        }
+        self.state.turn.message_open = true;
+        self.state.tally.turns += 1;
+        self.emit(AgentEvent::MessageStart);
+    }
+}

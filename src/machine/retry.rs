@@ -1,0 +1,130 @@
+//! An attempt has failed: room is made, it is tried again, another model is called, or the turn ends.
+
+use crate::data::text;
+use crate::data::text::contains;
+use crate::host::isolate::guard;
+use crate::rules::event::AgentEvent;
+use crate::rules::overflow::is_context_overflow;
+use crate::rules::retry::RetryVerdict;
+use crate::rules::stream::Assembler;
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::MessageStopReason;
+
+use super::output::Effect;
+use super::phase::{AttemptStage, Inference, Phase, Streaming};
+use super::step::Step;
+
+impl Step<'_> {
+    /// Handles a failed attempt: recovers, retries, falls back or gives up.
+    #[inline(never)]
+    pub(super) fn failed(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: ErrorInfo) {
+        self.cancel(streaming.effect);
+        self.cancel_some(streaming.watchdog);
+        let mut error = error.in_phase("model");
+        classify(&mut error);
+        let verdict = match error.code {
+            ErrorKind::Aborted => return self.cut_stream(streaming, MessageStopReason::Aborted, error),
+            ErrorKind::ContextOverflow if self.state.turn.recoveries < self.rules.max_recoveries_per_turn => {
+                return self.recover(streaming, error);
+            }
+            ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
+            _ => {
+                let (retry, random) = (&self.rules.retry, &self.rules.random);
+                let verdict = guard(|| Ok(retry.delay(&error, inference.attempt, random())));
+                verdict.unwrap_or(RetryVerdict::Stop)
+            }
+        };
+        if let RetryVerdict::Wait(delay_ms) = verdict {
+            self.discard_answer(streaming, &error.message);
+            let reason = error.message.clone();
+            inference.last_error = Some(error.code);
+            self.emit(AgentEvent::RetryAttempt { attempt: inference.attempt, delay_ms, reason, error });
+            inference.attempt += 1;
+            inference.stage = AttemptStage::BackingOff(
+                self.start(Effect::Sleep { ms: delay_ms }),
+                self.now.saturating_add(delay_ms),
+            );
+            self.state.phase = Phase::Inferring(inference);
+            return;
+        }
+        if let RetryVerdict::StopNaming(asked) = verdict {
+            let text = [&error.message, " (the server asks to wait ", &text::number(asked), " ms)"].concat();
+            error.message = text;
+        }
+        match self
+            .rules
+            .models
+            .get(inference.model + 1)
+            .filter(|_| error.retryable || inference.last_error == Some(error.code))
+        {
+            Some(_) => self.fall_back(inference, streaming, &error),
+            None => self.cut_stream(streaming, MessageStopReason::Error, error),
+        }
+    }
+
+    /// The model refuses the conversation as too long: the transformers are told, in the same turn.
+    fn recover(&mut self, streaming: Streaming, error: ErrorInfo) {
+        self.state.turn.shown = streaming.assembler;
+        self.state.turn.recoveries += 1;
+        self.state.turn.overflow = Some(error);
+        self.state.turn.view = None;
+        self.prepare(true);
+    }
+
+    fn fall_back(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: &ErrorInfo) {
+        self.discard_answer(streaming, &error.message);
+        let Some(next) = self.rules.models.get(inference.model + 1) else { return };
+        let own = self.rules.models.first().map_or("", |model| &model.id);
+        let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
+        inference.model += 1;
+        self.fit_request(&mut inference.request, inference.model);
+        inference.attempt = 1;
+        inference.last_error = None;
+        self.state.turn.model = inference.model;
+        self.emit(AgentEvent::ModelFallback { from, to });
+        self.attempt(inference);
+    }
+
+    /// What was shown of the attempt does not count.
+    fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
+        self.state.tally.usage.add(&streaming.assembler.usage.totalled());
+        self.reset_message(&streaming.assembler, reason);
+    }
+
+    /// What was shown does not count.
+    pub(super) fn reset_message(&mut self, shown: &Assembler, reason: &str) {
+        if shown.is_empty() {
+            return;
+        }
+        for call_id in shown.call_ids() {
+            self.state.history.call_ids.release(call_id);
+        }
+        self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
+    }
+}
+
+/// Classifies an error that nobody classified, by its text.
+fn classify(error: &mut ErrorInfo) {
+    if error.code != ErrorKind::Unknown || error.retryable || error.provider.is_some() {
+        return;
+    }
+    let message = error.message.to_ascii_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&message, phrase));
+    error.code = if is_context_overflow(&message) {
+        ErrorKind::ContextOverflow
+    } else if has(&["rate limit", "rate_limit", "throttl", "too many requests"])
+        || has_number(&message, "429")
+    {
+        ErrorKind::Throttled
+    } else if has(&["content filter", "content_filter"]) {
+        ErrorKind::ContentFiltered
+    } else {
+        return;
+    };
+    error.retryable = error.code.is_transient();
+}
+
+/// Whether a number occurs in a text as a word of its own.
+fn has_number(text: &str, number: &str) -> bool {
+    text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).any(|word| word == number.as_bytes())
+}

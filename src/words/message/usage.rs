@@ -1,0 +1,86 @@
+//! The tokens that a call used.
+
+use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::words::price::{Cost, read_cost, write_cost};
+
+/// Token counts. `input` excludes tokens read from or written to a cache; `output` includes reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Prompt tokens not covered by a cache.
+    pub input: u64,
+    /// Tokens of the answer, including reasoning.
+    pub output: u64,
+    /// Prompt tokens read from a cache.
+    pub cache_read: u64,
+    /// Prompt tokens written to a cache.
+    pub cache_write: u64,
+    /// The part of `output` spent on reasoning, if the provider reports it.
+    pub reasoning: Option<u64>,
+    /// All tokens.
+    pub total: u64,
+    /// The cost, if the host configured prices.
+    pub cost: Option<Cost>,
+}
+
+impl Usage {
+    /// Adds another usage; the sums saturate.
+    pub fn add(&mut self, other: &Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.total = self.total.saturating_add(other.total);
+        if let Some(reasoning) = other.reasoning {
+            self.reasoning = Some(self.reasoning.unwrap_or(0).saturating_add(reasoning));
+        }
+        if let Some(cost) = other.cost {
+            self.cost = Some(self.cost.unwrap_or(0).saturating_add(cost));
+        }
+    }
+
+    /// Returns the same usage, with `total` computed from the parts if it was not reported.
+    #[must_use]
+    pub fn totalled(mut self) -> Self {
+        if self.total == 0 {
+            let prompt = self.input.saturating_add(self.cache_read).saturating_add(self.cache_write);
+            self.total = prompt.saturating_add(self.output);
+        }
+        self
+    }
+}
+
+impl Usage {
+    /// Writes the members of the JSON object.
+    pub(crate) fn write_members(&self, object: &mut ObjectWriter<'_>) {
+        object.field("input", &self.input).field("output", &self.output);
+        object.field("cacheRead", &self.cache_read).field("cacheWrite", &self.cache_write);
+        object.optional("reasoning", &self.reasoning).field("total", &self.total);
+        if let Some(cost) = self.cost {
+            write_cost(cost, object.key("cost"));
+        }
+    }
+}
+
+impl ToJson for Usage {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        self.write_members(&mut object);
+        object.end();
+    }
+}
+
+impl FromJson for Usage {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let tokens = |key: &str| value.number_at(key);
+        Ok(Usage {
+            input: tokens("input").unwrap_or(0),
+            output: tokens("output").unwrap_or(0),
+            cache_read: tokens("cacheRead").unwrap_or(0),
+            cache_write: tokens("cacheWrite").unwrap_or(0),
+            reasoning: tokens("reasoning"),
+            total: tokens("total").unwrap_or(0),
+            cost: value.get("cost").and_then(read_cost),
+        }
+        .totalled())
+    }
+}

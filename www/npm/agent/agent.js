@@ -1,0 +1,189 @@
+// @ts-check
+// The agent: one conversation, one run at a time. Every method is a line of delegation, after a look at what the
+// host passed in.
+
+import { fromCheckpoint } from "../checkpoint/read.js";
+import { jsonOf, kindOf, misuse, toDecision, toMessages } from "../shared.js";
+import { Core } from "./core.js";
+
+/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, StandardSchema, ToolDecision } from "../index.js" */
+/** @import { RunOptions } from "../options/options.js" */
+
+/**
+ * Marks the agent of a single run, as `agentLoop` creates it: the engine forgets it when the run is over,
+ * and, as in the loop of the specification, two of its tools may share a name.
+ */
+const ONCE = Symbol("once");
+
+/**
+ * Outside the class: a class that refers to itself by name gets renamed by the bundler.
+ * @param {unknown} options @param {symbol} [mark] @param {readonly AgentMessage[]} [messages]
+ */
+const make = (options, mark, messages) => new Agent(options, mark, messages);
+
+/** An agent: one conversation, one run at a time. */
+export class Agent {
+  /** @type {Core} */ #core;
+
+  /**
+   * @param {unknown} options @param {symbol} [mark]
+   * @param {readonly AgentMessage[]} [messages] used in place of those in the options
+   */
+  constructor(options, mark, messages) {
+    this.#core = new Core(options, mark === ONCE, messages);
+    this.#core.registration.owner = this;
+  }
+
+  /** @param {Input | Input[]} input @param {RunOptions} [options] */
+  prompt(input, options) {
+    return this.#core.run(toMessages(input), options);
+  }
+
+  /** @param {RunOptions} [options] */
+  continue(options) {
+    return this.#core.continue(options);
+  }
+
+  /** @param {(event: AgentEvent) => void} listener */
+  subscribe(listener) {
+    if (typeof listener !== "function") throw misuse(`a subscriber must be a function, got ${kindOf(listener)}`);
+    return this.#core.subscribers.add(listener);
+  }
+
+  /** @param {Input} input */
+  steer(input) {
+    return this.#core.postMessage(input, false);
+  }
+
+  /** @param {Input} input */
+  followUp(input) {
+    return this.#core.postMessage(input, true);
+  }
+
+  clearQueues() {
+    this.#core.clearQueues();
+  }
+
+  /** @param {string} callId @param {ToolDecision} decision */
+  resolveTool(callId, decision) {
+    if (typeof callId !== "string") throw misuse(`a call's id must be a text, got ${kindOf(callId)}`);
+    this.#decide({ [callId]: toDecision(decision) }, false);
+  }
+
+  /** @param {{ [callId: string]: ToolDecision }} decisions */
+  resolveTools(decisions) {
+    if (typeof decisions !== "object" || decisions === null || Symbol.iterator in decisions) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
+    this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])), true);
+  }
+
+  /** @param {{ [callId: string]: ToolDecision }} decisions @param {boolean} all */
+  #decide(decisions, all) {
+    // Before the first run there is no engine that could refuse them.
+    for (const [id, decision] of Object.entries(decisions)) {
+      const { action, arguments: given } = /** @type {{ action?: string, arguments?: unknown }} */ (decision);
+      const isObject = typeof given === "object" && !Array.isArray(given);
+      if (action === "approve" && given !== undefined && !isObject) throw misuse(`the decision about \`${id}\`: the \`arguments\` of a decision must be an object, got ${kindOf(given)}`);
+    }
+    const [[callId, decision] = []] = Object.entries(decisions);
+    const command = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
+    this.#core.registration.postDecisions(jsonOf("the decision is", decisions), all, command);
+  }
+
+  checkpoint() {
+    return this.#core.checkpoint();
+  }
+
+  /** @param {Checkpoint | string} checkpoint @param {AgentOptions} options */
+  static restore(checkpoint, options) {
+    if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
+    const parsed = fromCheckpoint(checkpoint);
+    const agent = make(options, undefined, parsed.messages);
+    agent.#core.restore(parsed);
+    return agent;
+  }
+
+  /** @param {unknown} [reason] */
+  abort(reason) {
+    this.#core.runs.current?.abort(reason);
+  }
+
+  async waitForIdle() {
+    await this.#core.runs.idle();
+  }
+
+  reset() {
+    this.#core.reset();
+  }
+
+  get messages() {
+    return this.#core.history.messages;
+  }
+
+  get pendingApprovals() {
+    return this.#core.approvals.list();
+  }
+
+  get isRunning() {
+    return this.#core.runs.current !== undefined;
+  }
+
+  get canContinue() {
+    const { runs, disposed } = this.#core;
+    return !runs.current && !disposed && this.#core.whyCannotContinue() === undefined;
+  }
+
+  get usage() {
+    return this.#core.session.usage;
+  }
+
+  get model() {
+    return this.#core.settings.models.first;
+  }
+
+  set model(model) {
+    this.#core.setModel(model);
+  }
+
+  get systemPrompt() {
+    return this.#core.settings.systemPrompt;
+  }
+
+  set systemPrompt(text) {
+    if (typeof text !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(text)}`);
+    this.#core.setSystemPrompt(text);
+  }
+
+  /** @returns {JsonSchema | StandardSchema | undefined} */
+  get output() {
+    return this.#core.settings.output.given;
+  }
+
+  set output(schema) {
+    this.#core.setOutput(schema);
+  }
+
+  get tools() {
+    // Frozen: a tool that is pushed into this list would never be registered.
+    return Object.freeze(this.#core.settings.tools.definitions());
+  }
+
+  set tools(tools) {
+    this.#core.setTools(tools);
+  }
+
+  [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
+    this.#core.dispose();
+  }
+}
+
+/** @param {Input[]} prompts @param {unknown} config @param {RunOptions} [options] */
+export function agentLoop(prompts, config, options) {
+  if (!Array.isArray(prompts)) throw misuse(`agentLoop takes an array of inputs, got ${kindOf(prompts)}`);
+  return make(config, ONCE).prompt(prompts, options);
+}
+
+/** @param {AgentMessage[]} messages @param {unknown} config @param {RunOptions} [options] */
+export function agentLoopContinue(messages, config, options) {
+  if (!Array.isArray(messages)) throw misuse(`agentLoopContinue takes an array of messages, got ${kindOf(messages)}`);
+  return make(config, ONCE, messages).continue(options);
+}

@@ -1,0 +1,217 @@
+// @ts-check
+// The implementation of an agent, behind the public class `Agent`: it puts the parts together, begins and ends
+// runs, and writes checkpoints.
+
+import { toCheckpoint } from "../checkpoint/write.js";
+import { Registration } from "../boundary/registration.js";
+import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
+import { checkOptions, checkRunOptions } from "../options/options.js";
+import { Driver } from "../run/driver.js";
+import { History } from "./history.js";
+import { Receipts } from "./receipts.js";
+import { Runs } from "./runs.js";
+import { Session } from "./session.js";
+import { Settings } from "./settings.js";
+import { Thrown } from "./thrown.js";
+
+/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
+/** @import { Read } from "../checkpoint/read.js" */
+/** @import { RunOptions } from "../options/options.js" */
+
+export class Core {
+  /**
+   * @param {unknown} given the options
+   * @param {boolean} once whether the agent does a single run; if so, the engine forgets it when that is over
+   * @param {unknown} messages used in place of those in the options
+   */
+  constructor(given, once, messages) {
+    const options = checkOptions(given);
+    this.once = once;
+    this.host = hostWithDefaults(options.host);
+    this.history = new History(messages ?? options.messages ?? []);
+    this.settings = new Settings(options, once);
+    this.session = new Session(options);
+    this.subscribers = new Subscribers();
+    this.approvals = new PendingApprovals();
+    this.receipts = new Receipts();
+    this.runs = new Runs();
+    this.thrown = new Thrown();
+    this.registration = new Registration(this);
+    this.disposed = false;
+    // Fails here if they are no JSON.
+    this.settings.toJson();
+  }
+
+  get options() {
+    return this.settings.options;
+  }
+
+  // ---- runs
+
+  /** @param {AgentMessage[] | null} prompts @param {RunOptions} [options] */
+  run(prompts, options = {}) {
+    const { runs, session } = this;
+    checkRunOptions(options);
+    if (this.disposed) throw misuse("the agent was disposed of");
+    if (runs.current) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
+    if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
+    if (this.registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
+    runs.unread?.drop();
+    this.thrown.clear();
+    session.id ??= this.host.id();
+    runs.current = new Driver(this, prompts, options);
+    return runs.current.run;
+  }
+
+  /** Starts a run without a prompt. @param {RunOptions} [options] */
+  continue(options) {
+    const reason = this.runs.current ? undefined : this.whyCannotContinue();
+    if (reason) throw misuse(reason);
+    return this.run(null, options);
+  }
+
+  /** Returns why there is nothing to continue, if so. */
+  whyCannotContinue() {
+    if (this.runs.restored) return;
+    const last = this.history.messages.at(-1);
+    if (last === undefined) return "cannot continue with an empty message history; use prompt(…)";
+    const isWaiting = this.receipts.open.size > 0 || this.registration.hasWaiting();
+    if (last.role === "assistant" && !isWaiting) return "cannot continue when the last message is an assistant message; use prompt(…), steer(…) or followUp(…)";
+  }
+
+  /**
+   * Called right before the end of a run is announced, so that a listener of the end can start the next run.
+   * @param {Driver} driver
+   */
+  beforeRunEnd(driver) {
+    if (this.runs.current !== driver) return;
+    this.runs.current = undefined;
+    this.history.noteSynced();
+    this.approvals.replace([]);
+    this.settings.tools.endRun();
+  }
+
+  /** @param {Driver} driver */
+  afterRunEnd(driver) {
+    this.beforeRunEnd(driver);
+    if (this.runs.current) return;
+    if (this.disposed || this.once) this.registration.unregister();
+    this.runs.wakeIdle();
+  }
+
+  // ---- commands
+
+  /** @param {Input} input @param {boolean} followUp */
+  postMessage(input, followUp) {
+    const message = toMessage(input);
+    const text = jsonOf("the message is", message);
+    const command = { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } };
+    return this.receipts.make((receipt) => this.registration.postMessage(followUp, text, command, receipt));
+  }
+
+  clearQueues() {
+    this.registration.clearQueues();
+    if (!this.runs.current) this.receipts.settleAll({ delivered: false, reason: "cleared" });
+  }
+
+  /** @param {Model} model */
+  setModel(model) {
+    this.settings.models.set(model, this.runs.current !== undefined);
+    this.registration.configure();
+  }
+
+  /** @param {string} text */
+  setSystemPrompt(text) {
+    this.settings.systemPrompt = text;
+    this.registration.configure();
+  }
+
+  /** @param {JsonSchema | StandardSchema | undefined} schema */
+  setOutput(schema) {
+    this.settings.output.set(schema);
+    this.registration.configure();
+  }
+
+  /** @param {unknown} tools */
+  setTools(tools) {
+    this.settings.tools.set(tools);
+    this.registration.configure();
+  }
+
+  reset() {
+    const { runs, registration } = this;
+    const { current } = runs;
+    // The old run ends on a history of its own.
+    current?.abort("the agent was reset");
+    current?.poller.poll();
+    runs.current = undefined;
+    runs.restored = undefined;
+    this.history.clear();
+    registration.forget();
+    runs.unread?.drop();
+    this.approvals.replace([]);
+    this.receipts.settleAll({ delivered: false, reason: "cleared" });
+    this.session.reset();
+    registration.reset();
+    runs.wakeIdle();
+  }
+
+  dispose() {
+    if (this.disposed) return;
+    this.runs.current?.abort("the agent was disposed of");
+    this.disposed = true;
+    this.receipts.settleAll({ delivered: false, reason: "disposed" });
+    // A run that was aborted still has its end to report.
+    if (!this.runs.current) this.registration.unregister();
+  }
+
+  // ---- checkpoints
+
+  /** Takes over a checkpoint; its messages have been set already. @param {Read} read */
+  restore({ state, otherFields, runId }) {
+    const { registration, runs } = this;
+    registration.otherFields = otherFields;
+    if (!state) return;
+    registration.state = state;
+    if (state.run || state.prompts !== undefined) runs.restored = { ...state, runId };
+    this.session.restore(state);
+    // If the engine is ready, errors surface at once.
+    const ready = registration.ready();
+    if (ready instanceof Promise) ready.catch(() => {});
+    for (const entry of [state.run?.table?.entries ?? []].flat()) {
+      if (entry?.state === "pending" && entry.call) this.approvals.add(entry.call);
+    }
+  }
+
+  /** The state from a checkpoint that the engine must take over, as JSON. */
+  stateJson() {
+    return jsonOf("the checkpoint is", this.registration.state);
+  }
+
+  /** The state to checkpoint while the engine does not know this agent. @returns {EngineState} */
+  unregisteredState() {
+    const { state, waiting } = this.registration;
+    const own = state ?? { session: Object.fromEntries(this.session.state), changes: {} };
+    return { ...own, mail: [...(state?.mail ?? []), ...waiting.map(({ command }) => command)] };
+  }
+
+  /** @param {EngineState} state as the engine reports it @param {string} [runId] */
+  envelope(state, runId) {
+    const { session, history } = this;
+    const { appended = [], ...own } = state;
+    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own }, runId, [...history.messages, ...appended], this.registration.otherFields);
+  }
+
+  /** The agent as it stands, to be continued elsewhere. */
+  checkpoint() {
+    const driver = this.runs.current ?? this.runs.unread;
+    return driver ? driver.checkpoint() : this.idleCheckpoint();
+  }
+
+  /** The agent without a run in progress. */
+  idleCheckpoint() {
+    const state = this.registration.checkpoint(this.host.now()) ?? this.unregisteredState();
+    return this.envelope(state, this.runs.restored?.runId);
+  }
+}

@@ -1,0 +1,31 @@
+// @ts-check
+// The runs of an agent: at most one is in progress.
+
+/** @import { Driver } from "../run/driver.js" */
+/** @import { RestoredRun } from "../checkpoint/format.js" */
+
+export class Runs {
+  constructor() {
+    /** The run in progress. @type {Driver | undefined} */
+    this.current = undefined;
+    /** The run that the engine is currently working on. @type {Driver | undefined} */
+    this.active = undefined;
+    /** A run that is over, but whose iterator has not reached the end yet. @type {Driver | undefined} */
+    this.unread = undefined;
+    /** A run from a checkpoint that has not been resumed yet. @type {RestoredRun | undefined} */
+    this.restored = undefined;
+    /** The runs by their number in the engine. @type {Map<number, Driver>} */
+    this.byHandle = new Map();
+    /** @type {(() => void)[]} */
+    this.idleWaiters = [];
+  }
+
+  wakeIdle() {
+    for (const wake of this.idleWaiters.splice(0)) wake();
+  }
+
+  /** Resolves when no run is in progress. */
+  async idle() {
+    while (this.current) await new Promise((/** @type {(value?: undefined) => void} */ resolve) => this.idleWaiters.push(resolve));
+  }
+}

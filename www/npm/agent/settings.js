@@ -1,0 +1,66 @@
+// @ts-check
+// What an agent is set to, and its form for the engine: plain values, and the names of the functions that are set.
+
+import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
+import { jsonOf } from "../shared.js";
+import { SETUP } from "../models/setup.js";
+import { ModelList } from "../models/list.js";
+import { ToolSet } from "../tools/set.js";
+import { StructuredOutput } from "./output.js";
+
+/** @import { CheckedOptions } from "../options/options.js" */
+
+export class Settings {
+  /** @param {CheckedOptions} options @param {boolean} once whether the agent does a single run */
+  constructor(options, once) {
+    this.options = options;
+    this.systemPrompt = options.systemPrompt ?? "";
+    this.output = new StructuredOutput(options.output);
+    // In the loop of the specification, two tools may share a name.
+    this.tools = new ToolSet(options.tools, once);
+    this.models = new ModelList(options.model, options.fallback);
+  }
+
+  toJson() {
+    const { options, models } = this;
+    const { compaction, policies } = options;
+    // JSON leaves functions out.
+    return jsonOf("the options are", {
+      has: this.#functions(),
+      hooks: STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function")),
+      preDispatch: policies?.preDispatch?.length,
+      models: models.settings(),
+      tools: this.tools.settings(),
+      systemPrompt: this.systemPrompt,
+      streamOptions: options.streamOptions,
+      maxTurns: options.maxTurns ?? 100,
+      retry: retrySettings(options.retry),
+      approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools,
+      gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
+      maxRecoveriesPerTurn: typeof compaction === "object" ? compaction.maxRecoveriesPerTurn : undefined,
+      includeRequests: options.includeRequests, sessionState: options.sessionState, output: this.output.schema,
+      outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
+    });
+  }
+
+  /** The names of the functions that are set. */
+  #functions() {
+    const { options, models } = this;
+    const { compaction, policies } = options;
+    /** @type {string[]} */
+    const has = [...FUNCTIONS, /** @type {const} */ ("retry"), /** @type {const} */ ("toolExecution")].filter((name) => typeof options[name] === "function");
+    if (models.list.some((model) => typeof model[SETUP]?.apiKey === "function")) has.push("getApiKey");
+    if (compaction) has.push(compaction === "summarize" ? "summarize" : "compaction");
+    if (options.resultTexts) has.push("resultTexts");
+    for (const slot of POLICIES) if ((policies?.[slot]?.length ?? 0) > 0) has.push(slot);
+    return has;
+  }
+}
+
+/** @param {CheckedOptions["retry"]} given */
+function retrySettings(given) {
+  const { multiplier, ...retry } = /** @type {Record<string, number | boolean | undefined>} */ (given ?? {});
+  // JSON has no Infinity, and a missing value would mean the default.
+  for (const name in retry) if (retry[name] === Infinity) retry[name] = 2 ** 53;
+  return { ...retry, multiplierThousandths: multiplier && Math.round(Number(multiplier) * 1000) };
+}

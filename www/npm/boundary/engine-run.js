@@ -1,0 +1,237 @@
+// @ts-check
+// A run in the engine: where what becomes of its effects crosses to wasm. Calls only queue something; `run_poll`,
+// in run/poller.js, does the work. An answer for a slot that is gone has no effect.
+
+import { kindOf, misuse, textOf } from "../shared.js";
+
+/** @import { ErrorInfo, JsonValue } from "../index.js" */
+/** @import { Engine } from "./engine.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
+/** @import { Driver } from "../run/driver.js" */
+/** @import { Slot } from "../effects/slot.js" */
+/** @typedef {Engine["glue"]} Glue */
+
+export class EngineRun {
+  /** @param {Driver} run */
+  constructor(run) {
+    this.run = run;
+    /** What the engine holds of the run: nothing that keeps it alive. */
+    this.ref = new WeakRef(/** @type {{ crash(error: unknown): void }} */ (run));
+    /** The instance, once the run has begun in it. */
+    this.engine = NO_ENGINE;
+    /** The run's number in the engine; 0 before it has begun. */
+    this.handle = 0;
+    /** The effects in progress. @type {Map<number, Slot>} */
+    this.slots = new Map();
+    /** How many announced calls the engine does not know of yet. */
+    this.announced = 0;
+  }
+
+  /**
+   * Begins the run. @param {Engine} engine @param {string | undefined} prompts JSON; without them, the run continues
+   */
+  begin(engine, prompts) {
+    const { core, runId } = this.run;
+    this.engine = engine;
+    const { registration, session, host } = core;
+    this.handle = registration.call(() => engine.glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), host.now()));
+    engine.runs.add(this.ref);
+  }
+
+  /** Whether the instance is gone, or was never there. */
+  get isGone() {
+    return this.handle === 0 || this.engine.dead;
+  }
+
+  /**
+   * Lets the engine work as far as it can. Returns 0 if there is nothing to deliver, 1 if there is, and 2 if
+   * there is and the engine continues afterwards.
+   * @param {number} slot of a response @param {number} size how many of its bytes are in the engine's memory
+   * @returns {number}
+   */
+  poll(slot, size) {
+    return this.engine.glue.run_poll(this.handle, slot, size, this.run.core.host.now());
+  }
+
+  /**
+   * Posts something, and continues the run. If the engine panics, the instance is gone and every run ends.
+   * @param {(glue: Glue) => void} post @param {"now" | "soon"} [when]
+   */
+  #post(post, when) {
+    const { run } = this;
+    if (run.isOver) return;
+    try {
+      post(this.engine.glue);
+    } catch (error) {
+      return run.core.registration.crashed(error);
+    }
+    if (when === "soon") run.poller.pollSoon();
+    else run.poller.poll();
+  }
+
+  /** @param {string} reason */
+  abort(reason) {
+    this.run.core.registration.posts++;
+    this.#post((glue) => glue.run_abort(this.handle, reason), "soon");
+  }
+
+  /** Aborts a run that was aborted before it began. @param {string} reason */
+  abortAtStart(reason) {
+    this.engine.glue.run_abort(this.handle, reason);
+  }
+
+  /** Tells the engine how many calls were announced. */
+  reportAnnounced() {
+    const { announced, engine } = this;
+    this.announced = 0;
+    if (announced > 0 && !engine.dead) engine.glue.run_started(this.handle, announced);
+  }
+
+  /** The state of the run and its agent. @param {boolean} endEmitted @returns {EngineState} */
+  checkpoint(endEmitted) {
+    const { registration, host } = this.run.core;
+    return JSON.parse(registration.call(() => this.engine.glue.checkpoint(registration.handle, this.handle, endEmitted, host.now())));
+  }
+
+  /**
+   * Cancels an effect. If the answer of a request is complete, its last bytes may still be read, so that the
+   * connection can be reused.
+   * @param {number} slot
+   */
+  cancel(slot) {
+    const { abortion } = this.run;
+    const effect = this.slots.get(slot);
+    this.slots.delete(slot);
+    if (!effect || effect.complete) return;
+    const stop = () => effect.abort(abortion.effectReason());
+    if (effect.reading && !abortion.isAsked) effect.timer = quietTimer(stop, 200);
+    else stop();
+  }
+
+  /** Cancels all effects. */
+  cancelAll() {
+    for (const slot of [...this.slots.keys()]) this.cancel(slot);
+  }
+
+  /** Removes the run, once nobody can ask for its state any more. */
+  drop() {
+    if (!this.isGone) this.engine.glue.run_drop(this.handle);
+  }
+
+  /** The run is over: a broken instance need not end it. */
+  forget() {
+    if (this.handle !== 0) this.engine.runs.delete(this.ref);
+  }
+
+  // ---- answers of effects
+
+  /** @param {number} slot @param {unknown} answer @param {"now" | "soon"} when */
+  resolve(slot, answer, when) {
+    if (!this.slots.has(slot)) return;
+    // Most tools return text.
+    const isText = typeof answer === "string";
+    const text = isText ? answer : (JSON.stringify(answer) ?? "null");
+    this.slots.delete(slot);
+    this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
+  }
+
+  /** @param {number} slot @param {unknown} error */
+  reject(slot, error) {
+    if (!this.slots.delete(slot)) return;
+    this.run.core.thrown.note(error);
+    this.#post((glue) => glue.reject(this.handle, slot, textOf(error)));
+  }
+
+  /**
+   * Reports a failed model call.
+   * @param {number} slot @param {unknown} error @param {Partial<ErrorInfo>} info its plain form
+   */
+  fail(slot, error, info) {
+    if (!this.slots.delete(slot)) return;
+    this.run.core.thrown.note(error);
+    this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
+  }
+
+  // ---- tools
+
+  /** @param {number} slot @param {string} event JSON */
+  subagentEvent(slot, event) {
+    if (this.slots.has(slot)) this.#post((glue) => glue.subagent_event(this.handle, slot, event));
+  }
+
+  /** @param {number} slot @param {string} update JSON */
+  update(slot, update) {
+    // Updates that arrive together are delivered together.
+    if (this.slots.has(slot)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting ? "soon" : "now");
+  }
+
+  /**
+   * Changes the session state for a tool; without a value the key is deleted.
+   * @param {number} slot @param {string} key @param {string | undefined} value JSON
+   */
+  setState(slot, key, value) {
+    const { core } = this.run;
+    if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
+    if (!this.slots.has(slot)) return;
+    if (value === undefined) core.session.state.delete(key);
+    else core.session.state.set(key, /** @type {JsonValue} */ (JSON.parse(value)));
+    core.registration.call(() => this.engine.glue.set_state(this.handle, slot, key, value ?? ""));
+  }
+
+  // ---- responses
+
+  /** @param {number} slot @returns {Uint8Array<ArrayBuffer>} */
+  takeBody(slot) {
+    return this.run.core.registration.call(() => this.engine.glue.take_body(this.handle, slot));
+  }
+
+  /** @param {number} slot @param {Uint8Array[]} chunks @param {number} size their total length */
+  feed(slot, chunks, size) {
+    const { run } = this;
+    if (run.isOver) return;
+    try {
+      this.engine.write(chunks, size);
+    } catch (error) {
+      return run.core.registration.crashed(error);
+    }
+    run.poller.poll(slot, size);
+  }
+
+  /** @param {number} slot @returns {undefined} */
+  feedEnd(slot) {
+    if (this.slots.delete(slot)) this.#post((glue) => glue.feed_end(this.handle, slot));
+  }
+
+  /** @param {number} slot @param {number} status @param {Record<string, string>} headers @param {Uint8Array} body */
+  refuse(slot, status, headers, body) {
+    if (!this.slots.delete(slot)) return;
+    this.#post((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.run.core.host.now()));
+  }
+
+  // ---- models that the host streams
+
+  /** @param {number} slot @param {string} event JSON */
+  streamEvent(slot, event) {
+    if (this.slots.has(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, event));
+  }
+
+  /** @param {number} slot */
+  streamEnd(slot) {
+    if (this.slots.delete(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, "null"));
+  }
+
+  /** @param {number} slot @param {number} kind @param {number} index @param {string} delta */
+  streamDelta(slot, kind, index, delta) {
+    if (this.slots.has(slot)) this.#post((glue) => glue.stream_delta(this.handle, slot, kind, index, delta));
+  }
+}
+
+/** In place of an instance, before a run has one: it counts as dead. */
+const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false }));
+
+/** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
+function quietTimer(work, ms) {
+  const timer = setTimeout(work, ms);
+  /** @type {{ unref?(): void }} */ (/** @type {unknown} */ (timer)).unref?.();
+  return timer;
+}

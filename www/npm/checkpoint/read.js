@@ -1,0 +1,207 @@
+// @ts-check
+// Reads checkpoints.
+
+import { kindOf, misuse, noUsage, textOf } from "../shared.js";
+import { defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION, uuidOf } from "./format.js";
+
+/** @import { AgentMessage } from "../index.js" */
+/** @import { EngineState, OtherFields, Part } from "./format.js" */
+/** @typedef {{ runId: string | undefined, messages: AgentMessage[], state: EngineState | undefined, otherFields: OtherFields }} Read */
+
+/**
+ * Reads a checkpoint, written by this engine or another. Nothing is used before all of it has been checked.
+ * @param {unknown} given
+ * @returns {Read}
+ */
+export function fromCheckpoint(given) {
+  const { version, format, run_id, messages, metadata, ...fields } = parse(given);
+  checkEnvelope({ version, format, run_id, messages, metadata });
+  const { turnwheel, ...otherMetadata } = isObject(metadata) ? metadata : {};
+  checkState(turnwheel);
+  return {
+    runId: turnwheel?.run?.runId ?? uuidOf(run_id),
+    messages: readMessages(messages), state: structuredClone(turnwheel), otherFields: { ...fields, metadata: otherMetadata },
+  };
+}
+
+/** @param {unknown} given @returns {Part} */
+function parse(given) {
+  let value = /** @type {any} */ (given);
+  if (typeof given === "string") {
+    try {
+      value = JSON.parse(given);
+    } catch (error) {
+      throw invalid(/** @type {Error} */ (error).message);
+    }
+  }
+  if (typeof value !== "object" || value === null) throw misuse(`a checkpoint must be an object or its JSON, got ${kindOf(value)}`);
+  return Array.isArray(value) ? { messages: value, metadata: { migrated_from: "legacy_messages_array" } } : value;
+}
+
+/** @param {Part} envelope */
+function checkEnvelope({ version, format, run_id, messages, metadata }) {
+  const isOld = !(Number.isInteger(version) && version >= 0);
+  if (!isOld && version !== 1) throw misuse(`unsupported checkpoint version: ${version}`);
+  if (isOld && !Array.isArray(messages)) throw misuse("checkpoint payload is missing version");
+  if (!isOld && typeof format !== "string") throw invalid("`format` must be a text");
+  if (!isOld && run_id !== null && run_id !== undefined && !uuidOf(run_id)) throw invalid("`run_id` must be a UUID or null");
+  if (!Array.isArray(messages)) throw invalid("`messages` must be a list");
+  if (!isOld && metadata === undefined) throw invalid("`metadata` is missing");
+  if (!isOld && format !== FORMAT) throw misuse(`unsupported checkpoint format: ${format}`);
+}
+
+/** @param {any} turnwheel the engine's own state, if there is one */
+function checkState(turnwheel) {
+  if (turnwheel !== undefined && turnwheel?.version !== STATE_VERSION) {
+    throw invalid(`metadata.turnwheel is of version ${JSON.stringify(turnwheel?.version) ?? "none"}, this turnwheel reads ${STATE_VERSION}; install the newer one`);
+  }
+  if (typeof (turnwheel?.sessionId ?? "") !== "string") throw invalid("`sessionId` must be a text");
+  const undelivered = turnwheel?.untold ?? [];
+  if (!Array.isArray(undelivered) || !undelivered.every((event) => typeof event?.type === "string")) throw invalid("`untold` must be a list of events");
+}
+
+/** @param {string} reason */
+const invalid = (reason) => misuse(`invalid checkpoint payload: ${reason}`);
+
+/** @param {unknown[]} messages @returns {AgentMessage[]} */
+function readMessages(messages) {
+  /** The tool name of each call: other engines leave it out of the results. @type {Map<string, string>} */
+  const tools = new Map();
+  return messages.flatMap((message, at) => {
+    const flaw = flawOf(message);
+    if (flaw) throw invalid(`message ${at}: ${flaw}`);
+    try {
+      return /** @type {AgentMessage[]} */ (readMessage(/** @type {Part} */ (message), tools));
+    } catch (error) {
+      throw invalid(`message ${at}: ${textOf(error)}`);
+    }
+  });
+}
+
+/** The members that each part requires. @type {Record<string, string[]>} */
+const PARTS = { text: ["text"], image: ["url"], tool_call: ["id", "name"], tool_result: ["tool_call_id"] };
+
+/** Returns what is wrong with a message, or nothing if it is valid. @param {any} message @returns {string | undefined} */
+function flawOf(message) {
+  const { role, name, content } = message ?? {};
+  if (!["system", "user", "assistant", "tool"].includes(role)) return role ? `unknown role \`${role}\`` : "it has no `role`";
+  if (name !== undefined && name !== null && typeof name !== "string") return "`name` must be a text";
+  if (typeof content === "string") return;
+  if (!Array.isArray(content)) return "`content` must be a text or a list";
+  for (const part of content) {
+    const needs = PARTS[part?.type];
+    if (!needs) return part?.type ? `unknown part \`${part.type}\`` : "a part has no `type`";
+    const missing = needs.find((key) => typeof part[key] !== "string") ?? { tool_call: "arguments", tool_result: "content" }[/** @type {string} */ (part.type)];
+    if (missing && (part[missing] === undefined || needs.includes(missing))) return `a part has no \`${missing}\``;
+  }
+}
+
+/**
+ * Reads one message. It becomes several where results of calls are in it.
+ * @param {Part} message @param {Map<string, string>} tools @returns {Part[]}
+ */
+function readMessage(message, tools) {
+  const { role, content, provider_options, ...rest } = message;
+  const { turnwheel, ...options } = provider_options ?? {};
+  const own = { ...turnwheel };
+  if (role === "user" && own.kind !== undefined) return [{ role: "custom", timestamp: 0, ...own }];
+  /** @type {Part[]} */
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const results = role === "assistant" ? [] : parts.filter(({ type }) => type === "tool_result");
+  if (role === "system" || (role === "tool" && results.length === 0)) return [{ role: "custom", kind: FOREIGN, data: message, timestamp: 0 }];
+  const keeper = new Keeper(own, { ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }) });
+  const messages = results.map((part) => readResult(part, tools, keeper));
+  const remaining = results.length > 0 ? parts.filter(({ type }) => type !== "tool_result") : parts;
+  if (results.length === 0 || remaining.length > 0) messages.push(readBlocks(role, remaining, tools, keeper));
+  return messages;
+}
+
+/** What a message brings along: its own members, and those of other engines, which must be preserved. */
+class Keeper {
+  /** @param {Part} own @param {Part} others */
+  constructor(own, others) {
+    /** Both go to the first message that is made of it. */
+    this.own = own;
+    this.others = others;
+  }
+
+  /**
+   * Attaches what must be preserved.
+   * @param {Part} message @param {Part[]} extra of its parts @param {boolean} [json] whether its content is JSON
+   */
+  attach(message, extra, json) {
+    const { others } = this;
+    const kept = {
+      ...(Object.keys(others).length > 0 && { message: others }),
+      ...(extra.some((part) => Object.keys(part).length > 0) && { parts: extra }), ...(json && { json }),
+    };
+    this.others = {};
+    this.own = {};
+    return Object.keys(kept).length > 0 ? Object.defineProperty(message, KEPT, { value: kept }) : message;
+  }
+}
+
+/** @param {Part} part @param {Map<string, string>} tools @param {Keeper} keeper @returns {Part} */
+function readResult({ type: _, tool_call_id: callId, content, ...extra }, tools, keeper) {
+  const { parts: isOurs, ...fields } = keeper.own;
+  const json = !isOurs && typeof content !== "string";
+  const blocks = isOurs ? content : [{ type: "text", text: json ? JSON.stringify(content) : content }];
+  return keeper.attach({ role: "tool_result", toolName: tools.get(callId) ?? "", isError: false, timestamp: 0, ...fields, callId, content: blocks }, [extra], json);
+}
+
+/** @param {string} role @param {Part[]} parts @param {Map<string, string>} tools @param {Keeper} keeper @returns {Part} */
+function readBlocks(role, parts, tools, keeper) {
+  const { blocks = [], ...fields } = keeper.own;
+  const converted = parts.map(blockOf);
+  const content = converted.map(([block]) => block);
+  for (const { at, layout, ...kept } of blocks) {
+    if (kept.type !== undefined) content.splice(at, 0, kept);
+    else if (content[at] && layout === undefined) Object.assign(content[at], kept);
+  }
+  const defaults = role === "assistant" && { provider: "", model: "", usage: undefined, stopReason: defaultStopReason(parts) };
+  const message = { role, ...defaults, timestamp: 0, ...fields, content };
+  if (role === "assistant") message.usage = { ...noUsage(), ...fields.usage };
+  for (const block of content) if (block.type === "tool_call") tools.set(block.callId, block.toolName);
+  return keeper.attach(message, converted.map(([, extra]) => extra));
+}
+
+/**
+ * Returns the block for a part, and the members that have no equivalent. If these include `type`,
+ * they are the whole part.
+ * @param {Part} part @returns {[Part, Part]}
+ */
+function blockOf({ type, ...rest }) {
+  /** @type {Part} */
+  const block = { type };
+  if (NAMES[type]) {
+    for (const [ours, theirs] of NAMES[type]) {
+      if (rest[theirs] !== undefined) block[ours] = rest[theirs];
+      delete rest[theirs];
+    }
+    if (type === "tool_call" && !isObject(block.arguments)) {
+      rest.arguments = block.arguments;
+      block.arguments = objectOf(rest.arguments);
+    }
+    return [block, rest];
+  }
+  const [, mimeType, data] = /^data:(.*?);base64,(.*)$/s.exec(rest.url ?? "") ?? [];
+  if (mimeType !== undefined) {
+    const { url, ...extra } = rest;
+    return [{ type: "image", mimeType, data }, extra];
+  }
+  return [{ type: "text", text: rest.url ? `[${type}: ${rest.url}]` : `[${type}]` }, { type, ...rest }];
+}
+
+/** @param {unknown} value */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Other engines keep arguments as text. @param {string} text */
+function objectOf(text) {
+  try {
+    const parsed = JSON.parse(text);
+    if (isObject(parsed)) return parsed;
+  } catch {
+    // Not JSON: no arguments.
+  }
+  return {};
+}

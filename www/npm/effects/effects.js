@@ -1,0 +1,95 @@
+// @ts-check
+// Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and its
+// answer goes back to that slot. The Rust half is ports.rs of the engine.
+
+import { toDecision } from "../shared.js";
+import { SETUP } from "../models/setup.js";
+import { transformAnswer } from "../rules/transform.js";
+import { fetchAnswer } from "./http.js";
+import { Slot } from "./slot.js";
+import { streamAnswer } from "./stream.js";
+import { executeTool } from "./tool-call.js";
+
+/** @import { Driver } from "../run/driver.js" */
+/** @import { EffectKind } from "../boundary/protocol.js" */
+/**
+ * An effect as the engine describes it; the members depend on the kind.
+ * @typedef {{ kind: EffectKind } & Record<string, any>} Effect
+ */
+
+/** Starts an effect. @param {Driver} run @param {number} slot @param {Effect} effect */
+export function startEffect(run, slot, effect) {
+  const state = new Slot();
+  const { engineRun } = run;
+  engineRun.slots.set(slot, state);
+  const work = EFFECTS[effect.kind](run, slot, /** @type {any} */ (effect), state);
+  // A value that is not JSON counts as a failure like any other.
+  const when = effect.kind === "tool" ? "soon" : "now";
+  if (work) work.then((answer) => engineRun.resolve(slot, answer, when)).catch((error) => engineRun.reject(slot, error));
+}
+
+/** @type {Record<EffectKind, (run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void>} */
+const EFFECTS = {
+  http: fetchAnswer,
+  stream: streamAnswer,
+  tool: executeTool,
+
+  async key(run, _slot, { provider, model }) {
+    const { core } = run;
+    const { getApiKey } = core.options;
+    // The model's own key function; another model's key must not reach this model's server. A key given as
+    // a string is known to the engine.
+    const modelKey = core.settings.models.known[model]?.[SETUP]?.apiKey;
+    const keys = run.memory.keysOf(run.fold.turn);
+    const key = keys.has(provider) ? keys.get(provider) : await getApiKey?.(provider);
+    keys.set(provider, key);
+    return key ?? (typeof modelKey === "function" && !run.abortion.isAsked ? await modelKey() : null) ?? null;
+  },
+
+  async approve(run, _slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
+    const request = { callId, toolName, arguments: args, requiresApproval, runId: run.runId };
+    return toDecision(await run.core.options.approveTool?.(request, { signal }));
+  },
+
+  async hook(run, _slot, { stage, kind, ...details }) {
+    const context = { runId: run.runId, ...details };
+    if (context.messages) context.messages = run.resolveRefs(context.messages);
+    for (const hooks of [run.core.options.hooks ?? []].flat()) {
+      // The previous hook may have stopped the run; then the others are not called.
+      if (run.abortion.isAsked) break;
+      try {
+        await /** @type {Record<string, Function | undefined>} */ (hooks)[stage]?.(context);
+      } catch (error) {
+        // A failing onError hook changes nothing.
+        if (stage !== "onError") throw error;
+      }
+    }
+    return null;
+  },
+
+  async transform({ core, fold }, _slot, { overflow, cached }, { signal }) {
+    const { messages } = fold;
+    return transformAnswer(await core.options.asyncTransformContext?.(messages.slice(), overflow, signal, { cachedMessages: cached }), messages);
+  },
+
+  async compact({ core, fold }, _slot, _effect, { signal }) {
+    const { compaction } = core.options;
+    if (typeof compaction !== "object") return null;
+    const log = fold.messages;
+    const { messages, report } = await compaction.engine(log.slice(), core.settings.models.first, signal);
+    const answer = transformAnswer({ messages, report: report ?? {} }, log);
+    return answer && "replace" in answer ? { messages: answer.replace, report: answer.report } : null;
+  },
+
+  // Both wait for an answer of the host that was promised to a rule; see rules/host-queue.js.
+  steering: async ({ memory }, _slot, { promise }) => memory.queues.take(promise),
+  followUp: async ({ memory }, _slot, { promise }) => memory.queues.take(promise),
+
+  async sleep({ core }, _slot, { ms }, { signal }) {
+    const until = core.host.now() + ms;
+    await core.host.sleep(ms, signal);
+    // If the timer fired too early, the engine sleeps again; other tasks must get to run in between.
+    if (core.host.now() < until) await new Promise((wake) => setTimeout(wake));
+    return null;
+  },
+};

@@ -1,0 +1,113 @@
+// @ts-check
+// Sends a request to a model, and passes the response to the engine as it arrives.
+
+import { kindOf, misuse } from "../shared.js";
+import { SETUP } from "../models/setup.js";
+import { keepShape } from "../v8.js";
+import { Intake } from "./intake.js";
+import { networkError } from "./network-error.js";
+import { holdSlot, quietly, SIGNAL, Slot } from "./slot.js";
+
+/** @import { Driver } from "../run/driver.js" */
+/** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
+
+/** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
+export function fetchAnswer(run, slot, effect, state) {
+  pump(run, slot, effect, state)
+    .catch((error) => run.engineRun.fail(slot, error, networkError(error, effect.url, state.reading)))
+    .finally(() => clearTimeout(state.timer));
+}
+
+/** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
+async function pump(run, slot, { url, headers, model }, state) {
+  const { engineRun } = run;
+  const hostFetch = run.core.settings.models.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
+  const body = engineRun.takeBody(slot);
+  // Every host words this error differently, and each wording would be taken for a dead network.
+  if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
+  const response = Promise.resolve(hostFetch(url, new HttpInit({ ...headers }, body, state)));
+  const intake = await response.then((answer) => openResponse(run, slot, answer, state));
+  if (!intake) return;
+  try {
+    if (!(await drain(intake))) return quietly(() => intake.reader.cancel());
+  } catch (error) {
+    // The bytes that arrived before the error count.
+    intake.flush();
+    throw error;
+  }
+  state.complete = true;
+  intake.flush();
+  engineRun.feedEnd(slot);
+}
+
+/** The options passed to `fetch`; the signal is made when it is first read. */
+class HttpInit {
+  /** @param {Record<string, string>} headers @param {Uint8Array<ArrayBuffer>} body @param {Slot} state */
+  constructor(headers, body, state) {
+    holdSlot(this, state);
+    this.method = "POST";
+    this.headers = headers;
+    this.body = body;
+    Object.defineProperty(this, "signal", SIGNAL);
+  }
+}
+keepShape(new HttpInit({}, new Uint8Array(), new Slot()));
+
+/**
+ * Starts to read a response, if it succeeded and is still wanted. A separate function, called by the
+ * promise, to keep it out of the compiled request: V8 discards the shapes of the host's objects with the
+ * last such object, and all code compiled for them.
+ * @param {Driver} run @param {number} slot @param {Response} response @param {Slot} state
+ */
+function openResponse(run, slot, response, state) {
+  if (typeof response?.ok !== "boolean") throw misuse(`\`fetch\` must give a Response, got ${kindOf(response)}`);
+  const { body } = response;
+  if (state.aborted) return quietly(() => body?.cancel());
+  if (!response.ok) return readRefusal(run, slot, response);
+  if (!body) return run.engineRun.feedEnd(slot);
+  state.reading = true;
+  const { getReader } = body;
+  // node-fetch returns a stream of Node's instead.
+  if (typeof getReader !== "function") throw misuse(`the body of an answer must be a ReadableStream; \`fetch\` gave ${kindOf(body)}`);
+  state.reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (getReader.call(body));
+  return new Intake(run, slot, state.reader);
+}
+
+/** @param {Driver} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
+async function readRefusal(run, slot, response) {
+  const bytes = await readErrorBody(response);
+  run.engineRun.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
+}
+
+/**
+ * Reads to the end, or until nobody wants more. Returns whether it got to the end. A separate function,
+ * because V8 compiles the loop that waits here.
+ * @param {Intake} intake
+ */
+async function drain(intake) {
+  const { reader, read } = intake;
+  for (;;) {
+    const { done, value } = await read.call(reader);
+    if (done) return true;
+    if (!intake.take(value)) return false;
+  }
+}
+
+/** Reads the body of an error response, at most 256 KiB of it. @param {Response} response */
+async function readErrorBody(response) {
+  const body = new Uint8Array(1 << 18);
+  let length = 0;
+  try {
+    const reader = response.body?.getReader();
+    while (reader && length < body.length) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      body.set(value.subarray(0, body.length - length), length);
+      length = Math.min(body.length, length + value.length);
+    }
+    if (length === body.length) quietly(() => reader?.cancel());
+  } catch {
+    // The status says enough.
+  }
+  return body.subarray(0, length);
+}

@@ -1,0 +1,84 @@
+// @ts-check
+// Reads a model that the host streams itself.
+
+import { DELTAS } from "../boundary/protocol.js";
+import { infoOf } from "../shared.js";
+import { quietly } from "./slot.js";
+
+/** @import { AssistantMessageEvent, ModelRequest } from "../index.js" */
+/** @import { Driver } from "../run/driver.js" */
+/** @import { Slot } from "./slot.js" */
+/** @typedef {{ kind: "stream", model: number, request: ModelRequest }} StreamEffect */
+
+/** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {Slot} state */
+export function streamAnswer(run, slot, effect, { signal }) {
+  readStream(run, slot, effect, signal).catch((error) => run.engineRun.fail(slot, error, infoOf(error)));
+}
+
+/** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {AbortSignal} signal */
+async function readStream(run, slot, effect, signal) {
+  const { engineRun } = run;
+  const iterator = await iteratorOf(run, effect, signal);
+  signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
+  const halves = new Halves();
+  for (;;) {
+    const { done, value } = await iterator.next();
+    if (signal.aborted) return;
+    if (done) return engineRun.streamEnd(slot);
+    const kind = /** @type {Record<string, number>} */ (DELTAS)[value?.type];
+    if (kind && "delta" in value && typeof value.delta === "string" && value.contentIndex >= 0) {
+      engineRun.streamDelta(slot, kind, value.contentIndex, halves.whole(kind, value.contentIndex, value.delta));
+      continue;
+    }
+    halves.flush((kind, contentIndex, half) => engineRun.streamDelta(slot, kind, contentIndex, half));
+    engineRun.streamEvent(slot, eventText(value));
+  }
+}
+
+/** Calls the host's function. @param {Driver} run @param {StreamEffect} effect @param {AbortSignal} signal @returns {Promise<AsyncIterator<AssistantMessageEvent>>} */
+async function iteratorOf(run, effect, signal) {
+  const { core, runId } = run;
+  const model = core.settings.models.known[effect.model];
+  const request = { ...effect.request, messages: run.resolveRefs(effect.request.messages) };
+  const context = { signal, runId, sleep: (/** @type {number} */ ms) => core.host.sleep(ms, signal) };
+  const events = /** @type {any} */ (await model?.streamFn?.(/** @type {ModelRequest} */ (request), context));
+  const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
+  if (!iterator) throw new TypeError(`the streamFn of model \`${model?.id}\` must give an async iterable of events`);
+  return iterator;
+}
+
+/** An event as JSON, which would leave nothing of an Error. @param {AssistantMessageEvent} event */
+function eventText(event) {
+  const error = /** @type {{ error?: unknown } | undefined} */ (event)?.error;
+  return JSON.stringify(error instanceof Error ? { ...event, error: infoOf(error) } : event) ?? "0";
+}
+
+/** The engine takes whole characters only: half of a surrogate pair waits here for its other half. */
+class Halves {
+  constructor() {
+    /** By block. @type {Map<number, string>} */
+    this.waiting = new Map();
+  }
+
+  /** Returns what is whole of a delta and of the half that waited for it. @param {number} kind @param {number} contentIndex @param {string} delta */
+  whole(kind, contentIndex, delta) {
+    if (this.waiting.size === 0 && !endsInHalf(delta)) return delta;
+    const block = contentIndex * 4 + kind;
+    const text = (this.waiting.get(block) ?? "") + delta;
+    this.waiting.delete(block);
+    if (!endsInHalf(text)) return text;
+    this.waiting.set(block, text.slice(-1));
+    return text.slice(0, -1);
+  }
+
+  /** Gives up waiting. @param {(kind: number, contentIndex: number, half: string) => void} send */
+  flush(send) {
+    for (const [block, half] of this.waiting) send(block % 4, Math.floor(block / 4), half);
+    this.waiting.clear();
+  }
+}
+
+/** Whether a text ends in the first half of a surrogate pair. @param {string} text */
+function endsInHalf(text) {
+  return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+}

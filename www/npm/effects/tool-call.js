@@ -1,0 +1,77 @@
+// @ts-check
+// Executes a tool call.
+
+import { stateText, textOf, toResult, updateText } from "../shared.js";
+import { takeSubagentEvents } from "../tools/subagent.js";
+import { CANCELLED } from "../tools/tool.js";
+import { keepShape } from "../v8.js";
+import { holdSlot, MESSAGES, SIGNAL, Slot } from "./slot.js";
+
+/** @import { JsonValue, ToolContext as PublicContext } from "../index.js" */
+/** @import { Driver } from "../run/driver.js" */
+/** @typedef {{ kind: "tool", name: string, callId: string }} ToolEffect */
+
+/**
+ * Runs one call; the engine always gets a result. Starts once all calls that start with it
+ * have been announced.
+ * @param {Driver} run @param {number} slot @param {ToolEffect} effect @param {Slot} state
+ */
+export async function executeTool(run, slot, effect, state) {
+  const { core } = run;
+  const { tools } = core.settings;
+  const { name, callId } = effect;
+  const prepared = tools.of(name);
+  await undefined;
+  if (state.aborted) return;
+  try {
+    if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
+    const check = tools.takeChecked(callId);
+    const checked = check instanceof Promise ? await check : check;
+    if (!checked) return { failed: `the arguments of \`${name}\` are not there any more` };
+    if ("error" in checked) return { invalid: checked.error };
+    const { definition, self } = prepared;
+    const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));
+    const output = await definition.execute.call(self, checked.value, context);
+    if (output === CANCELLED) return { cancelled: true };
+    return typeof output === "string" ? output : toResult(output);
+  } catch (error) {
+    // The error of any other tool is not an error of the run.
+    if (prepared?.definition.fatal) core.thrown.note(error);
+    return { failed: textOf(error) };
+  }
+}
+
+/**
+ * What a tool receives besides its arguments. `signal` and `messages` are properties that are made when they are
+ * first read.
+ */
+class ToolContext {
+  /** @param {Driver} run @param {number} slot @param {ToolEffect} effect @param {Slot} state */
+  constructor(run, slot, { name, callId }, state) {
+    const { core, engineRun } = run;
+    holdSlot(this, state);
+    this.callId = callId;
+    this.toolName = name;
+    this.runId = run.runId;
+    this.sessionId = core.session.id;
+    Object.defineProperty(this, "signal", SIGNAL);
+    // The same under the AI SDK's names.
+    this.toolCallId = callId;
+    Object.defineProperty(this, "abortSignal", SIGNAL);
+    state.log = run.fold.messages;
+    Object.defineProperty(this, "messages", MESSAGES);
+    // Belongs to this call: it has no effect after the call ends.
+    this.state = {
+      get: (/** @type {string} */ key) => core.session.state.get(key),
+      set: (/** @type {string} */ key, /** @type {JsonValue} */ value) => engineRun.setState(slot, key, stateText(value)),
+      delete: (/** @type {string} */ key) => engineRun.setState(slot, key, undefined),
+    };
+    takeSubagentEvents(this, (event) => engineRun.subagentEvent(slot, JSON.stringify(event)));
+    this.update = (/** @type {unknown} */ partial) => {
+      if (!state.aborted) engineRun.update(slot, updateText(partial));
+    };
+  }
+}
+
+const noRun = /** @type {Driver} */ (/** @type {unknown} */ ({ core: { session: {} }, fold: {} }));
+keepShape(new ToolContext(noRun, 0, { kind: "tool", name: "", callId: "" }, new Slot()));

@@ -1,0 +1,95 @@
+// @ts-check
+// One error type, recognised across copies of the package.
+
+/** @import { ErrorInfo } from "../index.js" */
+
+const MARK = Symbol.for("turnwheel.AgentError");
+
+/**
+ * An error of the engine: `code` is its kind, `info` its plain form, `cause` the very object that was thrown.
+ */
+export class AgentError extends Error {
+  /**
+   * @param {ErrorInfo} info
+   * @param {unknown} [cause]
+   */
+  constructor(info, cause) {
+    super(info.message, cause === undefined ? undefined : { cause });
+    this.name = "AgentError";
+    this.code = info.code;
+    this.info = info;
+    if (info.phase !== undefined) this.phase = info.phase;
+    Object.defineProperty(this, MARK, { value: true });
+  }
+
+  /** @param {unknown} value @returns {value is AgentError} */
+  static isInstance(value) {
+    return typeof value === "object" && value !== null && /** @type {{ [MARK]?: true }} */ (value)[MARK] === true;
+  }
+
+  /**
+   * `instanceof` accepts errors of other copies too; a subclass uses the usual check.
+   * @override @param {unknown} value
+   */
+  static [Symbol.hasInstance](value) {
+    // A class that refers to itself by name gets renamed by the bundler, and its errors
+    // would print with that name.
+    return Object.hasOwn(this, "isInstance") ? this.isInstance(value) : Function.prototype[Symbol.hasInstance].call(this, value);
+  }
+}
+
+/** @param {string} message @param {unknown} [cause] */
+export function misuse(message, cause) {
+  return new AgentError({ code: "misuse", message, retryable: false }, cause);
+}
+
+/** Makes the error for an engine that is broken or missing. @param {string} message @param {unknown} cause */
+export function broken(message, cause) {
+  return new AgentError({ code: "internal", message, retryable: false, phase: "engine" }, cause);
+}
+
+/** The wasm side throws an ErrorInfo as JSON. @param {unknown} thrown */
+export function fromEngine(thrown) {
+  if (typeof thrown === "string" && thrown.startsWith("{")) return new AgentError(JSON.parse(thrown));
+  if (AgentError.isInstance(thrown)) return thrown;
+  const text = textOf(thrown);
+  // The browsers' own message suggests a directive that allows far more.
+  const isPolicy = /\bCSP\b|content.security/i.test(text);
+  return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : text, thrown);
+}
+
+/**
+ * Converts a value to JSON, or throws a misuse error that says why it cannot.
+ * @param {string} what the start of the message: "the message is" @param {unknown} value @returns {string}
+ */
+export function jsonOf(what, value) {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw misuse(`${what} no JSON: ${textOf(error)}`, error);
+  }
+}
+
+/** The message of whatever was thrown. @param {unknown} thrown @returns {string} */
+export function textOf(thrown) {
+  try {
+    const isObject = typeof thrown === "object" && thrown !== null;
+    // `message` may be anything; the engine takes strings only.
+    return String(thrown instanceof Error ? thrown.message || thrown.name : !isObject ? thrown : "message" in thrown ? thrown.message : JSON.stringify(thrown));
+  } catch {
+    return "an object was thrown";
+  }
+}
+
+/** The plain form of whatever a model's streamFn threw. @param {unknown} thrown @returns {Partial<ErrorInfo>} */
+export function infoOf(thrown) {
+  const message = textOf(thrown);
+  try {
+    if (AgentError.isInstance(thrown)) return thrown.info;
+    const { code, retryable, retryAfterMs } = /** @type {{ code?: unknown, retryable?: unknown, retryAfterMs?: unknown }} */ (thrown ?? {});
+    // A code that the engine does not know has no effect there.
+    return { message, ...(typeof code === "string" && { code: /** @type {ErrorInfo["code"]} */ (code) }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };
+  } catch {
+    return { message };
+  }
+}

@@ -1,0 +1,35 @@
+// @ts-check
+// What the host may replace: time, timers, randomness, ids.
+
+import { sleep } from "./sleep.js";
+import { uuid } from "./uuid.js";
+
+/**
+ * As the host gives it.
+ * @typedef {{ now?(): number, sleep?(ms: number, signal: AbortSignal): Promise<void>, random?(): number, id?(): string }} HostFunctions
+ */
+/** @typedef {ReturnType<typeof hostWithDefaults>} Host */
+
+/** Adds what the host does not provide. @param {HostFunctions} [given] */
+export const hostWithDefaults = (given = {}) => ({
+  now: () => number(given, "now", Date.now),
+  random: () => number(given, "random", Math.random),
+  id: () => String(given.id?.() ?? uuid()),
+  /** @param {number} ms @param {AbortSignal} [signal] */
+  sleep: (ms, signal) => sleep(given, ms, signal),
+});
+
+/**
+ * A number from the host. The engine calls this, and a call from the engine must neither throw nor return
+ * anything but a number: that would end every run.
+ * @param {HostFunctions} given @param {"now" | "random"} name
+ * @param {() => number} fallback used where the host has none, or its function throws
+ */
+function number(given, name, fallback) {
+  try {
+    return Number(given[name]?.() ?? fallback());
+  } catch (error) {
+    console.error(`turnwheel: host.${name} failed`, error);
+    return fallback();
+  }
+}

@@ -1,0 +1,55 @@
+// @ts-check
+// Converts an MCP result to a tool result: what a model can be shown becomes blocks, and everything stays in
+// `details`.
+
+/** @param {any} answer @returns {any} */
+export function resultOf(answer) {
+  // The result format of servers before 2025.
+  if ("toolResult" in answer && !answer.content) return answer.toolResult;
+  const { content = [], structuredContent, isError, _meta: meta } = answer;
+  const shown = content.map(blockOf);
+  if (shown.length === 0 && structuredContent !== undefined) shown.push({ type: "text", text: JSON.stringify(structuredContent) });
+  const hidden = content.filter((/** @type {any} */ block) => block.type !== "text" && block.type !== "image");
+  const details = {
+    ...(structuredContent !== undefined && { structuredContent }),
+    ...(hidden.length > 0 && { content: hidden }),
+    ...(meta !== undefined && { meta }),
+  };
+  return { content: shown, isError: isError === true, ...(Object.keys(details).length > 0 && { details }) };
+}
+
+/** @param {any} block */
+function blockOf(block) {
+  switch (block.type) {
+    case "text":
+      return text(block.text);
+    case "image":
+      return { type: "image", mimeType: block.mimeType, data: block.data };
+    case "audio":
+      return text(`[audio, ${block.mimeType}, ${sizeOf(block.data)}]`);
+    case "resource_link":
+      return text(`[${[block.title ?? block.name, block.uri, block.mimeType, block.description].filter(Boolean).join(", ")}]`);
+    case "resource": {
+      const { uri, mimeType, text: words, blob } = block.resource;
+      if (words !== undefined) return text(`[${uri}]\n${words}`);
+      if (mimeType?.startsWith("image/")) return { type: "image", mimeType, data: blob };
+      return text(`[${[uri, mimeType, sizeOf(blob)].filter(Boolean).join(", ")}]`);
+    }
+    default:
+      return text(JSON.stringify(block));
+  }
+}
+
+/** @param {string} given */
+const text = (given) => ({ type: "text", text: given });
+
+/** The size of base64 data. @param {string} data */
+const sizeOf = (data) => `${Math.floor((data.replace(/=+$/, "").length * 3) / 4)} bytes`;
+
+/** @typedef {{ progress: number, total?: number, message?: string }} Progress */
+
+/** Converts a progress notification to a tool update. @param {Progress} notification */
+export function updateOf({ progress, total, message }) {
+  const share = total === undefined ? String(progress) : `${progress} of ${total}`;
+  return { content: [text(message === undefined ? share : `${message} (${share})`)], details: { progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) } };
+}

@@ -1,0 +1,39 @@
+// @ts-check
+// Offers the tools of an MCP server as tools of an agent, through the official SDK.
+
+import { kindOf, misuse } from "../shared.js";
+import { APPROVAL } from "./approval.js";
+import { connect } from "./connect.js";
+import { McpServer } from "./server.js";
+
+/** @import { McpClient, McpToolsOptions, McpTransport } from "../mcp.js" */
+
+const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo"];
+
+/**
+ * Returns the tools of a server, kept up to date.
+ * @param {McpClient | McpTransport | string | URL} source a connected Client of the SDK, a transport, or a URL @param {McpToolsOptions} [options]
+ */
+export async function mcpTools(source, options = {}) {
+  if (typeof options !== "object" || options === null) throw misuse(`the options of mcpTools must be an object, got ${kindOf(options)}`);
+  for (const name of Object.keys(options)) if (!OPTIONS.includes(name)) throw misuse(`unknown option \`${name}\` of mcpTools; there are ${OPTIONS.join(", ")}`);
+  const { approval = "destructive" } = options;
+  if (typeof approval !== "function" && !Object.hasOwn(APPROVAL, approval)) throw misuse(`\`approval\` must be ${Object.keys(APPROVAL).map((word) => JSON.stringify(word)).join(", ")} or a function, got ${JSON.stringify(approval)}`);
+  const given = asClient(source);
+  if (given && !given.transport) throw misuse("the MCP client is not connected; await client.connect(transport) first");
+  const client = given ?? (await connect(/** @type {McpTransport | string | URL} */ (source), options));
+  const server = new McpServer(client, options, given !== undefined);
+  try {
+    await server.refresh();
+  } catch (error) {
+    await server.dispose();
+    throw error;
+  }
+  return server;
+}
+
+/** @param {McpClient | McpTransport | string | URL} source @returns {McpClient | undefined} */
+function asClient(source) {
+  const client = /** @type {McpClient} */ (source);
+  return typeof client?.callTool === "function" ? client : undefined;
+}

@@ -1,0 +1,82 @@
+// @ts-check
+// Converts what the host says to messages. A wrong shape is an error that names what was passed.
+
+import { misuse } from "../errors/errors.js";
+import { kindOf } from "../errors/names.js";
+import { emptyList } from "../v8.js";
+
+/** @import { AgentMessage, CustomMessage, UserMessage } from "../index.js" */
+
+/**
+ * Converts one input to a message.
+ * @param {unknown} input @param {string} [where]
+ * @returns {UserMessage | CustomMessage}
+ */
+export function toMessage(input, where = "input") {
+  if (typeof input === "string") return { role: "user", content: [{ type: "text", text: input }], timestamp: 0 };
+  if (Array.isArray(input)) {
+    return { role: "user", content: input.map((block, i) => checkBlock(block, `${where}[${i}]`, ROLES.user)), timestamp: 0 };
+  }
+  const role = /** @type {any} */ (input)?.role;
+  if (role === "user" || role === "custom") return checkMessage(input, where);
+  if (role) throw misuse(`${where}: a message with role \`${role}\` cannot be an input; only \`user\` and \`custom\` can`);
+  throw misuse(`${where} must be a text, an array of blocks, or a message, got ${kindOf(input)}`);
+}
+
+/** The block types that each role may hold. @type {Record<string, string[]>} */
+const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call", "raw"], tool_result: ["text", "image"] };
+
+/** The members that each block type requires. @type {Record<string, string[]>} */
+const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"], raw: [] };
+
+/** Returns a message unchanged, or throws if it is invalid. @param {any} message @param {string} where */
+function checkMessage(message, where) {
+  const { role, content } = message;
+  if (role === "custom") {
+    if (typeof message.kind !== "string") throw misuse(`${where}: a custom message needs a \`kind\`, got ${kindOf(message.kind)}`);
+    return message;
+  }
+  if (typeof content === "string") return { ...message, content: [{ type: "text", text: content }] };
+  if (!Array.isArray(content)) throw misuse(`${where}: the content of a message must be an array of blocks, got ${kindOf(content)}`);
+  content.forEach((block, i) => checkBlock(block, `${where}.content[${i}]`, ROLES[role]));
+  return message;
+}
+
+/** Checks a history that is passed to an agent. @param {any} messages @returns {AgentMessage[]} */
+export function checkHistory(messages) {
+  if (!Array.isArray(messages)) throw misuse(`\`messages\` must be an array, got ${kindOf(messages)}`);
+  const checked = emptyList();
+  messages.forEach((message, i) => {
+    const role = message?.role;
+    if (role !== "custom" && !Object.hasOwn(ROLES, role)) {
+      throw misuse(`messages[${i}] must be a message with a role (user, assistant, tool_result or custom), got ${role ? `the role \`${role}\`` : kindOf(message)}`);
+    }
+    if (role === "tool_result" && typeof message.callId !== "string") throw misuse(`messages[${i}]: a tool result needs a \`callId\`, got ${kindOf(message.callId)}`);
+    checked.push(checkMessage(message, `messages[${i}]`));
+  });
+  return checked;
+}
+
+/** Converts one input or an array of them. An array of blocks is a single message. @param {unknown} input @returns {AgentMessage[]} */
+export function toMessages(input) {
+  if (!Array.isArray(input)) return [toMessage(input)];
+  if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
+  const isBlock = (/** @type {any} */ item) => item && typeof item === "object" && typeof item.type === "string" && !item.role;
+  return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
+}
+
+/** Converts what a queue of the host returned. @param {any} inputs @returns {AgentMessage[]} */
+export function messagesOf(inputs) {
+  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+}
+
+/** @param {any} block @param {string} where @param {string[]} types */
+function checkBlock(block, where, types) {
+  const type = block?.type;
+  if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
+  for (const key of BLOCKS[type]) {
+    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
+  }
+  if (block.mimeType && /^(data|https?):/.test(block.data)) throw misuse(`${where}: \`data\` is base64 alone, not an address such as "data:image/png;base64,…"`);
+  return block;
+}

@@ -1,0 +1,85 @@
+// @ts-check
+// Converts what tools give: outputs, updates and values of the session state. A value that is no JSON is an error that
+// says what in it is not.
+
+import { misuse } from "../errors/errors.js";
+import { isOfClass, kindOf } from "../errors/names.js";
+
+/** @import { ImageBlock, JsonValue, TextBlock, Transfer } from "../index.js" */
+/** @typedef {{ content: (TextBlock | ImageBlock)[], details?: JsonValue, isError?: boolean, transfer?: Transfer["transfer"] }} Result */
+
+/**
+ * Converts a tool's output to a result. An output that is not JSON becomes an error that says so.
+ * @param {unknown} output
+ * @returns {Result}
+ */
+export function toResult(output) {
+  if (output === undefined) return { content: [{ type: "text", text: "" }] };
+  if (typeof output === "string") return { content: [{ type: "text", text: output }] };
+  const flaw = flawOf(output, new Set(), "the result");
+  if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
+  const { content, details, isError, transfer: given } = /** @type {any} */ (output) ?? {};
+  const transfer = isTransfer(output) ? given : undefined;
+  // With other members present, an empty `content` array is just another member.
+  const isResult = content?.length !== 0 || hasOnly(output, RESULT);
+  if (isResult && Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
+    return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
+  }
+  if (transfer) return { content: [], transfer };
+  return { content: [{ type: "text", text: JSON.stringify(output) }] };
+}
+
+/**
+ * Whether the output hands the conversation over. It must be `{ transfer: { to, reason? } }` and nothing
+ * else: other values merely have a member of that name.
+ * @param {any} output
+ */
+function isTransfer(output) {
+  const transfer = output?.transfer;
+  return typeof transfer?.to === "string" && hasOnly(transfer, ["to", "reason"]) && hasOnly(output, RESULT);
+}
+
+const RESULT = ["transfer", "content", "details", "isError"];
+
+/** @param {any} value @param {string[]} names */
+function hasOnly(value, names) {
+  return Object.keys(value).every((name) => names.includes(name));
+}
+
+/**
+ * Returns why a value is not JSON, or nothing if it is.
+ * @param {unknown} value @param {Set<object>} above @param {string} where
+ * @returns {string | undefined}
+ */
+function flawOf(value, above, where) {
+  if (value === null || typeof value === "string" || typeof value === "boolean" || value === undefined) return;
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : `${where} is ${value}`;
+  if (typeof value !== "object") return `${where} is a ${typeof value}`;
+  if (above.has(value)) return `${where} contains itself`;
+  if (typeof (/** @type {any} */ (value).toJSON) === "function") return;
+  if (!Array.isArray(value) && isOfClass(value) && !isRecord(value)) return `${where} is ${kindOf(value)}`;
+  above.add(value);
+  for (const [key, item] of Object.entries(value)) {
+    const flaw = flawOf(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);
+    if (flaw) return flaw;
+  }
+  above.delete(value);
+}
+
+/** Whether JSON.stringify preserves the contents of a class instance. @param {any} value */
+function isRecord(value) {
+  return Object.keys(value).length > 0 && !(value instanceof Error || ArrayBuffer.isView(value) || Symbol.iterator in value);
+}
+
+/** Converts a value of the session state to JSON; `undefined` removes it. @param {unknown} value */
+export function stateText(value) {
+  const flaw = flawOf(value, new Set(), "the value");
+  if (flaw) throw misuse(`the session state takes JSON only: ${flaw}`);
+  return JSON.stringify(value);
+}
+
+/** Converts a progress update to JSON. @param {unknown} partial */
+export function updateText(partial) {
+  const flaw = flawOf(partial, new Set(), "the update");
+  return JSON.stringify(flaw ? `the tool's update is no JSON: ${flaw}` : partial) ?? '""';
+}

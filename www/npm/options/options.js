@@ -1,0 +1,103 @@
+// @ts-check
+// The options of agents, runs, models and tools.
+
+import { CAUSES, FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
+import { checkNames, isOfClass, kindOf, misuse } from "../shared.js";
+import { all, checkShape, fits, OneOf } from "./shape.js";
+
+/** @import { AgentOptions } from "../index.js" */
+/** @import { Shape } from "./shape.js" */
+/** @typedef {AgentOptions & { host: NonNullable<AgentOptions["host"]> }} CheckedOptions */
+/** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
+
+const HOOKS = all(STAGES, "function");
+const RULES = ["approve", "ask", "deny"];
+const DELIVERY = ["all", "one_at_a_time"];
+/** The options of a model on a server. @type {{ [name: string]: Shape }} */
+export const SERVED = {
+  apiKey: new OneOf("text", "function"), ...all(["baseUrl", "compat", "price"], "any"),
+  headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
+  limits: all(["line", "calls", "arguments"], "number"),
+};
+
+/** The options of a tool besides its name. @type {{ [name: string]: Shape }} */
+export const TOOL = {
+  description: "text", parameters: "any", execute: "any", requiresApproval: new OneOf("flag", "function"), timeoutMs: "number",
+  maxResultBytes: "whole", idempotent: "flag", fatal: "flag", priority: "real",
+};
+
+/**
+ * The options of an agent. `model`, `tools`, `messages` and `output` are checked elsewhere.
+ * @type {{ [name: string]: Shape }}
+ */
+const OPTIONS = {
+  ...all(["model", "tools", "messages", "output"], "any"),
+  ...all(FUNCTIONS, "function"),
+  systemPrompt: "text", sessionId: "text", maxTurns: "count", outputRetries: "whole", maxConcurrentTools: "count",
+  coalesceMs: "number", includeRequests: "flag", sessionState: "object", fallback: "list",
+  streamOptions: {
+    temperature: "finite", topP: "finite", maxTokens: "whole", parallelToolCalls: "flag", cache: ["none", "auto"],
+    toolChoice: new OneOf({ toolName: "text" }, ["auto", "none", "required"]),
+    reasoning: new OneOf({ budgetTokens: "whole" }, ["off", "minimal", "low", "medium", "high"]),
+    stop: "list", headers: "texts", body: "object",
+  },
+  retry: new OneOf("function", {
+    ...all(["initialBackoffMs", "maxBackoffMs", "maxRetryDelayMs"], "number"),
+    multiplier: "finite", maxAttempts: "whole", jitter: "flag", retryUnknown: "flag",
+  }),
+  compaction: new OneOf(["summarize"], { engine: "function", maxRecoveriesPerTurn: "whole" }),
+  approval: { mode: ["smart", "enabled", "bypassed"], rules: "object", default: RULES },
+  policies: all(POLICIES, "functions"),
+  hooks: new OneOf("list", HOOKS),
+  toolExecution: new OneOf("function", ["concurrent", "sequential", "priority"]),
+  gate: ["batch", "prefix"],
+  steering: { when: ["after_tool", "immediate"], inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
+  followUp: { delivery: DELIVERY },
+  timeouts: all(["firstChunkMs", "chunkMs", "toolMs", "totalMs"], "number"),
+  cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },
+  resultTexts: all(CAUSES, "function"),
+  transfer: { agentName: "text", chain: "list", maxDepth: "whole" },
+  host: all(["now", "sleep", "random", "id"], "function"),
+};
+
+/** Names that other libraries use. @type {Record<string, string>} */
+const FOREIGN_NAMES = {
+  instructions: "systemPrompt", system: "systemPrompt", maxSteps: "maxTurns", maxIterations: "maxTurns", stopWhen: "maxTurns",
+  maxOutputTokens: "streamOptions.maxTokens",
+};
+
+const NAMES = Object.keys(OPTIONS);
+
+/** Names to suggest at the top level, including those that belong into a nested object. */
+const SUGGESTIONS = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
+
+/** Returns a checked copy of the options, each read once. @param {any} given @returns {CheckedOptions} */
+export function checkOptions(given) {
+  if (!fits("object", given)) throw misuse(`the options must be an object, got ${kindOf(given)}`);
+  if (given.provider && given.id) throw misuse("the options are a model; write new Agent({ model })");
+  for (const name of Object.keys(given)) if (Object.hasOwn(FOREIGN_NAMES, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${FOREIGN_NAMES[name]}\`?`);
+  // An instance of a class has its methods on the prototype, and they need their `this`.
+  if (!isOfClass(given)) checkNames("unknown option", given, OPTIONS, SUGGESTIONS);
+  /** @type {any} */
+  const options = {};
+  for (const name of NAMES) {
+    const value = given[name];
+    checkShape(name, value, OPTIONS[name]);
+    options[name] = typeof value === "function" && name !== "output" ? value.bind(given) : value;
+  }
+  if (Array.isArray(options.hooks)) options.hooks.forEach((/** @type {any} */ hooks, /** @type {number} */ i) => checkShape(`hooks[${i}]`, hooks ?? null, HOOKS));
+  if (typeof options.compaction === "object" && !options.compaction.engine) throw misuse('`compaction` needs an `engine`; the stock one is "summarize"');
+  for (const [name, rule] of Object.entries(options.approval?.rules ?? {})) checkShape(`approval.rules.${name}`, rule, RULES);
+  options.host ??= {};
+  return options;
+}
+
+/** Checks the options of a run. @param {RunOptions} options */
+export function checkRunOptions(options) {
+  if (!fits("object", options)) throw misuse(`the options of a run must be an object, got ${kindOf(options)}`);
+  checkNames("unknown option", options, ["signal", "runId"]);
+  checkShape("runId", options.runId, "text");
+  const { signal } = options;
+  if (signal !== undefined && typeof signal?.addEventListener !== "function") throw misuse(`\`signal\` must be an AbortSignal, got ${kindOf(signal)}`);
+}
+

@@ -1,0 +1,116 @@
+// @ts-check
+// An agent that lives elsewhere, in a Worker or on a server, with the interface of a local one. The server half is
+// server/; the protocol between them is docs/remote.md.
+
+import { checkFunctions, checkNames, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "../shared.js";
+import { Link } from "./link.js";
+
+/** @import { AgentEvent, Input, ToolDecision } from "../index.js" */
+/** @import { RemoteAgentOptions } from "../remote.js" */
+/** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
+
+const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "onConnection", "onError"];
+
+/** @param {RemoteAgentOptions} options */
+function checkOptions(options) {
+  if (typeof options !== "object" || options === null) throw misuse(`RemoteAgent takes { url }, got ${kindOf(options)}`);
+  checkNames("unknown option", options, OPTIONS);
+  checkFunctions(options, ["fetch", "onConnection", "onError"]);
+  const { url } = options;
+  if (typeof url !== "string" && !(url instanceof URL)) throw misuse(`\`url\` must be the address of an agent, got ${kindOf(url)}`);
+  if (/[?#]/.test(String(url))) throw misuse(`\`url\` is followed by the name of a command, so it may have no query: send that in \`headers\`, got ${JSON.stringify(String(url))}`);
+}
+
+/** An agent that lives elsewhere. */
+export class RemoteAgent {
+  /** @type {Link} */ #link;
+
+  /** @param {RemoteAgentOptions} options */
+  constructor(options) {
+    checkOptions(options);
+    this.#link = new Link(options);
+  }
+
+  /** @param {Input | Input[]} input @param {RunOptions} [options] */
+  prompt(input, options) {
+    return this.#link.run("prompt", { input: toMessages(input) }, options);
+  }
+
+  /** @param {RunOptions} [options] */
+  continue(options) {
+    return this.#link.run("continue", {}, options);
+  }
+
+  /** @param {(event: AgentEvent) => void} listener */
+  subscribe(listener) {
+    if (typeof listener !== "function") throw misuse(`a subscriber must be a function, got ${kindOf(listener)}`);
+    return this.#link.subscribe(listener);
+  }
+
+  /** @param {Input} input */
+  steer(input) {
+    return this.#link.postMessage("steer", toMessage(input));
+  }
+
+  /** @param {Input} input */
+  followUp(input) {
+    return this.#link.postMessage("follow-up", toMessage(input));
+  }
+
+  clearQueues() {
+    return this.#link.command("clear-queues", {});
+  }
+
+  /** @param {string} callId @param {ToolDecision} decision */
+  resolveTool(callId, decision) {
+    return this.#link.command("resolve", { callId, decision: toDecision(decision) });
+  }
+
+  /** @param {{ [callId: string]: ToolDecision }} decisions */
+  resolveTools(decisions) {
+    return this.#link.command("resolve", { decisions: Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])) });
+  }
+
+  /** @param {unknown} [reason] */
+  abort(reason) {
+    return this.#link.command("abort", reason === undefined ? {} : { reason: textOf(reason) });
+  }
+
+  reset() {
+    return this.#link.command("reset", {});
+  }
+
+  /** Resolves when the mirror of the agent is up to date. */
+  ready() {
+    return this.#link.ready();
+  }
+
+  waitForIdle() {
+    return this.#link.waitForIdle();
+  }
+
+  get messages() {
+    return this.#link.mirror.messages;
+  }
+
+  get pendingApprovals() {
+    return this.#link.mirror.approvals.list();
+  }
+
+  get isRunning() {
+    return this.#link.mirror.isRunning;
+  }
+
+  get usage() {
+    return this.#link.mirror.usage;
+  }
+
+  /** The state of the connection: "idle" (nobody listens), "connecting" or "open". */
+  get connection() {
+    return this.#link.connection.state;
+  }
+
+  [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
+    this.#link.dispose();
+  }
+}

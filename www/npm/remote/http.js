@@ -1,0 +1,88 @@
+// @ts-check
+// What a connection to an agent elsewhere needs: responses, the errors they mean, waits between attempts.
+
+import { AgentError, kindOf, misuse, numbersWithDefaults, textOf } from "../shared.js";
+
+/** @import { ErrorInfo, ErrorKind } from "../index.js" */
+/** @import { Host } from "../shared.js" */
+/** @typedef {ReturnType<typeof reconnectLimits>} Reconnects */
+
+/** Long enough to miss three keep-alives. */
+export const STALL_MS = 45_000;
+
+/** @param {object | undefined} given */
+export const reconnectLimits = (given) => numbersWithDefaults("reconnects", given, { maxAttempts: 10, initialMs: 250, maxMs: 15_000 });
+
+/** The error code for an HTTP status. @param {number} status @returns {ErrorKind} */
+const codeOf = (status) => (status === 401 || status === 403 ? "auth" : status === 409 ? "misuse" : status === 429 ? "throttled" : status === 503 ? "overloaded" : status >= 500 ? "server" : "invalid_request");
+
+/** Whether a retry may help. @param {number} status */
+const isRetryable = (status) => status === 408 || status === 429 || status >= 500;
+
+/** Reads the error that a server sent instead of a result. @param {Response} response */
+export async function responseError(response) {
+  const text = await response.text().catch(() => "");
+  /** @type {Partial<ErrorInfo> | undefined} */
+  let reported;
+  try {
+    reported = JSON.parse(text).error;
+  } catch {
+    // Not a turnwheel server, or something in between answered.
+  }
+  const { status } = response;
+  const after = Number(response.headers.get("retry-after"));
+  const message = reported?.message ?? `the server answered ${status}${text ? `: ${text.slice(0, 200)}` : ""}`;
+  return new AgentError({ code: reported?.code ?? codeOf(status), message, retryable: isRetryable(status), ...(after > 0 && { retryAfterMs: after * 1000 }), provider: { status } });
+}
+
+/**
+ * Checks a response: a wrapper of `fetch` may have forgotten its `return`.
+ * @param {Response} given
+ */
+export function responseOf(given) {
+  if (typeof given?.ok !== "boolean") throw misuse(`\`fetch\` and \`reconnect\` must give a Response, got ${kindOf(given)}`);
+  return given;
+}
+
+/** Returns the body of an event stream. @param {Response} given */
+export async function bodyOf(given) {
+  const response = responseOf(given);
+  if (!response.ok) throw await responseError(response);
+  const type = response.headers.get("content-type") ?? "nothing";
+  if (!response.body || !type.toLowerCase().startsWith("text/event-stream")) {
+    throw new AgentError({ code: "invalid_request", message: `the response is no stream of events: its content-type is ${type}`, retryable: false });
+  }
+  return response.body;
+}
+
+/** @param {unknown} error @param {string} what @returns {AgentError} */
+export const networkError = (error, what) => (AgentError.isInstance(error) ? error : new AgentError({ code: "network", message: `${what}: ${textOf(error)}`, retryable: true }, error));
+
+/** @param {unknown} reason */
+export const abortError = (reason) => new AgentError({ code: "aborted", message: textOf(reason), retryable: false }, reason);
+
+/**
+ * Waits before the given attempt, counted from 1.
+ * @param {number} attempt @param {AgentError} error @param {Reconnects} reconnects
+ * @param {Host} host @param {AbortSignal} [signal]
+ */
+export const backOff = (attempt, error, { initialMs, maxMs }, host, signal) => host.sleep(error.info.retryAfterMs ?? Math.min(maxMs, initialMs * 2 ** (attempt - 1)) * (0.5 + host.random()), signal);
+
+/** @param {AbortSignal | undefined} signal */
+export function checkSignal(signal) {
+  if (signal !== undefined && typeof signal?.addEventListener !== "function") throw misuse(`\`signal\` must be an AbortSignal, got ${kindOf(signal)}`);
+}
+
+/**
+ * Lets a signal abort a run until the run is over; the listener is removed then, as
+ * the signal may outlive it.
+ * @param {AbortSignal | undefined} signal @param {Promise<unknown>} result
+ * @param {(reason: unknown) => void} abort
+ */
+export function abortWith(signal, result, abort) {
+  if (!signal) return;
+  const listener = () => abort(signal.reason);
+  if (signal.aborted) return queueMicrotask(listener);
+  signal.addEventListener("abort", listener, { once: true });
+  result.then(() => signal.removeEventListener("abort", listener));
+}

@@ -1,0 +1,87 @@
+// @ts-check
+// What is known here of an agent elsewhere: its history, its open approvals, its usage, its run.
+
+import { addUsage, noUsage, PendingApprovals } from "../shared.js";
+import { SaidMessages } from "./history-change.js";
+
+/** @import { AgentEvent, AgentMessage, ToolCallBlock, Usage } from "../index.js" */
+/** @import { AgentEnd } from "../shared.js" */
+/** @import { HistoryChange } from "./history-change.js" */
+/**
+ * The agent as the server describes it to a new listener. `told` says how many events of the run were sent, or null if
+ * nobody knows; `ended` is the end of the last run, with the number of its messages.
+ * @typedef {object} Snapshot
+ * @property {AgentMessage[]} messages
+ * @property {ToolCallBlock[]} pendingApprovals
+ * @property {Usage} usage
+ * @property {{ runId: string, told: number | null, turnIndex?: number }} [run]
+ * @property {string[]} openLetters the ids of posted messages that nobody has read yet
+ * @property {Omit<AgentEnd, "messages"> & { messages: number }} [ended]
+ */
+
+export class Mirror {
+  constructor() {
+    /** @type {readonly AgentMessage[]} */
+    this.messages = [];
+    this.approvals = new PendingApprovals();
+    this.usage = noUsage();
+    /** The id of the agent's current run. @type {string | undefined} */
+    this.running = undefined;
+    /** The id of a run that was started from here and has sent no event yet. @type {string | undefined} */
+    this.starting = undefined;
+    /** The change to the history that belongs to the next event. @type {HistoryChange | undefined} */
+    this.change = undefined;
+    this.said = new SaidMessages();
+  }
+
+  get isRunning() {
+    return this.running !== undefined || this.starting !== undefined;
+  }
+
+  /** Nothing of it runs, as far as is known here. */
+  stop() {
+    this.starting = undefined;
+    this.running = undefined;
+  }
+
+  /** @param {Snapshot} snapshot */
+  replace({ messages, pendingApprovals, usage, run }) {
+    this.messages = messages;
+    this.approvals.replace(pendingApprovals);
+    this.usage = usage;
+    this.running = run?.runId;
+    this.change = undefined;
+    this.said.clear();
+  }
+
+  /** @param {AgentEvent} event */
+  take(event) {
+    this.#takeRun(event);
+    this.approvals.take(event);
+    this.said.take(event);
+    this.#takeChange();
+    if (event.type === "turn_end") this.said.endTurn();
+  }
+
+  /** @param {AgentEvent} event */
+  #takeRun(event) {
+    const { runId } = event;
+    if (event.type === "agent_start" || event.type === "run_resumed") {
+      this.running = runId;
+      if (this.starting === runId) this.starting = undefined;
+      // Of another run's there are none left.
+      if (event.type === "run_resumed") this.approvals.replace([]);
+    } else if (event.type === "agent_end") {
+      if (this.running === runId) this.running = undefined;
+      if (this.starting === runId) this.starting = undefined;
+      this.approvals.replace([]);
+      this.usage = addUsage(this.usage, event.usage);
+    }
+  }
+
+  #takeChange() {
+    const { change } = this;
+    this.change = undefined;
+    if (change) this.messages = [...this.messages.slice(0, change.at), ...change.add.map((ref) => this.said.resolve(ref))];
+  }
+}

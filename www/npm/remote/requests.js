@@ -1,0 +1,79 @@
+// @ts-check
+// The requests to an agent elsewhere: its commands, one after the other, and the request for its events.
+
+import { jsonOf, misuse } from "../shared.js";
+import { withTimeout } from "./eventsource.js";
+import { backOff, networkError, responseError, responseOf, STALL_MS } from "./http.js";
+
+/** @import { RemoteAgentOptions } from "../remote.js" */
+/** @import { Host } from "../shared.js" */
+/** @import { Reconnects } from "./http.js" */
+
+/**
+ * The body of a command. It carries an id, so that the server executes it once even if it is sent again.
+ * @param {string} id @param {object} fields
+ */
+export const bodyFor = (id, fields) => jsonOf("the command is", { id, ...fields });
+
+export class Requests {
+  /** @param {RemoteAgentOptions} options @param {Host} host @param {Reconnects} limits */
+  constructor(options, host, limits) {
+    this.options = options;
+    this.url = String(options.url).replace(/\/+$/, "");
+    this.host = host;
+    this.limits = limits;
+    this.stallMs = options.stallMs ?? STALL_MS;
+    /** The command that is being sent, and those behind it. */
+    this.posting = Promise.resolve();
+    this.isClosed = false;
+  }
+
+  /**
+   * Sends a command, once those before it were sent.
+   * @param {string} name @param {string} body @param {() => unknown} [before] awaited first
+   * @returns {Promise<void>}
+   */
+  post(name, body, before) {
+    const done = this.posting.then(before).then(() => this.#send(name, body));
+    this.posting = done.catch(() => {});
+    return done;
+  }
+
+  /** @param {string} name @param {string} body @returns {Promise<void>} */
+  async #send(name, body) {
+    for (let attempt = 1; ; attempt++) {
+      if (this.isClosed) throw misuse("the agent was disposed of");
+      let error;
+      try {
+        const response = await this.fetch(name, { method: "POST", body, headers: { "content-type": "application/json" } });
+        if (response.ok) return void response.body?.cancel().catch(() => {});
+        error = await responseError(response);
+      } catch (thrown) {
+        error = networkError(thrown, `no answer from ${this.url}`);
+      }
+      if (!error.info.retryable || attempt > this.limits.maxAttempts) throw error;
+      await backOff(attempt, error, this.limits, this.host);
+    }
+  }
+
+  /** @param {string} path @param {{ method?: string, body?: string, headers: Record<string, string>, signal?: AbortSignal }} init */
+  async fetch(path, { headers, signal, ...init }) {
+    const given = this.options.headers;
+    const merged = new Headers(typeof given === "function" ? await given() : given);
+    for (const [name, value] of Object.entries(headers)) merged.set(name, value);
+    // A server that accepts a connection and never answers counts as unreachable.
+    const stop = new AbortController();
+    const abort = () => stop.abort(signal?.reason);
+    signal?.addEventListener("abort", abort);
+    const response = (this.options.fetch ?? fetch)(`${this.url}/${path}`, { ...init, headers: merged, signal: stop.signal });
+    try {
+      return responseOf(await withTimeout(response, this.stallMs, this.host.sleep));
+    } catch (error) {
+      stop.abort(error);
+      throw error;
+    } finally {
+      // From here on the reader of the body handles the signal.
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// @ts-check
+// Writes server-sent events.
+
+const encoder = new TextEncoder();
+
+/**
+ * Formats one server-sent event. `data` is JSON, so it has no line breaks.
+ * @param {number | undefined} id @param {string} data @param {string} [type]
+ */
+export function sse(id, data, type) {
+  return `${id === undefined ? "" : `id: ${id}\n`}${type ? `event: ${type}\n` : ""}data: ${data}\n\n`;
+}
+
+/** A keep-alive: a comment, not an event. */
+const KEEP_ALIVE = ": \n\n";
+
+/**
+ * Where the texts of a body come from.
+ * @typedef {object} TextSource
+ * @property {() => string | undefined | Promise<string | undefined>} take
+ * @property {() => boolean} isOver
+ * @property {(signal: AbortSignal) => Promise<unknown>} waitForMore
+ * @property {(ms: number, signal: AbortSignal) => Promise<unknown>} sleep
+ * @property {number | undefined} [keepAliveMs]
+ * @property {() => void} [onLeave]
+ */
+/** @typedef {{ pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void>, cancel(): void }} Body */
+
+/**
+ * A body that is produced piece by piece, as fast as it is read.
+ * @param {TextSource} source @returns {Body}
+ */
+export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, onLeave }) {
+  let isLeft = false;
+  /** Ends the current wait. @type {AbortController | undefined} */
+  let timer;
+  return {
+    async pull(controller) {
+      while (!isLeft) {
+        const text = await take();
+        if (isLeft) return;
+        if (text) return controller.enqueue(encoder.encode(text));
+        if (isOver()) return controller.close();
+        timer = new AbortController();
+        const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
+        const what = await Promise.race([waitForMore(timer.signal), silence]);
+        timer.abort();
+        if (what !== "silence") continue;
+        // If the host's sleep returns at once, other tasks must get to run between two keep-alives.
+        await new Promise((wake) => setTimeout(wake));
+        if (!isLeft) return controller.enqueue(encoder.encode(KEEP_ALIVE));
+      }
+    },
+    cancel() {
+      isLeft = true;
+      timer?.abort();
+      onLeave?.();
+    },
+  };
+}
+
+/**
+ * Waits to be called back, until the signal aborts.
+ * @param {Set<() => void>} waiting @param {AbortSignal} signal @returns {Promise<void>}
+ */
+export function waitForWake(waiting, signal) {
+  return new Promise((resolve) => {
+    waiting.add(resolve);
+    signal.addEventListener("abort", () => waiting.delete(resolve));
+  });
+}

@@ -1,0 +1,217 @@
+// @ts-check
+// Converts the events of a run to chunks of the AI SDK's UI message stream, which useChat reads.
+
+import { callsOf, joinTexts } from "../shared.js";
+
+/** @import { AgentEvent, ErrorInfo, ToolResultMessage } from "../index.js" */
+/** @import { AgentEnd } from "../events/fold.js" */
+/**
+ * A chunk of the UI message stream, as the AI SDK defines it.
+ * @typedef {{ type: string } & Record<string, unknown>} Chunk
+ */
+/** @template {AgentEvent["type"]} T @typedef {Extract<AgentEvent, { type: T }>} EventOf */
+/** @typedef {{ callId: string, toolName: string, arguments: object }} Call */
+/**
+ * @typedef {object} Options
+ * @property {boolean} [asksPeople]
+ * @property {string | undefined} [messageId]
+ * @property {((event: AgentEnd) => unknown) | undefined} [messageMetadata]
+ * @property {((error: ErrorInfo) => string) | undefined} [onError]
+ * @property {((result: ToolResultMessage) => unknown) | undefined} [toolOutput]
+ */
+
+/** @type {Record<string, string>} */
+const FINISH = { length: "length", content_filter: "content-filter", refusal: "content-filter", tool_use: "tool-calls" };
+
+/** A tool's result as a UI wants it: as a value, if the tool returned one. @param {ToolResultMessage} result @returns {unknown} */
+function valueOf({ content }) {
+  if (content.some(({ type }) => type !== "text")) return content;
+  const text = joinTexts(content);
+  if (!/^\s*[{[]/.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Converts the events of one response. */
+export class UIMessages {
+  /** @param {Options} options */
+  constructor({ asksPeople = true, messageId, messageMetadata, onError, toolOutput }) {
+    this.asksPeople = asksPeople;
+    this.messageId = messageId;
+    this.metadataOf = messageMetadata ?? (({ runId, stopReason, turns, usage }) => ({ runId, stopReason, turns, usage }));
+    this.errorText = onError ?? (({ message }) => message);
+    this.outputOf = toolOutput ?? valueOf;
+    this.isOver = false;
+    /** Whether a step is open. */
+    this.inStep = false;
+    /**
+     * The streaming blocks by index, with the kind and id of each.
+     * @type {Map<number, ["text" | "reasoning", string]>}
+     */
+    this.openBlocks = new Map();
+    this.blockCount = 0;
+    /** Calls whose arguments are streaming. @type {Set<string>} */
+    this.streaming = new Set();
+    /** Approval requests that the client was shown. @type {Set<string>} */
+    this.shownApprovals = new Set();
+    /** Approval requests that are open. @type {Set<string>} */
+    this.pendingApprovals = new Set();
+    /** @type {Set<string>} */
+    this.runningCalls = new Set();
+    this.lastStop = "";
+  }
+
+  /** Whether nothing can go on until a person decides. */
+  get isWaiting() {
+    return this.asksPeople && this.pendingApprovals.size > 0 && this.runningCalls.size === 0 && !this.isOver;
+  }
+
+  /** @param {string} runId */
+  begin(runId) {
+    return [{ type: "start", ...(this.messageId && { messageId: this.messageId }), messageMetadata: { runId } }];
+  }
+
+  /** Takes an event that another response has sent. @param {AgentEvent} event */
+  replay(event) {
+    this.take(event);
+    this.inStep = false;
+  }
+
+  /** Ends a response whose run waits. */
+  pause() {
+    const chunks = this.#closeStep();
+    return [...chunks, { type: "finish", finishReason: "tool-calls" }];
+  }
+
+  /** @param {AgentEvent} event @returns {Chunk[]} */
+  take(event) {
+    const handler = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (this))[`_${event.type}`];
+    return typeof handler === "function" ? handler.call(this, event) : [];
+  }
+
+  _message_start() {
+    this.inStep = true;
+    return [{ type: "start-step" }];
+  }
+
+  /** @param {EventOf<"message_update">} event */
+  _message_update({ delta: piece }) {
+    const { type, contentIndex, delta } = piece;
+    if (piece.type === "tool_call") {
+      const { callId, toolName } = piece;
+      const chunks = this.streaming.has(callId) ? [] : [...this.#closeBlocks(), { type: "tool-input-start", toolCallId: callId, toolName }];
+      this.streaming.add(callId);
+      return delta === "" ? chunks : [...chunks, { type: "tool-input-delta", toolCallId: callId, inputTextDelta: delta }];
+    }
+    const kind = type === "text" ? "text" : "reasoning";
+    const known = this.openBlocks.get(contentIndex);
+    if (known) return [{ type: `${kind}-delta`, id: known[1], delta }];
+    const chunks = this.#closeBlocks();
+    const id = `${kind}-${++this.blockCount}`;
+    this.openBlocks.set(contentIndex, [kind, id]);
+    return [...chunks, { type: `${kind}-start`, id }, { type: `${kind}-delta`, id, delta }];
+  }
+
+  _message_reset() {
+    this.openBlocks.clear();
+    this.streaming.clear();
+    return [{ type: "reset-step" }];
+  }
+
+  /** @param {EventOf<"message_end">} event */
+  _message_end({ message }) {
+    this.lastStop = message.stopReason;
+    this.streaming.clear();
+    return [...this.#closeBlocks(), ...callsOf(message).map(inputOf)];
+  }
+
+  /** @param {EventOf<"run_resumed">} event */
+  _run_resumed({ pendingApprovals, runningTools, partialMessage }) {
+    if (partialMessage) this.inStep = true;
+    const asks = pendingApprovals.flatMap((call) => this._tool_approval_requested(call));
+    return [...[...runningTools, ...pendingApprovals].map(inputOf), ...asks];
+  }
+
+  /** @param {{ callId: string }} event @returns {Chunk[]} */
+  _tool_approval_requested({ callId }) {
+    this.pendingApprovals.add(callId);
+    if (!this.asksPeople) return [];
+    this.shownApprovals.add(callId);
+    return [{ type: "tool-approval-request", approvalId: callId, toolCallId: callId }];
+  }
+
+  /** @param {EventOf<"tool_approval_resolved">} event */
+  _tool_approval_resolved({ callId, approved }) {
+    this.pendingApprovals.delete(callId);
+    return this.shownApprovals.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
+  }
+
+  /** @param {EventOf<"tool_execution_start">} event @returns {Chunk[]} */
+  _tool_execution_start({ callId }) {
+    this.runningCalls.add(callId);
+    return [];
+  }
+
+  /** @param {EventOf<"tool_execution_update">} event */
+  _tool_execution_update({ callId, update }) {
+    return [{ type: "tool-output-available", toolCallId: callId, output: update, preliminary: true }];
+  }
+
+  /** @param {EventOf<"tool_execution_end">} event */
+  _tool_execution_end({ callId, result, isError }) {
+    this.runningCalls.delete(callId);
+    this.pendingApprovals.delete(callId);
+    if (result.cause === "rejected" && this.shownApprovals.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
+    if (isError) return [{ type: "tool-output-error", toolCallId: callId, errorText: joinTexts(result.content) }];
+    return [{ type: "tool-output-available", toolCallId: callId, output: this.outputOf(result) }];
+  }
+
+  /** @param {EventOf<"custom">} event */
+  _custom({ name, payload }) {
+    return [{ type: `data-${name}`, data: payload }];
+  }
+
+  _turn_end() {
+    return this.#closeStep();
+  }
+
+  /** @param {EventOf<"agent_end">} event @returns {Chunk[]} */
+  _agent_end(event) {
+    this.isOver = true;
+    const { stopReason, error } = event;
+    const chunks = this.#closeStep();
+    const messageMetadata = this.metadataOf(event);
+    if (stopReason === "aborted") return [...chunks, ...metadata(messageMetadata), { type: "abort", ...(error && { reason: this.errorText(error) }) }];
+    if (stopReason === "error") return [...chunks, ...metadata(messageMetadata), { type: "error", errorText: this.errorText(/** @type {ErrorInfo} */ (error)) }];
+    const finishReason = stopReason === "completed" ? (FINISH[this.lastStop] ?? "stop") : "other";
+    return [...chunks, { type: "finish", finishReason, ...(messageMetadata !== undefined && { messageMetadata }) }];
+  }
+
+  /** @returns {Chunk[]} */
+  #closeBlocks() {
+    const chunks = [...this.openBlocks.values()].map(([kind, id]) => ({ type: `${kind}-end`, id }));
+    this.openBlocks.clear();
+    return chunks;
+  }
+
+  /** @returns {Chunk[]} */
+  #closeStep() {
+    const chunks = this.#closeBlocks();
+    if (this.inStep) chunks.push({ type: "finish-step" });
+    this.inStep = false;
+    return chunks;
+  }
+}
+
+/** @param {Call} call @returns {Chunk} */
+function inputOf({ callId, toolName, arguments: input }) {
+  return { type: "tool-input-available", toolCallId: callId, toolName, input };
+}
+
+/** @param {unknown} messageMetadata @returns {Chunk[]} */
+function metadata(messageMetadata) {
+  return messageMetadata === undefined ? [] : [{ type: "message-metadata", messageMetadata }];
+}

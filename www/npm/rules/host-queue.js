@@ -1,0 +1,46 @@
+// @ts-check
+// The host's queues, `getSteeringMessages` and `getFollowUpMessages`. They may answer at once or later; an answer
+// that comes later is stored, and its number is passed to the effect that waits for it.
+
+import { messagesOf } from "../shared.js";
+
+/** @import { AgentMessage } from "../index.js" */
+/** @import { CheckedOptions } from "../options/options.js" */
+/** @typedef {"getSteeringMessages" | "getFollowUpMessages"} QueueName */
+
+/** The pending answers of a run. */
+export class HostQueues {
+  /** @param {CheckedOptions} options */
+  constructor(options) {
+    this.options = options;
+    /** @type {Map<number, Promise<AgentMessage[]>>} */
+    this.answers = new Map();
+    this.next = 1;
+  }
+
+  /** Asks a queue: for messages, or for the number of a pending answer. @param {QueueName} name @returns {AgentMessage[] | number} */
+  ask(name) {
+    try {
+      const answer = /** @type {any} */ (this.options[name]?.());
+      if (typeof answer?.then !== "function") return messagesOf(answer);
+      const number = this.next++;
+      this.answers.set(number, Promise.resolve(answer).then(messagesOf).catch((error) => noMessages(name, error)));
+      return number;
+    } catch (error) {
+      return noMessages(name, error);
+    }
+  }
+
+  /** Takes a pending answer. @param {number} number */
+  take(number) {
+    const answer = this.answers.get(number);
+    this.answers.delete(number);
+    return answer;
+  }
+}
+
+/** What a host queue that failed counts as. @param {QueueName} name @param {unknown} error @returns {AgentMessage[]} */
+function noMessages(name, error) {
+  console.error(`turnwheel: \`${name}\` failed and counts as no messages`, error);
+  return [];
+}

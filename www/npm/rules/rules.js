@@ -1,0 +1,134 @@
+// @ts-check
+// The host's synchronous rules, called from inside a step of the engine: JSON in, JSON out. Nothing here may wait,
+// or call the engine except to post commands.
+
+import { OUTPUT_TOOL } from "../boundary/protocol.js";
+import { kindOf, misuse } from "../shared.js";
+import { callHost, handled } from "./host-call.js";
+import { callPolicy, runPolicies } from "./policies.js";
+import { transformAnswer } from "./transform.js";
+
+/** @import { AgentMessage } from "../index.js" */
+/** @import { RuleName } from "../boundary/protocol.js" */
+/** @import { Core } from "../agent/core.js" */
+/** @import { Driver } from "../run/driver.js" */
+
+/**
+ * Calls one rule.
+ * @param {Core} core @param {RuleName} name @param {string} json
+ * @returns {string | undefined}
+ */
+export function callRule(core, name, json) {
+  return callHost(core, () => {
+    const answer = RULES[name](core, JSON.parse(json));
+    return answer === undefined ? undefined : JSON.stringify(answer);
+  });
+}
+
+/** The run whose step calls the rule. @param {Core} core */
+function activeRun({ runs }) {
+  return /** @type {Driver} */ (runs.active);
+}
+
+/**
+ * The rules by name. The engine calls only those that the host has; what it sends is JSON, and what a rule gives
+ * is the host's.
+ * @type {Record<RuleName, (core: Core, input: any) => any>}
+ */
+const RULES = {
+  convertToLlm({ options }, message) {
+    const answer = handled(options.convertToLlm?.(message));
+    return answer === message ? true : answer ?? null;
+  },
+
+  transformContext(core, { overflow, cached, messages }) {
+    const history = activeRun(core).fold.messages;
+    /** @type {AgentMessage[]} */
+    const given = messages ?? history.slice();
+    const { length } = given;
+    return transformAnswer(handled(core.options.transformContext?.(given, overflow, { cachedMessages: cached })), history, length);
+  },
+
+  preTurn: ({ options }, context) => runPolicies(options.policies?.preTurn ?? [], context),
+  postLoop: ({ options }, context) => runPolicies(options.policies?.postLoop ?? [], context),
+  postTurn,
+
+  preDispatch({ options }, { policy, ...call }) {
+    const { stop, skip, inject, arguments: args } = callPolicy(() => options.policies?.preDispatch?.[policy]?.(call)) ?? {};
+    if (stop !== undefined) return { stop: String(stop) };
+    if (skip !== undefined) return { skip: String(skip) };
+    return { ...(args && { arguments: args }), inject };
+  },
+
+  steering: (core) => activeRun(core).memory.queues.ask("getSteeringMessages"),
+  followUp: (core) => activeRun(core).memory.queues.ask("getFollowUpMessages"),
+
+  dynamicSystemPrompt({ options }) {
+    const text = handled(options.dynamicSystemPrompt?.()) ?? "";
+    if (typeof text !== "string") throw misuse(`it must give a text at once, got ${kindOf(text)}`);
+    return text;
+  },
+
+  resultTexts: ({ options }, { cause, call, detail }) => handled(/** @type {Record<string, Function | undefined>} */ (options.resultTexts)[cause]?.(call, detail)),
+
+  retry({ options }, { error, attempt }) {
+    const delay = typeof options.retry === "function" && handled(options.retry(error, attempt));
+    return typeof delay === "number" ? Math.max(0, Math.round(delay)) : false;
+  },
+
+  toolExecution: ({ options }, calls) => typeof options.toolExecution === "function" && handled(options.toolExecution(calls)),
+
+  requiresApproval,
+};
+
+/** @param {Core} core @param {any} input */
+function postTurn(core, { known, rest, ...turn }) {
+  const history = activeRun(core).fold.messages;
+  /** @type {AgentMessage[] | undefined} */
+  let messages;
+  Object.defineProperty(turn, "messages", { enumerable: true, get: () => (messages ??= [...history.slice(0, known), ...rest]) });
+  const isCall = (/** @type {any} */ block) => block.type === "tool_call";
+  const calls = turn.message.content.filter(isCall).map(callText);
+  const verdict = runPolicies(core.options.policies?.postTurn ?? [], turn);
+  // Calls of this turn are passed by their index: the engine has them as the model wrote them.
+  const toIndex = (/** @type {any} */ block) => (isCall(block) && calls.includes(callText(block)) ? calls.indexOf(callText(block)) : block);
+  const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(toIndex) } : message));
+  return inject ? { inject } : verdict;
+}
+
+/** A call as text, for comparison. @param {any} call */
+function callText({ callId, toolName, arguments: args }) {
+  return JSON.stringify([callId, toolName, args]);
+}
+
+/** @param {Core} core @param {{ tool: string, arguments: unknown }} input */
+function requiresApproval(core, { tool, arguments: args }) {
+  const prepared = core.settings.tools.of(tool);
+  if (!prepared) return;
+  const { definition, self, check } = prepared;
+  const rule = definition.requiresApproval ?? definition.needsApproval;
+  // The rule sees what the tool will get, with the schema's defaults and transforms. If the schema is
+  // asynchronous, that is not known yet.
+  const checked = handled(check(args));
+  if (checked instanceof Promise || typeof rule !== "function") return;
+  return handled(rule.call(self, "error" in checked ? args : checked.value)) !== false;
+}
+
+/**
+ * Validates the arguments of a call, and keeps the schema's output until the tool
+ * starts. Returns what is wrong.
+ * @param {Core} core @param {string} callId @param {string} toolName @param {string} json
+ * @returns {string | undefined}
+ */
+export function validate(core, callId, toolName, json) {
+  const { tools, output } = core.settings;
+  return callHost(core, () => {
+    const args = JSON.parse(json);
+    if (toolName === OUTPUT_TOOL && !tools.byName.has(toolName)) return output.take(args);
+    const answer = tools.of(toolName)?.check(args);
+    if (!answer) return `the tool \`${toolName}\` is not there any more`;
+    if ("error" in answer) return answer.error;
+    // An asynchronous schema is awaited when the tool starts.
+    tools.checked.set(callId, handled(answer));
+  });
+}

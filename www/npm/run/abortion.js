@@ -1,0 +1,38 @@
+// @ts-check
+// The wish to end a run: by the caller's signal, or by `abort`. Only the first one counts.
+
+import { textOf } from "../shared.js";
+
+export class Abortion {
+  /** @param {AbortSignal | undefined} signal of the caller @param {(reason: unknown) => void} abort */
+  constructor(signal, abort) {
+    /** @type {string | undefined} */
+    this.text = undefined;
+    /** @type {unknown} */
+    this.reason = undefined;
+    this.signal = signal;
+    this.listener = () => abort(signal?.reason);
+    if (signal?.aborted) this.ask(signal.reason);
+    else signal?.addEventListener("abort", this.listener, { once: true });
+  }
+
+  get isAsked() {
+    return this.text !== undefined;
+  }
+
+  /** @param {unknown} reason @returns {string} */
+  ask(reason) {
+    this.reason = reason;
+    return (this.text = reason === undefined ? "the run was aborted" : textOf(reason));
+  }
+
+  /** What an effect is told that nobody wants any more. */
+  effectReason() {
+    return this.reason instanceof Error ? this.reason : (this.text ?? "not wanted any more");
+  }
+
+  /** Stops listening: the signal may outlive the run. */
+  unlisten() {
+    this.signal?.removeEventListener("abort", this.listener);
+  }
+}

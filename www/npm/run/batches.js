@@ -1,0 +1,111 @@
+// @ts-check
+// Where a batch of the engine becomes events: its entries are read one by one, and each has a handler
+// (entries.js). A checkpoint that is taken meanwhile must know of all of the batch; then the rest is read at once,
+// and what it says to others is kept for later.
+
+import { emptyList } from "../v8.js";
+import { ENTRIES, LATER } from "./entries.js";
+
+/** @import { AgentEvent } from "../index.js" */
+/** @import { Engine } from "../boundary/engine.js" */
+/** @import { Driver } from "./driver.js" */
+/** @import { Handler } from "./entries.js" */
+/**
+ * The batch being delivered: its numbers, its text, and the position in both.
+ * @typedef {{ table: number[], text: string, i: number, at: number }} Batch
+ */
+/**
+ * Something to deliver later: an event, or an entry with the strings before it.
+ * @typedef {{ event: AgentEvent } | { event?: undefined, entry: [number, number, string], strings: string[] }} Later
+ */
+
+export class Batches {
+  /** @param {Driver} run */
+  constructor(run) {
+    this.run = run;
+    /** @type {Batch | undefined} */
+    this.batch = undefined;
+    /** What is left of the batch, after a checkpoint had to read all of it. @type {Later[] | undefined} */
+    this.rest = undefined;
+    /** Texts for the next entry that is not itself a text. @type {string[]} */
+    this.strings = emptyList();
+  }
+
+  /** Delivers what lies in the engine's outbox. @param {Engine} engine */
+  deliver(engine) {
+    const table = engine.read();
+    if (table) {
+      this.#deliverTable(table, engine.text);
+      this.batch = undefined;
+    } else this.#deliverEntry(engine.kind, engine.number, engine.text);
+    if (this.rest) this.#deliverRest();
+  }
+
+  /** @param {number[]} table @param {string} text */
+  #deliverTable(table, text) {
+    const batch = (this.batch = { table, text, i: 0, at: 0 });
+    while (batch.i < table.length && !this.rest) {
+      const { i, at } = batch;
+      const kind = /** @type {number} */ (table[i]);
+      const number = /** @type {number} */ (table[i + 1]);
+      const piece = text.substring(at, (batch.at = at + /** @type {number} */ (table[i + 2])));
+      batch.i += 3;
+      this.#deliverEntry(kind, number, piece);
+    }
+  }
+
+  /** @param {number} kind @param {number} number @param {string} piece */
+  #deliverEntry(kind, number, piece) {
+    const { run } = this;
+    const event = /** @type {Handler} */ (ENTRIES[kind])(run, number, piece);
+    if (event) run.outlet.emit(event);
+  }
+
+  #deliverRest() {
+    for (let later; (later = this.rest?.shift()); ) {
+      if (later.event) {
+        this.strings = emptyList();
+        this.run.outlet.emit(later.event);
+      } else {
+        this.strings = later.strings;
+        this.#deliverEntry(...later.entry);
+      }
+    }
+    this.rest = undefined;
+  }
+
+  /** Reads the rest of the batch: updates this side's own state, and keeps what others must hear for later. */
+  readRest() {
+    const { batch, run } = this;
+    if (!batch) return;
+    const rest = (this.rest ??= []);
+    const { table, text } = batch;
+    for (; batch.i < table.length; batch.i += 3) {
+      const [kind, number, length] = /** @type {[number, number, number]} */ (table.slice(batch.i, batch.i + 3));
+      const piece = text.substring(batch.at, (batch.at += length));
+      const isLater = LATER.has(kind);
+      const event = isLater ? undefined : /** @type {Handler} */ (ENTRIES[kind])(run, number, piece);
+      if (event) rest.push({ event });
+      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.takeStrings() });
+    }
+    this.batch = undefined;
+  }
+
+  /** Delivers these events before what is left of the batch. @param {AgentEvent[]} events */
+  deliverFirst(events) {
+    this.readRest();
+    this.rest = [...events.map((event) => ({ event })), ...(this.rest ?? [])];
+  }
+
+  /** The events that were read and not delivered. @returns {AgentEvent[]} */
+  undelivered() {
+    return (this.rest ?? []).flatMap(({ event }) => event ?? []);
+  }
+
+  /** Takes the texts that came before an entry. */
+  takeStrings() {
+    const { strings } = this;
+    this.strings = emptyList();
+    return strings;
+  }
+}

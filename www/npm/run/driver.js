@@ -1,0 +1,269 @@
+// @ts-check
+// The implementation of a run, which the agent holds while the run is in progress: it puts the parts together,
+// begins and ends the run, and writes its checkpoints.
+
+import { EngineRun } from "../boundary/engine-run.js";
+import { discardIfKilled } from "../boundary/engine.js";
+import { EffectMemory } from "../effects/memory.js";
+import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
+import { handled } from "../rules/host-call.js";
+import { Abortion } from "./abortion.js";
+import { Batches } from "./batches.js";
+import { Ending } from "./ending.js";
+import { Outlet } from "./outlet.js";
+import { Poller } from "./poller.js";
+import { Origin } from "./origin.js";
+import { AgentRun } from "./run.js";
+
+/** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint } from "../index.js" */
+/** @import { AgentEnd } from "../shared.js" */
+/** @import { Core } from "../agent/core.js" */
+/** @import { RunOptions } from "../options/options.js" */
+/** @import { Ref } from "../rules/transform.js" */
+/** @typedef {Extract<AgentEvent, { type: "run_resumed" }>} RunResumed */
+
+export class Driver {
+  /** @param {Core} core @param {AgentMessage[] | null} prompts @param {RunOptions} options */
+  constructor(core, prompts, { signal, runId }) {
+    const { restored } = core.runs;
+    const promptJson = prompts === null ? undefined : jsonOf("the prompt is", prompts);
+    this.core = core;
+    this.runId = runId ?? restored?.runId ?? core.host.id();
+    this.origin = new Origin(prompts, restored, core.history.messages);
+    this.fold = new Fold(core.history.messages);
+    this.outlet = new Outlet(this);
+    this.engineRun = new EngineRun(this);
+    this.batches = new Batches(this);
+    this.poller = new Poller(this);
+    this.memory = new EffectMemory(core.options);
+    this.ending = new Ending();
+    this.run = new AgentRun(this, this.ending.result);
+    this.abortion = new Abortion(signal, (reason) => this.abort(reason));
+    queueMicrotask(() => this.#start(promptJson));
+  }
+
+  /** @param {string | undefined} promptJson */
+  async #start(promptJson) {
+    const { core, origin, abortion, engineRun } = this;
+    try {
+      discardIfKilled();
+      const ready = core.registration.ready();
+      engineRun.begin(ready instanceof Promise ? await ready : ready, promptJson);
+      core.runs.restored = undefined;
+      core.runs.byHandle.set(engineRun.handle, this);
+      origin.restoreTurn(this.fold);
+      if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
+      this.poller.poll();
+    } catch (error) {
+      this.#fail(fromEngine(error));
+    }
+  }
+
+  // ---- what others ask of a run
+
+  get isOver() {
+    return this.ending.isOver;
+  }
+
+  /** The event that ended the run. */
+  get end() {
+    return this.fold.end;
+  }
+
+  get result() {
+    return this.ending.result;
+  }
+
+  /** Whether a person has to decide about calls: nobody else does. */
+  get asksPeople() {
+    return !this.core.options.approveTool;
+  }
+
+  /** Whether the answer has a schema. */
+  get hasOutput() {
+    return this.core.settings.output.given !== undefined;
+  }
+
+  /** @param {(event: AgentEvent) => void} listener */
+  subscribe(listener) {
+    return this.core.subscribers.add(listener);
+  }
+
+  /** @param {number} ms @param {AbortSignal} signal */
+  sleep(ms, signal) {
+    return this.core.host.sleep(ms, signal);
+  }
+
+  /** @param {unknown} [reason] */
+  abort(reason) {
+    const { abortion, engineRun } = this;
+    if (this.isOver || abortion.isAsked) return;
+    const text = abortion.ask(reason);
+    if (engineRun.handle !== 0) engineRun.abort(text);
+  }
+
+  /** The iterator was left early: that stops the run. */
+  left() {
+    if (this.isOver) this.drop();
+    this.abort("the iteration was left");
+  }
+
+  /** The iterator has taken the last event. */
+  drained() {
+    if (this.core.runs.unread === this) this.drop();
+  }
+
+  /** Removes the run from the engine, once nobody can ask for its state any more. */
+  drop() {
+    const { runs } = this.core;
+    if (runs.unread === this) runs.unread = undefined;
+    this.engineRun.drop();
+  }
+
+  // ---- what the entries of a batch ask of it
+
+  /** Records what an event says of the run and its agent. @param {AgentEvent} event */
+  mark(event) {
+    this.fold.mark(event);
+    this.core.approvals.take(event);
+  }
+
+  /** Resolves references: a pair of numbers is a range of messages, without its end. @param {Ref[]} refs @returns {AgentMessage[]} */
+  resolveRefs(refs) {
+    const { messages } = this.fold;
+    const [first] = refs;
+    // Usually there is a single range: one copy is ten times as fast as flattening.
+    if (refs.length === 1 && Array.isArray(first)) return messages.slice(...first);
+    return refs.flatMap((ref) => (Array.isArray(ref) ? messages.slice(...ref) : ref));
+  }
+
+  /** The history was shortened: what follows is a new list. @param {number} length how much of the old one stays */
+  truncate(length) {
+    const { history } = this.core;
+    const before = (this.origin.messages = this.fold.messages);
+    this.fold.messages = before.slice(0, length);
+    if (history.messages === before) history.messages = this.fold.messages;
+  }
+
+  /** Resumes the run. Events that were never delivered come first. @param {RunResumed} event */
+  resume(event) {
+    const undelivered = this.origin.resume(event, this.runId);
+    for (const stored of undelivered) this.mark(stored);
+    this.batches.deliverFirst([event, ...undelivered]);
+  }
+
+  // ---- checkpoints
+
+  /** The run as it stands. @returns {Checkpoint} */
+  checkpoint() {
+    const { core, engineRun, origin, runId } = this;
+    const { runs } = core;
+    if (engineRun.handle === 0) {
+      const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts };
+      return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId);
+    }
+    if (engineRun.engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
+    if (engineRun.isGone || (this.isOver && runs.unread !== this)) {
+      const other = runs.current ?? runs.unread;
+      return other && other !== this ? other.checkpoint() : core.idleCheckpoint();
+    }
+    return this.#checkpoint();
+  }
+
+  #checkpoint() {
+    const { core, outlet, batches, engineRun, ending } = this;
+    core.registration.posts++;
+    engineRun.reportAnnounced();
+    outlet.release();
+    batches.readRest();
+    // A slow iterator is behind: events it has not taken yet count as undelivered.
+    const unread = core.subscribers.dispatching > 0 ? [] : outlet.queue.unread();
+    const pending = [outlet.coalescer?.afterHeld ?? [], batches.undelivered()].flat();
+    const state = engineRun.checkpoint(ending.isTold && !unread.some(({ type }) => type === "agent_end"));
+    // Taking the checkpoint informed the engine of finished tools.
+    this.poller.wake();
+    if (!state.run) return core.envelope(state);
+    // The end will be announced again, and its usage counted again.
+    if (this.end) state.usage = ending.usageBefore;
+    state.untold = [...unread, ...pending, ...(state.untold ?? [])].filter(({ type }) => type !== "agent_end");
+    return core.envelope(state, this.runId);
+  }
+
+  // ---- the end
+
+  /** The end is about to be announced. @param {AgentEnd} end */
+  announceEnd(end) {
+    const { core, ending } = this;
+    this.fold.end = end;
+    ending.usageBefore = core.session.usage;
+    // Not after a listener has reset the agent: its usage was set to zero then.
+    if (core.runs.current === this) core.session.addUsage(end.usage);
+    this.outlet.release();
+    core.beforeRunEnd(this);
+    ending.isTold = true;
+    return end;
+  }
+
+  /** The end was announced. @param {string} output the structured answer, or an empty text */
+  finish(output) {
+    const { core, abortion } = this;
+    const end = /** @type {AgentEnd} */ (this.end);
+    const error = end.error && new AgentError(end.error, core.thrown.causeOf(end.error, abortion.reason));
+    this.#close(resultOf(end, { text: output, output: output && core.settings.output.valueOf(output), error }));
+  }
+
+  /** The wasm instance died. @param {AgentError} error */
+  crash(error) {
+    if (this.isOver) return;
+    this.core.receipts.settleAll({ delivered: false, reason: "run_ended" });
+    this.#fail(error);
+  }
+
+  /** Ends a run that never began, or whose instance died: everything open is closed here. @param {AgentError} error */
+  #fail(error) {
+    const end = this.end ?? this.#announceBreak(error);
+    this.#close(resultOf({ ...end, usage: noUsage(), stopReason: "error", error: error.info }, { error }));
+  }
+
+  /** @param {AgentError} error @returns {AgentEnd} */
+  #announceBreak({ info }) {
+    const { core, runId, fold, outlet, origin, ending } = this;
+    if (this.engineRun.handle === 0) outlet.emit({ type: "agent_start", runId });
+    closeTurn(fold, { runId, error: info, reason: "error", timestamp: core.host.now(), model: core.settings.models.first }, (event) => {
+      fold.take(event);
+      outlet.emit(event);
+    });
+    // The engine, which calls the hooks otherwise, has no part in this end.
+    for (const hooks of [core.options.hooks ?? []].flat()) {
+      try {
+        handled(hooks.onError?.({ runId, error: info }));
+      } catch {
+        // A failing onError hook changes nothing.
+      }
+    }
+    const messages = fold.messages.slice(origin.length);
+    /** @type {AgentEnd} */
+    const end = { type: "agent_end", runId, messages, stopReason: "error", usage: noUsage(), turns: 0, error: info };
+    fold.end = end;
+    core.beforeRunEnd(this);
+    ending.isTold = true;
+    outlet.emit(end);
+    return end;
+  }
+
+  /** @param {AgentResult} result */
+  #close(result) {
+    const { core, outlet, engineRun, ending } = this;
+    outlet.release();
+    ending.isOver = true;
+    this.abortion.unlisten();
+    engineRun.cancelAll();
+    core.runs.byHandle.delete(engineRun.handle);
+    if (outlet.queue.hasUnread) core.runs.unread = this;
+    else this.drop();
+    engineRun.forget();
+    core.afterRunEnd(this);
+    outlet.queue.close();
+    ending.settle(result);
+  }
+}

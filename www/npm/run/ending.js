@@ -1,0 +1,18 @@
+// @ts-check
+// The end of a run, as far as it has come: first the event, then the result.
+
+/** @import { AgentResult, Usage } from "../index.js" */
+
+export class Ending {
+  constructor() {
+    /** Whether the event of the end was given to the listeners. */
+    this.isTold = false;
+    /** Whether the run is over: nothing follows. */
+    this.isOver = false;
+    /** The agent's usage before this run was added. @type {Usage | undefined} */
+    this.usageBefore = undefined;
+    /** @type {(result: AgentResult) => void} */
+    this.settle = () => {};
+    this.result = new Promise((/** @type {(result: AgentResult) => void} */ resolve) => (this.settle = resolve));
+  }
+}

@@ -1,0 +1,97 @@
+// @ts-check
+// Lets the engine work, and delivers what it reports, until the run waits for an answer.
+
+import { discardIfKilled } from "../boundary/engine.js";
+
+/** @import { Driver } from "./driver.js" */
+
+/** How many microtasks a finished tool gets to report back through a few layers of promises. */
+const POLL_TICKS = 8;
+
+export class Poller {
+  /** @param {Driver} run */
+  constructor(run) {
+    this.run = run;
+    /** Whether a batch is being delivered. */
+    this.isDelivering = false;
+    /** Whether the engine has more to do once the batch is delivered. */
+    this.hasMore = false;
+    /** How many microtasks until the run polls; 0 if no poll is scheduled. */
+    this.ticks = 0;
+    /** The agent's count of posts when the engine last worked. */
+    this.seenPosts = 0;
+  }
+
+  /** Whether a poll is scheduled. */
+  get isWaiting() {
+    return this.ticks > 0;
+  }
+
+  /** Whether something was posted since the engine last worked. */
+  get isBehind() {
+    return this.run.core.registration.posts !== this.seenPosts;
+  }
+
+  /**
+   * Delivers what the engine has to report, and continues until it waits for an answer.
+   * @param {number} [slot] of a response
+   * @param {number} [size] how many of its bytes are in the engine's memory
+   */
+  poll(slot = 0, size = 0) {
+    // A call from a listener is handled after this batch: the loop below asks the engine again.
+    if (this.isDelivering) return void (this.hasMore = true);
+    const { run } = this;
+    const { engine, handle } = run.engineRun;
+    if (run.isOver || handle === 0) return;
+    // Called from a rule: the engine is in the middle of a step, of this run or another.
+    if (engine.busy) return queueMicrotask(() => (discardIfKilled(), this.poll()));
+    this.isDelivering = true;
+    try {
+      do {
+        const more = this.#step(slot, size);
+        if (more === 0) break;
+        this.hasMore = more === 2;
+        size = 0;
+        run.batches.deliver(engine);
+      } while (this.hasMore && !run.isOver);
+    } finally {
+      this.isDelivering = false;
+    }
+  }
+
+  /** Called when the engine asks to be polled. */
+  wake() {
+    if (this.isDelivering) this.hasMore = true;
+    else this.pollSoon();
+  }
+
+  /**
+   * Polls once the promises that are settling now have settled. Tools that end at the same moment have all
+   * reported by then, including one that steers or aborts before it returns.
+   */
+  async pollSoon() {
+    const isWaiting = this.ticks > 0;
+    this.ticks = POLL_TICKS;
+    if (isWaiting) return;
+    for (; this.ticks > 0; this.ticks--) await undefined;
+    this.poll();
+  }
+
+  /** @param {number} slot @param {number} size */
+  #step(slot, size) {
+    const { core, engineRun } = this.run;
+    const { engine } = engineRun;
+    engine.busy = true;
+    core.runs.active = this.run;
+    this.seenPosts = core.registration.posts;
+    try {
+      return engineRun.poll(slot, size);
+    } catch (error) {
+      core.registration.crashed(error);
+      return 0;
+    } finally {
+      engine.busy = false;
+      core.runs.active = undefined;
+    }
+  }
+}

@@ -1,0 +1,68 @@
+// @ts-check
+// A run as its caller sees it.
+
+import { respond, textsOf } from "../shared.js";
+
+/** @import { AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
+/** @import { Driver } from "./driver.js" */
+
+/** A run: iterate it, await it, or both. */
+export class AgentRun {
+  /** @type {Driver} */ #driver;
+
+  /** @param {Driver} driver @param {Promise<AgentResult>} result */
+  constructor(driver, result) {
+    this.#driver = driver;
+    /** The run's id. */
+    this.runId = driver.runId;
+    /** Resolves to the outcome; never rejects for what happens in the run. */
+    this.result = result;
+  }
+
+  /**
+   * @template T, E @param {((result: AgentResult) => T | PromiseLike<T>) | null} [done]
+   * @param {((reason: unknown) => E | PromiseLike<E>) | null} [failed]
+   */
+  then(done, failed) {
+    return this.result.then(done, failed);
+  }
+
+  [Symbol.asyncIterator]() {
+    return this.#driver.outlet.queue.iterate();
+  }
+
+  /** The text of all answers, as it arrives. */
+  get textStream() {
+    return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
+  }
+
+  /** The whole conversation so far. */
+  get messages() {
+    return this.#driver.fold.messages;
+  }
+
+  /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
+  partialArguments(callId) {
+    return this.#driver.fold.partialArguments(callId);
+  }
+
+  /** The run as it stands, to be continued elsewhere; see `Agent.restore`. */
+  checkpoint() {
+    return this.#driver.checkpoint();
+  }
+
+  /** Stops the run. @param {unknown} [reason] */
+  abort(reason) {
+    this.#driver.abort(reason);
+  }
+
+  /** A response that streams the events as server-sent events. @param {EventResponseInit} [init] */
+  toResponse(init) {
+    return respond(this.#driver, "events", init);
+  }
+
+  /** A response that the AI SDK's useChat can read. @param {UIMessageResponseInit} [init] */
+  toUIMessageStreamResponse(init) {
+    return respond(this.#driver, "uiMessages", init);
+  }
+}

@@ -1,0 +1,167 @@
+// @ts-check
+// The commands for an agent: each is executed once per id, however often it is sent.
+
+import { kindOf } from "../shared.js";
+import { json, RequestError } from "./errors.js";
+import { bytesOf } from "./letters.js";
+import { Room, Throttle } from "./limits.js";
+
+/** @import { Agent, AgentRun } from "../index.js" */
+/** @import { Host } from "../shared.js" */
+/** @import { AgentCommand, AgentHandlerOptions } from "../server.js" */
+/** @import { Feed } from "./feed.js" */
+/** @typedef {Record<"bodyBytes" | "historyBytes" | "listeners" | "commandsPerMinute" | "events", number>} Limits */
+/** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
+/**
+ * A command as it was sent; of its members only these have been checked.
+ * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, callId?: any, decision?: any, decisions?: any }} Command
+ */
+/** @typedef {Record<string, unknown>} Reply */
+
+/** How many commands are remembered, so that a repeated one is recognised. */
+const MAX_REPLIES = 1000;
+const ALREADY_RUNNING = "the agent is already running; steer it, queue a follow-up, or wait for it";
+
+export class Commands {
+  /** @param {Agent} agent @param {Feed} feed @param {AgentHandlerOptions} options @param {Host} host @param {Limits} limits */
+  constructor(agent, feed, options, host, limits) {
+    this.agent = agent;
+    this.feed = feed;
+    this.options = options;
+    this.host = host;
+    this.throttle = new Throttle(limits.commandsPerMinute, host.now);
+    this.room = new Room(limits.historyBytes);
+    /** Answers to commands, by id. @type {Map<string, Promise<Reply>>} */
+    this.replies = new Map();
+    /** Answers to commands that were executed but could not be stored, by id. @type {Map<string, Reply>} */
+    this.unstored = new Map();
+    /** The run that was started last. */
+    this.currentRunId = "";
+  }
+
+  /** Takes over from an earlier instance: the commands it executed, and the messages that wait. */
+  restore() {
+    const { log, letters } = this.feed;
+    for (const { type, data } of log.commands?.() ?? []) {
+      const record = JSON.parse(data);
+      if (type === "receipt") letters.remove(record.id);
+      else {
+        if (record.letter !== undefined) letters.add(record.id, bytesOf(record.letter), record.letter);
+        this.replies.set(record.id, Promise.resolve(record.letter === undefined ? (record.reply ?? {}) : { id: record.id }));
+      }
+    }
+  }
+
+  /** @param {CommandName} name @param {Command} command @returns {Promise<Response>} */
+  async execute(name, command) {
+    const { replies } = this;
+    const { id } = command;
+    const pastReply = id && replies.get(id);
+    if (pastReply) return json(await pastReply, 202);
+    this.throttle.pass();
+    const execution = this.#executeAndStore(name, command);
+    if (!id) return json(await execution, 202);
+    replies.set(id, execution);
+    if (replies.size > MAX_REPLIES) replies.delete(/** @type {string} */ (replies.keys().next().value));
+    // A refused command was not executed, so it may be repeated.
+    execution.catch(() => replies.delete(id));
+    return json(await execution, 202);
+  }
+
+  /** @param {CommandName} name @param {Command} command */
+  async #executeAndStore(name, command) {
+    const { id = "" } = command;
+    // A command that was executed but not stored is only stored when it is repeated.
+    const reply = this.unstored.get(id) ?? this.#perform(name, command);
+    if (id) this.unstored.set(id, reply);
+    await this.options.commit?.(name);
+    await this.feed.log.sync?.();
+    this.unstored.delete(id);
+    return reply;
+  }
+
+  /**
+   * Executes a command. If it is repeated to another instance, that one must know of it: resetting twice loses what
+   * came between.
+   * @param {CommandName} name @param {Command} command
+   */
+  #perform(name, command) {
+    const reply = COMMANDS[name](this, command) ?? {};
+    if (command.id && ["reset", "abort", "clear-queues"].includes(name)) this.feed.append("command", { id: command.id });
+    return reply;
+  }
+
+  checkRoom() {
+    this.room.check(this.agent.messages, this.feed.letters.bytes);
+  }
+
+  /** Registers a run that a command started. @param {AgentRun} run @param {string} [id] */
+  registerRun(run, id) {
+    this.currentRunId = run.runId;
+    const reply = { runId: run.runId };
+    if (id) this.feed.append("command", { id, reply });
+    try {
+      this.options.waitUntil?.(run.result);
+    } catch (error) {
+      // The run has started nevertheless, and the client gets a success.
+      console.error("turnwheel: waitUntil threw", error);
+    }
+    return reply;
+  }
+
+  /** @param {Command} command @param {"steer" | "followUp"} kind */
+  postMessage({ id = this.host.id(), input }, kind) {
+    const { feed } = this;
+    if (input === undefined) throw new RequestError(400, "misuse", "a letter needs an `input`");
+    this.checkRoom();
+    const receipt = this.agent[kind](input);
+    // A custom message has no content.
+    const text = JSON.stringify(contentOf(input) ?? input);
+    feed.letters.add(id, bytesOf(text));
+    feed.append("command", { id, letter: text });
+    receipt.then((outcome) => feed.settle(id, outcome));
+    return { id };
+  }
+}
+
+/** @param {any} input */
+const contentOf = (input) => (typeof input === "string" ? [{ type: "text", text: input }] : Array.isArray(input) ? input : typeof input.content === "string" ? [{ type: "text", text: input.content }] : input.content);
+
+/** @type {Record<CommandName, (commands: Commands, command: Command) => Reply | void>} */
+export const COMMANDS = {
+  prompt(commands, { id, input, runId }) {
+    const { agent } = commands;
+    if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
+    if (input === undefined) throw new RequestError(400, "misuse", "a prompt needs an `input`");
+    commands.checkRoom();
+    return commands.registerRun(agent.prompt(input, runId ? { runId } : undefined), id);
+  },
+  continue(commands, { id, runId }) {
+    const { agent } = commands;
+    if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
+    return commands.registerRun(agent.continue(runId ? { runId } : undefined), id);
+  },
+  steer: (commands, command) => commands.postMessage(command, "steer"),
+  "follow-up": (commands, command) => commands.postMessage(command, "followUp"),
+  "clear-queues"({ agent, feed }) {
+    agent.clearQueues();
+    // The others have a receipt of the agent's.
+    for (const { id } of feed.letters.foreign()) feed.settle(id, { delivered: false, reason: "cleared" });
+  },
+  resolve({ agent }, { callId, decision, decisions }) {
+    if (decisions === undefined) {
+      if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `callId` that it is about");
+      return agent.resolveTool(callId, decision);
+    }
+    if (kindOf(decisions) !== "an object (Object)") throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each call's id");
+    agent.resolveTools(decisions);
+  },
+  abort({ agent, currentRunId }, { reason, runId }) {
+    // Ignored for a run that is not the current one.
+    if (runId === undefined || runId === currentRunId) agent.abort(reason);
+  },
+  reset({ agent, feed }) {
+    agent.reset();
+    feed.reset();
+  },
+};

@@ -1,0 +1,50 @@
+// @ts-check
+// Which pages may ask.
+
+import { RequestError } from "./errors.js";
+
+/** @import { AgentHandlerOptions } from "../server.js" */
+
+/**
+ * Returns the headers that let a page of another origin read the answer, or throws if it may not ask.
+ * @param {Request} request @param {AgentHandlerOptions["cors"]} cors @returns {Record<string, string>}
+ */
+export function corsHeaders(request, cors) {
+  const origin = request.headers.get("origin");
+  const site = request.headers.get("sec-fetch-site");
+  const isOwn = origin === null ? site !== "cross-site" : site === "same-origin" || hostOfUrl(origin) === new URL(request.url).host;
+  if (isOwn) return {};
+  if (origin === null || !isAllowed(origin, cors)) throw new RequestError(403, "auth", `pages of ${origin ?? "other sites"} may not ask; see the option \`cors\``);
+  return { "access-control-allow-origin": origin, vary: "origin", "access-control-expose-headers": "retry-after" };
+}
+
+/** @param {string} origin @param {unknown} cors */
+function isAllowed(origin, cors) {
+  return cors === "*" || cors === true || (Array.isArray(cors) && cors.includes(origin)) || (typeof cors === "function" && cors(origin) === true);
+}
+
+/** @param {Request} request */
+export function preflight(request) {
+  return new Response(null, { status: 204, headers: {
+    "access-control-allow-methods": "GET, POST", "access-control-max-age": "600",
+    "access-control-allow-headers": request.headers.get("access-control-request-headers") ?? "content-type",
+  } });
+}
+
+/** @param {Response} response @param {Record<string, string>} headers */
+export function withHeaders(response, headers) {
+  if (Object.keys(headers).length === 0) return response;
+  // A response made elsewhere may have immutable headers.
+  const copy = new Response(response.body, response);
+  for (const [name, value] of Object.entries(headers)) copy.headers.set(name, value);
+  return copy;
+}
+
+/** @param {string} url */
+function hostOfUrl(url) {
+  try {
+    return new URL(url).host;
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,108 @@
+// @ts-check
+// Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
+// the conversation so far.
+
+import { kindOf, misuse, noUsage } from "../shared.js";
+
+/** @import { AgentMessage, AssistantMessage, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
+/** @typedef {AssistantMessage["content"][number]} AnswerBlock */
+
+/**
+ * Converts the messages of useChat.
+ * @param {any[]} messages
+ * @returns {{ prompt: UserMessage | undefined, decisions: { [callId: string]: ToolDecision }, messages: AgentMessage[] }}
+ */
+export function fromUIMessages(messages) {
+  if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
+  messages.forEach((message, i) => {
+    if (!Array.isArray(message?.parts)) throw misuse(`messages[${i}] has no parts: it is no message of useChat`);
+    if (message.parts.some((/** @type {any} */ part) => typeof part?.type !== "string")) throw misuse(`messages[${i}] has a part without a type: it is no message of useChat`);
+  });
+  const last = messages.at(-1);
+  const isNew = last?.role === "user";
+  return {
+    prompt: isNew ? userMessage(last) : undefined,
+    decisions: isNew ? {} : decisionsOf(last),
+    messages: messages.slice(0, isNew ? -1 : undefined).flatMap(historyOf),
+  };
+}
+
+/** @param {any} part */
+const isTool = ({ type }) => type === "dynamic-tool" || type.startsWith("tool-");
+
+/** The user's decisions on the approval requests of the last answer. @param {any} message */
+function decisionsOf(message) {
+  /** @type {Record<string, ToolDecision>} */
+  const decisions = {};
+  for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
+    if (state !== "approval-responded") continue;
+    // Anything but an explicit yes is a no.
+    const { approved, reason } = approval ?? {};
+    decisions[toolCallId] = approved === true ? "approve" : { action: "reject", ...(reason && { reason }) };
+  }
+  return decisions;
+}
+
+/** @param {any} message @returns {UserMessage} */
+function userMessage({ parts }) {
+  return { role: "user", content: parts.flatMap(userBlock), timestamp: 0 };
+}
+
+/** @param {any} part @returns {UserMessage["content"]} */
+function userBlock({ type, text, url, mediaType, filename }) {
+  if (type === "text") return [{ type: "text", text }];
+  if (type !== "file") return [];
+  const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? [];
+  if (data === undefined) throw misuse("a file must come as a data: address in base64; files elsewhere are not fetched");
+  if (String(mediaType).startsWith("image/")) return [{ type: "image", mimeType: mediaType, data }];
+  return [{ type: "file", mimeType: mediaType, data, ...(filename && { name: filename }) }];
+}
+
+/** @param {any} message @returns {AgentMessage[]} */
+function historyOf(message) {
+  if (message.role === "user") return [userMessage(message)];
+  if (message.role !== "assistant") return [];
+  /** @type {any[][]} */
+  const steps = [[]];
+  for (const part of message.parts) {
+    if (part.type === "step-start") steps.push([]);
+    else steps.at(-1)?.push(part);
+  }
+  return steps.flatMap(stepOf);
+}
+
+/** @param {any} part @returns {AnswerBlock[]} */
+function answerBlock(part) {
+  if (part.type === "text" && part.text) return [{ type: "text", text: part.text }];
+  if (part.type === "reasoning" && part.text) return [{ type: "thinking", thinking: part.text }];
+  return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: argumentsOf(part.input) }] : [];
+}
+
+/** Converts one answer and the results of its calls. @param {any[]} parts @returns {AgentMessage[]} */
+function stepOf(parts) {
+  const content = parts.flatMap(answerBlock);
+  if (content.length === 0) return [];
+  const results = parts.filter(isTool).flatMap(resultOf);
+  const stopReason = content.some(({ type }) => type === "tool_call") ? "tool_use" : "stop";
+  return [{ role: "assistant", content, provider: "", model: "", usage: noUsage(), stopReason, timestamp: 0 }, ...results];
+}
+
+/**
+ * The model may have written something other than an object; useChat keeps it as it was.
+ * @param {any} input
+ */
+const argumentsOf = (input) => (typeof input === "object" && input !== null && !Array.isArray(input) ? input : {});
+
+/** @param {any} part */
+const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);
+
+/** @param {any} part @returns {ToolResultMessage[]} */
+function resultOf(part) {
+  const { state, output, errorText, approval } = part;
+  /** @param {string} text @param {boolean} isError @returns {ToolResultMessage[]} */
+  const result = (text, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: [{ type: "text", text }], isError, timestamp: 0 }];
+  if (state === "output-available") return result(typeof output === "string" ? output : (JSON.stringify(output) ?? ""), false);
+  if (state === "output-error") return result(errorText ?? "", true);
+  if (state === "output-denied") return result(approval?.reason ?? "the call was rejected", true);
+  return [];
+}

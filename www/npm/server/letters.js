@@ -1,0 +1,36 @@
+// @ts-check
+// Posted messages that nobody has read yet.
+
+const encoder = new TextEncoder();
+
+/** The length of a text in UTF-8. @param {string} text */
+export const bytesOf = (text) => encoder.encode(text).length;
+
+export class Letters {
+  constructor() {
+    /** By id; with their text if another instance posted them. @type {Map<string, { text: string | undefined, bytes: number }>} */
+    this.waiting = new Map();
+    this.bytes = 0;
+  }
+
+  /** @param {string} id @param {number} bytes @param {string} [text] */
+  add(id, bytes, text) {
+    this.waiting.set(id, { text, bytes });
+    this.bytes += bytes;
+  }
+
+  /** Forgets a message. Returns whether it was waiting. @param {string} id */
+  remove(id) {
+    this.bytes -= this.waiting.get(id)?.bytes ?? 0;
+    return this.waiting.delete(id);
+  }
+
+  ids() {
+    return [...this.waiting.keys()];
+  }
+
+  /** The messages that another instance posted: nobody here has their receipts. */
+  foreign() {
+    return [...this.waiting].flatMap(([id, { text }]) => (text === undefined ? [] : { id, text }));
+  }
+}

@@ -1,0 +1,123 @@
+// @ts-check
+// Serves an agent over HTTP: the server half of remote/. The protocol between them is docs/remote.md.
+
+import { checkFunctions, checkNames, didYouMean, hostWithDefaults, kindOf, misuse, numbersWithDefaults } from "../shared.js";
+import { COMMANDS, Commands } from "./commands.js";
+import { corsHeaders, preflight, withHeaders } from "./cors.js";
+import { errorResponse, json, RequestError } from "./errors.js";
+import { memoryEvents } from "./eventlog.js";
+import { Feed } from "./feed.js";
+import { readCommand } from "./read-command.js";
+import { EventStreams } from "./stream.js";
+
+/** @import { Agent } from "../index.js" */
+/** @import { AgentCommand, AgentHandlerOptions, EventLog } from "../server.js" */
+/** @import { CommandName } from "./commands.js" */
+
+const OPTIONS = ["authorize", "cors", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
+const LIMITS = { bodyBytes: 1_000_000, historyBytes: Infinity, listeners: 100, commandsPerMinute: Infinity, events: 10_000 };
+/** The default interval of keep-alives to a silent listener, in milliseconds. */
+const KEEP_ALIVE_MS = 15_000;
+
+/** The paths for GET; all others are commands. */
+const QUERIES = ["events", "state"];
+
+/**
+ * Serves an agent: returns the function that answers requests for it.
+ * @param {Agent} agent
+ * @param {AgentHandlerOptions} [options]
+ */
+export function agentHandler(agent, options = {}) {
+  checkOptions(agent, options);
+  const server = new AgentServer(agent, options);
+  const handler = (/** @type {Request} */ request) => {
+    if (typeof request?.headers?.get !== "function") throw misuse(`the handler of an agent takes a Request, got ${kindOf(request)}; docs/remote.md shows how one is made in Node`);
+    return server.answer(request);
+  };
+  return Object.assign(handler, { [Symbol.dispose ?? Symbol.for("Symbol.dispose")]: () => server.close() });
+}
+
+/** @param {Agent} agent @param {AgentHandlerOptions} options */
+function checkOptions(agent, options) {
+  if (typeof agent?.prompt !== "function" || typeof agent?.subscribe !== "function") throw misuse(`agentHandler takes an Agent, got ${kindOf(agent)}`);
+  if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
+  checkNames("unknown option", options, OPTIONS);
+  // An `authorize` that is null must not let everybody in by mistake.
+  checkFunctions(options, ["authorize", "commit", "waitUntil"]);
+  const { cors } = options;
+  if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
+}
+
+class AgentServer {
+  /** @param {Agent} agent @param {AgentHandlerOptions} options */
+  constructor(agent, options) {
+    const host = hostWithDefaults(options.host);
+    this.agent = agent;
+    this.options = options;
+    this.limits = numbersWithDefaults("limits", options.limits, LIMITS);
+    /** @type {EventLog} */
+    this.log = options.events ?? memoryEvents({ start: host.now() * 1000 });
+    this.feed = new Feed(agent, this.log, this.limits.events);
+    this.commands = new Commands(agent, this.feed, options, host, this.limits);
+    this.streams = new EventStreams(this.feed, host, { limit: this.limits.listeners, keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS });
+    this.commands.restore();
+    this.unsubscribe = agent.subscribe((event) => {
+      if (event.type === "agent_start" || event.type === "run_resumed") this.commands.currentRunId = event.runId;
+      this.feed.take(event);
+    });
+  }
+
+  close() {
+    this.unsubscribe();
+    this.streams.close();
+  }
+
+  /** @param {Request} request @returns {Promise<Response>} */
+  async answer(request) {
+    let cors = {};
+    try {
+      cors = corsHeaders(request, this.options.cors);
+      const response = request.method === "OPTIONS" ? preflight(request) : await this.#handle(request);
+      return withHeaders(response, cors);
+    } catch (error) {
+      return withHeaders(errorResponse(error), cors);
+    }
+  }
+
+  /** @param {Request} request */
+  async #handle(request) {
+    const url = new URL(request.url);
+    const name = commandOf(request, url);
+    const refusal = await this.#authorize(request, name);
+    if (refusal) return refusal;
+    if (name === "events") return this.streams.open(request, url);
+    if (name === "state") return this.#state();
+    return this.commands.execute(/** @type {CommandName} */ (name), await readCommand(request, this.limits.bodyBytes));
+  }
+
+  /** Returns the answer for somebody who may not ask. @param {Request} request @param {AgentCommand} name */
+  async #authorize(request, name) {
+    const { authorize } = this.options;
+    // A function that forgets to answer, or finds no user to ask about, has not said yes.
+    const allowed = authorize ? await authorize.call(this.options, request, name) : true;
+    if (typeof allowed === "object" && typeof allowed?.status === "number") return allowed;
+    if (!allowed) throw new RequestError(401, "auth", "who asks is not allowed to");
+    if (allowed !== true) throw new TypeError(`\`authorize\` must give true, false or a Response, got ${kindOf(allowed)}`);
+  }
+
+  async #state() {
+    const { messages, pendingApprovals, isRunning, usage } = this.agent;
+    await this.log.sync?.();
+    return json({ messages, pendingApprovals, isRunning, usage, ...(isRunning && { runId: this.commands.currentRunId }), lastEventId: String(this.log.last) });
+  }
+}
+
+/** The last name of the path says what is asked. @param {Request} request @param {URL} url */
+function commandOf({ method }, url) {
+  const name = /** @type {string} */ (url.pathname.replace(/\/+$/, "").split("/").at(-1));
+  const isQuery = QUERIES.includes(name);
+  if (!isQuery && !Object.hasOwn(COMMANDS, name)) throw new RequestError(404, "invalid_request", `there is no \`${name}\` here${didYouMean(name, [...QUERIES, ...Object.keys(COMMANDS)])}`);
+  const expected = isQuery ? "GET" : "POST";
+  if (method !== expected) throw new RequestError(405, "invalid_request", `\`${name}\` is asked for by ${expected}, got ${method}`, { allow: expected });
+  return /** @type {AgentCommand} */ (name);
+}

@@ -1,0 +1,68 @@
+// @ts-check
+// Checkpoints in the SQLite database of a Durable Object.
+
+import { kindOf, misuse } from "../shared.js";
+import { checkSave, store, WriteQueue } from "./place.js";
+
+/** @import { Checkpoint } from "../index.js" */
+/** @typedef {Parameters<typeof import("../stores.js").durableObjectStore>[0]} Storage */
+
+/** SQLite values there are limited to 2 MB, and a UTF-16 unit takes at most three bytes. */
+const MAX_PART_LENGTH = 600_000;
+
+/** Stores checkpoints in the SQLite database of a Durable Object; pass `ctx.storage`. @param {Storage} storage */
+export function durableObjectStore(storage) {
+  if (typeof storage?.transactionSync !== "function") throw misuse(`durableObjectStore takes the storage of a Durable Object, \`ctx.storage\`, got ${kindOf(storage)}`);
+  /** @param {string} statement @param {(string | number)[]} values */
+  const sql = (statement, ...values) => {
+    // Before every statement: deleteAll() removes the table too.
+    storage.sql.exec("CREATE TABLE IF NOT EXISTS turnwheel_checkpoints (id TEXT, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, part))");
+    return storage.sql.exec(statement, ...values).toArray();
+  };
+  const remove = (/** @type {string} */ id) => sql("DELETE FROM turnwheel_checkpoints WHERE id = ?", id);
+  const write = (/** @type {string} */ id, /** @type {Checkpoint} */ checkpoint) => {
+    const json = JSON.stringify(checkpoint);
+    storage.transactionSync(() => {
+      remove(id);
+      partsOf(json).forEach((part, at) => sql("INSERT INTO turnwheel_checkpoints VALUES (?, ?, ?)", id, at, part));
+    });
+  };
+  const place = "the Durable Object's SQLite";
+  const queue = new WriteQueue(place);
+  const methods = store({
+    place,
+    write(id, checkpoint) {
+      write(id, checkpoint);
+      return storage.sync?.();
+    },
+    read(id) {
+      const parts = sql("SELECT json FROM turnwheel_checkpoints WHERE id = ? ORDER BY part", id);
+      return parts.length > 0 ? JSON.parse(parts.map(({ json }) => json).join("")) : undefined;
+    },
+    remove(id) {
+      remove(id);
+      return storage.sync?.();
+    },
+  }, queue);
+  return {
+    ...methods,
+    /** @param {string} id @param {Checkpoint} checkpoint */
+    saveNow(id, checkpoint) {
+      checkSave("saveNow", id, checkpoint);
+      write(id, checkpoint);
+      queue.replaceWaiting(id, () => storage.sync?.());
+    },
+  };
+}
+
+/** No part ends inside a surrogate pair. @param {string} json */
+function partsOf(json) {
+  const parts = [];
+  for (let at = 0; at < json.length; ) {
+    let end = at + MAX_PART_LENGTH;
+    if (/[\ud800-\udbff]/.test(json.charAt(end - 1))) end -= 1;
+    parts.push(json.slice(at, end));
+    at = end;
+  }
+  return parts;
+}

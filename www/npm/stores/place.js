@@ -1,0 +1,116 @@
+// @ts-check
+// What all stores do: check what they are given, and write one checkpoint after the other.
+
+import { AgentError, kindOf, misuse, textOf } from "../shared.js";
+
+/** @import { Checkpoint } from "../index.js" */
+/**
+ * Where checkpoints are kept: each is written and removed as a whole.
+ * @typedef {object} Place
+ * @property {string} place its name in errors
+ * @property {(id: string, checkpoint: Checkpoint) => unknown} write
+ * @property {(id: string) => any} read gives a checkpoint, or nothing
+ * @property {(id: string) => unknown} remove
+ */
+/**
+ * What is being done for an id, and what waits for it.
+ * @typedef {{ done: Promise<void>, waiting?: { work: () => Promise<void>, done: Promise<void> } }} Writes
+ */
+
+/**
+ * Does the work for each id one after the other; of what queues up meanwhile only the newest is done.
+ */
+export class WriteQueue {
+  /** @param {string} place */
+  constructor(place) {
+    this.place = place;
+    /** @type {Map<string, Writes>} */
+    this.writes = new Map();
+  }
+
+  /** Names what failed, and where. @param {string} what @param {string} id @param {() => unknown} work */
+  async attempt(what, id, work) {
+    try {
+      return await work();
+    } catch (error) {
+      if (AgentError.isInstance(error)) throw error;
+      const { name = "" } = /** @type {{ name?: string } | null} */ (error) ?? {};
+      throw new AgentError({ code: "unknown", message: `the checkpoint \`${id}\` could not be ${what} ${this.place}: ${name ? `${name}: ` : ""}${textOf(error)}`, retryable: false }, error);
+    }
+  }
+
+  /** @param {string} what @param {string} id @param {() => unknown} work @returns {Promise<void>} */
+  put(what, id, work) {
+    const run = async () => void (await this.attempt(what, id, work));
+    const writes = this.writes.get(id);
+    if (!writes) return this.#begin(id, run);
+    if (writes.waiting) {
+      // The older checkpoint need not be written any more: it counts as stored when this one is.
+      writes.waiting.work = run;
+      return writes.waiting.done;
+    }
+    // What is done then is the newest, not this.
+    const next = () => this.#begin(id, writes.waiting?.work ?? run);
+    writes.waiting = { work: run, done: writes.done.catch(() => {}).then(next) };
+    return writes.waiting.done;
+  }
+
+  /** @param {string} id @param {() => Promise<void>} work */
+  #begin(id, work) {
+    const done = work();
+    /** @type {Writes} */
+    const writes = { done };
+    this.writes.set(id, writes);
+    const forget = () => void (this.writes.get(id) === writes && !writes.waiting && this.writes.delete(id));
+    done.then(forget, forget);
+    return done;
+  }
+
+  /**
+   * Replaces the write that waits for an id: it is older than what was written meanwhile.
+   * @param {string} id @param {() => unknown} work what remains to be done
+   */
+  replaceWaiting(id, work) {
+    const waiting = this.writes.get(id)?.waiting;
+    if (waiting) waiting.work = async () => void (await this.attempt("saved in", id, work));
+  }
+
+  /** Resolves when what was asked for so far is done. @param {string} id */
+  async settled(id) {
+    const writes = this.writes.get(id);
+    await (writes?.waiting ?? writes)?.done.catch(() => {});
+  }
+}
+
+/** The three methods of a store. @param {Place} place @param {WriteQueue} queue */
+export function store({ write, read, remove }, queue) {
+  return {
+    /** @param {string} id @param {Checkpoint} checkpoint @returns {Promise<void>} */
+    async save(id, checkpoint) {
+      checkSave("save", id, checkpoint);
+      return queue.put("saved in", id, () => write(id, checkpoint));
+    },
+    /** @param {string} id @returns {Promise<any>} */
+    async load(id) {
+      checkId(id);
+      await queue.settled(id);
+      return queue.attempt("loaded from", id, () => read(id));
+    },
+    /** @param {string} id @returns {Promise<void>} */
+    async delete(id) {
+      checkId(id);
+      return queue.put("deleted from", id, () => remove(id));
+    },
+  };
+}
+
+/** @param {string} id */
+function checkId(id) {
+  if (typeof id !== "string" || id === "") throw misuse(`the id of a checkpoint must be a text, got ${id === "" ? "an empty one" : kindOf(id)}`);
+}
+
+/** @param {string} how @param {string} id @param {Checkpoint} checkpoint */
+export function checkSave(how, id, checkpoint) {
+  checkId(id);
+  if (!Array.isArray(checkpoint?.messages)) throw misuse(`${how}(\`${id}\`, …) takes what checkpoint() gives, got ${kindOf(checkpoint)}`);
+}

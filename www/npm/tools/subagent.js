@@ -1,0 +1,58 @@
+// @ts-check
+// An agent as a tool of another: each call runs a new agent, and the parent emits its
+// events as `subagent_event`.
+
+import { kindOf, misuse } from "../shared.js";
+import { tool } from "./tool.js";
+
+/** @import { Agent, AgentEvent, ToolContext } from "../index.js" */
+
+/** The key under which a tool's context holds the function that emits such events. @type {unique symbol} */
+const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
+/** @typedef {{ [SUBAGENT_EVENT]?: (event: AgentEvent) => void }} Emitter */
+
+/** Lets a tool's context emit the events of a sub-agent. @param {object} context @param {(event: AgentEvent) => void} emit */
+export function takeSubagentEvents(context, emit) {
+  /** @type {Emitter} */ (context)[SUBAGENT_EVENT] = emit;
+}
+
+const PARAMETERS = {
+  type: "object",
+  properties: { prompt: { type: "string", description: "What the agent is to do, with all it needs to know" } },
+  required: ["prompt"],
+};
+
+/**
+ * Makes a tool that runs an agent. `agent` returns a new one for every call; its last answer is the result.
+ * @param {any} definition
+ */
+export function subagent(definition) {
+  const { agent, parameters = PARAMETERS, toPrompt = (/** @type {any} */ args) => args.prompt, ...rest } = definition ?? {};
+  if (typeof agent !== "function") throw misuse(`subagent needs a function \`agent\` that gives a new Agent, got ${kindOf(agent)}`);
+  return tool({
+    ...rest,
+    parameters,
+    /** @param {any} args @param {ToolContext} context */
+    async execute(args, context) {
+      /** @type {Agent} */
+      const child = await agent(args, context);
+      // A function body in braces without a `return` is an easy mistake.
+      if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
+      const unsubscribe = child.subscribe((event) => /** @type {Emitter} */ (context)[SUBAGENT_EVENT]?.(event));
+      try {
+        const run = child.prompt(toPrompt(args), { signal: context.signal, runId: `${context.runId}/${context.callId}` });
+        const { stopReason, text, error } = await run.result;
+        if (stopReason === "aborted") return failure("Sub-agent cancelled.");
+        if (error) return failure(`Sub-agent error: ${error.message}`);
+        return text || stopReason === "completed" ? text : failure(`Sub-agent stopped without an answer: ${stopReason}`);
+      } finally {
+        unsubscribe();
+      }
+    },
+  });
+}
+
+/** @param {string} text */
+function failure(text) {
+  return { content: [{ type: "text", text }], isError: true };
+}

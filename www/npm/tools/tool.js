@@ -1,0 +1,72 @@
+// @ts-check
+// Tools: each definition is checked once, and its schema becomes JSON Schema for the model and a validation
+// function.
+
+import { didYouMean, kindOf, misuse } from "../shared.js";
+import { TOOL } from "../options/options.js";
+import { checkShape } from "../options/shape.js";
+import { adaptTool } from "./ai-sdk.js";
+import { prepareSchema } from "./schema.js";
+
+/** @import { JsonSchema, ToolDefinition } from "../index.js" */
+/** @import { Check } from "./schema.js" */
+
+/** A tool returns this to end the run as if aborted. */
+export const CANCELLED = Symbol.for("turnwheel.cancelled");
+
+/** Defines a tool; the argument type of `execute` follows from `parameters`. @template {object} T @param {T} definition @returns {T} */
+export function tool(definition) {
+  prepare(definition);
+  return definition;
+}
+
+/**
+ * A tool of ours, or one of the AI SDK in our shape; its rule for approval then has the SDK's name.
+ * @typedef {ToolDefinition & { needsApproval?: ToolDefinition["requiresApproval"] }} Definition
+ */
+/**
+ * A checked tool. `self` is the very object that the host passed in.
+ * @typedef {{ definition: Definition, self: object, schema: JsonSchema, check: Check }} Prepared
+ */
+
+/** The checked form of each definition. @type {WeakMap<object, Prepared>} */
+const prepared = new WeakMap();
+
+/** @param {object} definition @param {string} [name] @returns {Prepared} */
+export function prepare(definition, name) {
+  if (typeof definition !== "object" || definition === null) throw misuse(`a tool must be an object, got ${kindOf(definition)}`);
+  const known = prepared.get(definition);
+  if (known && (name === undefined || known.definition.name === name)) return known;
+  const named = name === undefined ? definition : Object.setPrototypeOf({ ...definition, name }, Object.getPrototypeOf(definition));
+  const adapted = adaptTool(named);
+  if (typeof adapted.name !== "string" || adapted.name === "") {
+    throw misuse(`a tool needs a \`name\`, got ${kindOf(adapted.name)}; those that have none go into a record: { get_weather: … }`);
+  }
+  const owner = `tool \`${adapted.name}\``;
+  if (adapted === named) checkTypos(owner, adapted);
+  if (typeof adapted.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(adapted.execute)}`);
+  for (const [key, shape] of Object.entries(TOOL)) checkShape(key, adapted[key], shape, `${owner}: `);
+  const parameters = adapted.parameters ?? { type: "object", properties: {} };
+  const result = { definition: adapted, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };
+  const { type = "object" } = result.schema;
+  if (![type].flat().includes("object")) throw misuse(`the parameters of ${owner} must describe an object, they describe ${[type].flat().join(" or ")}`);
+  // Also under the copy, for those who take it from `agent.tools` and pass it in again.
+  prepared.set(definition, result).set(adapted, result);
+  return result;
+}
+
+/** Names that other libraries use. @type {Record<string, string>} */
+const FOREIGN_NAMES = { params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };
+
+/**
+ * Unknown members are the host's own, unless they look like a typo.
+ * @param {string} owner @param {Record<string, unknown>} definition
+ */
+function checkTypos(owner, definition) {
+  for (const key of Object.keys(definition)) {
+    const ownName = FOREIGN_NAMES[key];
+    const missing = ownName && definition[ownName] === undefined ? `; did you mean \`${ownName}\`?` : "";
+    const suggestion = missing || (key === "name" || Object.hasOwn(TOOL, key) ? "" : didYouMean(key, Object.keys(TOOL)));
+    if (suggestion) throw misuse(`${owner}: unknown option \`${key}\`${suggestion}`);
+  }
+}
