@@ -3,14 +3,9 @@
 use std::rc::Rc;
 
 use leptos::prelude::*;
-use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
-use turnwheel::cancel::CancelToken;
-use turnwheel::event::AgentEvent;
-use turnwheel::http::HttpModel;
-use turnwheel::ports::AgentRunContext;
-use turnwheel::stream::DeltaKind;
 use turnwheel::wires::{WireOptions, wire};
+use turnwheel::{Agent, AgentEvent, AgentRunContext, CancelToken, HttpModel};
 use turnwheel_web::{Clock, Fetch, config, spawn, uuid};
 
 use crate::tools;
@@ -55,7 +50,8 @@ impl Chat {
         let model = HttpModel::new(wire, Rc::new(Fetch::new()), Rc::new(Clock)).model(&id);
         let mut config = config(model);
         config.rules.system_prompt = "Answer in few words.".into();
-        config.set_tools(tools::all()?).map_err(|error| error.to_string())?;
+        let tools = tools::all().map_err(|error| error.to_string())?;
+        config.set_tools(tools).map_err(|error| error.to_string())?;
         Ok(Chat {
             agent: StoredValue::new_local(Agent::new(config, Vec::new())),
             session: StoredValue::new(uuid()),
@@ -95,8 +91,10 @@ impl Chat {
     }
 
     fn show(self, event: &AgentEvent) {
+        if let Some(text) = event.added_text() {
+            self.write(text);
+        }
         match event {
-            AgentEvent::MessageUpdate(delta) if delta.kind == DeltaKind::Text => self.write(&delta.text),
             AgentEvent::MessageEnd { .. } => self.answer.set_value(None),
             // The attempt failed, and another one follows: what it said does not count.
             AgentEvent::MessageReset { .. } => {
