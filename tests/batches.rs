@@ -14,7 +14,7 @@ use rig::host::{
 };
 use turnwheel::agent::Agent;
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalAction, ToolApprovalPolicy, ToolDecision};
-use turnwheel::config::{AgentLoopConfig, Delivery, InFlight, SteeringTime, ToolExecutionPolicy};
+use turnwheel::config::{AgentLoopConfig, InFlight, QueueMode, SteeringTime, ToolExecutionPolicy};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;
 use turnwheel::message::{AgentMessage, ContentBlock, ImageBlock, ToolResultCause};
@@ -796,7 +796,7 @@ fn what_is_steered_while_tools_finish_goes_with_the_rest() {
 #[test]
 fn one_message_a_poll_where_the_host_wants_it() {
     let given = [("a", "timed", "{\"ms\":10}"), ("b", "deaf", "{}")];
-    let mut stage = timed_stage(&given, |config| config.rules.steering.delivery = Delivery::OneAtATime);
+    let mut stage = timed_stage(&given, |config| config.rules.steering.delivery = QueueMode::OneAtATime);
     stage.prompt("go").until("tool_execution_start");
     drop(stage.agent.steer("first".into()));
     drop(stage.agent.steer("second".into()));

@@ -7,10 +7,10 @@ use crate::data::json::{Map, Value};
 
 /// Values by key. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct SessionState(Rc<RefCell<Inner>>);
+pub struct SessionState(Rc<RefCell<SharedValues>>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct SharedValues {
     values: Map,
     changes: Map,
 }
@@ -18,12 +18,12 @@ struct Inner {
 impl SessionState {
     /// Creates a state with these values.
     pub fn new(values: Map) -> Self {
-        SessionState(Rc::new(RefCell::new(Inner { values, changes: Map::new() })))
+        SessionState(Rc::new(RefCell::new(SharedValues { values, changes: Map::new() })))
     }
 
     /// Creates a state with these values, some of which have not been reported yet.
     pub(crate) fn restored(values: Map, changes: Map) -> Self {
-        SessionState(Rc::new(RefCell::new(Inner { values, changes })))
+        SessionState(Rc::new(RefCell::new(SharedValues { values, changes })))
     }
 
     /// Returns the changes that have not been reported yet.

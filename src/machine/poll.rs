@@ -1,6 +1,6 @@
 //! Between turns: the queues are polled.
 
-use crate::host::config::Delivery;
+use crate::host::config::QueueMode;
 use crate::rules::event::RunStopReason;
 use crate::words::message::AgentMessage;
 
@@ -83,10 +83,10 @@ impl Step<'_> {
     }
 }
 
-pub(super) fn take(queue: &mut Vec<Letter>, delivery: Delivery) -> Vec<Letter> {
+pub(super) fn take(queue: &mut Vec<Letter>, delivery: QueueMode) -> Vec<Letter> {
     match delivery {
-        Delivery::All => std::mem::take(queue),
-        Delivery::OneAtATime if queue.is_empty() => Vec::new(),
-        Delivery::OneAtATime => vec![queue.remove(0)],
+        QueueMode::All => std::mem::take(queue),
+        QueueMode::OneAtATime if queue.is_empty() => Vec::new(),
+        QueueMode::OneAtATime => vec![queue.remove(0)],
     }
 }

@@ -105,7 +105,7 @@ impl CompactionEngine for Summarizer {
             Some(keys) => keys.key(&self.dependencies.model.provider),
             None => Box::pin(ready(Ok(None))),
         };
-        Box::pin(Work {
+        Box::pin(Summarizing {
             summarizer: self.clone(),
             context: context.clone(),
             call,
@@ -122,7 +122,7 @@ impl CompactionEngine for Summarizer {
 }
 
 /// A compaction in progress: the parts of the conversation, one after the other.
-struct Work {
+struct Summarizing {
     summarizer: Summarizer,
     context: AgentRunContext,
     call: CompactionCall,
@@ -155,7 +155,7 @@ enum Stage {
 
 /// Written by hand instead of as an `async` function: nested ones were the largest function of the Wasm
 /// file.
-impl Future for Work {
+impl Future for Summarizing {
     type Output = Result<Compaction, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -206,7 +206,7 @@ impl Future for Work {
     }
 }
 
-impl Work {
+impl Summarizing {
     /// Summarizes the next part: the part and the notes so far become the new notes.
     #[inline(never)]
     fn ask(&self) -> Stage {

@@ -171,10 +171,10 @@ impl FromJson for ErrorInfo {
 
 /// The error type of the crate: an [`ErrorInfo`] and, if there is one, the error that caused it.
 #[derive(Clone, Debug)]
-pub struct AgentError(Box<Inner>);
+pub struct AgentError(Box<ErrorParts>);
 
 #[derive(Clone, Debug)]
-struct Inner {
+struct ErrorParts {
     info: ErrorInfo,
     cause: Option<Rc<dyn std::error::Error>>,
 }
@@ -205,7 +205,7 @@ impl AgentError {
 
 impl From<ErrorInfo> for AgentError {
     fn from(info: ErrorInfo) -> Self {
-        AgentError(Box::new(Inner { info, cause: None }))
+        AgentError(Box::new(ErrorParts { info, cause: None }))
     }
 }
 

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createElement } from "react";
 import { renderToString } from "react-dom/server";
-import { AgentStore } from "../../pkg/react/store.js";
+import { AgentStore } from "../../pkg/react-store.js";
 import { useAgent } from "../../pkg/react.js";
 import { RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler } from "../../pkg/server.js";

@@ -4,7 +4,7 @@ use futures::stream::{self, LocalBoxStream, StreamExt};
 use js_sys::{Error, Function, Promise, Reflect, Symbol};
 use serde::Serialize;
 use turnwheel::error::{ErrorInfo, ErrorKind};
-use turnwheel::http::Call;
+use turnwheel::http::ModelCall;
 use turnwheel::json::{FromJson, ObjectWriter, Value};
 use turnwheel::ports::StreamFn;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
@@ -38,7 +38,7 @@ impl StreamFn for JsModel {
         context: &AgentRunContext,
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        let call = Call::new(&mut request, context, None, None);
+        let call = ModelCall::new(&mut request, context, None, None);
         let (stream, run_id) = (self.0.clone(), context.run_id.clone());
         let answer = async move {
             match iterate(&stream, &request, &run_id, &cancel).await {

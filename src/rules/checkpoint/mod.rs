@@ -5,9 +5,12 @@
 //! `image`, `tool_call`, `tool_result`). Anything not understood here is kept and written back. Data that
 //! only this engine needs is in `metadata.turnwheel`.
 
+mod check;
 pub mod convert;
+mod error;
 
-use std::fmt;
+use check::{check_message, checked_messages, uuid};
+pub use error::CheckpointError;
 
 use crate::data::json::{Map, ObjectWriter, ToJson, Value};
 use crate::data::text;
@@ -36,53 +39,6 @@ pub struct CheckpointEnvelopeV1 {
     /// Fields that this version does not define.
     others: Map,
 }
-
-/// Why a text is not a valid checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckpointError {
-    /// It has no version, and is not one of the older shapes without a version. The reason is for people.
-    MissingVersion(String),
-    /// It has another version.
-    UnsupportedVersion(u64),
-    /// It has another format.
-    UnsupportedFormat(String),
-    /// It is not valid JSON, or something is missing. The reason is for people.
-    InvalidPayload(String),
-}
-
-impl CheckpointError {
-    /// Returns `missing_version`, `unsupported_version`, `unsupported_format` or `invalid_payload`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            CheckpointError::MissingVersion(_) => "missing_version",
-            CheckpointError::UnsupportedVersion(_) => "unsupported_version",
-            CheckpointError::UnsupportedFormat(_) => "unsupported_format",
-            CheckpointError::InvalidPayload(_) => "invalid_payload",
-        }
-    }
-}
-
-impl fmt::Display for CheckpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CheckpointError::MissingVersion(_) => f.write_str("checkpoint payload is missing version"),
-            CheckpointError::UnsupportedVersion(version) => {
-                f.write_str("unsupported checkpoint version: ")?;
-                f.write_str(&version.to_string())
-            }
-            CheckpointError::UnsupportedFormat(format) => {
-                f.write_str("unsupported checkpoint format: ")?;
-                f.write_str(format)
-            }
-            CheckpointError::InvalidPayload(reason) => {
-                f.write_str("invalid checkpoint payload: ")?;
-                f.write_str(reason)
-            }
-        }
-    }
-}
-
-impl std::error::Error for CheckpointError {}
 
 impl CheckpointEnvelopeV1 {
     /// Creates an envelope. A run id that is not a UUID is left out, because other readers would refuse the
@@ -237,69 +193,6 @@ fn legacy(value: Value) -> Result<CheckpointEnvelopeV1, String> {
     fields.remove("format");
     let run_id = run_id.as_ref().and_then(Value::as_str);
     Ok(CheckpointEnvelopeV1 { others: fields, ..CheckpointEnvelopeV1::new(run_id, messages, metadata) })
-}
-
-/// Returns the messages unchanged, if each of them can be understood.
-fn checked_messages(messages: Option<Value>) -> Result<Vec<Value>, String> {
-    let Some(Value::Array(messages)) = messages else {
-        return Err("`messages` must be a list".to_owned());
-    };
-    for (at, message) in messages.iter().enumerate() {
-        check_message(message).map_err(|reason| ["message ", &at.to_string(), ": ", &reason].concat())?;
-    }
-    Ok(messages)
-}
-
-fn check_message(message: &Value) -> Result<(), String> {
-    match message.text_at("role") {
-        Some("system" | "user" | "assistant" | "tool") => {}
-        Some(other) => return Err(["unknown role `", other, "`"].concat()),
-        None => return Err("it has no `role`".to_owned()),
-    }
-    if !matches!(message.get("name"), None | Some(Value::Null | Value::String(_))) {
-        return Err("`name` must be a text".to_owned());
-    }
-    match message.get("content") {
-        Some(Value::String(_)) => Ok(()),
-        Some(Value::Array(parts)) => parts.iter().try_for_each(check_part),
-        _ => Err("`content` must be a text or a list".to_owned()),
-    }
-}
-
-fn check_part(part: &Value) -> Result<(), String> {
-    let (texts, any): (&[&str], &[&str]) = match part.text_at("type") {
-        Some("text") => (&["text"], &[]),
-        Some("image") => (&["url"], &[]),
-        Some("tool_call") => (&["id", "name"], &["arguments"]),
-        Some("tool_result") => (&["tool_call_id"], &["content"]),
-        Some(other) => return Err(["unknown part `", other, "`"].concat()),
-        None => return Err("a part has no `type`".to_owned()),
-    };
-    let missing = texts.iter().find(|key| part.text_at(key).is_none());
-    match missing.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
-        Some(key) => Err(["a part has no `", key, "`"].concat()),
-        None => Ok(()),
-    }
-}
-
-/// Returns a UUID in its usual form, from any of its forms.
-fn uuid(text: &str) -> Option<String> {
-    let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
-    let text = text.strip_prefix("{").and_then(|text| text.strip_suffix("}")).unwrap_or(text);
-    let groups: Vec<&str> = text::split(text, "-").collect();
-    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
-    let has_form = matches!(lengths.as_slice(), [32] | [8, 4, 4, 4, 12]);
-    if !has_form || !groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit())) {
-        return None;
-    }
-    let mut id = String::with_capacity(36);
-    for (at, digit) in groups.concat().to_ascii_lowercase().char_indices() {
-        if matches!(at, 8 | 12 | 16 | 20) {
-            id.push('-');
-        }
-        id.push(digit);
-    }
-    Some(id)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ pub fn merge_same_role<M: Reducible>(messages: &mut Vec<M>) {
 
 /// Keeps only the newest results.
 pub fn keep_last_results<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
-    let mut removed: Vec<Place> = results(messages).iter().map(|place| place.at).collect();
+    let mut removed: Vec<PartPlace> = results(messages).iter().map(|place| place.at).collect();
     removed.truncate(removed.len().saturating_sub(keep));
     remove_parts(messages, &removed);
 }
@@ -184,11 +184,11 @@ pub fn remove_orphaned_results<M: Reducible>(messages: &mut Vec<M>) {
 }
 
 /// The index of a message, and of a part in it.
-type Place = (usize, usize);
+type PartPlace = (usize, usize);
 
 struct ResultAt<'a> {
     id: &'a str,
-    at: Place,
+    at: PartPlace,
 }
 
 fn results<M: Reducible>(messages: &[M]) -> Vec<ResultAt<'_>> {
@@ -222,7 +222,7 @@ fn results_after<M: Reducible>(messages: &[M], at: usize) -> Vec<ResultAt<'_>> {
 }
 
 /// Removes parts, given in order, and every message that is empty then or was before.
-fn remove_parts<M: Reducible>(messages: &mut Vec<M>, removed: &[Place]) {
+fn remove_parts<M: Reducible>(messages: &mut Vec<M>, removed: &[PartPlace]) {
     let mut removed = removed.iter().peekable();
     let mut parts = Vec::new();
     let mut at = 0;

@@ -1,12 +1,11 @@
 //! Whether and when to retry a failed model call. There is no clock, timer or source of randomness here:
 //! the caller passes all three in.
 
+mod dates;
 mod delay;
 
-pub use delay::{
-    DelaySource, RequestedDelay, delay_from_headers, delay_from_rate_limits, delay_in_text, parse_date,
-    parse_rfc3339,
-};
+pub use dates::{parse_date, parse_rfc3339};
+pub use delay::{DelaySource, RequestedDelay, delay_from_headers, delay_from_rate_limits, delay_in_text};
 
 use crate::words::error::{ErrorInfo, ErrorKind};
 

@@ -42,12 +42,12 @@ pub use model::{HttpModel, HttpResponse, Transport};
 const SHORTEST_SECRET: usize = 8;
 
 /// What a single call uses of the model. The key leaves it only in a header.
-pub struct Call {
+pub struct ModelCall {
     key: Option<Rc<str>>,
     price: Option<Price>,
 }
 
-impl Call {
+impl ModelCall {
     /// Fills in what the request does not say yet: the model's own `key`, if the host gave none for this
     /// turn.
     pub fn new(
@@ -63,7 +63,7 @@ impl Call {
         let key = key.filter(|key: &Rc<str>| !key.is_empty());
         request.api_key.clone_from(&key);
         request.session_id = Some(context.session_id.clone());
-        Call { key, price }
+        ModelCall { key, price }
     }
 
     /// Returns the event as the loop sees it.

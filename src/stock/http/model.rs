@@ -14,7 +14,7 @@ use crate::wires::{Decoder, HttpRequest, Wire};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::price::Price;
 
-use super::Call;
+use super::ModelCall;
 
 /// The maximum number of bytes read from an error response.
 const ERROR_BYTES: usize = 1 << 18;
@@ -92,7 +92,7 @@ impl StreamFn for HttpModel {
         context: &AgentRunContext,
         _: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        let call = Call::new(&mut request, context, self.key.as_ref(), self.price);
+        let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
         let answer = self.transport.send(http);
         let events = response_events(answer, self.wire.clone(), self.timer.clone());

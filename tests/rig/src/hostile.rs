@@ -14,7 +14,7 @@ use turnwheel::agent::{Agent, Receipt};
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolDecision};
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{
-    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, SteeringTime, Timeouts, ToolExecutionPolicy,
+    AgentLoopConfig, CacheHints, InFlight, Model, QueueMode, SteeringTime, Timeouts, ToolExecutionPolicy,
 };
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::{AgentEvent, CompactionReport, RunStopReason};
@@ -336,9 +336,9 @@ impl World {
         rules.gate = *dice.pick(&[ApprovalGate::Batch, ApprovalGate::Prefix]);
         rules.steering.when = *dice.pick(&[SteeringTime::AfterTool, SteeringTime::Immediate]);
         rules.steering.in_flight = *dice.pick(&[InFlight::Cancel, InFlight::Finish]);
-        rules.steering.delivery = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+        rules.steering.delivery = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
         rules.steering.before_first_call = dice.chance(20);
-        rules.follow_up = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+        rules.follow_up = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
         rules.timeouts =
             Timeouts { first_chunk: limit(15), chunk: limit(15), tool: limit(15), total: limit(5) };
         rules.max_recoveries_per_turn = if dice.chance(20) { 0 } else { 1 + dice.below(2) as u32 };

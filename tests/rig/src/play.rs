@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ApprovalMode;
 use turnwheel::cancel::CancelToken;
-use turnwheel::config::{AgentLoopConfig, CacheHints, Delivery, Model, ToolExecutionPolicy};
+use turnwheel::config::{AgentLoopConfig, CacheHints, Model, QueueMode, ToolExecutionPolicy};
 use turnwheel::driver::{AgentStream, agent_loop, agent_loop_continue};
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::event::AgentEvent;
@@ -22,9 +22,7 @@ use crate::ports::{
     Route, RunHandle, ScriptedApprover, ScriptedModel, ScriptedPolicy, ScriptedTool, ScriptedTransform,
     World, message, raw,
 };
-use crate::scenario::{
-    self, Driver, FailureKind, Mode, QueueMode, Scenario, Slot, Then, ToolExecution, Trigger,
-};
+use crate::scenario::{self, Driver, FailureKind, Mode, Scenario, Slot, Then, ToolExecution, Trigger};
 use crate::{schema, trace};
 
 /// Reads a scenario.
@@ -252,9 +250,13 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
         (Some(scenario::ApprovalMode::Enabled), _) => ApprovalMode::Enabled,
         _ => ApprovalMode::Smart,
     };
-    let default = if scenario.driver == Driver::Agent { QueueMode::OneAtATime } else { QueueMode::All };
-    rules.steering.delivery = delivery(options.steering_mode.unwrap_or(default));
-    rules.follow_up = delivery(options.follow_up_mode.unwrap_or(default));
+    let default = if scenario.driver == Driver::Agent {
+        scenario::QueueMode::OneAtATime
+    } else {
+        scenario::QueueMode::All
+    };
+    rules.steering.delivery = queue_mode(options.steering_mode.unwrap_or(default));
+    rules.follow_up = queue_mode(options.follow_up_mode.unwrap_or(default));
     rules.tool_execution = match &options.tool_execution {
         None | Some(ToolExecution::Concurrent) => ToolExecutionPolicy::Concurrent,
         Some(ToolExecution::Sequential) => ToolExecutionPolicy::Sequential,
@@ -334,10 +336,10 @@ fn set_policies(world: &Rc<World>, config: &mut AgentLoopConfig) {
     }
 }
 
-fn delivery(mode: QueueMode) -> Delivery {
+fn queue_mode(mode: scenario::QueueMode) -> QueueMode {
     match mode {
-        QueueMode::All => Delivery::All,
-        QueueMode::OneAtATime => Delivery::OneAtATime,
+        scenario::QueueMode::All => QueueMode::All,
+        scenario::QueueMode::OneAtATime => QueueMode::OneAtATime,
     }
 }
 

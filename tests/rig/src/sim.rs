@@ -8,7 +8,7 @@ use std::rc::Rc;
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
 use turnwheel::checkpoint::convert::{from_stakai, to_stakai};
 use turnwheel::config::{
-    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
+    AgentLoopConfig, CacheHints, InFlight, Model, QueueMode, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
 use turnwheel::error::{ErrorInfo, ErrorKind};
@@ -885,10 +885,10 @@ fn rules(dice: &Dice) -> Rules {
     rules.steering = SteeringRules {
         when: *dice.pick(&[SteeringTime::AfterTool, SteeringTime::Immediate]),
         in_flight: *dice.pick(&[InFlight::Cancel, InFlight::Finish]),
-        delivery: *dice.pick(&[Delivery::All, Delivery::OneAtATime]),
+        delivery: *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]),
         before_first_call: dice.chance(20),
     };
-    rules.follow_up = *dice.pick(&[Delivery::All, Delivery::OneAtATime]);
+    rules.follow_up = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
     let some = |ms: u64| dice.chance(15).then_some(ms);
     rules.timeouts = Timeouts { first_chunk: some(100), chunk: some(50), tool: some(60), total: some(2_000) };
     rules.max_recoveries_per_turn = u32::try_from(dice.below(3)).unwrap_or(0);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use js_sys::{Array, Function, Reflect};
 use turnwheel::approval::ApprovalOptions;
 use turnwheel::config::{
-    AgentLoopConfig, ArgumentValidator, CacheHints, Delivery, Model, Rules, ToolExecutionPolicy,
+    AgentLoopConfig, ArgumentValidator, CacheHints, Model, QueueMode, Rules, ToolExecutionPolicy,
 };
 use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::retry::{RetryConfig, RetryStrategy};
@@ -151,8 +151,8 @@ fn set_functions(config: &mut AgentLoopConfig, options: &Options<'_>, cached: &C
     }
 }
 
-fn delivery(value: &Value) -> Delivery {
-    if value.text_at("delivery") == Some("one_at_a_time") { Delivery::OneAtATime } else { Delivery::All }
+fn delivery(value: &Value) -> QueueMode {
+    if value.text_at("delivery") == Some("one_at_a_time") { QueueMode::OneAtATime } else { QueueMode::All }
 }
 
 fn number(value: &Value) -> Option<u32> {

@@ -32,11 +32,10 @@ export class AgentStore {
     if (typeof this.agent?.subscribe !== "function") throw misuse(`useAgent takes an agent or a function that makes one, got ${this.make ? "a function that gives " : ""}${kindOf(this.agent)}`);
     /** The agent before this one, which a hidden component has disposed of. @type {Agent | undefined} */
     this.former = undefined;
-    this.maxEvents = options.events ?? MAX_EVENTS;
-    this.schedule = options.schedule ?? nextFrame;
+    this.options = { events: options.events ?? MAX_EVENTS, schedule: options.schedule ?? nextFrame };
     this.listeners = new Listeners();
     this.attachment = new Attachment();
-    this.state = new ShownState(this.maxEvents);
+    this.state = new ShownState(this.options.events);
     this.actions = makeActions(this);
     /** The snapshot that is shown. */
     this.shown = this.#view(this.agent);
@@ -61,7 +60,7 @@ export class AgentStore {
       // Remounted after all, by <Activity>: a new agent continues the old one's conversation.
       // The last rendering may lack what the old one said, or kept when it was stopped.
       agent = this.agent = /** @type {MakeAgent} */ (this.make)({ messages: [.../** @type {Agent} */ (this.former).messages] });
-      this.state = new ShownState(this.maxEvents);
+      this.state = new ShownState(this.options.events);
     }
     const { state } = this;
     state.catchUp(agent);
@@ -92,7 +91,7 @@ export class AgentStore {
     const { attachment } = this;
     if (!attachment.isAttached || attachment.cancel) return;
     let isShown = false;
-    const cancel = this.schedule(() => {
+    const cancel = this.options.schedule(() => {
       isShown = true;
       attachment.cancel = undefined;
       this.#update();

@@ -53,20 +53,14 @@ export class UIMessages {
      */
     this.openBlocks = new Map();
     this.blockCount = 0;
-    /** Calls whose arguments are streaming. @type {Set<string>} */
-    this.streaming = new Set();
-    /** Approval requests that the client was shown. @type {Set<string>} */
-    this.shownApprovals = new Set();
-    /** Approval requests that are open. @type {Set<string>} */
-    this.pendingApprovals = new Set();
-    /** @type {Set<string>} */
-    this.runningCalls = new Set();
+    this.calls = new CallStates();
+    /** Why the last answer stopped. */
     this.lastStop = "";
   }
 
   /** Whether nothing can go on until a person decides. */
   get isWaiting() {
-    return this.asksPeople && this.pendingApprovals.size > 0 && this.runningCalls.size === 0 && !this.isOver;
+    return this.asksPeople && this.calls.pending.size > 0 && this.calls.running.size === 0 && !this.isOver;
   }
 
   /** @param {string} runId */
@@ -102,8 +96,8 @@ export class UIMessages {
     const { type, contentIndex, delta } = piece;
     if (piece.type === "tool_call") {
       const { callId, toolName } = piece;
-      const chunks = this.streaming.has(callId) ? [] : [...this.#closeBlocks(), { type: "tool-input-start", toolCallId: callId, toolName }];
-      this.streaming.add(callId);
+      const chunks = this.calls.streaming.has(callId) ? [] : [...this.#closeBlocks(), { type: "tool-input-start", toolCallId: callId, toolName }];
+      this.calls.streaming.add(callId);
       return delta === "" ? chunks : [...chunks, { type: "tool-input-delta", toolCallId: callId, inputTextDelta: delta }];
     }
     const kind = type === "text" ? "text" : "reasoning";
@@ -117,14 +111,14 @@ export class UIMessages {
 
   _message_reset() {
     this.openBlocks.clear();
-    this.streaming.clear();
+    this.calls.streaming.clear();
     return [{ type: "reset-step" }];
   }
 
   /** @param {EventOf<"message_end">} event */
   _message_end({ message }) {
     this.lastStop = message.stopReason;
-    this.streaming.clear();
+    this.calls.streaming.clear();
     return [...this.#closeBlocks(), ...callsOf(message).map(inputOf)];
   }
 
@@ -137,21 +131,21 @@ export class UIMessages {
 
   /** @param {{ callId: string }} event @returns {Chunk[]} */
   _tool_approval_requested({ callId }) {
-    this.pendingApprovals.add(callId);
+    this.calls.pending.add(callId);
     if (!this.asksPeople) return [];
-    this.shownApprovals.add(callId);
+    this.calls.shown.add(callId);
     return [{ type: "tool-approval-request", approvalId: callId, toolCallId: callId }];
   }
 
   /** @param {EventOf<"tool_approval_resolved">} event */
   _tool_approval_resolved({ callId, approved }) {
-    this.pendingApprovals.delete(callId);
-    return this.shownApprovals.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
+    this.calls.pending.delete(callId);
+    return this.calls.shown.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
   }
 
   /** @param {EventOf<"tool_execution_start">} event @returns {Chunk[]} */
   _tool_execution_start({ callId }) {
-    this.runningCalls.add(callId);
+    this.calls.running.add(callId);
     return [];
   }
 
@@ -162,9 +156,9 @@ export class UIMessages {
 
   /** @param {EventOf<"tool_execution_end">} event */
   _tool_execution_end({ callId, result, isError }) {
-    this.runningCalls.delete(callId);
-    this.pendingApprovals.delete(callId);
-    if (result.cause === "rejected" && this.shownApprovals.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
+    this.calls.running.delete(callId);
+    this.calls.pending.delete(callId);
+    if (result.cause === "rejected" && this.calls.shown.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
     if (isError) return [{ type: "tool-output-error", toolCallId: callId, errorText: joinTexts(result.content) }];
     return [{ type: "tool-output-available", toolCallId: callId, output: this.outputOf(result) }];
   }
@@ -214,4 +208,18 @@ function inputOf({ callId, toolName, arguments: input }) {
 /** @param {unknown} messageMetadata @returns {Chunk[]} */
 function metadata(messageMetadata) {
   return messageMetadata === undefined ? [] : [{ type: "message-metadata", messageMetadata }];
+}
+
+/** The ids of the calls, by how they stand. */
+class CallStates {
+  constructor() {
+    /** Their arguments are streaming. @type {Set<string>} */
+    this.streaming = new Set();
+    /** The client was shown an approval request. @type {Set<string>} */
+    this.shown = new Set();
+    /** An approval request is open. @type {Set<string>} */
+    this.pending = new Set();
+    /** @type {Set<string>} */
+    this.running = new Set();
+  }
 }

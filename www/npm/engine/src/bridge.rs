@@ -12,7 +12,7 @@ use futures::{Stream, StreamExt};
 
 use turnwheel::data::table::Table;
 use turnwheel::error::{ErrorInfo, ErrorKind};
-use turnwheel::http::Call;
+use turnwheel::http::ModelCall;
 use turnwheel::json::{FromJson, RawJson, Value};
 use turnwheel::message::AgentMessage;
 use turnwheel::state::SessionState;
@@ -105,7 +105,7 @@ pub(super) fn ask(effect: HostEffect, updates: Option<Updates>) -> PendingAnswer
 }
 
 /// Leaves an effect that is answered with a stream of events.
-pub(super) fn ask_stream(effect: String, call: Call) -> EventStream {
+pub(super) fn ask_stream(effect: String, call: ModelCall) -> EventStream {
     events(HostEffect::Json(effect), Incoming::default(), call)
 }
 
@@ -114,7 +114,7 @@ pub(super) fn ask_http(
     effect: String,
     wire: Rc<RefCell<Box<dyn Wire>>>,
     body: Vec<u8>,
-    call: Call,
+    call: ModelCall,
 ) -> EventStream {
     let decoder = wire.borrow().decoder();
     let http = Some(HttpAnswer { wire, decoder, body: Some(body) });
@@ -124,7 +124,7 @@ pub(super) fn ask_http(
 /// What the loop sees of an answer.
 type EventStream = LocalBoxStream<'static, AssistantMessageEvent>;
 
-fn events(effect: HostEffect, incoming: Incoming, call: Call) -> EventStream {
+fn events(effect: HostEffect, incoming: Incoming, call: ModelCall) -> EventStream {
     let bridge = current();
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
     PendingEvents { bridge, slot: slot.unwrap_or(0), done: false }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use futures::stream::LocalBoxStream;
 
 use turnwheel::cancel::CancelToken;
-use turnwheel::http::Call;
+use turnwheel::http::ModelCall;
 use turnwheel::json::{ObjectWriter, ToJson};
 use turnwheel::ports::{AgentRunContext, StreamFn};
 use turnwheel::price::Price;
@@ -33,7 +33,7 @@ impl StreamFn for FetchModel {
         context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        let call = Call::new(&mut request, context, self.key.as_ref(), self.price);
+        let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);

@@ -10,7 +10,7 @@ use futures::stream::LocalBoxStream;
 
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
-use turnwheel::http::Call;
+use turnwheel::http::ModelCall;
 use turnwheel::json::{FromJson, ObjectWriter, ToJson, Value};
 use turnwheel::message::{AgentMessage, Usage};
 use turnwheel::policy::Transform;
@@ -120,7 +120,7 @@ impl StreamFn for JsModel {
         context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        let call = Call::new(&mut request, context, None, None);
+        let call = ModelCall::new(&mut request, context, None, None);
         let effect = effect(EffectKind::Stream, |object| {
             object.field("model", &self.index);
             let mut inner = ObjectWriter::new(object.key("request"));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use turnwheel::approval::{ApprovalGate, ApprovalOptions};
 use turnwheel::config::{
-    AgentLoopConfig, CacheHints, Delivery, InFlight, Model, Rules, SteeringRules, SteeringTime, Timeouts,
+    AgentLoopConfig, CacheHints, InFlight, Model, QueueMode, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
 use turnwheel::error::{AgentError, ErrorKind};
@@ -199,8 +199,8 @@ fn set_functions(
     }
 }
 
-fn delivery(value: &Value) -> Delivery {
-    if text(value, "delivery") == "one_at_a_time" { Delivery::OneAtATime } else { Delivery::All }
+fn delivery(value: &Value) -> QueueMode {
+    if text(value, "delivery") == "one_at_a_time" { QueueMode::OneAtATime } else { QueueMode::All }
 }
 
 fn retry_config(value: &Value) -> RetryConfig {

@@ -16,7 +16,7 @@ use futures::StreamExt;
 use turnwheel::agent::Agent;
 use turnwheel::approval::{ApprovalGate, ApprovalOptions};
 use turnwheel::cancel::CancelToken;
-use turnwheel::config::{AgentLoopConfig, Delivery, InFlight, SteeringRules, ToolExecutionPolicy};
+use turnwheel::config::{AgentLoopConfig, InFlight, QueueMode, SteeringRules, ToolExecutionPolicy};
 use turnwheel::driver::{AgentLoopResult, AgentStream};
 use turnwheel::json::{FromJson, Map, ToJson, Value};
 use turnwheel::message::{
@@ -179,7 +179,7 @@ fn config(world: &Rc<World>) -> Result<AgentLoopConfig, String> {
     rules.tool_execution = ToolExecutionPolicy::Sequential;
     rules.steering =
         SteeringRules { in_flight: InFlight::Finish, before_first_call: true, ..SteeringRules::default() };
-    rules.follow_up = Delivery::OneAtATime;
+    rules.follow_up = QueueMode::OneAtATime;
     let compacts = world.config("compaction").and_then(Value::as_bool) != Some(false);
     rules.max_recoveries_per_turn = if compacts { 3 } else { 0 };
     rules.result_texts =

@@ -1,9 +1,13 @@
 //! Ports: the traits a host implements. Everything asynchronous in a run goes through one of them.
 
+mod hooks;
+
 use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
+
+pub use hooks::{AgentHook, HookCall, HookStages};
 
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
@@ -11,10 +15,7 @@ use crate::rules::approval::ToolDecision;
 use crate::rules::event::CompactionReport;
 use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
-use crate::words::error::ErrorInfo;
-use crate::words::message::{
-    AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
-};
+use crate::words::message::{AgentMessage, Usage};
 
 /// Identifies a run. Both ids come from the host; the engine never creates one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,109 +206,6 @@ pub struct Compaction {
     pub report: Option<CompactionReport>,
     /// The tokens it used.
     pub usage: Usage,
-}
-
-/// A stage of a run at which hooks are called.
-#[derive(Clone, Debug)]
-pub enum HookCall {
-    /// The model is about to be called.
-    BeforeInference {
-        /// The turn, counted from 0.
-        turn_index: u32,
-        /// The attempt, counted from 1.
-        attempt: u32,
-        /// The model's id.
-        model: Rc<str>,
-        /// The conversation, as the provider receives it.
-        messages: Rc<Vec<LlmMessage>>,
-    },
-    /// The model has answered.
-    AfterInference {
-        /// The turn, counted from 0.
-        turn_index: u32,
-        /// The model's id.
-        model: Rc<str>,
-        /// The answer.
-        message: Rc<AssistantMessage>,
-    },
-    /// A tool is about to run.
-    BeforeToolExecution {
-        /// The call, with the arguments that the tool receives.
-        call: ToolCallBlock,
-    },
-    /// A tool has run, and its result is in the history.
-    AfterToolExecution {
-        /// The call.
-        call: ToolCallBlock,
-        /// The result.
-        result: Rc<ToolResultMessage>,
-    },
-    /// The run ends with an error.
-    OnError {
-        /// The error.
-        error: ErrorInfo,
-    },
-}
-
-/// A set of stages, returned by [`AgentHook::stages`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HookStages {
-    /// Includes [`HookCall::BeforeInference`].
-    pub before_inference: bool,
-    /// Includes [`HookCall::AfterInference`].
-    pub after_inference: bool,
-    /// Includes [`HookCall::BeforeToolExecution`].
-    pub before_tool_execution: bool,
-    /// Includes [`HookCall::AfterToolExecution`].
-    pub after_tool_execution: bool,
-    /// Includes [`HookCall::OnError`].
-    pub on_error: bool,
-}
-
-impl HookStages {
-    /// All stages.
-    pub const ALL: HookStages = HookStages {
-        before_inference: true,
-        after_inference: true,
-        before_tool_execution: true,
-        after_tool_execution: true,
-        on_error: true,
-    };
-
-    /// Returns the stages that are in either set.
-    #[must_use]
-    pub fn or(self, other: HookStages) -> HookStages {
-        HookStages {
-            before_inference: self.before_inference || other.before_inference,
-            after_inference: self.after_inference || other.after_inference,
-            before_tool_execution: self.before_tool_execution || other.before_tool_execution,
-            after_tool_execution: self.after_tool_execution || other.after_tool_execution,
-            on_error: self.on_error || other.on_error,
-        }
-    }
-
-    /// Whether the set includes the stage of this call.
-    pub fn has(self, call: &HookCall) -> bool {
-        match call {
-            HookCall::BeforeInference { .. } => self.before_inference,
-            HookCall::AfterInference { .. } => self.after_inference,
-            HookCall::BeforeToolExecution { .. } => self.before_tool_execution,
-            HookCall::AfterToolExecution { .. } => self.after_tool_execution,
-            HookCall::OnError { .. } => self.on_error,
-        }
-    }
-}
-
-/// Observes a run. The run waits until the hook has finished.
-pub trait AgentHook {
-    /// Returns the stages at which this hook is called.
-    fn stages(&self) -> HookStages {
-        HookStages::ALL
-    }
-
-    /// Called for one hook after the other, in registration order. An error ends the run, except in
-    /// `OnError`, where it is ignored.
-    fn call(&self, context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>>;
 }
 
 /// The host's clock and timers.

@@ -1,0 +1,99 @@
+//! What a host chooses among: order, queues, steering, time limits, cache hints.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::words::message::ToolCallBlock;
+
+/// In which order the calls of a batch run.
+#[derive(Clone, Default)]
+pub enum ToolExecutionPolicy {
+    /// All concurrently.
+    #[default]
+    Concurrent,
+    /// One after the other.
+    Sequential,
+    /// By [`ToolSpec::priority`], higher first; calls of equal priority concurrently.
+    Priority,
+    /// In groups, one after the other: lists of indices into the calls that were allowed, each index exactly once.
+    Custom(Rc<Partition>),
+}
+
+/// Divides the calls of a batch into groups.
+pub type Partition = dyn Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String>;
+
+/// How many of the waiting messages a poll takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueMode {
+    /// All.
+    #[default]
+    All,
+    /// Only the oldest.
+    OneAtATime,
+}
+
+/// When steering interrupts a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SteeringTime {
+    /// When the next tool has finished.
+    #[default]
+    AfterTool,
+    /// Immediately.
+    Immediate,
+}
+
+/// What happens to running tools when the user steers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InFlight {
+    /// They are cancelled.
+    #[default]
+    Cancel,
+    /// They may finish.
+    Finish,
+}
+
+/// How steering works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SteeringRules {
+    /// When it interrupts a batch.
+    pub when: SteeringTime,
+    /// What happens to running tools.
+    pub in_flight: InFlight,
+    /// How many of the waiting messages a poll takes.
+    pub delivery: QueueMode,
+    /// Whether the queue is also polled before the first model call of a run.
+    pub before_first_call: bool,
+}
+
+/// Time limits in milliseconds; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the start of a model call to its first sign of life.
+    pub first_chunk: Option<u64>,
+    /// Between two signs of life of a model call.
+    pub chunk: Option<u64>,
+    /// For each call of a tool that has no limit of its own.
+    pub tool: Option<u64>,
+    /// For the whole run.
+    pub total: Option<u64>,
+}
+
+/// When the provider's prompt cache is written and when it is only read, by estimate.
+#[derive(Clone, Debug)]
+pub struct CacheHints {
+    /// How long the provider keeps the cache, in milliseconds.
+    pub ttl_ms: u64,
+    /// How many tokens a conversation needs before caching is worthwhile.
+    pub min_tokens: u64,
+    /// The cache is written again after this many turns.
+    pub intervals: u32,
+    /// How many of the first messages are cached. Set by the engine, for transformers that should leave them alone.
+    pub prefix: Rc<Cell<usize>>,
+}
+
+impl CacheHints {
+    /// Hints for a cache that is kept for this many milliseconds.
+    pub fn new(ttl_ms: u64, min_tokens: u64, intervals: u32) -> Self {
+        CacheHints { ttl_ms, min_tokens, intervals, prefix: Rc::default() }
+    }
+}

@@ -1,0 +1,178 @@
+//! The configuration of a run: [`Rules`] decide, synchronously; [`Ports`] do the asynchronous work.
+
+mod choices;
+mod model;
+mod rules;
+
+use std::rc::Rc;
+
+pub use choices::{
+    CacheHints, InFlight, Partition, QueueMode, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
+};
+pub use model::{Model, ModelName};
+pub use rules::{ArgumentValidator, ConvertToLlm, ResultTexts, Rules};
+
+use crate::data::json::Map;
+use crate::host::ports::{
+    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, MessageProvider,
+    Timer,
+};
+use crate::host::tool::{AgentTool, ToolSpec};
+use crate::rules::approval::{ApprovalGate, ApprovalOptions};
+use crate::rules::retry::RetryConfig;
+use crate::words::error::{AgentError, ErrorKind};
+
+/// Everything that acts: the asynchronous parts of the host.
+#[derive(Clone)]
+pub struct Ports {
+    /// The model and, after it, the fallbacks in order.
+    pub models: Vec<Model>,
+    /// The tools, in the order of [`Rules::tools`].
+    pub tools: Vec<Rc<dyn AgentTool>>,
+    /// Provides API keys.
+    pub keys: Option<Rc<dyn KeySource>>,
+    /// The host's own queues of messages.
+    pub messages: Option<Rc<dyn MessageProvider>>,
+    /// Runs before the synchronous transformers.
+    pub transformer: Option<Rc<dyn AsyncContextTransformer>>,
+    /// Shortens a conversation that is too long.
+    pub compaction: Option<Rc<dyn CompactionEngine>>,
+    /// Decides about tool calls.
+    pub approver: Option<Rc<dyn Approver>>,
+    /// Called in order.
+    pub hooks: Vec<Rc<dyn AgentHook>>,
+    /// Clock and timers.
+    pub timer: Rc<dyn Timer>,
+}
+
+/// The configuration of a run.
+#[derive(Clone)]
+pub struct AgentLoopConfig {
+    /// The part that decides.
+    pub rules: Rules,
+    /// The part that acts.
+    pub ports: Ports,
+}
+
+impl AgentLoopConfig {
+    /// Creates a configuration with one model and defaults for everything else.
+    #[inline(never)]
+    pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
+        let name = ModelName::of(&model);
+        AgentLoopConfig {
+            rules: Rules {
+                models: vec![name],
+                system_prompt: "".into(),
+                stream_options: Rc::default(),
+                tools: Rc::new([]),
+                schemas: Rc::new([]),
+                max_turns: Some(100),
+                random: Rc::new(|| u32::MAX / 2),
+                retry: Rc::new(RetryConfig::default()),
+                convert_to_llm: None,
+                transformers: Vec::new(),
+                pre_turn: Vec::new(),
+                pre_dispatch: Vec::new(),
+                post_turn: Vec::new(),
+                post_loop: Vec::new(),
+                approval: ApprovalOptions::default(),
+                has_approver: false,
+                tool_execution: ToolExecutionPolicy::Concurrent,
+                max_concurrent_tools: None,
+                hooks: HookStages::default(),
+                gate: ApprovalGate::Batch,
+                steering: SteeringRules::default(),
+                follow_up: QueueMode::All,
+                timeouts: Timeouts::default(),
+                dynamic_system_prompt: None,
+                validator: None,
+                result_texts: None,
+                max_recoveries_per_turn: 1,
+                include_requests: false,
+                output: None,
+                output_retries: 3,
+                cache: None,
+                session_state: Map::new(),
+                agent_name: "".into(),
+                transfer_chain: Vec::new(),
+                max_transfer_depth: 5,
+            },
+            ports: Ports {
+                models: vec![model],
+                tools: Vec::new(),
+                keys: None,
+                messages: None,
+                transformer: None,
+                compaction: None,
+                approver: None,
+                hooks: Vec::new(),
+                timer,
+            },
+        }
+    }
+
+    /// Sets the models: the first one, and its fallbacks in order.
+    pub fn set_models(&mut self, models: Vec<Model>) {
+        self.rules.models.clear();
+        models.iter().for_each(|model| self.rules.models.push(ModelName::of(model)));
+        self.ports.models = models;
+    }
+
+    /// Sets the approver.
+    pub fn set_approver(&mut self, approver: Rc<dyn Approver>) {
+        self.rules.has_approver = true;
+        self.ports.approver = Some(approver);
+    }
+
+    /// Sets the hooks.
+    pub fn set_hooks(&mut self, hooks: Vec<Rc<dyn AgentHook>>) {
+        self.rules.hooks = hooks.iter().fold(HookStages::default(), |stages, hook| stages.or(hook.stages()));
+        self.ports.hooks = hooks;
+    }
+
+    /// Sets the host's own queues of messages.
+    pub fn set_message_provider(&mut self, messages: Rc<dyn MessageProvider>) {
+        self.ports.messages = Some(messages);
+    }
+
+    /// Sets the tools.
+    ///
+    /// # Errors
+    /// Misuse, if two tools have the same name, one has none, or its parameters are not a JSON Schema object.
+    pub fn set_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) -> Result<(), AgentError> {
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
+        let mut names = crate::data::table::Table::new();
+        for spec in &specs {
+            let name = spec.schema.name.as_ref();
+            if name.is_empty() {
+                return Err(AgentError::new(ErrorKind::Misuse, "a tool needs a name"));
+            }
+            if names.insert(name, ()).is_some() {
+                let text = ["two tools are named `", name, "`; names must be unique"].concat();
+                return Err(AgentError::new(ErrorKind::Misuse, text));
+            }
+            if !spec.schema.parameters.is_object() {
+                let text = ["the parameters of tool `", name, "` must be a JSON Schema object"].concat();
+                return Err(AgentError::new(ErrorKind::Misuse, text));
+            }
+        }
+        self.offer_tools(tools);
+        Ok(())
+    }
+
+    /// Sets the tools without checking them. If two have the same name, the first one runs and both are offered, which a
+    /// provider may refuse; [`AgentLoopConfig::set_tools`] refuses it here.
+    #[inline(never)]
+    pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
+        let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
+        let mut schemas = Vec::with_capacity(tools.len());
+        for tool in &tools {
+            let spec = tool.spec();
+            schemas.push(spec.schema.clone());
+            specs.push(spec.clone());
+        }
+        self.rules.schemas = schemas.into();
+        self.rules.tools = specs.into();
+        self.ports.tools = tools;
+    }
+}

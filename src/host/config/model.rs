@@ -1,0 +1,60 @@
+//! A model, and its name.
+
+use std::rc::Rc;
+
+use crate::host::ports::StreamFn;
+
+/// A model and how to call it.
+#[derive(Clone)]
+pub struct Model {
+    /// The name of the provider, such as `openai`.
+    pub provider: Rc<str>,
+    /// The model's id, as the provider names it.
+    pub id: Rc<str>,
+    /// Whether the model is offered tools.
+    pub supports_tools: bool,
+    /// How many tokens the model takes. If this is known, room is made before a request would be longer.
+    pub context_window: Option<u64>,
+    /// Makes the calls.
+    pub stream_fn: Rc<dyn StreamFn>,
+}
+
+impl Model {
+    /// Creates a model that is offered tools.
+    pub fn new(provider: &str, id: &str, stream_fn: Rc<dyn StreamFn>) -> Self {
+        Model {
+            provider: provider.into(),
+            id: id.into(),
+            supports_tools: true,
+            context_window: None,
+            stream_fn,
+        }
+    }
+}
+
+/// A model as rules and messages refer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelName {
+    /// The name of the provider.
+    pub provider: Rc<str>,
+    /// The model's id.
+    pub id: Rc<str>,
+    /// Whether the model is offered tools.
+    pub supports_tools: bool,
+    /// How many tokens the model takes, if that is known.
+    pub context_window: Option<u64>,
+    /// See [`StreamFn::native_output`].
+    pub native_output: bool,
+}
+
+impl ModelName {
+    pub(super) fn of(model: &Model) -> Self {
+        ModelName {
+            provider: model.provider.clone(),
+            id: model.id.clone(),
+            supports_tools: model.supports_tools,
+            context_window: model.context_window,
+            native_output: model.stream_fn.native_output(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The part of a configuration that decides.
+
+use std::rc::Rc;
+
+use super::{CacheHints, ModelName, QueueMode, SteeringRules, Timeouts, ToolExecutionPolicy};
+use crate::data::json::{Map, RawJson};
+use crate::host::ports::HookStages;
+use crate::host::tool::ToolSpec;
+use crate::rules::approval::{ApprovalGate, ApprovalOptions};
+use crate::rules::policy::{
+    ContextTransformer, PostLoopPolicy, PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy,
+};
+use crate::rules::retry::RetryStrategy;
+use crate::rules::stream::{StreamOptions, ToolSchema};
+use crate::words::message::{AgentMessage, LlmMessage, ToolCallBlock, ToolResultCause};
+
+/// The texts of results that no tool wrote, made from the cause, the call, and further details.
+pub type ResultTexts = dyn Fn(ToolResultCause, &ToolCallBlock, &str) -> Option<String>;
+
+/// Converts a message of the history for the model; `None` leaves it out. Called once per message.
+pub type ConvertToLlm = dyn Fn(&AgentMessage) -> Result<Option<LlmMessage>, String>;
+
+/// Checks arguments against a tool's schema. The model is shown the error.
+pub type ArgumentValidator = dyn Fn(&ToolSpec, &ToolCallBlock) -> Result<(), String>;
+
+/// Everything that is decided inside a step: plain values and synchronous functions.
+#[derive(Clone)]
+pub struct Rules {
+    /// The names of the model and, after it, of the fallbacks in order.
+    pub models: Vec<ModelName>,
+    /// The system prompt; empty if there is none.
+    pub system_prompt: Rc<str>,
+    /// Options of every model call.
+    pub stream_options: Rc<StreamOptions>,
+    /// The tools, in the order in which they are offered.
+    pub tools: Rc<[ToolSpec]>,
+    /// The same tools as they are described to the model.
+    pub schemas: Rc<[ToolSchema]>,
+    /// How many turns may call the model; 100 by default.
+    pub max_turns: Option<u32>,
+    /// Returns any 32 random bits, for the jitter of retries.
+    pub random: Rc<dyn Fn() -> u32>,
+    /// When a failed model call is repeated, and after what delay.
+    pub retry: Rc<dyn RetryStrategy>,
+    /// See [`ConvertToLlm`]. Without it, custom messages are left out.
+    pub convert_to_llm: Option<Rc<ConvertToLlm>>,
+    /// Called in order before each turn's model call.
+    pub transformers: Vec<Rc<dyn ContextTransformer>>,
+    /// Called in order before the model call.
+    pub pre_turn: Vec<Rc<dyn PreTurnPolicy>>,
+    /// Called in order for each call of a batch.
+    pub pre_dispatch: Vec<Rc<dyn PreDispatchPolicy>>,
+    /// Called in order after each turn.
+    pub post_turn: Vec<Rc<dyn PostTurnPolicy>>,
+    /// Called in order when the run would end.
+    pub post_loop: Vec<Rc<dyn PostLoopPolicy>>,
+    /// Which calls need approval.
+    pub approval: ApprovalOptions,
+    /// Whether there is an approver. Without one, calls that need approval wait for a command.
+    pub has_approver: bool,
+    /// See [`ToolExecutionPolicy`].
+    pub tool_execution: ToolExecutionPolicy,
+    /// How many tools may run at the same time; no limit by default.
+    pub max_concurrent_tools: Option<usize>,
+    /// The stages for which there is a hook.
+    pub hooks: HookStages,
+    /// When an approved call may start.
+    pub gate: ApprovalGate,
+    /// How steering works.
+    pub steering: SteeringRules,
+    /// How many of the waiting follow-ups a poll takes.
+    pub follow_up: QueueMode,
+    /// Time limits.
+    pub timeouts: Timeouts,
+    /// Evaluated once per turn: an extra user message at the front of the request, which is never stored.
+    pub dynamic_system_prompt: Option<Rc<dyn Fn() -> Result<String, String>>>,
+    /// See [`ArgumentValidator`]. Without it, arguments only have to be an object.
+    pub validator: Option<Rc<ArgumentValidator>>,
+    /// See [`ResultTexts`]. Where it returns nothing, the built-in text is used.
+    pub result_texts: Option<Rc<ResultTexts>>,
+    /// How many context overflows one turn may recover from; 1 by default.
+    pub max_recoveries_per_turn: u32,
+    /// Whether `before_llm_call` events are emitted.
+    pub include_requests: bool,
+    /// The JSON Schema of a structured answer.
+    pub output: Option<RawJson>,
+    /// How many answers that do not fit the schema are followed by another attempt; 3 by default.
+    pub output_retries: u32,
+    /// Whether and when `cache_action` events are emitted.
+    pub cache: Option<CacheHints>,
+    /// The session state at the start of a conversation.
+    pub session_state: Map,
+    /// This agent's name in a chain of transfers.
+    pub agent_name: Rc<str>,
+    /// The agents that transferred the conversation before, oldest first.
+    pub transfer_chain: Vec<String>,
+    /// How long the chain of transfers may become; 5 by default.
+    pub max_transfer_depth: usize,
+}

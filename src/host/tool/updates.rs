@@ -1,0 +1,111 @@
+//! What a tool reports while it runs.
+
+use std::rc::Rc;
+
+use crate::data::json::{RawJson, Value};
+
+/// What a tool reports while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Any JSON: becomes a `tool_execution_update` event.
+    Update(RawJson),
+    /// An event of an agent that runs inside the tool, as JSON: becomes a `subagent_event`.
+    Event(RawJson),
+}
+
+/// Reports the progress of one call. At most 128 updates wait; beyond that, the two oldest are joined.
+#[derive(Clone, Default)]
+pub struct Updates(Rc<UpdateQueue>);
+
+#[derive(Default)]
+struct UpdateQueue {
+    waiting: std::cell::RefCell<std::collections::VecDeque<Update>>,
+    waker: std::cell::RefCell<Option<std::task::Waker>>,
+    closed: std::cell::Cell<bool>,
+    /// Shared by the calls of a run: something was shown.
+    has_progress: Rc<std::cell::Cell<bool>>,
+}
+
+enum Update {
+    Text(String),
+    Json(RawJson),
+    Event(RawJson),
+}
+
+const UPDATES_WAITING: usize = 128;
+
+impl Updates {
+    /// `has_progress` is set whenever something was shown.
+    pub(crate) fn with_flag(has_progress: Rc<std::cell::Cell<bool>>) -> Self {
+        Updates(Rc::new(UpdateQueue { has_progress, ..UpdateQueue::default() }))
+    }
+
+    /// Reports a text.
+    pub fn text(&self, text: &str) {
+        self.push(Update::Text(text.to_owned()));
+    }
+
+    /// Reports any JSON. After the call has ended, this does nothing.
+    pub fn send(&self, update: RawJson) {
+        let text = update.as_str().starts_with("\"").then(|| update.to_value());
+        self.push(match text {
+            Some(Value::String(text)) => Update::Text(text),
+            _ => Update::Json(update),
+        });
+    }
+
+    /// Reports an event of an agent that runs inside the tool. Events are never joined: whoever reports many must let the
+    /// loop emit them in between.
+    pub fn event(&self, event: RawJson) {
+        self.push(Update::Event(event));
+    }
+
+    fn push(&self, update: Update) {
+        if self.0.closed.get() {
+            return;
+        }
+        let mut waiting = self.0.waiting.borrow_mut();
+        waiting.push_back(update);
+        if waiting.len() > UPDATES_WAITING {
+            join_oldest(&mut waiting);
+        }
+        drop(waiting);
+        self.0.has_progress.set(true);
+        if let Some(waker) = self.0.waker.take() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<Progress> {
+        let update = self.0.waiting.borrow_mut().pop_front()?;
+        Some(match update {
+            Update::Text(text) => Progress::Update(RawJson::string(&text)),
+            Update::Json(update) => Progress::Update(update),
+            Update::Event(event) => Progress::Event(event),
+        })
+    }
+
+    pub(crate) fn wake_by(&self, waker: &std::task::Waker) {
+        *self.0.waker.borrow_mut() = Some(waker.clone());
+    }
+
+    pub(crate) fn close(&self) {
+        self.0.closed.set(true);
+    }
+}
+
+/// Joins the two oldest updates: two texts become one, of anything else the later one is kept.
+fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
+    let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front()) else { return };
+    match (first, second) {
+        (Update::Text(mut first), Update::Text(second)) => {
+            first.push_str(&second);
+            waiting.push_front(Update::Text(first));
+        }
+        (first @ Update::Event(_), second) | (first, second @ Update::Event(_)) => {
+            waiting.push_front(second);
+            waiting.push_front(first);
+        }
+        (_, second) => waiting.push_front(second),
+    }
+}
