@@ -43,6 +43,7 @@ export const calls = (...calls) =>
  * @property {number} [cut] so many bytes at a time, each written on its own
  * @property {number} [after] the connection dies after so many bytes
  * @property {() => Promise<unknown>} [until] but not before this
+ * @property {string} [rest] comes after `until`
  * @property {number} [silent] nothing more comes after so many bytes, and the connection stays open
  * @property {string} [again] written after the body, again and again, until nobody reads any more
  * @property {() => Promise<string> | undefined} [stream] the body, when it is known
@@ -98,7 +99,7 @@ export async function serve(test, answers, { cors = false } = {}) {
 }
 
 /** @param {import("node:http").ServerResponse} response @param {Answer} answer @param {Record<string, string>} allowed */
-async function send(response, { status = 200, headers = {}, body = "", cut, after, until, silent, again, stream }, allowed) {
+async function send(response, { status = 200, headers = {}, body = "", cut, after, until, rest, silent, again, stream }, allowed) {
   response.writeHead(status, { "content-type": status === 200 ? "text/event-stream" : "application/json", ...allowed, ...headers });
   response.flushHeaders();
   const bytes = Buffer.from((await stream?.()) ?? body);
@@ -110,6 +111,7 @@ async function send(response, { status = 200, headers = {}, body = "", cut, afte
     await new Promise((resolve) => setImmediate(resolve));
   }
   await until?.();
+  if (rest) response.write(rest);
   while (again && !response.destroyed) {
     response.write(again);
     await new Promise((resolve) => setTimeout(resolve, 20));

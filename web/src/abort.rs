@@ -1,6 +1,6 @@
 //! `AbortSignal` and [`CancelToken`], each made of the other.
 
-use turnwheel::cancel::CancelToken;
+use turnwheel::CancelToken;
 use wasm_bindgen::prelude::*;
 use web_sys::{AbortController, AbortSignal};
 

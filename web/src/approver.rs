@@ -3,8 +3,8 @@
 use futures::future::LocalBoxFuture;
 use js_sys::Function;
 use serde::Serialize;
+use turnwheel::CancelToken;
 use turnwheel::approval::ToolDecision;
-use turnwheel::cancel::CancelToken;
 use turnwheel::ports::{ApprovalRequest, Approver};
 use wasm_bindgen::prelude::*;
 use web_sys::AbortSignal;

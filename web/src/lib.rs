@@ -16,7 +16,7 @@ mod value;
 
 use std::rc::Rc;
 
-use turnwheel::config::{AgentLoopConfig, Model};
+use turnwheel::{AgentLoopConfig, Model};
 
 pub use abort::{cancel_by, signal_of};
 pub use approver::JsApprover;

@@ -3,12 +3,12 @@
 use futures::stream::{self, LocalBoxStream, StreamExt};
 use js_sys::{Error, Function, Promise, Reflect, Symbol};
 use serde::Serialize;
-use turnwheel::cancel::CancelToken;
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::http::ModelCall;
 use turnwheel::json::{FromJson, ObjectWriter, Value};
-use turnwheel::ports::{AgentRunContext, StreamFn};
+use turnwheel::ports::StreamFn;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::{AgentRunContext, CancelToken};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;

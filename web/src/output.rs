@@ -1,8 +1,9 @@
 //! What a tool's function returned, as a result.
 
+use turnwheel::AgentToolResult;
 use turnwheel::json::{FromJson, Map, ToJson, Value};
 use turnwheel::message::ContentBlock;
-use turnwheel::tool::{AgentToolResult, Transfer};
+use turnwheel::tool::Transfer;
 use wasm_bindgen::JsValue;
 
 use crate::flaw::flaw_of;

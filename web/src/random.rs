@@ -1,7 +1,7 @@
 //! Random numbers, and the ids of runs and sessions.
 
 use js_sys::{Math, Reflect, Uint8Array};
-use turnwheel::ports::AgentRunContext;
+use turnwheel::AgentRunContext;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -27,7 +27,7 @@ pub fn random() -> u32 {
 /// Returns a random UUID, version 4.
 ///
 /// ```no_run
-/// use turnwheel::ports::AgentRunContext;
+/// use turnwheel::AgentRunContext;
 /// use turnwheel_web::uuid;
 ///
 /// let session = uuid();

@@ -5,8 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::channel::oneshot;
-use turnwheel::driver::{AgentLoopResult, AgentStream};
-use turnwheel::event::AgentEvent;
+use turnwheel::{AgentEvent, AgentLoopResult, AgentStream};
 use wasm_bindgen_futures::spawn_local;
 
 /// Plays a run to its end on the host's event loop, and calls `on_event` with every event, in order, before the run goes
@@ -15,13 +14,10 @@ use wasm_bindgen_futures::spawn_local;
 /// The result can be awaited, and need not be: dropping it changes nothing. To stop the run, cancel its token.
 ///
 /// ```no_run
-/// use turnwheel::driver::AgentStream;
-/// use turnwheel::event::AgentEvent;
-///
-/// # async fn example(run: AgentStream) {
+/// # async fn example(run: turnwheel::AgentStream) {
 /// let done = turnwheel_web::spawn(run, |event| {
-///     if let AgentEvent::MessageUpdate(delta) = event {
-///         web_sys::console::log_1(&delta.text.into());
+///     if let Some(text) = event.added_text() {
+///         web_sys::console::log_1(&text.into());
 ///     }
 /// });
 /// let result = done.await;

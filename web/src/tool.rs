@@ -8,7 +8,8 @@ use js_sys::{Function, Symbol};
 use serde::{Deserialize, Serialize};
 use turnwheel::json::RawJson;
 use turnwheel::state::SessionState;
-use turnwheel::tool::{AgentTool, ApprovalNeed, ToolContext, ToolOutcome, ToolSpec, Updates};
+use turnwheel::tool::{ApprovalNeed, Updates};
+use turnwheel::{AgentTool, ToolContext, ToolOutcome, ToolSpec};
 use wasm_bindgen::prelude::*;
 use web_sys::AbortSignal;
 

@@ -2,17 +2,19 @@
 
 use js_sys::JSON;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use turnwheel::event::AgentEvent;
+use turnwheel::AgentEvent;
 use turnwheel::json::{FromJson, Number, RawJson, ToJson, Value};
 use wasm_bindgen::prelude::*;
 
 use crate::thrown;
 
 /// Returns a value as a plain JavaScript object: members in camelCase, counts and times as numbers, and a member that
-/// has no value is missing. It can be given to `structuredClone`, `postMessage` and `JSON.stringify`.
+/// has no value is missing. It can be given to `structuredClone`, `postMessage` and `JSON.stringify`. Events, messages,
+/// results, checkpoints, decisions and whatever else `turnwheel` writes as JSON; for types of your own there is
+/// `serde_wasm_bindgen::to_value`.
 ///
 /// ```no_run
-/// use turnwheel::message::AgentMessage;
+/// use turnwheel::AgentMessage;
 /// use turnwheel_web::to_js;
 ///
 /// let message = to_js(&AgentMessage::user("Hello"));
@@ -27,7 +29,7 @@ pub fn to_js<T: ToJson + ?Sized>(value: &T) -> JsValue {
 /// Returns an event as the npm package emits it: the object of [`to_js`], and the id of its run as `runId`.
 ///
 /// ```no_run
-/// use turnwheel::event::AgentEvent;
+/// use turnwheel::AgentEvent;
 /// use turnwheel_web::event_to_js;
 ///
 /// let event = event_to_js(&AgentEvent::TurnStart { turn_index: 0 }, "run-1");
@@ -45,7 +47,7 @@ pub fn event_to_js(event: &AgentEvent, run_id: &str) -> JsValue {
 /// is `undefined` is missing.
 ///
 /// ```no_run
-/// use turnwheel::message::AgentMessage;
+/// use turnwheel::AgentMessage;
 /// # let history = wasm_bindgen::JsValue::NULL;
 /// let history: Vec<AgentMessage> = turnwheel_web::from_js(&history)?;
 /// # Ok::<(), String>(())

@@ -7,12 +7,8 @@ mod ports;
 mod rules;
 
 use js_sys::{Function, Promise, Reflect};
-use turnwheel::agent::Agent;
-use turnwheel::cancel::CancelToken;
-use turnwheel::driver::{AgentLoopResult, AgentStream};
 use turnwheel::json::{FromJson, ObjectWriter, Value};
-use turnwheel::message::AgentMessage;
-use turnwheel::ports::AgentRunContext;
+use turnwheel::{Agent, AgentMessage, AgentRunContext, AgentStream, CancelToken};
 use turnwheel_web::{event_to_js, from_js, spawn, to_js, uuid};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -93,23 +89,7 @@ fn play(run: AgentStream, on_event: Function) -> Promise {
     let result = spawn(run, move |event| {
         let _ = on_event.call1(&JsValue::UNDEFINED, &event_to_js(&event, &run_id));
     });
-    future_to_promise(async move { result_object(&result.await) })
-}
-
-/// What the scenarios look at of a result.
-fn result_object(result: &AgentLoopResult) -> Result<JsValue, JsValue> {
-    let object = js_sys::Object::new();
-    let set = |key: &str, value: &JsValue| Reflect::set(&object, &key.into(), value);
-    set("text", &result.text.as_str().into())?;
-    set("messages", &to_js(&result.messages))?;
-    set("usage", &to_js(&result.usage))?;
-    if let Some(output) = &result.output {
-        set("output", &to_js(output))?;
-    }
-    if let Some(error) = &result.error {
-        set("error", &js_sys::Error::new(&error.to_string()).into())?;
-    }
-    Ok(object.into())
+    future_to_promise(async move { Ok(to_js(&result.await)) })
 }
 
 /// The text of what JavaScript threw.

@@ -1,6 +1,5 @@
 //! Answers over `fetch`.
 
-use futures::StreamExt;
 use futures::future::{Either, select};
 use js_sys::Function;
 use turnwheel::cancel::CancelToken;

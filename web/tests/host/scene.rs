@@ -2,14 +2,9 @@
 
 use std::rc::Rc;
 
-use futures::StreamExt;
 use js_sys::{JSON, Reflect};
-use turnwheel::cancel::CancelToken;
-use turnwheel::config::{AgentLoopConfig, Model};
-use turnwheel::driver::{AgentLoopResult, agent_loop};
-use turnwheel::event::AgentEvent;
-use turnwheel::http::HttpModel;
 use turnwheel::wires::{WireOptions, wire};
+use turnwheel::{AgentEvent, AgentLoopConfig, AgentLoopResult, CancelToken, HttpModel, Model, agent_loop};
 use turnwheel_web::{Clock, Fetch, new_context};
 use wasm_bindgen::prelude::*;
 

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use futures::StreamExt;
 use js_sys::Function;
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::AgentLoopConfig;

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use js_sys::JSON;
 use turnwheel::approval::ToolDecision;
@@ -42,6 +41,12 @@ fn sorted(value: &JsValue) -> String {
         return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sort(value[key])]));
     }");
     json(&sort.call1(&JsValue::UNDEFINED, value).unwrap())
+}
+
+/// Returns the names of an object's members.
+fn names_of(value: &JsValue) -> String {
+    let names: js_sys::Function = js("(value) => Object.keys(value).join()");
+    names.call1(&JsValue::UNDEFINED, value).unwrap().as_string().unwrap()
 }
 
 #[test]
@@ -86,6 +91,8 @@ async fn values_can_be_cloned_and_sent() {
     for event in &events {
         assert_eq!(clone.call1(&JsValue::UNDEFINED, &to_js(event)).unwrap(), true, "{}", event.name());
     }
+    assert_eq!(names_of(&to_js(&result)), "runId,text,messages,usage,turns,stopReason");
+    assert_eq!(at(&to_js(&result), "stopReason"), "completed");
     let history = to_js(&result.messages);
     assert_eq!(from_js::<Vec<AgentMessage>>(&history).unwrap(), result.messages);
 }
@@ -95,13 +102,11 @@ async fn numbers_are_numbers_and_what_is_not_there_is_missing() {
     let usage = to_js(&Usage { input: 1 << 40, output: u64::MAX, ..Usage::default() });
     assert_eq!(at(&usage, "input").as_f64(), Some(1_099_511_627_776.0));
     assert_eq!(at(&usage, "output").as_f64(), Some(18_446_744_073_709_551_615.0), "rounded, and no bigint");
-    let names: js_sys::Function = js("(value) => Object.keys(value).join()");
-    let names = |value: &JsValue| names.call1(&JsValue::UNDEFINED, value).unwrap().as_string().unwrap();
-    assert_eq!(names(&usage), "input,output,cacheRead,cacheWrite,total", "no `reasoning`, no `cost`");
+    assert_eq!(names_of(&usage), "input,output,cacheRead,cacheWrite,total", "no `reasoning`, no `cost`");
     let delta = event_to_js(&AgentEvent::TurnStart { turn_index: 3 }, "r");
     assert_eq!(json(&delta), r#"{"type":"turn_start","turnIndex":3,"runId":"r"}"#);
     assert_eq!(
-        names(&to_js(&AgentEvent::CommandRefused { call_id: None, reason: String::new() })),
+        names_of(&to_js(&AgentEvent::CommandRefused { call_id: None, reason: String::new() })),
         "type,reason"
     );
 }
