@@ -48,8 +48,6 @@ mod words;
 
 pub use data::json;
 pub use host::{cancel, config, isolate, ports, state, tool};
-pub use rules::{
-    approval, call_ids, checkpoint, context, event, overflow, policy, retry, stream, stream_parts,
-};
+pub use rules::{approval, call_ids, checkpoint, context, overflow, policy, retry, stream, stream_parts};
 pub use stock::{http, scripted, summarize};
-pub use words::{error, message, price};
+pub use words::{error, event, message, price};

@@ -22,8 +22,8 @@ pub use crate::machine::Receipt;
 use crate::machine::{AgentCommand, History, Input, Letter, LoopState};
 use crate::rules::approval::ToolDecision;
 use crate::rules::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
-use crate::rules::event::AgentEvent;
 use crate::words::error::{AgentError, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 
 /// Identifies a subscription. Subscribers are called in the order of these numbers.

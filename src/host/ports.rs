@@ -8,10 +8,10 @@ use futures::stream::LocalBoxStream;
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::rules::approval::ToolDecision;
-use crate::rules::event::CompactionReport;
 use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::words::error::ErrorInfo;
+use crate::words::event::CompactionReport;
 use crate::words::message::{
     AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage,
 };

@@ -1,8 +1,8 @@
 //! A step in progress, and where each input goes.
 
 use crate::host::config::Rules;
-use crate::rules::event::AgentEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 
 use super::input::{Input, Reply};
 use super::output::{Effect, EffectId, Output};

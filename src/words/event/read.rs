@@ -4,11 +4,11 @@
 use std::rc::Rc;
 
 use crate::data::json::{FromJson, RawJson, ToJson, Value};
-use crate::rules::stream::{Delta, DeltaKind};
 use crate::words::error::ErrorInfo;
 use crate::words::message::Usage;
 
-use super::{AgentEvent, CompactionReport, DecisionSource, RunStopReason, TurnEndReason};
+use super::reasons::{DecisionSource, RunStopReason, TurnEndReason};
+use super::{AgentEvent, CompactionReport, Delta};
 
 impl FromJson for AgentEvent {
     fn from_json(value: &Value) -> Result<Self, String> {
@@ -120,22 +120,5 @@ fn maybe<T: FromJson>(value: &Value, key: &str) -> Result<Option<T>, String> {
     match value.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => T::from_json(value).map(Some),
-    }
-}
-
-impl FromJson for Delta {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let text = |key: &str| value.text_at(key).unwrap_or_default();
-        let kind = match text("type") {
-            "text" => DeltaKind::Text,
-            "thinking" => DeltaKind::Thinking,
-            "tool_call" => {
-                DeltaKind::ToolCall { call_id: text("callId").into(), tool_name: text("toolName").into() }
-            }
-            other => return Err(["unknown delta `", other, "`"].concat()),
-        };
-        let index = value.number_at("contentIndex");
-        let content_index = index.and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
-        Ok(Delta { content_index, kind, text: text("delta").to_owned() })
     }
 }
