@@ -12,6 +12,9 @@ use super::state::LoopState;
 impl LoopState {
     /// Takes one input and appends what follows from it. `now` is in milliseconds since 1970. Input that
     /// does not fit the state changes nothing.
+    ///
+    /// # Panics
+    /// In debug builds, at a reply of the wrong kind, or to an effect that was never started.
     pub fn step(&mut self, rules: &Rules, now: u64, input: Input, out: &mut Vec<Output>) {
         Step { state: self, rules, now, out }.handle(input);
     }

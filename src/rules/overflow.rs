@@ -4,8 +4,7 @@
 use crate::data::text::has_any;
 
 /// Whether a text says so. Limits on the rate, the account, the key or the length of the answer do not
-/// count, even if they share some words.
-/// words they share.
+/// count, even if their texts share some words with it.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let has = |phrases: &str| has_any(&text, phrases);

@@ -38,7 +38,7 @@ pub enum ApprovalState {
         /// Who made the decision.
         by: DecisionSource,
     },
-    /// Handed out by [`ApprovalStateMachine::next_ready`].
+    /// Handed out by [`ApprovalStateMachine::next_ready`](super::ApprovalStateMachine::next_ready).
     Dispatched,
 }
 

@@ -77,15 +77,7 @@ impl Assembler {
             E::TextStart { index } => self.open(index, Partial::Text(TextBlock::default()))?,
             E::ThinkingStart { index } => self.open(index, Partial::Thinking(ThinkingBlock::default()))?,
             E::ToolCallStart { index, call_id, tool_name } => {
-                let call = PartialCall {
-                    call_id: call_id.into(),
-                    tool_name: tool_name.into(),
-                    text: String::new(),
-                    metadata: None,
-                    original: None,
-                    open: true,
-                };
-                self.open(index, Partial::Call(call))?;
+                self.open(index, Partial::Call(PartialCall::new(call_id, tool_name)))?;
             }
             E::TextDelta { index, delta } => match self.block(index) {
                 Some(Partial::Text(block)) => {
@@ -207,6 +199,17 @@ impl Assembler {
 }
 
 impl PartialCall {
+    fn new(call_id: String, tool_name: String) -> Self {
+        PartialCall {
+            call_id: call_id.into(),
+            tool_name: tool_name.into(),
+            text: String::new(),
+            metadata: None,
+            original: None,
+            open: true,
+        }
+    }
+
     fn finish(self, stop_reason: MessageStopReason) -> (ToolCallBlock, Option<CallFault>) {
         let length = stop_reason == MessageStopReason::Length;
         let text = self.text.trim();

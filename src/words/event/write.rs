@@ -26,22 +26,12 @@ impl AgentEvent {
             AgentEvent::MessageUpdate(delta) => drop(object.field("delta", delta)),
             AgentEvent::MessageReset { reason } => drop(object.field("reason", reason)),
             AgentEvent::MessageEnd { message } => drop(object.field("message", message)),
-            AgentEvent::ToolCallsProposed { calls } => drop(object.field("calls", calls)),
-            AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments }
-            | AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
-                object.field("callId", call_id).field("toolName", tool_name).field("arguments", arguments);
-            }
-            AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by } => {
-                object.field("callId", call_id).field("toolName", tool_name);
-                object.field("approved", approved).field("by", by.as_str());
-            }
-            AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
-                object.field("callId", call_id).field("toolName", tool_name).field("update", update);
-            }
-            AgentEvent::ToolExecutionEnd { result } => {
-                object.field("callId", &result.call_id).field("toolName", &result.tool_name);
-                object.field("result", result).field("isError", &result.is_error);
-            }
+            AgentEvent::ToolCallsProposed { .. }
+            | AgentEvent::ToolApprovalRequested { .. }
+            | AgentEvent::ToolApprovalResolved { .. }
+            | AgentEvent::ToolExecutionStart { .. }
+            | AgentEvent::ToolExecutionUpdate { .. }
+            | AgentEvent::ToolExecutionEnd { .. } => self.write_tool_members(object),
             AgentEvent::ContextCompacted { report } => drop(object.field("report", report)),
             AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
                 object.field("systemPrompt", system_prompt);
@@ -71,6 +61,28 @@ impl AgentEvent {
             AgentEvent::Custom { name, payload } => {
                 object.field("name", name).field("payload", payload);
             }
+        }
+    }
+
+    fn write_tool_members(&self, object: &mut ObjectWriter<'_>) {
+        match self {
+            AgentEvent::ToolCallsProposed { calls } => drop(object.field("calls", calls)),
+            AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments }
+            | AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
+                object.field("callId", call_id).field("toolName", tool_name).field("arguments", arguments);
+            }
+            AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by } => {
+                object.field("callId", call_id).field("toolName", tool_name);
+                object.field("approved", approved).field("by", by.as_str());
+            }
+            AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
+                object.field("callId", call_id).field("toolName", tool_name).field("update", update);
+            }
+            AgentEvent::ToolExecutionEnd { result } => {
+                object.field("callId", &result.call_id).field("toolName", &result.tool_name);
+                object.field("result", result).field("isError", &result.is_error);
+            }
+            _ => {}
         }
     }
 }
