@@ -124,7 +124,7 @@ export function handled(answer) {
   return answer;
 }
 
-/** The engine's own tool for structured output; see src/machine/output.rs. */
+/** The engine's own tool for structured output; see src/machine/structured.rs. */
 const OUTPUT_TOOL = "__structured_output";
 
 /** @param {any} core @param {any} value */
