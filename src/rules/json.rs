@@ -1,21 +1,7 @@
 //! What the npm package writes of a model call in JavaScript, and the crate in Rust: only serde needs it here.
 
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
-use crate::rules::event::CompactionReport;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest, ToolSchema};
-
-impl FromJson for CompactionReport {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let count = |key: &str| value.number_at(key).unwrap_or_default();
-        Ok(CompactionReport {
-            text: value.owned_at("text").unwrap_or_default(),
-            dropped_count: count("droppedCount"),
-            tokens_before: count("tokensBefore"),
-            tokens_after: count("tokensAfter"),
-            overflow: value.flag_at("overflow").unwrap_or_default(),
-        })
-    }
-}
 
 impl FromJson for ToolSchema {
     fn from_json(value: &Value) -> Result<Self, String> {

@@ -1,15 +1,12 @@
-//! serde for events, checkpoints and model calls, in the JSON form of the npm package.
+//! serde for checkpoints and model calls, in the JSON form of the npm package.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::data::json::{FromJson, ToJson, Value, serde_as_json, serde_as_word, serialize_as_json};
+use crate::data::json::{FromJson, ToJson, Value, serde_as_json, serialize_as_json};
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
-use crate::rules::event::{AgentEvent, CompactionReport, DecisionSource, RunStopReason, TurnEndReason};
-use crate::rules::stream::{AssistantMessageEvent, Delta, ModelRequest, StreamOptions, ToolSchema};
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest, StreamOptions, ToolSchema};
 
-serde_as_word!(DecisionSource, RunStopReason, TurnEndReason);
-
-serde_as_json!(AgentEvent, CompactionReport, Delta, StreamOptions, ToolSchema);
+serde_as_json!(StreamOptions, ToolSchema);
 
 impl Serialize for CheckpointEnvelopeV1 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

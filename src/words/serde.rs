@@ -5,14 +5,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::data::json::{serde_as_json, serde_as_word};
 use crate::words::error::{AgentError, ErrorInfo, ErrorKind};
+use crate::words::event::{
+    AgentEvent, CompactionReport, DecisionSource, Delta, RunStopReason, TurnEndReason,
+};
 use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, CustomMessage, LlmMessage, MessageStopReason,
     ToolCallBlock, ToolResultCause, ToolResultMessage, Usage, UserMessage,
 };
 
-serde_as_word!(ErrorKind, MessageStopReason, ToolResultCause);
+serde_as_word!(DecisionSource, ErrorKind, MessageStopReason, RunStopReason, ToolResultCause, TurnEndReason,);
 
 serde_as_json!(
+    AgentEvent,
+    CompactionReport,
+    Delta,
     ErrorInfo,
     Usage,
     ContentBlock,

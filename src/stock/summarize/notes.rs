@@ -11,11 +11,11 @@ use super::Summarizer;
 use crate::data::text;
 use crate::host::ports::{AgentRunContext, Compaction, CompactionCall};
 use crate::rules::context::{Split, estimate_tokens};
-use crate::rules::event::CompactionReport;
 use crate::rules::overflow::is_context_overflow;
 use crate::rules::retry::RetryVerdict;
 use crate::rules::stream::{AssistantMessageEvent as E, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::CompactionReport;
 use crate::words::message::{LlmMessage, MessageStopReason as S, Usage, UserMessage};
 
 const TASK: &str = "You keep the notes of a long conversation between a user and an assistant that works with tools. \
