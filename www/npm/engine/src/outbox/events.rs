@@ -40,27 +40,7 @@ impl Outbox {
                 sent.keep_result(result);
                 self.plain(event);
             }
-            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
-                match message {
-                    Some(message) if sent.has_answer(message) => {
-                        self.strings(tool_results.iter().map(|result| &*result.call_id));
-                        self.text_entry(EntryKind::TurnEnded, *turn_index, reason.as_str());
-                    }
-                    _ => self.entry(EntryKind::TurnEnd, 0, |text| {
-                        let mut object = ObjectWriter::new(text);
-                        object.field("turnIndex", turn_index).field("reason", reason.as_str());
-                        match message {
-                            Some(message) => drop(object.field("message", message)),
-                            None => drop(object.fill("\"message\":null", &[])),
-                        }
-                        let mut ids = ListWriter::new(object.key("results"));
-                        tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
-                        ids.end();
-                        object.end();
-                    }),
-                }
-                sent.calls.clear();
-            }
+            AgentEvent::TurnEnd { .. } => self.turn_end(sent, event),
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 let mirror = bridge.mirror.borrow();
                 let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b));
@@ -88,6 +68,30 @@ impl Outbox {
             }
             _ => self.plain(event),
         }
+    }
+
+    /// A turn's answer and results are named, not repeated, if JavaScript has them.
+    fn turn_end(&mut self, sent: &mut Sent, event: &AgentEvent) {
+        let AgentEvent::TurnEnd { turn_index, message, tool_results, reason } = event else { return };
+        match message {
+            Some(message) if sent.has_answer(message) => {
+                self.strings(tool_results.iter().map(|result| &*result.call_id));
+                self.text_entry(EntryKind::TurnEnded, *turn_index, reason.as_str());
+            }
+            _ => self.entry(EntryKind::TurnEnd, 0, |text| {
+                let mut object = ObjectWriter::new(text);
+                object.field("turnIndex", turn_index).field("reason", reason.as_str());
+                match message {
+                    Some(message) => drop(object.field("message", message)),
+                    None => drop(object.fill("\"message\":null", &[])),
+                }
+                let mut ids = ListWriter::new(object.key("results"));
+                tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
+                ids.end();
+                object.end();
+            }),
+        }
+        sent.calls.clear();
     }
 
     /// Adds the calls that wait to be announced.
