@@ -191,13 +191,11 @@ mod words;
 #[doc(inline)]
 pub use data::json;
 pub use host::{cancel, config, isolate, ports, state, tool};
-pub use rules::{
-    approval, call_ids, checkpoint, context, event, overflow, policy, retry, stream, stream_parts,
-};
+pub use rules::{approval, call_ids, checkpoint, context, overflow, policy, retry, stream, stream_parts};
 #[cfg(feature = "jsonschema")]
 pub use stock::schema;
 pub use stock::{http, scripted, summarize};
-pub use words::{error, message, price};
+pub use words::{error, event, message, price};
 
 // The words of hello world.
 #[doc(inline)]
@@ -209,7 +207,7 @@ pub use host::config::{AgentLoopConfig, Model};
 pub use host::ports::AgentRunContext;
 pub use host::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
 pub use rules::checkpoint::CheckpointEnvelopeV1;
-pub use rules::event::AgentEvent;
 pub use stock::http::HttpModel;
 pub use words::error::AgentError;
+pub use words::event::AgentEvent;
 pub use words::message::AgentMessage;

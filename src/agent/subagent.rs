@@ -11,7 +11,7 @@ use crate::driver::{AgentStream, agent_loop};
 use crate::host::config::AgentLoopConfig;
 use crate::host::ports::AgentRunContext;
 use crate::host::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Updates};
-use crate::rules::event::{AgentEvent, RunStopReason};
+use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::AgentMessage;
 
 /// The parameters that the parent's model fills in: one text.

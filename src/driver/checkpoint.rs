@@ -4,7 +4,7 @@ use crate::data::json::{ObjectWriter, ToJson};
 use crate::data::list::ListWriter;
 use crate::machine::{AgentCommand, Input};
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
-use crate::rules::event::AgentEvent;
+use crate::words::event::AgentEvent;
 
 use super::{AgentStream, Beginning};
 

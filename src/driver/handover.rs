@@ -8,8 +8,8 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::machine::{History, Letter, LoopState, Receipt};
 use crate::rules::approval::PendingCalls;
-use crate::rules::event::{AgentEvent, RunStopReason};
 use crate::words::error::{AgentError, ErrorKind};
+use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
 use super::inbox::Inbox;

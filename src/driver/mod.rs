@@ -31,8 +31,8 @@ use crate::host::config::AgentLoopConfig;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{Input, LoopState, Output};
-use crate::rules::event::AgentEvent;
 use crate::words::error::{AgentError, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;

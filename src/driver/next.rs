@@ -6,7 +6,7 @@ use std::pin::Pin;
 use futures::stream::Stream;
 
 use super::AgentStream;
-use crate::rules::event::AgentEvent;
+use crate::words::event::AgentEvent;
 
 impl AgentStream {
     /// Runs until the next event and returns it; `None` once the run is over. The same as `next` of

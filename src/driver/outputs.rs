@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::machine::{Effect, EffectId, Output, tell_first, unsaid};
-use crate::rules::event::AgentEvent;
+use crate::words::event::AgentEvent;
 
 /// The outputs that wait, in order.
 #[derive(Default)]

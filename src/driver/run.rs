@@ -5,8 +5,8 @@ use std::task::{Context, Poll};
 
 use crate::host::isolate::guard;
 use crate::machine::{AgentCommand, Effect, EffectId, Input, Output, Reply};
-use crate::rules::event::AgentEvent;
 use crate::rules::stream::AssistantMessageEvent;
+use crate::words::event::AgentEvent;
 
 use super::answer::AnswerPump;
 use super::handover::AgentLoopResult;

@@ -2,8 +2,8 @@
 
 use super::AgentLoopResult;
 use crate::data::json::{FromJson, ObjectWriter, ToJson, Value, serde_as_json};
-use crate::rules::event::RunStopReason;
 use crate::words::error::ErrorInfo;
+use crate::words::event::RunStopReason;
 use crate::words::message::Usage;
 
 impl ToJson for AgentLoopResult {

@@ -10,7 +10,7 @@ use crate::rules::approval::{
     ApprovalEntry, ApprovalError, ApprovalGate, ApprovalState, DecisionSource, Resolution,
     ToolApprovalAction, ToolDecision,
 };
-use crate::rules::event::AgentEvent;
+use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 
 use super::batch::{Batch, CallStatus};

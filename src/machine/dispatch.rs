@@ -5,9 +5,9 @@ use crate::host::config::{SteeringTime, ToolExecutionPolicy};
 use crate::host::isolate::guard;
 use crate::host::tool::{AgentToolResult, ToolSpec};
 use crate::rules::approval::{ApprovalGate, DecisionSource, ToolDecision};
-use crate::rules::event::AgentEvent;
 use crate::rules::policy::{DispatchCall, DispatchVerdict};
 use crate::rules::stream::CallFault;
+use crate::words::event::AgentEvent;
 use crate::words::message::ToolResultCause;
 
 use super::batch::{Batch, BatchCall, CallStatus, Ending, new_batch};

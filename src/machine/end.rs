@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::host::ports::HookCall;
-use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, ContentBlock, MessageStopReason, Usage};
 
 use super::output::Effect;

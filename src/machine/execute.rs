@@ -4,8 +4,8 @@ use crate::data::text;
 use crate::host::config::InFlight;
 use crate::host::tool::{AgentToolResult, Progress, ToolOutcome, Transfer};
 use crate::rules::approval::{DecisionSource, ToolDecision};
-use crate::rules::event::AgentEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::{ContentBlock, ToolResultCause};
 
 use super::batch::{Batch, CallStatus, Ending};

@@ -6,9 +6,9 @@ use crate::data::json::RawJson;
 use crate::data::table::Table;
 use crate::data::text;
 use crate::host::ports::HookCall;
-use crate::rules::event::AgentEvent;
 use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, Usage};
 
 use super::input::Reply;

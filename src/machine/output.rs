@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::data::json::RawJson;
 use crate::host::ports::{ApprovalRequest, HookCall};
-use crate::rules::event::AgentEvent;
 use crate::rules::stream::ModelRequest;
+use crate::words::event::AgentEvent;
 
 use super::input::Queue;
 

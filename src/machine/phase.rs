@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use crate::data::json::RawJson;
 use crate::data::table::Table;
-use crate::rules::event::RunStopReason;
 use crate::rules::stream::{Assembler, CallFault, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::RunStopReason;
 use crate::words::message::{AssistantMessage, ContentBlock, Usage};
 
 use super::batch::Batch;

@@ -6,7 +6,7 @@ use crate::host::config::ToolExecutionPolicy;
 use crate::host::isolate::guard;
 use crate::host::ports::HookCall;
 use crate::rules::approval::ApprovalGate;
-use crate::rules::event::AgentEvent;
+use crate::words::event::AgentEvent;
 use crate::words::message::ToolResultCause;
 
 use super::batch::{Batch, CallStatus, Ending, with_arguments};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::host::isolate::guard;
-use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::rules::policy::{PolicyContext, PostTurn, Verdict};
+use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, ToolCallBlock, ToolResultMessage};
 
 use super::step::Step;

@@ -1,7 +1,7 @@
 //! Between turns: the queues are polled.
 
 use crate::host::config::QueueMode;
-use crate::rules::event::RunStopReason;
+use crate::words::event::RunStopReason;
 use crate::words::message::AgentMessage;
 
 use super::input::{Letter, Queue};

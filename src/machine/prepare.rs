@@ -2,9 +2,9 @@
 
 use crate::host::isolate::guard;
 use crate::host::ports::Compaction;
-use crate::rules::event::AgentEvent;
 use crate::rules::policy::Transform;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::MessageStopReason;
 
 use super::output::Effect;

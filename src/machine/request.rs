@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use crate::host::isolate::guard;
 use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
-use crate::rules::event::AgentEvent;
 use crate::rules::stream::ModelRequest;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, LlmMessage, MessageStopReason};
 
 use super::phase::{AttemptStage, Inference};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::host::ports::HookCall;
 use crate::rules::approval::ApprovalEntry;
-use crate::rules::event::AgentEvent;
+use crate::words::event::AgentEvent;
 use crate::words::message::{AssistantMessage, MessageStopReason, ToolResultCause};
 
 use super::batch::{Batch, BatchCall, CallStatus, with_arguments};

@@ -3,11 +3,11 @@
 use crate::data::text;
 use crate::data::text::contains;
 use crate::host::isolate::guard;
-use crate::rules::event::AgentEvent;
 use crate::rules::overflow::is_context_overflow;
 use crate::rules::retry::RetryVerdict;
 use crate::rules::stream::Assembler;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::MessageStopReason;
 
 use super::output::Effect;

@@ -7,8 +7,8 @@ use crate::host::isolate::guard;
 use crate::host::ports::HookCall;
 use crate::host::tool::AgentToolResult;
 use crate::rules::approval::{ApprovalEntry, DecisionSource};
-use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
 };

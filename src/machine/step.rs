@@ -1,8 +1,8 @@
 //! A step in progress, and where each input goes.
 
 use crate::host::config::Rules;
-use crate::rules::event::AgentEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 
 use super::input::{Input, Reply};
 use super::output::{Effect, EffectId, Output};
@@ -12,6 +12,9 @@ use super::state::LoopState;
 impl LoopState {
     /// Takes one input and appends what follows from it. `now` is in milliseconds since 1970. Input that
     /// does not fit the state changes nothing.
+    ///
+    /// # Panics
+    /// In debug builds, at a reply of the wrong kind, or to an effect that was never started.
     pub fn step(&mut self, rules: &Rules, now: u64, input: Input, out: &mut Vec<Output>) {
         Step { state: self, rules, now, out }.handle(input);
     }

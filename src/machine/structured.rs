@@ -8,9 +8,9 @@ use crate::data::list::ListWriter;
 use crate::data::text;
 use crate::host::isolate::guard;
 use crate::host::tool::{AgentToolResult, ToolSpec};
-use crate::rules::event::AgentEvent;
 use crate::rules::stream::{ModelRequest, ToolSchema};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause,
 };

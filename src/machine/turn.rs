@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::data::json::{ToJson, Value};
-use crate::rules::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, AssistantMessage, MessageStopReason, ToolResultMessage};
 
 use super::input::{Letter, Queue};

@@ -1,8 +1,8 @@
 //! What the npm package writes of a model call in JavaScript, and the crate in Rust: only serde needs it here.
 
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
-use crate::rules::event::CompactionReport;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest, ToolSchema};
+use crate::words::event::CompactionReport;
 
 impl FromJson for CompactionReport {
     fn from_json(value: &Value) -> Result<Self, String> {

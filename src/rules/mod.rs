@@ -5,7 +5,6 @@ pub mod approval;
 pub mod call_ids;
 pub mod checkpoint;
 pub mod context;
-pub mod event;
 mod json;
 pub mod overflow;
 pub mod policy;

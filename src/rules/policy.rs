@@ -23,7 +23,7 @@
 //! ```
 
 use crate::data::json::{Map, RawJson};
-use crate::rules::event::CompactionReport;
+use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, AssistantMessage, ToolResultMessage, Usage};
 
 /// What a policy is told about the run.

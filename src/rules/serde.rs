@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::data::json::{FromJson, ToJson, Value, serde_as_json, serde_as_word, serialize_as_json};
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
-use crate::rules::event::{AgentEvent, CompactionReport, DecisionSource, RunStopReason, TurnEndReason};
 use crate::rules::stream::{AssistantMessageEvent, Delta, ModelRequest, StreamOptions, ToolSchema};
+use crate::words::event::{AgentEvent, CompactionReport, DecisionSource, RunStopReason, TurnEndReason};
 
 serde_as_word!(DecisionSource, RunStopReason, TurnEndReason);
 

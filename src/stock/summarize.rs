@@ -13,11 +13,11 @@ use crate::data::text;
 use crate::host::config::{AgentLoopConfig, Model, Timeouts};
 use crate::host::ports::{AgentRunContext, Compaction, CompactionCall, CompactionEngine, KeySource, Timer};
 use crate::rules::context::{Split, SummaryRules, estimate_tokens};
-use crate::rules::event::CompactionReport;
 use crate::rules::overflow::is_context_overflow;
 use crate::rules::retry::{RetryStrategy, RetryVerdict};
 use crate::rules::stream::{AssistantMessageEvent as E, ModelRequest, StreamOptions};
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::event::CompactionReport;
 use crate::words::message::{LlmMessage, MessageStopReason as S, Usage, UserMessage};
 
 const TASK: &str = "You keep the notes of a long conversation between a user and an assistant that works with tools. \

@@ -1,6 +1,7 @@
 //! What is said and stored: messages, errors, prices.
 
 pub mod error;
+pub mod event;
 pub mod message;
 pub mod price;
 mod serde;

@@ -12,9 +12,9 @@ pub use hooks::{AgentHook, HookCall, HookStages};
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::rules::approval::ToolDecision;
-use crate::rules::event::CompactionReport;
 use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, Usage};
 
 /// Identifies a run. Both ids come from the host; the engine never creates one.

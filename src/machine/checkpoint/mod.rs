@@ -14,8 +14,8 @@ use crate::data::list::ListWriter;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::rules::approval::ApprovalState;
-use crate::rules::event::{AgentEvent, RunStopReason};
 use crate::rules::stream::{Assembler, ModelRequest};
+use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::AgentMessage;
 
 use super::batch::{Batch, BatchCall, CallStatus};

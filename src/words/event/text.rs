@@ -1,7 +1,7 @@
 //! What an event adds to the text of the answer.
 
 use super::AgentEvent;
-use crate::rules::stream::DeltaKind;
+use super::DeltaKind;
 
 impl AgentEvent {
     /// Returns the text that this event adds to the answer, which is what a terminal prints while the answer streams.

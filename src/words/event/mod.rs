@@ -1,0 +1,264 @@
+//! Events: what a run reports to its listeners, in order. The JSON form is the same as in the npm package.
+//!
+//! ```text
+//! run     = (agent_start | run_resumed) turn* agent_end
+//! turn    = turn_start message? tools turn_end
+//! message = message_start (message_update | message_reset)* message_end
+//! tools   = each call once: tool_execution_start? tool_execution_update* tool_execution_end
+//! ```
+
+mod delta;
+mod read;
+mod reasons;
+mod text;
+mod write;
+
+pub use delta::{Delta, DeltaKind};
+pub use reasons::{DecisionSource, RunStopReason, TurnEndReason};
+
+use std::rc::Rc;
+
+use crate::data::json::RawJson;
+
+use super::error::ErrorInfo;
+use super::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
+
+/// An event of a run. Cloning copies pointers, except for deltas.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentEvent {
+    /// The run begins.
+    AgentStart,
+    /// A run that was restored from a checkpoint continues. This event replaces `agent_start` and comes in
+    /// the middle of whatever the run was doing; the events that follow connect to those before the
+    /// checkpoint.
+    RunResumed {
+        /// The current or the next turn, counted from 0.
+        turn_index: u32,
+        /// The part of an answer that had arrived. The answer is requested again.
+        partial_message: Option<Rc<AssistantMessage>>,
+        /// Calls that wait for a decision.
+        pending_approvals: Vec<ToolCallBlock>,
+        /// Calls that were running. If the tool may run twice, the call runs again; the others get a result
+        /// that says they were interrupted.
+        running_tools: Vec<ToolCallBlock>,
+    },
+    /// The run is over. Nothing follows.
+    AgentEnd {
+        /// Every message appended since the start, including those a compaction has removed since.
+        messages: Vec<AgentMessage>,
+        /// Why the run ended.
+        stop_reason: RunStopReason,
+        /// The tokens used by the whole run.
+        usage: Usage,
+        /// The number of turns that called the model.
+        turns: u32,
+        /// The error, if the stop reason is error or aborted.
+        error: Option<ErrorInfo>,
+    },
+    /// A turn begins.
+    TurnStart {
+        /// The turn, counted from 0.
+        turn_index: u32,
+    },
+    /// A turn is over.
+    TurnEnd {
+        /// The turn, counted from 0.
+        turn_index: u32,
+        /// The answer; `None` if the turn was stopped before its model call.
+        message: Option<Rc<AssistantMessage>>,
+        /// The results, in the order of the calls.
+        tool_results: Vec<Rc<ToolResultMessage>>,
+        /// Why the turn ended.
+        reason: TurnEndReason,
+    },
+    /// The model has been called. Comes once per turn, regardless of the number of attempts.
+    MessageStart,
+    /// A piece of the answer.
+    MessageUpdate(Delta),
+    /// What was shown of the answer no longer counts; the answer starts again.
+    MessageReset {
+        /// Why the answer was reset.
+        reason: String,
+    },
+    /// The answer is complete.
+    MessageEnd {
+        /// The message, as the model gave it.
+        message: Rc<AssistantMessage>,
+    },
+    /// The model asks for tools.
+    ToolCallsProposed {
+        /// All calls of the answer.
+        calls: Vec<ToolCallBlock>,
+    },
+    /// A call needs a decision.
+    ToolApprovalRequested {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the tool.
+        tool_name: String,
+        /// The arguments, as the policies left them.
+        arguments: RawJson,
+    },
+    /// A call has been decided.
+    ToolApprovalResolved {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the tool.
+        tool_name: String,
+        /// Whether the tool may run, or the approver answered in its place.
+        approved: bool,
+        /// Who decided.
+        by: DecisionSource,
+    },
+    /// A tool starts to run.
+    ToolExecutionStart {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the tool.
+        tool_name: String,
+        /// The arguments that the tool receives.
+        arguments: RawJson,
+    },
+    /// A tool reports progress.
+    ToolExecutionUpdate {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the tool.
+        tool_name: String,
+        /// What the tool reported, as JSON.
+        update: RawJson,
+    },
+    /// A call has its result.
+    ToolExecutionEnd {
+        /// The result.
+        result: Rc<ToolResultMessage>,
+    },
+    /// The history has been compacted.
+    ContextCompacted {
+        /// What the compaction did.
+        report: CompactionReport,
+    },
+    /// The model is about to be called. Emitted only on request.
+    BeforeLlmCall {
+        /// The system prompt.
+        system_prompt: Rc<str>,
+        /// The conversation, as the provider receives it.
+        messages: Rc<Vec<LlmMessage>>,
+        /// The model's id.
+        model: Rc<str>,
+    },
+    /// An attempt failed. Another one follows after a delay.
+    RetryAttempt {
+        /// The number of the failed attempt, counted from 1.
+        attempt: u32,
+        /// The delay in milliseconds.
+        delay_ms: u64,
+        /// The reason in words.
+        reason: String,
+        /// The error.
+        error: ErrorInfo,
+    },
+    /// The run falls back to the next model.
+    ModelFallback {
+        /// The id of the previous model.
+        from: String,
+        /// The id of the new model.
+        to: String,
+    },
+    /// The host switched the model during the run.
+    ModelSwitched {
+        /// The id of the previous model.
+        from: String,
+        /// The id of the new model.
+        to: String,
+    },
+    /// A command was refused; nothing has changed.
+    CommandRefused {
+        /// The id of the call that the command was about.
+        call_id: Option<String>,
+        /// Why the command was refused.
+        reason: String,
+    },
+    /// Tools changed the session state.
+    StateChanged {
+        /// A JSON object with the latest value of each changed key; null if the key was deleted.
+        changes: RawJson,
+    },
+    /// The prompt cache is written or read.
+    CacheAction {
+        /// `true` for write, `false` for read.
+        write: bool,
+        /// The length of the cached prefix, in tokens.
+        prefix_tokens: u64,
+    },
+    /// A tool hands the conversation over.
+    TransferInitiated {
+        /// The recipient.
+        to: String,
+        /// Why the conversation is handed over.
+        reason: Option<String>,
+    },
+    /// An event of a sub-agent that runs as a tool, as JSON.
+    SubagentEvent {
+        /// The id of the tool's call.
+        call_id: String,
+        /// The event.
+        event: RawJson,
+    },
+    /// An event of the host's own.
+    Custom {
+        /// The host's name for the event.
+        name: String,
+        /// Any JSON.
+        payload: RawJson,
+    },
+}
+
+/// What a compaction did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactionReport {
+    /// A description in words.
+    pub text: String,
+    /// The number of messages removed.
+    pub dropped_count: u64,
+    /// The estimated number of tokens before.
+    pub tokens_before: u64,
+    /// The estimated number of tokens after.
+    pub tokens_after: u64,
+    /// Whether the model had refused the conversation as too long.
+    pub overflow: bool,
+}
+
+impl AgentEvent {
+    /// Returns the name that JSON has in `type`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            AgentEvent::AgentStart => "agent_start",
+            AgentEvent::RunResumed { .. } => "run_resumed",
+            AgentEvent::AgentEnd { .. } => "agent_end",
+            AgentEvent::TurnStart { .. } => "turn_start",
+            AgentEvent::TurnEnd { .. } => "turn_end",
+            AgentEvent::MessageStart => "message_start",
+            AgentEvent::MessageUpdate(_) => "message_update",
+            AgentEvent::MessageReset { .. } => "message_reset",
+            AgentEvent::MessageEnd { .. } => "message_end",
+            AgentEvent::ToolCallsProposed { .. } => "tool_calls_proposed",
+            AgentEvent::ToolApprovalRequested { .. } => "tool_approval_requested",
+            AgentEvent::ToolApprovalResolved { .. } => "tool_approval_resolved",
+            AgentEvent::ToolExecutionStart { .. } => "tool_execution_start",
+            AgentEvent::ToolExecutionUpdate { .. } => "tool_execution_update",
+            AgentEvent::ToolExecutionEnd { .. } => "tool_execution_end",
+            AgentEvent::ContextCompacted { .. } => "context_compacted",
+            AgentEvent::BeforeLlmCall { .. } => "before_llm_call",
+            AgentEvent::RetryAttempt { .. } => "retry_attempt",
+            AgentEvent::ModelFallback { .. } => "model_fallback",
+            AgentEvent::ModelSwitched { .. } => "model_switched",
+            AgentEvent::CommandRefused { .. } => "command_refused",
+            AgentEvent::StateChanged { .. } => "state_changed",
+            AgentEvent::CacheAction { .. } => "cache_action",
+            AgentEvent::TransferInitiated { .. } => "transfer_initiated",
+            AgentEvent::SubagentEvent { .. } => "subagent_event",
+            AgentEvent::Custom { .. } => "custom",
+        }
+    }
+}

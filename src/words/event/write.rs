@@ -1,0 +1,106 @@
+//! Writes events as JSON.
+
+use crate::data::json::{ObjectWriter, ToJson};
+
+use super::{AgentEvent, CompactionReport};
+
+impl AgentEvent {
+    /// Appends the members of the event's JSON object, `type` first.
+    pub fn write_members(&self, object: &mut ObjectWriter<'_>) {
+        object.field("type", self.name());
+        match self {
+            AgentEvent::AgentStart | AgentEvent::MessageStart => {}
+            AgentEvent::RunResumed { turn_index, partial_message, pending_approvals, running_tools } => {
+                object.field("turnIndex", turn_index).optional("partialMessage", partial_message);
+                object.field("pendingApprovals", pending_approvals).field("runningTools", running_tools);
+            }
+            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
+                object.field("messages", messages).field("stopReason", stop_reason.as_str());
+                object.field("usage", usage).field("turns", turns).optional("error", error);
+            }
+            AgentEvent::TurnStart { turn_index } => drop(object.field("turnIndex", turn_index)),
+            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
+                object.field("turnIndex", turn_index).field("message", message);
+                object.field("toolResults", tool_results).field("reason", reason.as_str());
+            }
+            AgentEvent::MessageUpdate(delta) => drop(object.field("delta", delta)),
+            AgentEvent::MessageReset { reason } => drop(object.field("reason", reason)),
+            AgentEvent::MessageEnd { message } => drop(object.field("message", message)),
+            AgentEvent::ToolCallsProposed { .. }
+            | AgentEvent::ToolApprovalRequested { .. }
+            | AgentEvent::ToolApprovalResolved { .. }
+            | AgentEvent::ToolExecutionStart { .. }
+            | AgentEvent::ToolExecutionUpdate { .. }
+            | AgentEvent::ToolExecutionEnd { .. } => self.write_tool_members(object),
+            AgentEvent::ContextCompacted { report } => drop(object.field("report", report)),
+            AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
+                object.field("systemPrompt", system_prompt);
+                object.field("messages", messages).field("model", model);
+            }
+            AgentEvent::RetryAttempt { attempt, delay_ms, reason, error } => {
+                object.field("attempt", attempt).field("delayMs", delay_ms);
+                object.field("reason", reason).field("error", error);
+            }
+            AgentEvent::ModelFallback { from, to } | AgentEvent::ModelSwitched { from, to } => {
+                object.field("from", from).field("to", to);
+            }
+            AgentEvent::CommandRefused { call_id, reason } => {
+                object.optional("callId", call_id).field("reason", reason);
+            }
+            AgentEvent::StateChanged { changes } => drop(object.field("changes", changes)),
+            AgentEvent::CacheAction { write, prefix_tokens } => {
+                object.field("action", if *write { "write" } else { "read" });
+                object.field("prefixTokens", prefix_tokens);
+            }
+            AgentEvent::TransferInitiated { to, reason } => {
+                object.field("to", to).optional("reason", reason);
+            }
+            AgentEvent::SubagentEvent { call_id, event } => {
+                object.field("callId", call_id).field("event", event);
+            }
+            AgentEvent::Custom { name, payload } => {
+                object.field("name", name).field("payload", payload);
+            }
+        }
+    }
+
+    fn write_tool_members(&self, object: &mut ObjectWriter<'_>) {
+        match self {
+            AgentEvent::ToolCallsProposed { calls } => drop(object.field("calls", calls)),
+            AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments }
+            | AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
+                object.field("callId", call_id).field("toolName", tool_name).field("arguments", arguments);
+            }
+            AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by } => {
+                object.field("callId", call_id).field("toolName", tool_name);
+                object.field("approved", approved).field("by", by.as_str());
+            }
+            AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
+                object.field("callId", call_id).field("toolName", tool_name).field("update", update);
+            }
+            AgentEvent::ToolExecutionEnd { result } => {
+                object.field("callId", &result.call_id).field("toolName", &result.tool_name);
+                object.field("result", result).field("isError", &result.is_error);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ToJson for AgentEvent {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        self.write_members(&mut object);
+        object.end();
+    }
+}
+
+impl ToJson for CompactionReport {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("text", &self.text).field("droppedCount", &self.dropped_count);
+        object.field("tokensBefore", &self.tokens_before).field("tokensAfter", &self.tokens_after);
+        object.field("overflow", &self.overflow);
+        object.end();
+    }
+}
