@@ -51,7 +51,7 @@ use subscribers::Subscriber;
 #[derive(Clone)]
 pub struct Agent(Rc<Shared>);
 
-pub(super) struct Shared {
+struct Shared {
     config: Rc<RefCell<Rc<AgentLoopConfig>>>,
     inbox: RefCell<Inbox>,
     published: RefCell<Rc<RefCell<Published>>>,
@@ -163,13 +163,13 @@ impl Agent {
 }
 
 impl Shared {
-    pub(super) fn number(&self) -> u64 {
+    fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
         number
     }
 
-    pub(super) fn add(&self, usage: &Usage) {
+    fn add(&self, usage: &Usage) {
         let mut all = self.usage.get();
         all.add(usage);
         self.usage.set(all);

@@ -8,7 +8,7 @@
 //!
 //! # The phases
 //!
-//! A run is always in one of eight phases. Each waits for one thing, has one file, and ends in one of few others:
+//! A run is always in one of eight phases. Each waits for its own effects, and ends in one of few others:
 //!
 //! | phase | what happens | waits for the reply of | then | file |
 //! |---|---|---|---|---|

@@ -40,39 +40,8 @@ impl Outbox {
                 sent.keep_result(result);
                 self.plain(event);
             }
-            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
-                match message {
-                    Some(message) if sent.has_answer(message) => {
-                        self.strings(tool_results.iter().map(|result| &*result.call_id));
-                        self.text_entry(EntryKind::TurnEnded, *turn_index, reason.as_str());
-                    }
-                    _ => self.entry(EntryKind::TurnEnd, 0, |text| {
-                        let mut object = ObjectWriter::new(text);
-                        object.field("turnIndex", turn_index).field("reason", reason.as_str());
-                        match message {
-                            Some(message) => drop(object.field("message", message)),
-                            None => drop(object.fill("\"message\":null", &[])),
-                        }
-                        let mut ids = ListWriter::new(object.key("results"));
-                        tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
-                        ids.end();
-                        object.end();
-                    }),
-                }
-                sent.calls.clear();
-            }
-            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
-                let mirror = bridge.mirror.borrow();
-                let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b));
-                let tail = tail.count();
-                let head = messages.get(..messages.len() - tail).unwrap_or_default();
-                self.entry(EntryKind::AgentEnd, number(tail), |text| {
-                    let mut object = ObjectWriter::new(text);
-                    object.field("messages", head).field("stopReason", stop_reason.as_str());
-                    object.field("usage", usage).field("turns", turns).optional("error", error);
-                    object.end();
-                });
-            }
+            AgentEvent::TurnEnd { .. } => self.turn_end(sent, event),
+            AgentEvent::AgentEnd { .. } => self.agent_end(bridge, event),
             AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
                 self.entry(EntryKind::Event, 1, |text| {
                     let mut object = ObjectWriter::new(text);
@@ -88,6 +57,44 @@ impl Outbox {
             }
             _ => self.plain(event),
         }
+    }
+
+    /// Adds `turn_end`, which usually names an answer and results that were sent before.
+    fn turn_end(&mut self, sent: &mut Sent, event: &AgentEvent) {
+        let AgentEvent::TurnEnd { turn_index, message, tool_results, reason } = event else { return };
+        match message {
+            Some(message) if sent.has_answer(message) => {
+                self.strings(tool_results.iter().map(|result| &*result.call_id));
+                self.text_entry(EntryKind::TurnEnded, *turn_index, reason.as_str());
+            }
+            _ => self.entry(EntryKind::TurnEnd, 0, |text| {
+                let mut object = ObjectWriter::new(text);
+                object.field("turnIndex", turn_index).field("reason", reason.as_str());
+                match message {
+                    Some(message) => drop(object.field("message", message)),
+                    None => drop(object.fill("\"message\":null", &[])),
+                }
+                let mut ids = ListWriter::new(object.key("results"));
+                tool_results.iter().for_each(|result| result.call_id.write_json(ids.item()));
+                ids.end();
+                object.end();
+            }),
+        }
+        sent.calls.clear();
+    }
+
+    /// Adds `agent_end`, whose last messages are those of the history.
+    fn agent_end(&mut self, bridge: &Bridge, event: &AgentEvent) {
+        let AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } = event else { return };
+        let mirror = bridge.mirror.borrow();
+        let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b)).count();
+        let head = messages.get(..messages.len() - tail).unwrap_or_default();
+        self.entry(EntryKind::AgentEnd, number(tail), |text| {
+            let mut object = ObjectWriter::new(text);
+            object.field("messages", head).field("stopReason", stop_reason.as_str());
+            object.field("usage", usage).field("turns", turns).optional("error", error);
+            object.end();
+        });
     }
 
     /// Adds the calls that wait to be announced.
