@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::budget;
 use super::passes::{
     DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
     merge_same_role, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
 };
+use super::weight;
 use crate::data::id_map::IdMap;
 use crate::words::message::{AgentMessage, ContentBlock, LlmMessage, MessageStopReason};
 
@@ -338,9 +338,9 @@ impl Reducible for AgentMessage {
 
     fn weight(&self) -> u64 {
         match self {
-            AgentMessage::User(message) => budget::weight_of_blocks(&message.content),
-            AgentMessage::Assistant(message) => budget::weight_of_blocks(&message.content),
-            AgentMessage::ToolResult(result) => budget::weight_of_result(&result.content),
+            AgentMessage::User(message) => weight::weight_of_blocks(&message.content),
+            AgentMessage::Assistant(message) => weight::weight_of_blocks(&message.content),
+            AgentMessage::ToolResult(result) => weight::weight_of_result(&result.content),
             AgentMessage::Custom(_) => 0,
         }
     }

@@ -17,11 +17,11 @@ mod passes;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod weight;
 mod window;
 
 pub use budget::{
-    BOUNDARY_KEY, BudgetTrim, PartSize, TokenBudget, TrimMemory, boundary_in, set_boundary, tool_tokens,
-    trim_to_budget, weight_of_parts, weight_of_text, with_margin,
+    BOUNDARY_KEY, BudgetTrim, TokenBudget, TrimMemory, boundary_in, set_boundary, trim_to_budget,
 };
 pub(crate) use hygiene::{CleanPrefix, is_empty_message, shown};
 pub use hygiene::{KeepLast, SameRole, hygiene};
@@ -30,6 +30,7 @@ pub use passes::{
     merge_same_role, reduce, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
 };
 pub use summary::{Split, SummaryRules};
+pub use weight::{PartSize, tool_tokens, weight_of_parts, weight_of_text, with_margin};
 pub use window::{SlidingWindow, Windowed};
 
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, Usage};

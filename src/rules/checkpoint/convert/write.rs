@@ -27,23 +27,10 @@ pub(super) fn written(message: &AgentMessage) -> Value {
         },
     };
     let foreign = foreign.as_ref().map(RawJson::to_value).unwrap_or_default();
-    let mut parts = Vec::new();
-    if role == "tool" {
-        parts.push(result_part(blocks, &mut own, foreign.get("json").is_some()));
-    } else {
-        let mut kept = Vec::new();
-        parts =
-            blocks.into_iter().enumerate().filter_map(|(at, block)| part_of(at, block, &mut kept)).collect();
-        if let AgentMessage::Assistant(message) = message {
-            mark_layouts(message, &mut kept);
-            if own.get("stopReason").and_then(Value::as_str) == Some(default_stop_reason(&parts)) {
-                own.remove("stopReason");
-            }
-        }
-        if !kept.is_empty() {
-            own.insert("blocks", Value::Array(kept));
-        }
-    }
+    let mut parts = match message {
+        AgentMessage::ToolResult(_) => vec![result_part(blocks, &mut own, foreign.get("json").is_some())],
+        _ => parts_of(blocks, message, &mut own),
+    };
     overlay(&mut parts, &foreign);
     let is_text = foreign.get("text").and_then(Value::as_bool);
     let content = match parts.as_mut_slice() {
@@ -56,16 +43,42 @@ pub(super) fn written(message: &AgentMessage) -> Value {
     };
     let mut whole = object([("role", Value::from(role)), ("content", content)]);
     merge(&mut whole, foreign.get("message"));
-    let own: Map = own.into_iter().filter(|(key, value)| !is_default(key, value)).collect();
-    if !own.is_empty() {
-        let mut options = match whole.remove("provider_options") {
-            Some(Value::Object(options)) => options,
-            _ => Map::new(),
-        };
-        options.insert(OWN_STATE, own.into());
-        whole.insert("provider_options", options.into());
-    }
+    add_own(own, &mut whole);
     whole.into()
+}
+
+/// Returns the parts for the blocks of a question or an answer. What they cannot hold goes into `own`.
+fn parts_of(blocks: Vec<Value>, message: &AgentMessage, own: &mut Map) -> Vec<Value> {
+    let mut kept = Vec::new();
+    let parts = blocks
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, block)| part_of(at, block, &mut kept))
+        .collect::<Vec<_>>();
+    if let AgentMessage::Assistant(message) = message {
+        mark_layouts(message, &mut kept);
+        if own.get("stopReason").and_then(Value::as_str) == Some(default_stop_reason(&parts)) {
+            own.remove("stopReason");
+        }
+    }
+    if !kept.is_empty() {
+        own.insert("blocks", Value::Array(kept));
+    }
+    parts
+}
+
+/// Adds what only this engine needs, except for what a reader assumes anyway.
+fn add_own(own: Map, whole: &mut Map) {
+    let own: Map = own.into_iter().filter(|(key, value)| !is_default(key, value)).collect();
+    if own.is_empty() {
+        return;
+    }
+    let mut options = match whole.remove("provider_options") {
+        Some(Value::Object(options)) => options,
+        _ => Map::new(),
+    };
+    options.insert(OWN_STATE, own.into());
+    whole.insert("provider_options", options.into());
 }
 
 /// Returns the content of a custom message, if reading it back would give the same message.

@@ -1,7 +1,5 @@
-//! The stock [`CompactionEngine`]: the agent's own model summarizes the old messages, and the newest ones
-//! stay.
+//! A compaction in progress: the model reads the conversation part by part and keeps notes.
 
-use std::future::ready;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -9,13 +7,13 @@ use std::task::{Context, Poll, ready};
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 
+use super::Summarizer;
 use crate::data::text;
-use crate::host::config::{AgentLoopConfig, Model, Timeouts};
-use crate::host::ports::{AgentRunContext, Compaction, CompactionCall, CompactionEngine, KeySource, Timer};
-use crate::rules::context::{Split, SummaryRules, estimate_tokens};
+use crate::host::ports::{AgentRunContext, Compaction, CompactionCall};
+use crate::rules::context::{Split, estimate_tokens};
 use crate::rules::overflow::is_context_overflow;
-use crate::rules::retry::{RetryStrategy, RetryVerdict};
-use crate::rules::stream::{AssistantMessageEvent as E, ModelRequest, StreamOptions};
+use crate::rules::retry::RetryVerdict;
+use crate::rules::stream::{AssistantMessageEvent as E, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::CompactionReport;
 use crate::words::message::{LlmMessage, MessageStopReason as S, Usage, UserMessage};
@@ -31,98 +29,12 @@ pub const SUMMARY_HEAD: &str = "Notes of the conversation up to here, which was 
 
 /// The length in bytes to which a longer summary is cut.
 const LONGEST_SUMMARY: usize = 40_000;
-/// The maximum tokens of a summary, including the model's thinking.
-const SUMMARY_TOKENS: u64 = 8_192;
+
 /// Parts below this number of bytes are not halved any more.
 const SMALLEST_PART: usize = 8_000;
 
-/// The compaction engine of this module. Its calls are retried like those of the agent. If a call fails, so
-/// does the compaction.
-#[derive(Clone)]
-pub struct Summarizer {
-    /// What stays, and how much one call is given.
-    pub rules: SummaryRules,
-    dependencies: Rc<Dependencies>,
-}
-
-/// What it takes from the configuration.
-struct Dependencies {
-    model: Model,
-    keys: Option<Rc<dyn KeySource>>,
-    options: Rc<StreamOptions>,
-    retry: Rc<dyn RetryStrategy>,
-    random: Rc<dyn Fn() -> u32>,
-    timer: Rc<dyn Timer>,
-    timeouts: Timeouts,
-}
-
-impl Summarizer {
-    /// Creates an engine with the first model, the key, the retries and the time limits of a configuration.
-    /// Create a new one when the model changes. Returns `None` if there is no model.
-    #[inline(never)]
-    pub fn of(config: &AgentLoopConfig) -> Option<Self> {
-        let model = config.ports.models.first()?.clone();
-        let mut rules = SummaryRules::default();
-        let mut longest = SUMMARY_TOKENS;
-        // A small window must hold the task, a part, and the notes twice: the current ones and the new
-        // ones.
-        if let Some(window) = model.context_window {
-            longest = longest.min(window / 8).max(256);
-            rules.keep_tokens = rules.keep_tokens.min(window / 4);
-            rules.part_bytes = usize::try_from(window)
-                .map_or(rules.part_bytes, |w| rules.part_bytes.min(w.saturating_mul(2)));
-        }
-        let mut options = config.rules.stream_options.as_ref().clone();
-        options.max_tokens = Some(options.max_tokens.unwrap_or(longest).min(longest));
-        options.tool_choice = None;
-        options.parallel_tool_calls = None;
-        options.stop.clear();
-        let dependencies = Dependencies {
-            model,
-            keys: config.ports.keys.clone(),
-            options: Rc::new(options),
-            retry: config.rules.retry.clone(),
-            random: config.rules.random.clone(),
-            timer: config.ports.timer.clone(),
-            timeouts: config.rules.timeouts,
-        };
-        Some(Summarizer { rules, dependencies: Rc::new(dependencies) })
-    }
-}
-
-impl CompactionEngine for Summarizer {
-    fn compact(
-        &self,
-        context: &AgentRunContext,
-        call: CompactionCall,
-    ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
-        let Some(split) = self.rules.split(&call.messages) else {
-            return Box::pin(ready(Err(
-                "there is nothing to summarise: the newest messages alone are too long".to_owned(),
-            )));
-        };
-        let key = match &self.dependencies.keys {
-            Some(keys) => keys.key(&self.dependencies.model.provider),
-            None => Box::pin(ready(Ok(None))),
-        };
-        Box::pin(Summarizing {
-            summarizer: self.clone(),
-            context: context.clone(),
-            call,
-            split,
-            usage: Usage::default(),
-            key: None,
-            summary: String::new(),
-            done: 0,
-            part_bytes: self.rules.part_bytes,
-            attempt: 1,
-            stage: Stage::Key(key),
-        })
-    }
-}
-
 /// A compaction in progress: the parts of the conversation, one after the other.
-struct Summarizing {
+pub(super) struct Summarizing {
     summarizer: Summarizer,
     context: AgentRunContext,
     call: CompactionCall,
@@ -207,6 +119,29 @@ impl Future for Summarizing {
 }
 
 impl Summarizing {
+    /// Waits for the key first.
+    pub(super) fn new(
+        summarizer: Summarizer,
+        context: AgentRunContext,
+        call: CompactionCall,
+        split: Split,
+        key: LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>,
+    ) -> Self {
+        Summarizing {
+            part_bytes: summarizer.rules.part_bytes,
+            summarizer,
+            context,
+            call,
+            split,
+            usage: Usage::default(),
+            key: None,
+            summary: String::new(),
+            done: 0,
+            attempt: 1,
+            stage: Stage::Key(key),
+        }
+    }
+
     /// Summarizes the next part: the part and the notes so far become the new notes.
     #[inline(never)]
     fn ask(&self) -> Stage {
