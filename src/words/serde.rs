@@ -13,7 +13,7 @@ use crate::words::message::{
     ToolCallBlock, ToolResultCause, ToolResultMessage, Usage, UserMessage,
 };
 
-serde_as_word!(DecisionSource, ErrorKind, MessageStopReason, RunStopReason, ToolResultCause, TurnEndReason,);
+serde_as_word!(DecisionSource, ErrorKind, MessageStopReason, RunStopReason, ToolResultCause, TurnEndReason);
 
 serde_as_json!(
     AgentEvent,

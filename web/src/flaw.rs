@@ -5,6 +5,9 @@ use wasm_bindgen::prelude::*;
 
 use crate::thrown;
 
+/// How deep objects may lie in each other; turnwheel reads no JSON that is deeper.
+const MAX_DEPTH: usize = 128;
+
 /// Returns why a value is not JSON, or nothing if it is: `the result.rows[2] is a function`. A member that is
 /// `undefined` is missing, which is no flaw.
 pub(crate) fn flaw_of(value: &JsValue, place: &str) -> Option<String> {
@@ -20,6 +23,9 @@ fn find(value: &JsValue, above: &mut Vec<JsValue>, place: &str) -> Option<String
     }
     if !value.is_object() {
         return Some(format!("{place} is {}", thrown::kind_of(value)));
+    }
+    if above.len() >= MAX_DEPTH {
+        return Some(format!("{} is nested too deeply", place.split(['.', '[']).next().unwrap_or(place)));
     }
     if above.contains(value) {
         return Some(format!("{place} contains itself"));

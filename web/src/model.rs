@@ -20,7 +20,8 @@ use crate::{abort, call, thrown, value};
 /// `request` has `model`, `systemPrompt`, `messages`, `tools`, `options`, and if there are any `apiKey` and `output`.
 /// The function returns an iterable of events, asynchronous or not, or a promise of one: `{ type: "start" }`,
 /// `{ type: "text_start", contentIndex: 0 }`, `{ type: "text_delta", contentIndex: 0, delta: "Hi" }`,
-/// `{ type: "text_end", contentIndex: 0 }`, …, `{ type: "done", stopReason: "stop" }`. What it throws ends the call as
+/// `{ type: "text_end", contentIndex: 0 }`, …, `{ type: "done", stopReason: "stop" }`. A delta is of whole characters: half
+/// of a surrogate pair becomes U+FFFD. What the function throws ends the call as
 /// an error with the `code`, `retryable` and `retryAfterMs` of what was thrown, if it has them.
 pub struct JsModel(Function);
 

@@ -13,7 +13,7 @@ pub enum ToolExecutionPolicy {
     Concurrent,
     /// One after the other.
     Sequential,
-    /// By [`ToolSpec::priority`](crate::host::tool::ToolSpec), higher first; calls of equal priority concurrently.
+    /// By [`ToolSpec::priority`](crate::host::tool::ToolSpec::priority), higher first; calls of equal priority concurrently.
     Priority,
     /// In groups, one after the other: lists of indices into the calls that were allowed, each index exactly once.
     Custom(Rc<Partition>),

@@ -68,8 +68,8 @@ pub struct FileBlock {
     pub name: Option<String>,
 }
 
-/// One block of a message. For the kinds allowed in each role, see [`UserMessage`](super::UserMessage),
-/// [`AssistantMessage`](super::AssistantMessage) and [`ToolResultMessage`](super::ToolResultMessage).
+/// One block of a message. For the kinds allowed in each role, see [`UserMessage`](super::UserMessage), [`AssistantMessage`](super::AssistantMessage)
+/// and [`ToolResultMessage`](super::ToolResultMessage).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentBlock {
     /// Text, in any role.

@@ -89,8 +89,10 @@ async fn in_node_a_real_server_answers_the_real_fetch() {
             const server = process.getBuiltinModule("node:http").createServer(async (request, response) => {{
                 if (request.url.startsWith("/moved")) return response.writeHead(307, {{ location: "/v1/chat/completions" }}).end();
                 response.writeHead(200, {{ "content-type": "text/event-stream" }});
-                for (const chunk of {}) if (chunk !== "END") response.write(chunk);
-                response.end();
+                response.on("close", () => globalThis.endOfTest?.(response.writableFinished ? "answered" : "left"));
+                const isOpen = request.url.startsWith("/open");
+                for (const chunk of {}.slice(0, isOpen ? 1 : -1)) response.write(chunk);
+                if (!isOpen) response.end();
             }});
             server.listen(0, "127.0.0.1", () => resolve({{ port: server.address().port, close: () => server.close() }}));
         }})"#,
@@ -105,6 +107,20 @@ async fn in_node_a_real_server_answers_the_real_fetch() {
         result.error.unwrap().info().provider.as_ref().and_then(|provider| provider.status),
         Some(307)
     );
+
+    // Its client goes away, and no rejection stays unhandled, which would end Node.
+    let left: js_sys::Promise = js("new Promise((resolve) => { globalThis.endOfTest = resolve; })");
+    let cancel = CancelToken::new();
+    let model = chat(Fetch::new(), &format!("http://127.0.0.1:{port}/open"));
+    let mut run = agent_loop(vec!["Hi".into()], config(model), new_context(), cancel.clone());
+    while let Some(event) = run.next().await {
+        if event.added_text().is_some() {
+            let cancel = cancel.clone();
+            gloo_timers::callback::Timeout::new(5, move || cancel.cancel("enough")).forget();
+        }
+    }
+    assert_eq!(run.result().map(|result| result.stop_reason), Some(RunStopReason::Aborted));
+    assert_eq!(wasm_bindgen_futures::JsFuture::from(left).await.unwrap(), "left");
     at(&server, "close").unchecked_into::<Function>().call0(&server).unwrap();
 }
 

@@ -73,6 +73,11 @@ async fn what_a_function_returns_becomes_the_result() {
             "the tool's result is no JSON: the result.a contains itself",
             true,
         ),
+        (
+            "() => { let a = 1; for (let i = 0; i < 1e6; i++) a = { a }; return a; }",
+            "the tool's result is no JSON: the result is nested too deeply",
+            true,
+        ),
         ("() => 1n", "the tool's result is no JSON: the result is a bigint", true),
         ("() => ({ n: NaN })", "the tool's result is no JSON: the result.n is NaN", true),
         (

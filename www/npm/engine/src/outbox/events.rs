@@ -41,18 +41,7 @@ impl Outbox {
                 self.plain(event);
             }
             AgentEvent::TurnEnd { .. } => self.turn_end(sent, event),
-            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
-                let mirror = bridge.mirror.borrow();
-                let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b));
-                let tail = tail.count();
-                let head = messages.get(..messages.len() - tail).unwrap_or_default();
-                self.entry(EntryKind::AgentEnd, number(tail), |text| {
-                    let mut object = ObjectWriter::new(text);
-                    object.field("messages", head).field("stopReason", stop_reason.as_str());
-                    object.field("usage", usage).field("turns", turns).optional("error", error);
-                    object.end();
-                });
-            }
+            AgentEvent::AgentEnd { .. } => self.agent_end(bridge, event),
             AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
                 self.entry(EntryKind::Event, 1, |text| {
                     let mut object = ObjectWriter::new(text);
@@ -70,7 +59,7 @@ impl Outbox {
         }
     }
 
-    /// A turn's answer and results are named, not repeated, if JavaScript has them.
+    /// Adds `turn_end`, which usually names an answer and results that were sent before.
     fn turn_end(&mut self, sent: &mut Sent, event: &AgentEvent) {
         let AgentEvent::TurnEnd { turn_index, message, tool_results, reason } = event else { return };
         match message {
@@ -92,6 +81,20 @@ impl Outbox {
             }),
         }
         sent.calls.clear();
+    }
+
+    /// Adds `agent_end`, whose last messages are those of the history.
+    fn agent_end(&mut self, bridge: &Bridge, event: &AgentEvent) {
+        let AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } = event else { return };
+        let mirror = bridge.mirror.borrow();
+        let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b)).count();
+        let head = messages.get(..messages.len() - tail).unwrap_or_default();
+        self.entry(EntryKind::AgentEnd, number(tail), |text| {
+            let mut object = ObjectWriter::new(text);
+            object.field("messages", head).field("stopReason", stop_reason.as_str());
+            object.field("usage", usage).field("turns", turns).optional("error", error);
+            object.end();
+        });
     }
 
     /// Adds the calls that wait to be announced.

@@ -1,8 +1,11 @@
-//! Reads messages in the form of a checkpoint.
+//! The messages of a checkpoint, read.
 
 use std::rc::Rc;
 
-use crate::data::id_map::IdMap;
+use super::{
+    BASE64, FOREIGN_KIND, NAMES, ToolNames, default_stop_reason, is_plain_text, kind_of, merge, object,
+    spaced,
+};
 use crate::data::json::{FromJson, Map, RawJson, ToJson, Value};
 use crate::data::text;
 use crate::rules::checkpoint::{OWN_STATE, check_message};
@@ -10,30 +13,11 @@ use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, CustomMessage, ToolResultMessage, UserMessage,
 };
 
-use super::{
-    BASE64, FOREIGN_KIND, NAMES, default_stop_reason, is_plain_text, kind_of, merge, object, spaced,
-};
-
-/// Converts the messages of a checkpoint. A single message of another engine may hold the results of
-/// several calls; here each result is a message of its own.
-///
-/// # Errors
-/// If a message is invalid, or if what the engine itself added to it is damaged. The text names the
-/// message.
-pub fn from_stakai(messages: &[Value]) -> Result<Vec<AgentMessage>, String> {
-    let mut history = Vec::with_capacity(messages.len());
-    let mut tools = IdMap::default();
-    for (at, value) in messages.iter().enumerate() {
-        read(value, &mut tools, &mut history)
-            .map_err(|reason| ["message ", &text::number(at), ": ", &reason].concat())?;
-    }
-    Ok(history)
-}
-
-/// The tool of each call, because the results of another engine do not name it.
-type ToolNames = IdMap<String, String>;
-
-fn read(value: &Value, tools: &mut ToolNames, history: &mut Vec<AgentMessage>) -> Result<(), String> {
+pub(super) fn read(
+    value: &Value,
+    tools: &mut ToolNames,
+    history: &mut Vec<AgentMessage>,
+) -> Result<(), String> {
     check_message(value)?;
     let mut others = value.as_object().cloned().unwrap_or_default();
     let role = others.remove("role").unwrap_or_default();
@@ -147,7 +131,7 @@ impl Draft {
         (fields, self.foreign(leftovers, form))
     }
 
-    pub(super) fn foreign(&mut self, leftovers: Vec<Value>, form: Option<(&str, Value)>) -> Option<RawJson> {
+    fn foreign(&mut self, leftovers: Vec<Value>, form: Option<(&str, Value)>) -> Option<RawJson> {
         let mut foreign = Map::new();
         if !self.others.is_empty() {
             foreign.insert("message", std::mem::take(&mut self.others).into());

@@ -1,21 +1,16 @@
-//! Converts messages to the form of a checkpoint.
+//! A message in the form of a checkpoint.
 
 use std::rc::Rc;
 
+use super::{
+    BASE64, FOREIGN_KIND, NAMES, default_stop_reason, from_stakai, is_plain_text, merge, object, spaced,
+};
 use crate::data::json::{Map, RawJson, ToJson, Value};
 use crate::data::text;
 use crate::rules::checkpoint::OWN_STATE;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, CustomMessage};
 
-use super::from_stakai::from_stakai;
-use super::{BASE64, FOREIGN_KIND, NAMES, default_stop_reason, is_plain_text, merge, object, spaced};
-
-/// Converts messages to the form of the checkpoint.
-pub fn to_stakai(messages: &[AgentMessage]) -> Vec<Value> {
-    messages.iter().map(written).collect()
-}
-
-fn written(message: &AgentMessage) -> Value {
+pub(super) fn written(message: &AgentMessage) -> Value {
     let Ok(Value::Object(mut own)) = Value::parse_container(&message.to_json()) else { return Value::Null };
     own.remove("role");
     let blocks = match own.remove("content") {
