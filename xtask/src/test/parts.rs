@@ -50,6 +50,8 @@ pub(super) const PARTS: &[Part] = &[
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--package", "turnwheel-web", "--package", "web-player",
             "--lib", "--target", WASM, "--", CLIPPY] },
+    Part { name: "any-target", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["cargo", "build", "--package", "turnwheel", "--all-features", "--target", WASM] },
     Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
         command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--all-features", "--lib", "--bins", "--tests",
             "--examples", "--no-fail-fast"] },
