@@ -33,8 +33,8 @@ const added = spawnSync("rustup", ["target", "add", TARGET], { cwd: ROOT, encodi
 if (added.status !== 0) test(TARGET, { skip: `rustup cannot add ${TARGET}: ${added.error?.message ?? added.stderr.trim().split("\n").at(-1)}` });
 else {
   const built = cargo(
-    "test", "--no-run", "--lib", "--tests", "--profile", "release", "--target", TARGET, "-Zpanic-abort-tests", ...flags, "--message-format", "json-render-diagnostics",
-    "--config", 'profile.release.lto="off"', "--config", 'profile.release.strip="none"', "--config", `target.${TARGET}.rustflags=${JSON.stringify(rustflags)}`,
+    "test", "--no-run", "--lib", "--tests", "--profile", "npm", "--target", TARGET, "-Zpanic-abort-tests", ...flags, "--message-format", "json-render-diagnostics",
+    "--config", 'profile.npm.lto="off"', "--config", 'profile.npm.strip="none"', "--config", `target.${TARGET}.rustflags=${JSON.stringify(rustflags)}`,
   );
   test("the tests can be built", () => assert.equal(built.status, 0, built.stderr.slice(-4000)));
   const made = built.stdout.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line)).filter(({ executable, profile }) => executable && profile?.test);
