@@ -1,7 +1,6 @@
 // @ts-check
 // The package against aimock, a third-party provider simulator: whatever the server does, the run ends as
-// sections 6 and 7 of engine.md say, on each of the four wires. Nothing really waits: the host's sleep
-// records the time and returns.
+// docs/errors.md says, on each of the four wires. Nothing really waits: the host's sleep records the time and returns.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
