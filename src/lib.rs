@@ -5,10 +5,12 @@
 //!
 //! # Hello
 //!
+//! With `futures` beside it in `Cargo.toml`, to run it:
+//!
 //! ```
 //! use turnwheel::{AgentLoopConfig, AgentRunContext, CancelToken, agent_loop, scripted};
 //!
-//! let model = scripted::model([scripted::text("Hello!")]); // for tests; a real one is below
+//! let model = scripted::model([scripted::text("Hello!")]); // for tests; a real one: HttpModel
 //! let config = AgentLoopConfig::new(model, scripted::clock());
 //! let who = AgentRunContext::new("run-1", "session-1");
 //!
@@ -53,7 +55,8 @@
 //! ```
 //!
 //! Every start among the [events](event) has its end, whatever happens, and every call in the history has exactly one
-//! result. An [`AgentEvent`] is plain data: `serde_json::to_string(&event)` is what the npm package gives to JavaScript.
+//! result. An [`AgentEvent`] is plain data: `serde_json::to_string(&event)` is what the npm package gives to JavaScript,
+//! which adds the `runId`.
 //!
 //! # A conversation, with approval
 //!

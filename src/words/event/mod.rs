@@ -1,4 +1,5 @@
-//! Events: what a run reports to its listeners, in order. The JSON form is the same as in the npm package.
+//! Events: what a run reports to its listeners, in order. The JSON form is the same as in the npm package, which adds
+//! the `runId`.
 //!
 //! ```text
 //! run     = (agent_start | run_resumed) turn* agent_end
