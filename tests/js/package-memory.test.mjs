@@ -277,11 +277,8 @@ test("a trap when a timer rings ends every run with an error", async (t) => {
   /** @type {(() => void)[]} */
   const due = [];
   t.mock.method(globalThis, "setTimeout", (/** @type {() => void} */ work) => due.push(work));
-  let now = 0;
-  const model = scripted([{ error: { code: "throttled", message: "slow" } }, "never"]);
-  const waiting = new Agent({ model, host: { now: () => now } }).prompt("Go");
+  const waiting = new Agent({ model: scripted([{ error: { code: "throttled", message: "slow" } }, "never"]) }).prompt("Go");
   while (due.length === 0) await undefined;
-  now = 1e6;
   const engine = /** @type {any} */ (getEngine());
   new Uint8Array(engine.memory.buffer).fill(0xff);
   for (const work of due) work();
@@ -295,11 +292,8 @@ test("a timer of an engine that died disturbs nobody", async (t) => {
   /** @type {(() => void)[]} */
   const due = [];
   t.mock.method(globalThis, "setTimeout", (/** @type {() => void} */ work) => due.push(work));
-  let now = 0;
-  const model = scripted([{ error: { code: "throttled", message: "slow" } }, "never"]);
-  const waiting = new Agent({ model, host: { now: () => now } }).prompt("Go");
+  const waiting = new Agent({ model: scripted([{ error: { code: "throttled", message: "slow" } }, "never"]) }).prompt("Go");
   while (due.length === 0) await undefined;
-  now = 1e6;
   const engine = /** @type {any} */ (getEngine());
   engine.glue = { ...engine.glue, run_poll() { throw new WebAssembly.RuntimeError("unreachable"); } };
   await new Agent({ model: scripted([]) }).prompt("Break").result;

@@ -88,8 +88,8 @@ const EFFECTS = {
   async sleep({ core }, _slot, { ms }, { signal }) {
     const until = core.host.now() + ms;
     await core.host.sleep(ms, signal);
-    // If the timer fired too early, the engine sleeps again; other tasks must get to run in between.
-    if (core.host.now() < until) await new Promise((wake) => setTimeout(wake));
+    // If the host's own sleep ended too early, the engine sleeps again; other tasks must get to run in between.
+    if (core.options.host?.sleep && !signal.aborted && core.host.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
 };
