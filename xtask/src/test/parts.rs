@@ -88,6 +88,8 @@ pub(super) const PARTS: &[Part] = &[
         command: &["xtask", "conformance", "--random", "3000", "target/xtask/random"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "attacks", files: "tests/js/attacks/*.test.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "workerd", files: "tests/js/workerd/*.test.mjs", needs: Need::Package, count: Count::Node,
