@@ -3,6 +3,8 @@
 mod args;
 mod bench;
 mod demo;
+mod licence;
+mod locks;
 mod pack;
 mod players;
 mod run;

@@ -5,14 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::manifest::Manifest;
+use super::manifest::{CargoToml, Manifest};
 use crate::run::root;
 
-/// Returns the files as they are in the sources, with the version filled in.
-pub(super) fn gather(manifest: &Manifest) -> Result<Files> {
+/// Returns the files as they are in the sources, with the version and the address of the repository filled in.
+pub(super) fn gather(manifest: &Manifest, cargo: &CargoToml) -> Result<Files> {
     let mut files = Files::default();
     let source = root().join(&manifest.package.source);
     files.add_folder(&source, "")?;
@@ -30,32 +29,26 @@ pub(super) fn gather(manifest: &Manifest) -> Result<Files> {
         bail!("{} has no package.json", manifest.package.source);
     };
     let text = String::from_utf8(package.clone()).context("package.json is not UTF-8")?;
-    *package = with_version(&text, &version()?)?.into_bytes();
+    *package = filled_in(&text, cargo)?.into_bytes();
     Ok(files)
 }
 
-/// Returns the version of the crate from Cargo.toml, the only place where it is written.
-fn version() -> Result<String> {
-    #[derive(Deserialize)]
-    struct CargoToml {
-        package: CargoPackage,
-    }
-    #[derive(Deserialize)]
-    struct CargoPackage {
-        version: String,
-    }
-    let text = fs::read_to_string(root().join("Cargo.toml"))?;
-    let manifest: CargoToml = toml::from_str(&text).context("in Cargo.toml")?;
-    Ok(manifest.package.version)
-}
-
-/// Edits the text, because the order of `exports` matters and parsing would lose it.
-fn with_version(package: &str, version: &str) -> Result<String> {
+/// Puts in what only Cargo.toml says. Edits the text, because the order of `exports` matters and parsing would lose it.
+fn filled_in(package: &str, cargo: &CargoToml) -> Result<String> {
     const PLACE: &str = r#""version": "0.0.0""#;
     if package.matches(PLACE).count() != 1 {
         bail!("package.json has to say {PLACE} once; the build puts the version of Cargo.toml there");
     }
-    Ok(package.replace(PLACE, &format!(r#""version": "{version}""#)))
+    let mut text = format!(r#""version": "{}""#, cargo.version);
+    if let Some(address) = &cargo.repository {
+        let pages = [
+            format!(r#""homepage": "{address}#readme""#),
+            format!(r#""repository": {{ "type": "git", "url": "git+{address}.git" }}"#),
+            format!(r#""bugs": "{address}/issues""#),
+        ];
+        pages.iter().for_each(|page| text.push_str(&format!(",\n  {page}")));
+    }
+    Ok(package.replace(PLACE, &text))
 }
 
 /// The package before it is written: contents by path.
@@ -204,11 +197,19 @@ mod tests {
     }
 
     #[test]
-    fn the_version_goes_into_its_place_and_nowhere_else() {
+    fn what_cargo_says_goes_into_its_place_and_nowhere_else() {
+        let cargo = |repository: Option<&str>| CargoToml {
+            version: "1.2.3".to_owned(),
+            repository: repository.map(str::to_owned),
+        };
         let package = r#"{ "version": "0.0.0", "exports": { "b": "1", "a": "2" } }"#;
-        let made = with_version(package, "1.2.3").unwrap();
+        let made = filled_in(package, &cargo(None)).unwrap();
         assert_eq!(made, r#"{ "version": "1.2.3", "exports": { "b": "1", "a": "2" } }"#);
-        assert!(with_version(r#"{ "version": "0.1.0" }"#, "1.2.3").is_err());
+        assert!(filled_in(r#"{ "version": "0.1.0" }"#, &cargo(None)).is_err());
+        let made = filled_in(package, &cargo(Some("https://git.example/a/b"))).unwrap();
+        let made: Value = serde_json::from_str(&made).unwrap();
+        assert_eq!(made["repository"]["url"], "git+https://git.example/a/b.git");
+        assert_eq!(made["bugs"], "https://git.example/a/b/issues");
     }
 
     #[test]

@@ -6,8 +6,11 @@
 mod bind;
 mod cache;
 mod compile;
+mod contents;
 mod files;
+mod licences;
 mod manifest;
+mod sbom;
 mod scripts;
 mod sizes;
 
@@ -24,8 +27,9 @@ use crate::setup;
 use bind::{bind, optimise};
 use cache::StepCache;
 use compile::compile;
+use contents::Contents;
 use files::{Files, gather};
-use manifest::Manifest;
+use manifest::{CargoToml, Manifest};
 use scripts::{join, vendor};
 
 /// Runs `cargo xtask build [--dev | --named] [--out FOLDER]`.
@@ -84,16 +88,29 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
     let compiled = compile(&manifest, kind, own_std)?;
+    let contents = Contents::find(&manifest, &compiled.crates)?;
+    if own_std {
+        licences::keep(&contents)?;
+    }
+    let compiled = compiled.wasm;
     let cache = StepCache::next_to(&compiled)?;
 
     // The tools are inputs too: package-lock.json determines esbuild and binaryen.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
-    let mut files = gather(&manifest)?;
+    let cargo = CargoToml::read()?;
+    let mut files = gather(&manifest, &cargo)?;
     let bound = cache.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
     files.take(&keep_types(&manifest, &bound.join(bind::TYPES))?);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
-    files.add(&manifest.package.wasm, fs::read(wasm)?)?;
+    let wasm = fs::read(wasm)?;
+    let subject = sbom::Subject {
+        version: &cargo.version,
+        repository: cargo.repository.as_deref(),
+        wasm: (&manifest.package.wasm, &wasm),
+    };
+    files.add(sbom::FILE, sbom::bill(&subject, &contents)?)?;
+    files.add(&manifest.package.wasm, wasm)?;
     for (name, vendored) in &manifest.vendor {
         let made = cache.make(name, (&lock, vendored, vendored.sources()?), |folder| {
             vendor(vendored, &folder.join("out.js"))
