@@ -1,6 +1,6 @@
 //! Licences as SPDX expressions: `MIT OR Apache-2.0`.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use spdx::{Expression, Licensee, ParseMode};
 
 /// Returns the licences that something is taken under, of those that its expression offers: as few as possible, the first
@@ -15,7 +15,9 @@ pub fn taken_under(expression: &str, accepted: &[&str]) -> Result<Vec<String>> {
         .iter()
         .map(|name| Licensee::parse(name).map_err(|_| anyhow!("`{name}` is no licence that SPDX knows")))
         .collect::<Result<_>>()?;
-    let taken = parsed.minimized_requirements(&accepted).context("it is not among the accepted ones")?;
+    let taken = parsed
+        .minimized_requirements(&accepted)
+        .map_err(|_| anyhow!("none of the accepted licences meets it"))?;
     Ok(taken.iter().map(ToString::to_string).collect())
 }
 

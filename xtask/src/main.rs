@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod demo;
+mod deny;
 mod licence;
 mod locks;
 mod pack;
@@ -49,6 +50,12 @@ const COMMANDS: &[Command] = &[
         usage: "e2e [NAME...] [--skip NAME] [--list]",
         about: "checks against what must be fetched first: Firefox and WebKit, webpack, Rollup, Deno, Bun and wrangler, llmock's verdict on our client, a real model",
         run: test::e2e,
+    },
+    Command {
+        name: "deny",
+        usage: "deny [--advisories]",
+        about: "whom the build and the package depend on, by the rules of deny.toml; with --advisories what is known to be vulnerable",
+        run: deny::run,
     },
     Command {
         name: "bench",
