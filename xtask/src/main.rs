@@ -8,6 +8,7 @@ mod licence;
 mod locks;
 mod pack;
 mod players;
+mod release;
 mod run;
 mod setup;
 mod test;
@@ -32,6 +33,12 @@ const COMMANDS: &[Command] = &[
         usage: "build [--dev | --named] [--out FOLDER]",
         about: "the npm package, into pkg/ or FOLDER, in place of the package there; with --dev unoptimised and quick, with --named for profilers",
         run: pack::run,
+    },
+    Command {
+        name: "pack",
+        usage: "pack [--out FOLDER] [--unchecked | --offline] [--release]",
+        about: "what would be published, in target/xtask/packed or FOLDER: the npm tarball and the crates, listed and run in every host; with --release only if all is set for one",
+        run: release::run,
     },
     Command {
         name: "demo",

@@ -29,7 +29,9 @@ use cache::StepCache;
 use compile::compile;
 use contents::Contents;
 use files::{Files, gather};
-use manifest::{CargoToml, Manifest};
+pub use manifest::CargoToml;
+use manifest::Manifest;
+pub use sbom::hex;
 use scripts::{join, vendor};
 
 /// Runs `cargo xtask build [--dev | --named] [--out FOLDER]`.

@@ -104,7 +104,8 @@ fn serial(hash: &[u8]) -> String {
     format!("urn:uuid:{}", parts.join("-"))
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Writes bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
