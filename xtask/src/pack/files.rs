@@ -130,15 +130,30 @@ impl Files {
         for (name, bytes) in &self.0 {
             let file = folder.join(name);
             if fs::read(&file).is_ok_and(|present| present == *bytes) {
+                make_readable(&file)?;
                 continue;
             }
             if let Some(parent) = file.parent() {
                 fs::create_dir_all(parent)?;
             }
             fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
+            make_readable(&file)?;
         }
         Ok(())
     }
+}
+
+/// Gives a file the rights that it has in the tarball, where npm keeps them: they must not depend on the umask of whoever
+/// builds.
+fn make_readable(file: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if fs::metadata(file)?.permissions().mode() & 0o777 != 0o644 {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
+        }
+    }
+    Ok(())
 }
 
 /// Collects every `./path` in a value of package.json, at any depth.
@@ -250,5 +265,19 @@ mod tests {
         let mut found = Files::default();
         found.add_folder(&folder, "").unwrap();
         assert_eq!(found.0, files(&[("a.js", "new"), ("entry/d.js", "d")]).0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn everybody_may_read_the_files_whatever_they_were() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = crate::pack::cache::scratch("rights");
+        let file = folder.join("a.js");
+        for mode in [0o600, 0o755] {
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            files(&[("a.js", "")]).lay_out(&folder).unwrap();
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+        }
     }
 }

@@ -116,6 +116,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["xtask", "build"] },
     Part { name: "advisories", files: "deny.toml", needs: Need::Nothing, count: Count::Peer,
         command: &["xtask", "deny", "--advisories"] },
+    Part { name: "reproduce", files: "tests/e2e/reproduce.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browsers", files: "tests/e2e/browsers.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "hosts", files: "tests/packaging/e2e.mjs", needs: Need::Browser, count: Count::Peer,
