@@ -1,6 +1,7 @@
 // @ts-check
 // Whoever builds the same sources gets the same bytes: what would be published is made here, and again from a copy in a
-// folder with a longer name, with another home for cargo, another language, time zone and umask. Both have to be equal.
+// folder with a longer name, with another home for cargo, flags for other crates, another language, time zone and umask.
+// Both have to be equal.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -68,7 +69,7 @@ const [here, there] = [join(home, "here"), join(home, "there")];
 test("what would be published is made twice", { timeout: 800_000 }, () => {
   pack(ROOT, here, {}, "022");
   const at = copy();
-  pack(at, there, { CARGO_HOME: cargoHome(), CARGO_TARGET_DIR: join(at, "target"), TZ: "Pacific/Kiritimati", LC_ALL: "C", SOURCE_DATE_EPOCH: "1" }, "077");
+  pack(at, there, { CARGO_HOME: cargoHome(), CARGO_TARGET_DIR: join(at, "target"), RUSTFLAGS: "-Cdebug-assertions=on", CARGO_PROFILE_NPM_OPT_LEVEL: "1", TZ: "Pacific/Kiritimati", LC_ALL: "C", SOURCE_DATE_EPOCH: "1" }, "077");
   assert.deepEqual(readdirSync(there), readdirSync(here));
   assert.deepEqual(hashes(join(at, "pkg")), hashes(join(ROOT, "pkg")));
 });

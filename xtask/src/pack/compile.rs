@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -33,6 +34,7 @@ pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<
         cargo.env("RUSTC_BOOTSTRAP", "1").args(&manifest.std.flags);
         flags.extend_from_slice(&manifest.std.rustflags);
     }
+    without_own_flags(&mut cargo);
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);
     cargo.args(["--config", &flags]).args(&manifest.cargo.flags);
     let library = manifest.package.engine.replace('-', "_");
@@ -56,6 +58,18 @@ pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<
         bail!("cargo said nothing about a .wasm file");
     }
     Ok(compiled)
+}
+
+/// Leaves out what whoever builds has set for other crates: with `RUSTFLAGS`, cargo would forget the flags of the package.
+fn without_own_flags(cargo: &mut Command) {
+    let is_own = |name: &str| {
+        name.ends_with("RUSTFLAGS") || name.starts_with("CARGO_PROFILE_") || name == "CARGO_INCREMENTAL"
+    };
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_own) {
+            cargo.env_remove(name);
+        }
+    }
 }
 
 fn is_for_target(file: &Path) -> bool {
