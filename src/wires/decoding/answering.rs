@@ -90,7 +90,9 @@ impl Answering {
     /// Counts bytes of arguments, and of blocks that are kept whole.
     pub(crate) fn count_bytes(&mut self, bytes: usize) {
         self.argument_bytes = self.argument_bytes.saturating_add(bytes);
-        if self.argument_bytes > self.limits.arguments {
+        if self.argument_bytes > self.limits.answer {
+            self.exceed_answer();
+        } else if self.argument_bytes > self.limits.arguments {
             self.exceed("the arguments of the tool calls are longer than ", self.limits.arguments, " bytes");
         }
     }

@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Agent, anthropic, call, custom, deferred, gemini, openai, openaiResponses, testTool, use } from "../kit.mjs";
+import { Agent, anthropic, call, custom, deferred, gemini, openai, openaiResponses, testTool } from "../kit.mjs";
 import { getEngine } from "../../../pkg/core.js";
+import { use } from "../../../pkg/slim.js";
 
 const PAGES = 256;
 use(() => capped(readFileSync(new URL("../../../pkg/turnwheel.wasm", import.meta.url)), PAGES));
@@ -57,8 +58,8 @@ const chat = (/** @type {any} */ delta) => sse({ choices: [{ delta }] });
 /** @type {[string, () => any][]} */
 const ATTACKS = [
   ["text", () => openai("m", { apiKey: "k", fetch: async () => body("", () => chat({ content: LONG })) })],
-  ["text that ends", () => openai("m", { apiKey: "k", fetch: async () => body("", () => chat({ content: LONG }), 80) })],
-  ["control characters that end", () => openai("m", { apiKey: "k", fetch: async () => body("", () => chat({ content: "\u0001".repeat(20_000) }), 60) })],
+  ["text that ends", () => openai("m", { apiKey: "k", fetch: async () => body("", () => chat({ content: LONG }), 130) })],
+  ["control characters that end", () => openai("m", { apiKey: "k", fetch: async () => body("", () => chat({ content: "\u0001".repeat(20_000) }), 120) })],
   ["arguments", () => openai("m", { apiKey: "k", fetch: async () => body(chat({ tool_calls: [{ index: 0, id: "a", function: { name: "f" } }] }), () => chat({ tool_calls: [{ index: 0, function: { arguments: LONG } }] })) })],
   ["arguments that end", () => openai("m", { apiKey: "k", fetch: async () => body(chat({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: '{"a":"' } }] }), (n) => chat({ tool_calls: [{ index: 0, function: { arguments: n === 60 ? '"}' : LONG } }] }), 60) })],
   ["a line", () => gemini("m", { apiKey: "k", fetch: async () => body("data: ", () => LONG) })],
@@ -107,7 +108,7 @@ test("too little memory for what a tool returns: an error of that call, and the 
     const answers = [chat({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] }), chat({ content: "on" })];
     const agent = new Agent({ model: openai("m", { apiKey: "k", fetch: async () => new Response(`${answers.shift()}data: [DONE]\n\n`) }), tools: [testTool("f", () => output)] });
     const { messages } = await agent.prompt("Go");
-    assert.equal(/** @type {any} */ (messages.find(({ role }) => role === "tool_result")).isError, true);
+    assert.equal(/** @type {any} */ (messages.find(({ role }) => role === "tool_result")).isError, true, JSON.stringify(messages.slice(1)).slice(0, 300));
     agent[Symbol.dispose]();
   }
   other.gate.resolve("ok");

@@ -10,7 +10,7 @@ const error = (/** @type {any} */ more) => JSON.stringify({ error: { message: "b
 /** @type {[string, Record<string, string>, string][]} */
 const ASKS = [
   ["seconds", { "retry-after": `${YEARS}` }, error({})],
-  ["more seconds than there are", { "retry-after": "9".repeat(30) }, error({})],
+  ["more milliseconds than there are", { "retry-after": "9".repeat(19) }, error({})],
   ["a date", { "retry-after": "Fri, 01 Jan 2100 00:00:00 GMT" }, error({})],
   ["milliseconds", { "retry-after-ms": `${YEARS * 1000}` }, error({})],
   ["a fraction", { "retry-after": `${YEARS}.5` }, error({})],

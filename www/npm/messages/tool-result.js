@@ -9,7 +9,7 @@ import { isOfClass, kindOf } from "../errors/names.js";
 /** @typedef {{ content: (TextBlock | ImageBlock)[], details?: JsonValue, isError?: boolean, transfer?: Transfer["transfer"] }} Result */
 
 /** The default limit for the texts of a result, and the limit for an image: as for an answer of a model. */
-export const LONGEST_RESULT = 1 << 24;
+export const LONGEST_RESULT = 1 << 23;
 /** The limit for the details of a result and for a value of the session state: they are read as trees. */
 export const LONGEST_DETAILS = 1 << 22;
 /** The limit for one report of progress; up to 128 of them wait. */

@@ -8,9 +8,9 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use super::super::event::AssistantMessageEvent as Event;
 use super::{Assembler, Partial};
 
-/// The default limit: the bytes that one answer may have, written as JSON. Several times the longest answer that any
-/// model gives, images included, and little enough for a Worker with 128 MB.
-pub const MAX_ANSWER: usize = 16 << 20;
+/// The default limit: the bytes that one answer may have, written as JSON. Several times the longest text that any model
+/// gives, and little enough for a Worker with 128 MB: at its peak an answer takes some six times its bytes.
+pub const MAX_ANSWER: usize = 8 << 20;
 
 /// What a block costs besides what stands in it.
 const BLOCK: usize = 256;
@@ -55,8 +55,8 @@ impl Assembler {
             | Event::ToolCallDelta { delta, .. } => delta.len(),
             other => size_of(other),
         };
-        // Below an eighth of the limit it does not matter how the text is written as JSON.
-        if self.bytes > self.limit / 8 {
+        // Of a short text it does not matter how it is written as JSON.
+        if self.bytes > BLOCK * BLOCK {
             size += escapes_of(event);
         }
         self.bytes = self.bytes.saturating_add(size);
@@ -79,9 +79,9 @@ impl Assembler {
         }
     }
 
-    /// Whether there is room to hand the message over, as JSON.
+    /// Whether there is room to hand the message over, as JSON in a buffer that may have to be moved.
     pub(crate) fn can_be_handed_over(&self) -> bool {
-        self.bytes < BLOCK * BLOCK || has_room(self.bytes)
+        self.bytes < BLOCK * BLOCK || has_room(self.bytes.saturating_mul(2))
     }
 }
 

@@ -39,3 +39,14 @@ pub(crate) fn is_left(bytes: usize) -> bool {
 pub fn has_room(bytes: usize) -> bool {
     turnwheel::data::room::has_room(bytes)
 }
+
+/// Bytes that a value of a tree takes, about.
+const NODE: usize = 64;
+
+/// Whether a text of JSON may become a tree, which takes many times its bytes if its values are short.
+pub(crate) fn has_room_for_tree(json: &str) -> bool {
+    json.len() < STEP / NODE || {
+        let values = json.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        is_left(json.len() + values * NODE)
+    }
+}
