@@ -101,11 +101,10 @@ impl Answering {
     #[inline(never)]
     pub(crate) fn hold(&mut self, text: &mut String, more: &str) {
         self.count_held(more.len());
-        if self.is_ended {
-        } else if grow_text(text, more.len()) {
-            text.push_str(more);
-        } else {
+        if !grow_text(text, more.len()) {
             self.fail(Excess::Memory.error());
+        } else if !self.is_ended {
+            text.push_str(more);
         }
     }
 

@@ -7,10 +7,6 @@ use crate::rules::stream::AssistantMessageEvent as Event;
 use super::answering::Answering;
 use super::piece::Piece;
 
-/// Beyond this many events of one call of the decoder, pieces of a block are joined: an event takes more memory than the
-/// few bytes of a frame that it was made of.
-const MANY_EVENTS: usize = 10_000;
-
 /// The kind of a block of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKind {
@@ -98,7 +94,7 @@ impl Answering {
     pub(crate) fn sign(&mut self, signature: &str) {
         if let Some(mut open) = self.blocks.open.take() {
             self.hold(open.signature.get_or_insert_default(), signature);
-            self.blocks.open = Some(open).filter(|_| !self.is_ended);
+            self.blocks.open = Some(open);
         }
     }
 
@@ -178,29 +174,11 @@ impl Answering {
         if delta.is_empty() {
             return;
         }
-        if self.out.len() >= MANY_EVENTS && self.join_last(index, kind, &delta) {
-            return;
-        }
         self.out.push(match kind {
             None => Event::ToolCallDelta { index, delta },
             Some(BlockKind::Text | BlockKind::Refusal) => Event::TextDelta { index, delta },
             Some(BlockKind::Thinking) => Event::ThinkingDelta { index, delta },
         });
-    }
-
-    /// Adds to the text of the last event, if it belongs to the same block.
-    fn join_last(&mut self, index: u32, kind: Option<BlockKind>, delta: &str) -> bool {
-        match (self.out.last_mut(), kind) {
-            (Some(Event::ToolCallDelta { index: at, delta: last }), None)
-            | (Some(Event::TextDelta { index: at, delta: last }), Some(BlockKind::Text | BlockKind::Refusal))
-            | (Some(Event::ThinkingDelta { index: at, delta: last }), Some(BlockKind::Thinking))
-                if *at == index =>
-            {
-                last.push_str(delta);
-                true
-            }
-            _ => false,
-        }
     }
 
     /// Gives up waiting for the second half of a character.

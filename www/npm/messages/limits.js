@@ -17,7 +17,7 @@ export function limitResult(result, limit = LONGEST_RESULT) {
   let length = 0;
   for (const block of content) {
     if (block.type === "text") length += block.text?.length ?? 0;
-    else if (block.data?.length > LONGEST_RESULT) return { failed: `an image of the result is longer than ${LONGEST_RESULT} characters; give the model a smaller one` };
+    else if (block.data?.length > LONGEST_RESULT) return { failed: `an image of the result is longer than ${LONGEST_RESULT} characters` };
   }
   if (result.details !== undefined && JSON.stringify(result.details)?.length > LONGEST_DETAILS) {
     return { failed: `the \`details\` of the result are longer than ${LONGEST_DETAILS} characters; keep them outside and give their address` };
@@ -30,7 +30,7 @@ export function limitResult(result, limit = LONGEST_RESULT) {
     left = text === block.text ? left - bytesOf(text) : 0;
     return { ...block, text };
   });
-  return { ...result, content };
+  return { .../** @type {any} */ (result), content };
 }
 
 /** Cuts a text at the end of a character, with a note. @param {string} text @param {number} limit in bytes */
