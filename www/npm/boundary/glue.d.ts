@@ -62,6 +62,11 @@ export interface Calls {
   feed_refusal(handle: number, slot: number, status: number, headers: string, body: Uint8Array | number[], now: number): void;
   
   /**
+   * Whether a text of so many bytes may come in; asked before it does.
+   */
+  has_room(bytes: number): boolean;
+  
+  /**
    * Returns whether messages wait for an agent's next run.
    */
   has_waiting(agent: number): boolean;

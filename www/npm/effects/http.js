@@ -75,7 +75,7 @@ function openResponse(run, slot, response, state) {
 
 /** @param {Driver} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
 async function readRefusal(run, slot, response) {
-  const bytes = await readErrorBody(response);
+  const bytes = await readErrorBody(response, run.core.host);
   run.engineRun.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 
@@ -93,21 +93,33 @@ async function drain(intake) {
   }
 }
 
-/** Reads the body of an error response, at most 256 KiB of it. @param {Response} response */
-async function readErrorBody(response) {
+/** How long the body of an error response may take, by the host's clock and by the platform's, and how many reads. */
+const ERROR_MS = 10_000;
+const ERROR_READS = 10_000;
+
+/**
+ * Reads the body of an error response, at most 256 KiB of it, and as much as comes in ten seconds.
+ * @param {Response} response @param {{ now(): number }} host
+ */
+async function readErrorBody(response, host) {
   const body = new Uint8Array(1 << 18);
   let length = 0;
+  const end = host.now() + ERROR_MS;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const silence = new Promise((resolve) => (timer = setTimeout(resolve, ERROR_MS)));
   try {
     const reader = response.body?.getReader();
-    while (reader && length < body.length) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      body.set(value.subarray(0, body.length - length), length);
-      length = Math.min(body.length, length + value.length);
+    for (let reads = 0; reader; reads++) {
+      const read = length < body.length && reads < ERROR_READS && host.now() < end && (await Promise.race([reader.read(), silence]));
+      if (!read) quietly(() => reader.cancel());
+      if (!read || read.done) break;
+      body.set(read.value.subarray(0, body.length - length), length);
+      length = Math.min(body.length, length + read.value.length);
     }
-    if (length === body.length) quietly(() => reader?.cancel());
   } catch {
     // The status says enough.
   }
+  clearTimeout(timer);
   return body.subarray(0, length);
 }
