@@ -1,21 +1,12 @@
-// Browsers, web workers, Deno and bundlers: the file is fetched when the first run begins.
-import { address } from "../address.js";
-import { use } from "../core.js";
+// Browsers, web workers and bundlers: the module is fetched in halves when the first run begins. Vite and webpack recognise
+// the lines with the addresses and ship the files; esbuild and Rollup leave them as they are, so there the files must be
+// copied next to the bundle.
+import { inHalves, use } from "../core.js";
+import { fetched } from "../fetched.js";
 
-/** @param {string} place @returns {Promise<WebAssembly.Module>} */
-async function compiled(place) {
-  const response = await fetch(place).catch((cause) => {
-    throw new Error(`turnwheel.wasm cannot be fetched from ${place}`, { cause });
-  });
-  // The server of a single-page app answers any unknown address with that page.
-  const isPage = response.headers.get("content-type")?.includes("html");
-  if (response.ok && !isPage) return WebAssembly.compile(await response.arrayBuffer());
-  // Before version 8, Vite's dev server pre-bundles dependencies and leaves the wasm file where it was.
-  const before = place.replace("/.vite/deps/", "/turnwheel/");
-  if (before !== place) return compiled(before);
-  throw new Error(`turnwheel.wasm is not at ${response.url}; copy it there`);
-}
+const first = new URL("../turnwheel-first.wasm", import.meta.url);
+const rest = new URL("../turnwheel-rest.wasm", import.meta.url);
 
-use(() => compiled(String(address)), true);
+use(inHalves(() => fetched(first), () => fetched(rest), () => fetched(new URL("turnwheel.wasm", first))), true);
 
 export * from "../index.js";

@@ -29,6 +29,9 @@ pub(super) struct Package {
     pub(super) source: String,
     pub(super) out: String,
     pub(super) wasm: String,
+    /// The same in two halves.
+    pub(super) first: String,
+    pub(super) rest: String,
     pub(super) glue: String,
     pub(super) inner: Vec<String>,
     pub(super) copy: Vec<String>,

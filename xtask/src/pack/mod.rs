@@ -7,6 +7,7 @@ mod bind;
 mod cache;
 mod compile;
 mod files;
+mod halves;
 mod manifest;
 mod scripts;
 mod sizes;
@@ -93,7 +94,7 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
     files.take(&keep_types(&manifest, &bound.join(bind::TYPES))?);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
-    files.add(&manifest.package.wasm, fs::read(wasm)?)?;
+    files.add(&manifest.package.wasm, fs::read(&wasm)?)?;
     for (name, vendored) in &manifest.vendor {
         let made = cache.make(name, (&lock, vendored, vendored.sources()?), |folder| {
             vendor(vendored, &folder.join("out.js"))
@@ -103,7 +104,13 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let parts = files.take_scripts();
     let entries = files.entries(&manifest.package.inner)?;
     let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
-    files.add_folder(&joined.join("out"), "")?;
+    let facade = joined.join("out");
+    files.add_folder(&facade, "")?;
+    let inputs = (fs::read(&wasm)?, include_str!("first-request.mjs"), include_str!("halves.rs"), &files.0);
+    let split = cache.make("halves", inputs, |folder| halves::split(&wasm, &facade, folder))?;
+    for (half, name) in [(halves::FIRST, &manifest.package.first), (halves::REST, &manifest.package.rest)] {
+        files.add(name, fs::read(split.join(half))?)?;
+    }
     files.check()?;
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;
