@@ -30,6 +30,17 @@ const weather = tool({
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
   execute: () => "rain",
 });
+const search = tool({
+  name: "search", description: "Searches.",
+  parameters: {
+    type: "object", additionalProperties: false, required: ["query"], $defs: { day: { type: "string", format: "date" } },
+    properties: {
+      query: { type: "string", minLength: 1, description: "é \"quoted\"\n" }, limit: { type: "integer", minimum: 1, maximum: 1.5e3, default: 10 },
+      tags: { type: "array", items: { enum: ["a", "b", null, 1, false] } }, day: { $ref: "#/$defs/day" }, either: { anyOf: [{ type: "null" }, { const: {} }] },
+    },
+  },
+  execute: () => ({}),
+});
 const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, total: 2 };
 const history = (provider) => [
   { role: "user", content: [{ type: "text", text: "é \"quoted\"" }, image] },
@@ -45,13 +56,16 @@ const AGENTS = [
   () => ({}),
   () => ({ systemPrompt: "Be brief.\n", tools: [weather], approval: { mode: "smart" }, steering: { when: "immediate" } }),
   (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
-  () => ({ systemPrompt: "x", tools: [clock] }),
+  () => ({ systemPrompt: "x", tools: [clock], approveTool: () => true }),
+  () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "always" }, steering: { when: "after_tool", inFlight: "finish" } }),
+  () => ({ systemPrompt: "", tools: [search], output: search.parameters, streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
   () => ({ timeouts: { totalMs: 60_000, firstChunkMs: 10_000 }, retry: { maxAttempts: 3 }, maxTurns: 5 }),
 ];
-const INPUTS = ["What is the weather in Oslo? é\n", { role: "user", content: [{ type: "text", text: "And this?" }, image] }];
+const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n", { role: "user", content: [{ type: "text", text: "And this?" }, image] }];
 const MODELS = [
   ["openai", openai],
   ["openrouter", (id, options) => openaiCompatible(id, { server: "openrouter", ...options })],
+  ["own", (id, options) => openaiCompatible(id, { baseUrl: "http://127.0.0.1:9/v1", ...options })],
   ["ollama", (id, options) => openaiCompatible(id, { server: "ollama", ...options })],
   ["openai", openaiResponses],
   ["anthropic", (id, options) => anthropic(id, { dangerouslyAllowBrowser: true, ...options })],
