@@ -80,12 +80,7 @@ impl OutputItems {
     }
 
     /// Returns the position of an item, and adds it if it was not announced.
-    fn find_or_add(
-        &mut self,
-        index: Option<u64>,
-        kind: OutputItemKind,
-        answering: &mut Answering,
-    ) -> usize {
+    fn find_or_add(&mut self, index: Option<u64>, kind: OutputItemKind, answering: &mut Answering) -> usize {
         let known = self.find(index).filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind));
         known.unwrap_or_else(|| {
             answering.count_held(ITEM);

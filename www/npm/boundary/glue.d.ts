@@ -158,5 +158,5 @@ export interface Calls {
   update(handle: number, slot: number, update: string): void;
 }
 
-/** Makes an instance of the module. */
-export function bind(module: WebAssembly.Module): Calls;
+/** Makes an instance of the module: of the whole, or of its halves. The first half alone can begin a run. */
+export function bind(module: WebAssembly.Module, rest?: WebAssembly.Module): Calls;

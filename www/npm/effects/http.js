@@ -8,6 +8,7 @@ import { Intake } from "./intake.js";
 import { networkError } from "./network-error.js";
 import { holdSlot, quietly, SIGNAL, Slot } from "./slot.js";
 
+/** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
 
@@ -19,13 +20,10 @@ export function fetchAnswer(run, slot, effect, state) {
 }
 
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
-async function pump(run, slot, { url, headers, model }, state) {
+async function pump(run, slot, effect, state) {
   const { engineRun } = run;
-  const hostFetch = run.core.settings.models.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
   const body = engineRun.takeBody(slot);
-  // Every host words this error differently, and each wording would be taken for a dead network.
-  if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
-  const response = Promise.resolve(hostFetch(url, new HttpInit({ ...headers }, body, state)));
+  const response = run.takeAhead(effect, body, state) ?? sendRequest(run.core, effect, body, state);
   const intake = await response.then((answer) => openResponse(run, slot, answer, state));
   if (!intake) return;
   try {
@@ -38,6 +36,17 @@ async function pump(run, slot, { url, headers, model }, state) {
   state.complete = true;
   intake.flush();
   engineRun.feedEnd(slot);
+}
+
+/**
+ * Sends a request, with the model's own `fetch` if it has one.
+ * @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body @param {Slot} state @returns {Promise<Response>}
+ */
+export function sendRequest(core, { url, headers, model }, body, state) {
+  const hostFetch = core.settings.models.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
+  // Every host words this error differently, and each wording would be taken for a dead network.
+  if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
+  return Promise.resolve(hostFetch(url, new HttpInit({ ...headers }, body, state)));
 }
 
 /** The options passed to `fetch`; the signal is made when it is first read. */

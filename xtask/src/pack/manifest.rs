@@ -29,6 +29,9 @@ pub(super) struct Package {
     pub(super) source: String,
     pub(super) out: String,
     pub(super) wasm: String,
+    /// The same in two halves.
+    pub(super) first: String,
+    pub(super) rest: String,
     pub(super) glue: String,
     pub(super) inner: Vec<String>,
     pub(super) copy: Vec<String>,
@@ -72,7 +75,8 @@ pub(super) struct Vendor {
 #[serde(deny_unknown_fields)]
 pub(super) struct Budget {
     pub(super) entry: String,
-    pub(super) total: usize,
+    pub(super) first: usize,
+    pub(super) everything: usize,
 }
 
 impl Manifest {
@@ -149,7 +153,7 @@ mod tests {
     fn the_manifest_of_the_repository_is_understood() {
         let manifest = Manifest::read().unwrap();
         assert_eq!(manifest.package.engine, "turnwheel-npm");
-        assert!(manifest.budget.total > 0);
+        assert!(manifest.budget.first > 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod cache;
 mod compile;
 mod contents;
 mod files;
+mod halves;
 mod licences;
 mod manifest;
 mod sbom;
@@ -105,14 +106,14 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
     files.take(&keep_types(&manifest, &bound.join(bind::TYPES))?);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
-    let wasm = fs::read(wasm)?;
+    let module = fs::read(&wasm)?;
     let subject = sbom::Subject {
         version: &cargo.version,
         repository: cargo.repository.as_deref(),
-        wasm: (&manifest.package.wasm, &wasm),
+        wasm: (&manifest.package.wasm, &module),
     };
     files.add(sbom::FILE, sbom::bill(&subject, &contents)?)?;
-    files.add(&manifest.package.wasm, wasm)?;
+    files.add(&manifest.package.wasm, module)?;
     for (name, vendored) in &manifest.vendor {
         let made = cache.make(name, (&lock, vendored, vendored.sources()?), |folder| {
             vendor(vendored, &folder.join("out.js"))
@@ -122,7 +123,13 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let parts = files.take_scripts();
     let entries = files.entries(&manifest.package.inner)?;
     let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
-    files.add_folder(&joined.join("out"), "")?;
+    let facade = joined.join("out");
+    files.add_folder(&facade, "")?;
+    let inputs = (fs::read(&wasm)?, include_str!("first-request.mjs"), include_str!("halves.rs"), &files.0);
+    let split = cache.make("halves", inputs, |folder| halves::split(&wasm, &facade, folder))?;
+    for (half, name) in [(halves::FIRST, &manifest.package.first), (halves::REST, &manifest.package.rest)] {
+        files.add(name, fs::read(split.join(half))?)?;
+    }
     files.check()?;
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;

@@ -232,7 +232,10 @@ fn model(value: &Value) -> Result<Model, AgentError> {
         let key = value.text_at("apiKey").map(Rc::from);
         let price = value.get("price").and_then(Price::read);
         let name = wire.provider().into();
-        (name, Rc::new(FetchModel { index, wire: Rc::new(RefCell::new(wire)), key, price, last: Cell::new(0) }))
+        (
+            name,
+            Rc::new(FetchModel { index, wire: Rc::new(RefCell::new(wire)), key, price, last: Cell::new(0) }),
+        )
     };
     let supports_tools = flag(value, "supportsTools", true);
     let context_window = value.number_at("contextWindow");
