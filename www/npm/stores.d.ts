@@ -9,7 +9,7 @@ import type { Checkpoint } from "./index.js";
  * const store: CheckpointStore = indexedDBStore();
  * const saved = await store.load("chat-7");
  * const agent = saved ? Agent.restore(saved, options) : new Agent(options);
- * agent.subscribe(() => void store.save("chat-7", agent.checkpoint()));
+ * agent.subscribe(() => store.save("chat-7", agent.checkpoint()), { keep: true });
  * if (agent.canContinue) await agent.continue();
  */
 export interface CheckpointStore {

@@ -4,8 +4,9 @@
 
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
-import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
+import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkOptions, checkRunOptions } from "../options/options.js";
+import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
 import { History } from "./history.js";
 import { Receipts } from "./receipts.js";
@@ -14,6 +15,7 @@ import { Session } from "./session.js";
 import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
+/** @import { AgentError } from "../shared.js" */
 /** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
@@ -32,7 +34,7 @@ export class Core {
     this.history = new History(messages ?? options.messages ?? []);
     this.settings = new Settings(options, once);
     this.session = new Session(options);
-    this.subscribers = new Subscribers();
+    this.subscribers = new Subscribers((error, runId) => this.#report(error, runId));
     this.approvals = new PendingApprovals();
     this.receipts = new Receipts();
     this.runs = new Runs();
@@ -45,6 +47,21 @@ export class Core {
 
   get options() {
     return this.settings.options;
+  }
+
+  /** Tells the hooks of a failure outside of the loop. @param {AgentError} error @param {string} runId */
+  #report({ info }, runId) {
+    let isTold = false;
+    for (const hooks of [this.options.hooks ?? []].flat()) {
+      if (typeof hooks.onError !== "function") continue;
+      isTold = true;
+      try {
+        handled(hooks.onError({ runId, error: info }));
+      } catch (error) {
+        complain("turnwheel: onError threw", error);
+      }
+    }
+    return isTold;
   }
 
   // ---- runs

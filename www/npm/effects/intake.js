@@ -2,6 +2,7 @@
 // The bytes of a response on their way to the engine.
 
 import { kindOf, misuse } from "../shared.js";
+import { lengthOf } from "../boundary/bytes.js";
 import { emptyList, keepShape } from "../v8.js";
 
 /** @import { Driver } from "../run/driver.js" */
@@ -38,9 +39,10 @@ export class Intake {
   take(bytes) {
     const { run } = this;
     if (!run.engineRun.slots.has(this.slot)) return false;
-    if (!ArrayBuffer.isView(bytes)) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
+    const length = lengthOf(bytes);
+    if (length === undefined) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
     this.chunks.push(bytes);
-    this.size += bytes.length;
+    this.size += length;
     // While the run is iterated nothing is batched: an iterator sees an event only after everything
     // delivered along with it.
     if (this.size >= FLUSH_BYTES || run.outlet.queue.events !== undefined) this.flush();
@@ -56,11 +58,11 @@ export class Intake {
   }
 
   flush() {
-    const { chunks, size } = this;
-    if (size === 0) return;
+    const { chunks } = this;
+    if (this.size === 0) return;
     this.chunks = emptyList();
     this.size = 0;
-    this.run.engineRun.feed(this.slot, chunks, size);
+    this.run.engineRun.feed(this.slot, chunks);
   }
 }
 
