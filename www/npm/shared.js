@@ -2,6 +2,7 @@
 // What the engine's entry files share with those that need no engine (remote, react, stores). Code outside
 // imports it from here: then it ships as one file, and a host that loads file by file starts faster.
 
+export * from "./checkpoint/sealed.js";
 export * from "./errors/errors.js";
 export * from "./errors/names.js";
 export * from "./events/approvals.js";
