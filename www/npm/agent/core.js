@@ -113,7 +113,7 @@ export class Core {
   afterRunEnd(driver) {
     this.beforeRunEnd(driver);
     if (this.runs.current) return;
-    if (this.disposed || this.once) this.registration.unregister();
+    if (this.disposed || this.once) this.#unregister();
     this.runs.wakeIdle();
   }
 
@@ -162,6 +162,7 @@ export class Core {
     // The old run ends on a history of its own.
     current?.abort("the agent was reset");
     current?.poller.poll();
+    runs.epoch++;
     runs.current = undefined;
     runs.restored = undefined;
     this.history.clear();
@@ -178,9 +179,15 @@ export class Core {
     if (this.disposed) return;
     this.runs.current?.abort("the agent was disposed of");
     this.disposed = true;
+    this.runs.epoch++;
+    this.runs.unread?.drop();
     this.receipts.settleAll({ delivered: false, reason: "disposed" });
-    // A run that was aborted still has its end to report.
-    if (!this.runs.current) this.registration.unregister();
+    this.#unregister();
+  }
+
+  /** The engine forgets the agent, once no run has its end to report: not one that was aborted or reset either. */
+  #unregister() {
+    if (!this.runs.current && this.runs.byHandle.size === 0) this.registration.unregister();
   }
 
   // ---- checkpoints
