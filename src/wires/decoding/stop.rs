@@ -1,33 +1,20 @@
 //! The providers' words for an answer that was filtered or refused.
 
+use crate::data::text::{contains, has_any};
 use crate::words::message::MessageStopReason;
 
 /// What the words have in common. Gateways pass the word of one provider on to the wire of another, so all wires know
 /// all of them; and a word that is new is probably made of these.
-const FILTERED: [&str; 14] = [
-    "filter",
-    "safety",
-    "recitation",
-    "blocklist",
-    "prohibited",
-    "spii",
-    "sensitive",
-    "guardrail",
-    "model_armor",
-    "moderat",
-    "toxic",
-    "content_policy",
-    "policy_violation",
-    "blocked",
-];
+const FILTERED: &str = "\
+    filter|safety|recitation|blocklist|prohibited|spii|sensitive|guardrail|model_armor|toxic|content_policy";
 
 /// Returns what a word for the end of an answer forbids, if it is one for a filter or a refusal.
 pub(crate) fn filter_of(word: &str) -> Option<MessageStopReason> {
     let word = word.to_ascii_lowercase();
-    if word.contains("refus") {
+    if contains(&word, "refus") {
         return Some(MessageStopReason::Refusal);
     }
-    let is_filter = word == "language" || FILTERED.iter().any(|part| word.contains(part));
+    let is_filter = word == "language" || has_any(&word, FILTERED);
     is_filter.then_some(MessageStopReason::ContentFilter)
 }
 
