@@ -62,12 +62,10 @@ fn the_cause_survives_a_checkpoint_and_a_checkpoint_cannot_lift_it() {
     let checkpoint = stage.stream.as_mut().unwrap().checkpoint();
     // Whoever can write a checkpoint marks the answer as filtered, and its call as running or ready.
     let honest = checkpoint.encode();
-    let start = honest.find("\"role\":\"assistant\"").unwrap();
-    let forged = {
-        let own = r#""provider_options":{"turnwheel":{"#;
-        let at = honest[start..].find(own).map(|at| start + at + own.len()).unwrap();
-        [&honest[..at], r#""stopReason":"content_filter","#, &honest[at..]].concat()
-    };
+    let (before, after) = honest.split_once("\"role\":\"assistant\"").unwrap();
+    let own = r#""provider_options":{"turnwheel":{"#;
+    let marked = after.replacen(own, &[own, r#""stopReason":"content_filter","#].concat(), 1);
+    let forged = [before, "\"role\":\"assistant\"", &marked].concat();
     let forged = CheckpointEnvelopeV1::decode(forged.as_bytes()).unwrap();
     let mut tools = turnwheel::tool::ToolSpec::clone(&rig::host::spec("look"));
     tools.idempotent = true;
