@@ -22,7 +22,7 @@ use crate::machine::AgentCommand;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use checkpoint::Resume;
 use letters::Settle;
-use subscribers::Subscriber;
+use subscribers::{OnListenerPanic, Subscriber};
 
 /// An agent: one conversation, one run at a time. A clone is a handle to the same agent.
 ///
@@ -57,7 +57,8 @@ struct Shared {
     published: RefCell<Rc<RefCell<Published>>>,
     cancel: RefCell<CancelToken>,
     session: RefCell<SessionState>,
-    subscribers: RefCell<Table<SubscriptionId, Rc<Subscriber>>>,
+    subscribers: RefCell<Table<SubscriptionId, Subscriber>>,
+    on_listener_panic: RefCell<Option<Rc<OnListenerPanic>>>,
     /// Whether there ever was a subscriber. Most events are read only by whoever polls the run.
     has_subscribers: Rc<Cell<bool>>,
     receipts: RefCell<Table<u64, Box<Settle>>>,
@@ -82,6 +83,7 @@ impl Agent {
             cancel: RefCell::default(),
             session: RefCell::new(session),
             subscribers: RefCell::default(),
+            on_listener_panic: RefCell::default(),
             has_subscribers: Rc::default(),
             receipts: RefCell::default(),
             next: Cell::new(1),

@@ -27,6 +27,7 @@ impl Step<'_> {
         let mut batch = Box::new(new_batch(answer));
         let calls = batch.blocks(&|_| true);
         self.emit(AgentEvent::ToolCallsProposed { calls });
+        self.answer_filtered(&mut batch);
         self.answer_faults(&mut batch);
         self.answer_output_calls(&mut batch);
         match self.clear_by_policies(&mut batch) {

@@ -69,7 +69,8 @@ impl Step<'_> {
         };
         match reply {
             Reply::Approved(decision) if matches!(status, CallStatus::Asked(effect) if effect == id) => {
-                let decision = decision.unwrap_or_else(|text| ToolDecision::Reject {
+                let sound = |decision: ToolDecision| decision.flaw().map_or(Ok(decision), Err);
+                let decision = decision.and_then(sound).unwrap_or_else(|text| ToolDecision::Reject {
                     reason: Some(["the approver failed: ", &text].concat()),
                 });
                 let call_id = call.block.call_id.clone();

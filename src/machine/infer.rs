@@ -205,7 +205,8 @@ impl Step<'_> {
         self.state.phase = Phase::Inferring(inference);
     }
 
-    /// Calls are taken from the content; the provider's stop reason is not trusted.
+    /// Calls are taken from the content: the provider's stop reason is not trusted to say whether there are any.
+    /// It is trusted to forbid them.
     #[inline(never)]
     pub(super) fn answered(&mut self, answer: StoredAnswer) {
         if answer.message.tool_calls().next().is_some() {

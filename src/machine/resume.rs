@@ -142,6 +142,7 @@ impl Step<'_> {
     }
 
     fn resume_batch(&mut self, mut batch: Box<Batch>) {
+        self.answer_filtered(&mut batch);
         for place in 0..batch.calls.len() {
             self.resume_call(&mut batch, place);
         }

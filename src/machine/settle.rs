@@ -59,6 +59,19 @@ impl Step<'_> {
         self.resolve(batch, place, result, Some(cause));
     }
 
+    /// The calls of an answer that was filtered or refused do not run, whatever else the provider, a policy or a
+    /// checkpoint says of them. Nothing of the batch is in progress yet.
+    pub(super) fn answer_filtered(&mut self, batch: &mut Batch) {
+        if !batch.answer.message.stop_reason.forbids_calls() {
+            return;
+        }
+        for call in batch.calls.iter_mut().filter(|call| !call.status.is_done()) {
+            // What a checkpoint says was running does not run now.
+            call.status = CallStatus::Waiting;
+        }
+        self.settle_all(batch, ToolResultCause::Filtered, "");
+    }
+
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
         let own = self.rules.result_texts.as_ref();
         let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());

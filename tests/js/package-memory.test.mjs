@@ -244,7 +244,10 @@ test("a panic ends every run with an error that is told, and the next run has a 
 
 /** Ways to break an instance, each a trap in the real one. @type {Record<string, (engine: any) => any>} */
 const TRAPS = {
-  "a read that is larger than any memory": () => ({ model: openaiCompatible("m", { baseUrl: "http://x", fetch: reads(Object.defineProperty(new Uint8Array(1), "length", { value: 3e9 })) }) }),
+  "a read for which there is no memory": (engine) => {
+    Object.assign(engine, { size: 0, glue: { ...engine.glue, input() { throw new WebAssembly.RuntimeError("unreachable"); } } });
+    return { model: openaiCompatible("m", { baseUrl: "http://x", fetch: reads(new Uint8Array(1)) }) };
+  },
   "memory that something wrote over": (engine) => ({
     model: scripted([call("go"), "never"]),
     tools: [testTool("go", () => void new Uint8Array(engine.memory.buffer).fill(0xff))],

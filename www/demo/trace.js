@@ -137,7 +137,7 @@ function extend(answer, kind, at) {
 }
 
 /** Causes that are not a failure: somebody or something ended the call. */
-const CUT = new Set(["steering", "aborted", "skipped", "policy_stop", "transfer", "interrupted"]);
+const CUT = new Set(["steering", "aborted", "skipped", "policy_stop", "transfer", "interrupted", "filtered"]);
 
 /** @param {ToolResultMessage} result @returns {"done" | "failed" | "cut"} */
 export function outcomeOf(result) {

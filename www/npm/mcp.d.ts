@@ -45,8 +45,9 @@ export interface McpTransport { start(): Promise<void>; send(...args: any[]): Pr
  */
 export interface McpToolsOptions {
   /**
-   * Put before every name, followed by `__`: a word of yours, or the server's own name with `true`. Approval rules ignore
-   * it.
+   * Put before every name, followed by `__`: a word of yours, or the server's own name with `true`. A word has letters, digits,
+   * `-` and single `_`, none at its end. A server may call itself anything: for one that you do not trust, use a word.
+   * An approval rule that permits needs the whole name, `github__create_issue`.
    */
   prefix?: string | true;
   /**

@@ -16,7 +16,7 @@ export interface AgentLike {
   followUp(input: Input): Receipt;
   resolveTool(callId: string, decision: ToolDecision): unknown;
   abort(reason?: unknown): void;
-  subscribe(listener: (event: AgentEvent) => void): () => void;
+  subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
   readonly messages: readonly AgentMessage[];
   readonly pendingApprovals: readonly ToolCallBlock[];
   readonly isRunning: boolean;

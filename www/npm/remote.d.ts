@@ -111,7 +111,7 @@ export class RemoteAgent implements Disposable {
   /** Starts a run. Throws while one is in progress. */
   prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
   continue(options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
-  subscribe(listener: (event: AgentEvent) => void): () => void;
+  subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
   steer(input: Input): Receipt;
   followUp(input: Input): Receipt;
   clearQueues(): Promise<void>;

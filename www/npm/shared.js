@@ -2,6 +2,7 @@
 // What the engine's entry files share with those that need no engine (remote, react, stores). Code outside
 // imports it from here: then it ships as one file, and a host that loads file by file starts faster.
 
+export * from "./checkpoint/sealed.js";
 export * from "./errors/errors.js";
 export * from "./errors/names.js";
 export * from "./events/approvals.js";
@@ -14,6 +15,7 @@ export * from "./events/queue.js";
 export * from "./events/subscribers.js";
 export * from "./events/texts.js";
 export * from "./events/usage.js";
+export * from "./host/abort.js";
 export * from "./host/host.js";
 export * from "./host/sleep.js";
 export * from "./host/uuid.js";

@@ -9,13 +9,16 @@ import type { Checkpoint } from "./index.js";
  * const store: CheckpointStore = indexedDBStore();
  * const saved = await store.load("chat-7");
  * const agent = saved ? Agent.restore(saved, options) : new Agent(options);
- * agent.subscribe(() => void store.save("chat-7", agent.checkpoint()));
+ * agent.subscribe(() => store.save("chat-7", agent.checkpoint()), { keep: true });
  * if (agent.canContinue) await agent.continue();
  */
 export interface CheckpointStore {
-  /** Resolves when this checkpoint, or a newer one of the same id, is stored. */
-  save(id: string, checkpoint: Checkpoint): Promise<void>;
-  /** Returns what was saved last, or `undefined` if there is nothing. */
+  /** Resolves when this checkpoint, or a newer one of the same id, is stored. A sealed one is stored as it is. */
+  save(id: string, checkpoint: Checkpoint | SealedCheckpoint): Promise<void>;
+  /**
+   * Returns what was saved last, or `undefined` if there is nothing. If that was sealed, it still is: `Agent.restore`
+   * refuses it until it is {@link unseal}ed.
+   */
   load(id: string): Promise<Checkpoint | undefined>;
   /** Deletes the checkpoint, including one that still waits to be written. */
   delete(id: string): Promise<void>;
@@ -47,5 +50,62 @@ export function durableObjectStore(storage: {
   sync?(): Promise<void>;
 }): CheckpointStore & {
   /** Writes at once, in the open transaction. If you use it for an id, use no other method to save that id. */
-  saveNow(id: string, checkpoint: Checkpoint): void;
+  saveNow(id: string, checkpoint: Checkpoint | SealedCheckpoint): void;
 };
+
+/**
+ * A checkpoint with a seal: JSON that any store may keep. It is not encrypted, and its members are nobody's business but
+ * {@link unseal}'s.
+ *
+ * @example
+ * const sealed: SealedCheckpoint = await seal(agent.checkpoint(), key);
+ */
+export interface SealedCheckpoint {
+  format: "turnwheel_sealed_checkpoint";
+  version: 1;
+  /** The checkpoint, as JSON. */
+  checkpoint: string;
+  /** The HMAC (SHA-256) of version, context and checkpoint, in hexadecimal digits. */
+  mac: string;
+}
+
+/**
+ * A key for sealing: at least 32 random bytes, or a `CryptoKey` for HMAC with SHA-256.
+ *
+ * @example
+ * const key: SealKey = crypto.getRandomValues(new Uint8Array(32)); // once; keep it where the checkpoints are not
+ */
+export type SealKey = Uint8Array | ArrayBuffer | { readonly type: string; readonly extractable: boolean; readonly algorithm: object; readonly usages: readonly string[] };
+
+/**
+ * Options of {@link seal} and {@link unseal}.
+ *
+ * @example
+ * const options: SealOptions = { context: `${userId}/chat-7` };
+ */
+export interface SealOptions {
+  /**
+   * Whose checkpoint it is: the id of a user, of a conversation. What was sealed for one context does not open for another,
+   * so that nobody can put one user's checkpoint in the place of another's.
+   */
+  context?: string;
+}
+
+/**
+ * Seals a checkpoint, so that whoever can write to the store cannot forge one: HMAC with SHA-256, by Web Crypto. Of several
+ * keys the first one seals. The seal says who wrote a checkpoint, not that it is the newest.
+ *
+ * @example
+ * await store.save("chat-7", await seal(agent.checkpoint(), key, { context: userId }));
+ */
+export function seal(checkpoint: Checkpoint, key: SealKey | readonly SealKey[], options?: SealOptions): Promise<SealedCheckpoint>;
+
+/**
+ * Returns the checkpoint that was sealed. Throws an `AgentError` if it was changed, if none of the keys fits, if it was sealed
+ * for another context, or if it is not sealed at all.
+ *
+ * @example
+ * const saved = await unseal(await store.load("chat-7"), [key, oldKey], { context: userId });
+ * const agent = Agent.restore(saved, options);
+ */
+export function unseal(sealed: SealedCheckpoint | Checkpoint | string | undefined, key: SealKey | readonly SealKey[], options?: SealOptions): Promise<Checkpoint>;

@@ -1,5 +1,6 @@
 // @ts-check
-// turnwheel/stores: where checkpoints are kept. They are not part of the main bundle.
+// turnwheel/stores: where checkpoints are kept, and how they are sealed. They are not part of the main bundle.
 
 export { durableObjectStore } from "./stores/durable-object.js";
 export { indexedDBStore } from "./stores/indexed-db.js";
+export { seal, unseal } from "./stores/seal.js";

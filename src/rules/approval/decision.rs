@@ -29,6 +29,17 @@ pub enum ToolDecision {
 }
 
 impl ToolDecision {
+    /// Returns why the decision is none: it would run the call with arguments that are no object.
+    pub(crate) fn flaw(&self) -> Option<String> {
+        match self {
+            ToolDecision::AcceptWith(arguments) if !arguments.is_object() => {
+                let got = arguments.to_value().kind();
+                Some(["the `arguments` of a decision must be an object, got ", got].concat())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the tool runs.
     pub fn is_approval(&self) -> bool {
         matches!(self, ToolDecision::Accept | ToolDecision::AcceptWith(_))
@@ -53,6 +64,8 @@ pub enum ApprovalError {
     UnknownToolCallId(String),
     /// The call has already been decided or has started.
     AlreadyResolved(String),
+    /// The decision about the call with this id would run it with arguments that are no object.
+    InvalidArguments(String),
     /// The command contains no decision about a call.
     InvalidCommand,
 }
@@ -61,7 +74,9 @@ impl ApprovalError {
     /// Returns the id of the call that the error is about.
     pub fn call_id(&self) -> Option<&str> {
         match self {
-            ApprovalError::UnknownToolCallId(id) | ApprovalError::AlreadyResolved(id) => Some(id),
+            ApprovalError::UnknownToolCallId(id)
+            | ApprovalError::AlreadyResolved(id)
+            | ApprovalError::InvalidArguments(id) => Some(id),
             ApprovalError::InvalidCommand => None,
         }
     }
@@ -71,6 +86,9 @@ impl ApprovalError {
         match self {
             ApprovalError::UnknownToolCallId(id) => ["unknown tool_call_id: ", id].concat(),
             ApprovalError::AlreadyResolved(id) => ["tool_call_id ", id, " is already resolved"].concat(),
+            ApprovalError::InvalidArguments(id) => {
+                ["the `arguments` of the decision about tool_call_id ", id, " are no object"].concat()
+            }
             ApprovalError::InvalidCommand => "invalid approval command for state machine".to_owned(),
         }
     }
@@ -109,16 +127,8 @@ impl ToJson for ToolDecision {
 
 impl FromJson for ToolDecision {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let action = value.as_str().or_else(|| value.text_at("action"));
-        match action {
-            Some("approve") => match value.get("arguments") {
-                Some(other) if other.as_object().is_none() && !other.is_null() => {
-                    Err(["the `arguments` of a decision must be an object, got ", other.kind()].concat())
-                }
-                _ => read_decision(value),
-            },
-            _ => read_decision(value),
-        }
+        let decision = read_decision(value)?;
+        decision.flaw().map_or(Ok(decision), Err)
     }
 }
 
@@ -127,7 +137,7 @@ pub(crate) fn read_decision(value: &Value) -> Result<ToolDecision, String> {
     let action = value.as_str().or_else(|| value.text_at("action"));
     match action {
         Some("approve") => match value.get("arguments") {
-            None | Some(Value::Null) => Ok(ToolDecision::Accept),
+            None => Ok(ToolDecision::Accept),
             Some(arguments) => Ok(ToolDecision::AcceptWith(arguments.to_raw())),
         },
         Some("reject") => {

@@ -59,6 +59,9 @@ impl ApprovalEntry {
     }
 
     pub(super) fn would_resolve(&self, decision: &ToolDecision) -> Result<Resolution, ApprovalError> {
+        if decision.flaw().is_some() {
+            return Err(ApprovalError::InvalidArguments(self.call.call_id.clone()));
+        }
         match &self.state {
             ApprovalState::Pending => Ok(Resolution::Applied),
             // Compared by JSON text, because comparing decisions block by block would need more code than

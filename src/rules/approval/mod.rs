@@ -10,7 +10,9 @@ mod table;
 pub(crate) use decision::read_decision;
 pub use decision::{ApprovalError, Resolution, ToolDecision};
 pub use entry::{ApprovalEntry, ApprovalGate, ApprovalState, ReadyCall};
-pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix};
+pub use policy::{
+    ApprovalMode, ApprovalOptions, RuleNames, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix,
+};
 pub use table::{ApprovalStateMachine, PendingCalls};
 
 pub use crate::words::event::DecisionSource;

@@ -44,8 +44,19 @@ const CHANGING: &str = "\
 const SHELLS: [&str; 4] =
     ["run_command", "run_command_task", "run_remote_command", "run_remote_command_task"];
 
-/// Rules by tool name. A rule for the full name takes precedence over one for the name without its server
-/// prefix (`srv__view` is `view` on the server `srv`).
+/// Which tools a rule is for, where tools are named after their server (`srv__pay` is `pay` on the server `srv`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleNames {
+    /// The tool of exactly this name. A stranger's server may offer a `pay` of its own, so for `srv__pay` the rule
+    /// for `pay` counts only where it is stricter than what else would hold.
+    #[default]
+    Exact,
+    /// The tools of this name on every server too, as stakpak-agent-core has it; the full name takes precedence. Only
+    /// for hosts that trust all of their servers alike.
+    AnyServer,
+}
+
+/// Rules by tool name, which [`RuleNames`] says how to compare.
 ///
 /// There is no shell parser here. A rule for a command (`run_command::git`) therefore means at least "ask"
 /// for every command of that tool. The same holds for an opaque command that would be approved only by
@@ -76,10 +87,9 @@ impl ToolApprovalPolicy {
         }
     }
 
-    /// Approves these tools and denies everything else. Names are trimmed, and their server prefix is
-    /// removed.
+    /// Approves the tools of exactly these names and denies everything else. Names are trimmed.
     pub fn from_allowlist<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names = names.into_iter().map(|name| strip_tool_prefix(name.trim()).trim());
+        let names = names.into_iter().map(str::trim);
         let rules = names.filter(|name| !name.is_empty());
         let rules = rules.map(|name| (name.to_owned(), ToolApprovalAction::Approve)).collect();
         ToolApprovalPolicy::Custom { rules, default: ToolApprovalAction::Deny }
@@ -102,33 +112,51 @@ impl ToolApprovalPolicy {
         ToolApprovalPolicy::Custom { rules, default }
     }
 
-    /// Returns the action for a call. `command` is the call's text argument of that name, if it has one.
+    /// Returns the action for a call, with rules for exact names. `command` is the call's text argument of that name,
+    /// if it has one.
     pub fn action(&self, tool_name: &str, command: Option<&str>) -> ToolApprovalAction {
-        match self.ruling(tool_name, command) {
+        self.action_by(RuleNames::Exact, tool_name, command)
+    }
+
+    /// Like [`ToolApprovalPolicy::action`], with names compared in this way.
+    pub fn action_by(&self, names: RuleNames, tool_name: &str, command: Option<&str>) -> ToolApprovalAction {
+        match self.ruling(names, tool_name, command) {
             Ruling::Ruled(action) | Ruling::Default(action) => action,
         }
     }
 
-    fn ruling(&self, tool_name: &str, command: Option<&str>) -> Ruling {
+    fn ruling(&self, names: RuleNames, tool_name: &str, command: Option<&str>) -> Ruling {
         let (rules, default) = match self {
             ToolApprovalPolicy::None => return Ruling::Ruled(ToolApprovalAction::Ask),
             ToolApprovalPolicy::All => return Ruling::Ruled(ToolApprovalAction::Approve),
             ToolApprovalPolicy::Custom { rules, default } => (rules, *default),
         };
         let plain = strip_tool_prefix(tool_name);
-        let ruled = rules.get(tool_name).or_else(|| rules.get(plain)).copied();
-        let Some(command) = command.filter(|_| SHELLS.contains(&plain)) else {
-            return ruled.map_or(Ruling::Default(default), Ruling::Ruled);
-        };
-        // All shell tools fall back to the rules of the first one.
-        let ruled = ruled.or_else(|| rules.get(SHELLS[0]).copied());
-        let by_command = [tool_name, plain, SHELLS[0]].iter().any(|scope| has_command_rule(rules, scope));
-        let action = ruled.unwrap_or(default);
-        if by_command || (ruled.is_none() && is_opaque(command)) {
-            return Ruling::Ruled(action.max(ToolApprovalAction::Ask));
+        let command = command.filter(|_| SHELLS.contains(&plain));
+        let others = rules_of_others(rules, plain, command.is_some());
+        let ruled = rules.get(tool_name).copied().or(match names {
+            RuleNames::AnyServer => others.into_iter().flatten().next(),
+            RuleNames::Exact => others.into_iter().flatten().max().filter(|action| *action > default),
+        });
+        if let Some(command) = command {
+            let by_command = [tool_name, plain, SHELLS[0]].iter().any(|scope| has_command_rule(rules, scope));
+            if by_command || (ruled.is_none() && is_opaque(command)) {
+                return Ruling::Ruled(ruled.unwrap_or(default).max(ToolApprovalAction::Ask));
+            }
         }
         ruled.map_or(Ruling::Default(default), Ruling::Ruled)
     }
+}
+
+/// Returns the rules that name not this tool, but one that may be the same: the tool without its server, and for all
+/// shells the first one.
+fn rules_of_others(
+    rules: &Table<String, ToolApprovalAction>,
+    plain: &str,
+    is_shell: bool,
+) -> [Option<ToolApprovalAction>; 2] {
+    let shell = rules.get(SHELLS[0]).filter(|_| is_shell);
+    [rules.get(plain).copied(), shell.copied()]
 }
 
 /// Whether a rule names the tool, or only the default applies to it.
@@ -191,11 +219,13 @@ pub struct ApprovalOptions {
     pub mode: ApprovalMode,
     /// Rules by name.
     pub policy: Option<ToolApprovalPolicy>,
+    /// Which tools the rules are for.
+    pub names: RuleNames,
 }
 
 impl From<ToolApprovalPolicy> for ApprovalOptions {
     fn from(policy: ToolApprovalPolicy) -> Self {
-        ApprovalOptions { mode: ApprovalMode::Smart, policy: Some(policy) }
+        ApprovalOptions { policy: Some(policy), ..ApprovalOptions::default() }
     }
 }
 
@@ -210,7 +240,7 @@ impl ApprovalOptions {
     ) -> ToolApprovalAction {
         let is_requested = requires_approval || self.mode == ApprovalMode::Enabled;
         let minimum = if is_requested { ToolApprovalAction::Ask } else { ToolApprovalAction::Approve };
-        let action = match self.policy.as_ref().map(|policy| policy.ruling(tool_name, command)) {
+        let action = match self.policy.as_ref().map(|policy| policy.ruling(self.names, tool_name, command)) {
             Some(Ruling::Ruled(action)) => action,
             Some(Ruling::Default(action)) => action.max(minimum),
             None => minimum,
@@ -237,7 +267,7 @@ impl FromJson for ApprovalOptions {
         let default = value.get("default").map(|action| action_of("default", action)).transpose()?;
         let rules = value.get("rules").and_then(Value::as_object);
         if rules.is_none() && default.is_none() {
-            return Ok(ApprovalOptions { mode, policy: None });
+            return Ok(ApprovalOptions { mode, ..ApprovalOptions::default() });
         }
         let mut by_name = Table::new();
         if let Some(rules) = rules {
@@ -246,7 +276,8 @@ impl FromJson for ApprovalOptions {
             }
         }
         let default = default.unwrap_or(ToolApprovalAction::Approve);
-        Ok(ApprovalOptions { mode, policy: Some(ToolApprovalPolicy::Custom { rules: by_name, default }) })
+        let policy = ToolApprovalPolicy::Custom { rules: by_name, default };
+        Ok(ApprovalOptions { mode, ..ApprovalOptions::from(policy) })
     }
 }
 
@@ -272,7 +303,66 @@ mod tests {
     fn the_full_name_wins_over_the_name_without_its_server() {
         let policy = rules(&[("srv__view", Deny), ("view", Approve)], Ask);
         assert_eq!(policy.action("srv__view", None), Deny);
-        assert_eq!(policy.action("other__view", None), Approve);
+        assert_eq!(policy.action("other__view", None), Ask);
+        assert_eq!(policy.action_by(RuleNames::AnyServer, "srv__view", None), Deny);
+        assert_eq!(policy.action_by(RuleNames::AnyServer, "other__view", None), Approve);
+    }
+
+    #[test]
+    fn a_rule_for_a_name_permits_nothing_to_tools_of_other_names() {
+        let names = [
+            "evil__pay",
+            "__pay",
+            "evil__x__pay",
+            "Pay",
+            "PAY",
+            " pay",
+            "pay ",
+            "pay\u{200b}",
+            "p\u{430}y",
+            "p\u{ff41}y",
+            "pay__",
+            "pay__more",
+            "evil__pay__",
+            "pa\u{79}\u{301}",
+            "pay\0",
+            "pay::x",
+        ];
+        for default in [Ask, Deny] {
+            let policies = [rules(&[("pay", Approve)], default), rules(&[("pay", Ask)], Deny)];
+            for policy in policies {
+                for name in names {
+                    assert!(policy.action(name, None) >= default.min(Ask), "{name:?}");
+                    assert_ne!(policy.action(name, Some("ls")), Approve, "{name:?}");
+                }
+            }
+        }
+        let options = ApprovalOptions::from(rules(&[("pay", Approve)], Approve));
+        for name in names {
+            assert_eq!(options.action(name, None, true), Ask, "{name:?}");
+        }
+        assert_eq!(ToolApprovalPolicy::from_allowlist([" pay "]).action("evil__pay", None), Deny);
+        assert_eq!(ToolApprovalPolicy::from_allowlist(["srv__pay"]).action("pay", None), Deny);
+        assert_eq!(ToolApprovalPolicy::with_defaults().action("evil__view", None), Ask);
+    }
+
+    #[test]
+    fn a_rule_for_a_name_that_forbids_holds_on_every_server() {
+        assert_eq!(rules(&[("pay", Deny)], Approve).action("srv__pay", None), Deny);
+        assert_eq!(rules(&[("pay", Ask)], Approve).action("srv__pay", None), Ask);
+        assert_eq!(rules(&[("pay", Ask)], Deny).action("srv__pay", None), Deny);
+        // Whoever names the tool itself knows better.
+        assert_eq!(rules(&[("pay", Deny), ("srv__pay", Approve)], Ask).action("srv__pay", None), Approve);
+    }
+
+    #[test]
+    fn a_rule_for_one_shell_permits_nothing_to_another() {
+        let policy = rules(&[("run_command", Approve)], Ask);
+        for name in ["run_remote_command", "evil__run_command", "run_command_task"] {
+            assert_eq!(policy.action(name, Some("ls")), Ask, "{name}");
+            assert_eq!(policy.action_by(RuleNames::AnyServer, name, Some("ls")), Approve, "{name}");
+        }
+        assert_eq!(rules(&[("run_command", Deny)], Approve).action("run_remote_command", Some("ls")), Deny);
     }
 
     #[test]
@@ -281,7 +371,7 @@ mod tests {
         for base in [ToolApprovalPolicy::All, ToolApprovalPolicy::None, ToolApprovalPolicy::with_defaults()] {
             let policy = base.with_overrides(denial());
             for mode in [ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed] {
-                let options = ApprovalOptions { mode, policy: Some(policy.clone()) };
+                let options = ApprovalOptions { mode, ..ApprovalOptions::from(policy.clone()) };
                 assert_eq!(options.action("rm", None, false), Deny);
             }
         }
@@ -297,7 +387,9 @@ mod tests {
 
     #[test]
     fn modes_say_what_holds_for_tools_without_a_rule() {
-        let action = |mode, requires| ApprovalOptions { mode, policy: None }.action("x", None, requires);
+        let action = |mode, requires| {
+            ApprovalOptions { mode, ..ApprovalOptions::default() }.action("x", None, requires)
+        };
         assert_eq!((action(ApprovalMode::Smart, false), action(ApprovalMode::Smart, true)), (Approve, Ask));
         assert_eq!((action(ApprovalMode::Enabled, false), action(ApprovalMode::Enabled, true)), (Ask, Ask));
         assert_eq!(

@@ -11,17 +11,20 @@ pub enum CheckpointError {
     UnsupportedVersion(u64),
     /// It has another format.
     UnsupportedFormat(String),
+    /// It is sealed: `unseal` of the npm package's `turnwheel/stores` checks it and gives the checkpoint.
+    Sealed,
     /// It is not valid JSON, or something is missing. The reason is for people.
     InvalidPayload(String),
 }
 
 impl CheckpointError {
-    /// Returns `missing_version`, `unsupported_version`, `unsupported_format` or `invalid_payload`.
+    /// Returns `missing_version`, `unsupported_version`, `unsupported_format`, `sealed` or `invalid_payload`.
     pub fn kind(&self) -> &'static str {
         match self {
             CheckpointError::MissingVersion(_) => "missing_version",
             CheckpointError::UnsupportedVersion(_) => "unsupported_version",
             CheckpointError::UnsupportedFormat(_) => "unsupported_format",
+            CheckpointError::Sealed => "sealed",
             CheckpointError::InvalidPayload(_) => "invalid_payload",
         }
     }
@@ -39,6 +42,9 @@ impl fmt::Display for CheckpointError {
                 f.write_str("unsupported checkpoint format: ")?;
                 f.write_str(format)
             }
+            CheckpointError::Sealed => f.write_str(
+                "the checkpoint is sealed: unseal it first, with `await unseal(sealed, key)` of turnwheel/stores",
+            ),
             CheckpointError::InvalidPayload(reason) => {
                 f.write_str("invalid checkpoint payload: ")?;
                 f.write_str(reason)

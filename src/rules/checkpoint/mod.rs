@@ -20,6 +20,8 @@ use crate::words::message::AgentMessage;
 pub const VERSION: u64 = 1;
 /// The only format so far.
 pub const FORMAT: &str = "stakai_message_v1";
+/// The format of a checkpoint that was sealed with `seal` of the package `turnwheel/stores`.
+pub const SEALED_FORMAT: &str = "turnwheel_sealed_checkpoint";
 /// The version of the engine's own state.
 pub const STATE_VERSION: u64 = 1;
 /// The key of the engine's own state in the metadata.
@@ -126,6 +128,9 @@ impl CheckpointEnvelopeV1 {
     /// If the version, the shape or the format is invalid. They are checked in this order, the version as
     /// it was written.
     pub fn from_value(value: Value) -> Result<Self, CheckpointError> {
+        if value.text_at("format") == Some(SEALED_FORMAT) {
+            return Err(CheckpointError::Sealed);
+        }
         let version = match value.get("version") {
             // Only digits count as a version. Anything else (`1.0`, null, a text) was never written by any
             // version.

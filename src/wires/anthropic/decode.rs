@@ -9,6 +9,7 @@ use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
+use crate::wires::decoding::stop::filter_of;
 use crate::wires::errors::in_stream_text;
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -68,16 +69,15 @@ impl Frames for AnthropicDecoder {
         answering.start();
         let word = match answering.stop_word.as_deref().unwrap_or_default() {
             "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-            "refusal" => Stop::Refusal,
             "pause_turn" | "compaction" => Stop::Pause,
             "tool_use" => Stop::ToolUse,
             "error" => {
                 let text = "the provider ended the answer with `error`";
                 return answering.fail(ErrorInfo::new(ErrorKind::Server, text));
             }
-            _ => Stop::Stop,
+            word => filter_of(word).unwrap_or(Stop::Stop),
         };
-        self.end_blocks(matches!(word, Stop::Length | Stop::Refusal), answering);
+        self.end_blocks(word == Stop::Length || word.forbids_calls(), answering);
         answering.close();
         let stop_reason = if word == Stop::Stop && self.has_calls { Stop::ToolUse } else { word };
         answering.done(stop_reason);
@@ -203,7 +203,7 @@ impl AnthropicDecoder {
     fn take_end(&mut self, event: &AnthropicEvent<'_>, answering: &mut Answering) {
         let end = &event.delta;
         if !end.stop_reason.is_empty() {
-            answering.stop_word = Some(end.stop_reason.clone().into_owned());
+            answering.stop(end.stop_reason.clone().into_owned());
         }
         if let Some(text) = end.stop_sequence.as_deref() {
             answering.remarks.stop_sequence = Some(text.to_owned());

@@ -12,6 +12,7 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::{MessageStopReason, Usage};
 
 use super::blocks::Blocks;
+use super::stop::filter_of;
 use super::template::Holes;
 
 /// What a tree of the largest number of values takes.
@@ -67,6 +68,14 @@ impl Answering {
         self.stop_word = None;
         self.remarks = Remarks::default();
         self.out.push(Event::Start);
+    }
+
+    /// Takes the provider's word for why the answer stopped. If there are several, the last one counts; but none lifts
+    /// a filter.
+    pub(crate) fn stop(&mut self, word: String) {
+        if self.stop_word.as_deref().and_then(filter_of).is_none() {
+            self.stop_word = Some(word);
+        }
     }
 
     /// Reports the usage so far, if it has changed.

@@ -7,4 +7,5 @@ pub(super) mod blocks;
 pub(super) mod fields;
 pub(super) mod frames;
 pub(super) mod piece;
+pub(super) mod stop;
 pub(super) mod template;

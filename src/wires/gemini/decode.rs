@@ -7,6 +7,7 @@ use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
+use crate::wires::decoding::stop::filter_of;
 use crate::wires::errors::in_stream_text;
 use crate::wires::sse::Frame;
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -63,12 +64,12 @@ impl Frames for GeminiDecoder {
     fn finish(&mut self, answering: &mut Answering) {
         answering.start();
         // A prompt that was refused has no answer. If there is an answer, it counts.
-        if let Some(reason) = self.blocked.take().filter(|_| answering.last_block().is_none()) {
-            let message = ["the provider refused the prompt: ", &reason].concat();
+        if let Some(reason) = self.blocked.as_ref().filter(|_| answering.last_block().is_none()) {
+            let message = ["the provider refused the prompt: ", reason].concat();
             return answering.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message));
         }
         let word = answering.stop_word.as_deref().unwrap_or_default();
-        let Some(stop_reason) = stop_reason(word) else {
+        let Some(mut stop_reason) = stop_reason(word) else {
             let details = if self.details.is_empty() { "the answer went wrong" } else { &self.details };
             let message = [word, ": ", details].concat();
             return answering.fail(ErrorInfo::new(ErrorKind::Server, message));
@@ -78,6 +79,10 @@ impl Frames for GeminiDecoder {
             self.end_call(answering);
         }
         answering.close();
+        // What was called for a prompt that was refused must not run.
+        if self.has_calls && self.blocked.is_some() {
+            stop_reason = MessageStopReason::ContentFilter;
+        }
         let asks = stop_reason == MessageStopReason::Stop && self.has_calls;
         answering.done(if asks { MessageStopReason::ToolUse } else { stop_reason });
     }
@@ -97,14 +102,18 @@ impl GeminiDecoder {
             answering.report_usage(usage);
         }
         if !finish_reason.is_empty() {
-            answering.stop_word = Some(finish_reason.into_owned());
+            // Of a prompt that was blocked only the answer counts, if there is one.
+            answering.stop_word.take_if(|_| self.blocked.is_some());
+            answering.stop(finish_reason.into_owned());
         }
         if !finish_message.is_empty() {
             answering.remarks.stop_details = Some(RawJson::string(&finish_message));
             self.details = finish_message.into_owned();
         }
-        if !chunk.block_reason.is_empty() && answering.stop_word.is_none() {
-            answering.stop_word = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
+        if !chunk.block_reason.is_empty() {
+            if answering.stop_word.is_none() {
+                answering.stop_word = Some(["promptFeedback.blockReason=", &*chunk.block_reason].concat());
+            }
             let reason =
                 if chunk.block_message.is_empty() { chunk.block_reason } else { chunk.block_message };
             self.blocked = Some(reason.into_owned());
@@ -224,20 +233,11 @@ fn stop_reason(word: &str) -> Option<MessageStopReason> {
     Some(match word {
         // There would be more, but the token for requesting it is not kept.
         "MAX_TOKENS" | "CONTINUATION" => MessageStopReason::Length,
-        "SAFETY"
-        | "RECITATION"
-        | "LANGUAGE"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "IMAGE_SAFETY"
-        | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => MessageStopReason::ContentFilter,
         "MALFORMED_FUNCTION_CALL"
         | "MALFORMED_RESPONSE"
         | "MISSING_THOUGHT_SIGNATURE"
         | "UNEXPECTED_TOOL_CALL"
         | "TOO_MANY_TOOL_CALLS" => return None,
-        _ => MessageStopReason::Stop,
+        _ => filter_of(word).unwrap_or(MessageStopReason::Stop),
     })
 }

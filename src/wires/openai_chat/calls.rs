@@ -103,7 +103,7 @@ impl ChatCalls {
         for call in &mut self.calls {
             call.begin(answering);
         }
-        let is_cut = matches!(stop_reason, MessageStopReason::Length | MessageStopReason::ContentFilter);
+        let is_cut = stop_reason == MessageStopReason::Length || stop_reason.forbids_calls();
         let cut = answering.last_block().filter(|_| is_cut);
         for call in &self.calls {
             if let Some(index) = call.block.filter(|index| Some(*index) != cut) {

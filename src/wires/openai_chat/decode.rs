@@ -7,6 +7,7 @@ use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
 use crate::wires::decoding::piece::Piece;
+use crate::wires::decoding::stop::filter_of;
 use crate::wires::decoding::template::span_of;
 use crate::wires::errors::in_stream;
 use crate::wires::sse::Frame;
@@ -149,7 +150,7 @@ impl ChatDecoder {
             self.calls.take(piece, position, count, answering);
         }
         if !choice.finish_reason.is_empty() {
-            answering.stop_word = Some(choice.finish_reason.to_ascii_lowercase());
+            answering.stop(choice.finish_reason.to_ascii_lowercase());
         }
     }
 
@@ -169,9 +170,12 @@ impl ChatDecoder {
         if answering.is_refused() {
             return Stop::Refusal;
         }
-        match answering.stop_word.as_deref() {
+        let word = answering.stop_word.as_deref();
+        if let Some(filter) = word.and_then(filter_of) {
+            return filter;
+        }
+        match word {
             Some("length" | "model_length" | "max_tokens" | "model_context_window_exceeded") => Stop::Length,
-            Some("content_filter" | "sensitive") => Stop::ContentFilter,
             Some("tool_calls" | "function_call" | "tool_use") => Stop::ToolUse,
             // Calls that are whole ask for their results, whatever the server's word.
             _ if !self.calls.is_empty() => Stop::ToolUse,

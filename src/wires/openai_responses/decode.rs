@@ -7,6 +7,7 @@ use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
+use crate::wires::decoding::stop::filter_of;
 use crate::wires::decoding::template::span_of;
 use crate::wires::errors::{error_in, in_stream};
 use crate::wires::sse::Frame;
@@ -139,8 +140,8 @@ impl ResponsesDecoder {
         let has_calls = self.items.end_calls(answering);
         answering.done(if answering.is_refused() {
             MessageStopReason::Refusal
-        } else if response.reason == "content_filter" {
-            MessageStopReason::ContentFilter
+        } else if let Some(filter) = filter_of(&response.reason) {
+            filter
         } else if is_incomplete {
             MessageStopReason::Length
         } else if has_calls {

@@ -42,6 +42,11 @@ impl MessageStopReason {
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
     }
+
+    /// Whether the answer was filtered or refused: then none of its calls may run.
+    pub fn forbids_calls(self) -> bool {
+        matches!(self, Self::ContentFilter | Self::Refusal)
+    }
 }
 
 /// Why a tool result was written by the engine instead of the tool.
@@ -73,10 +78,12 @@ pub enum ToolResultCause {
     Threw,
     /// The process ended while the tool ran.
     Interrupted,
+    /// The answer with the call was filtered or refused.
+    Filtered,
 }
 
 impl ToolResultCause {
-    const WORDS: [(Self, &'static str); 13] = [
+    const WORDS: [(Self, &'static str); 14] = [
         (Self::UnknownTool, "unknown_tool"),
         (Self::InvalidArguments, "invalid_arguments"),
         (Self::Incomplete, "incomplete"),
@@ -90,6 +97,7 @@ impl ToolResultCause {
         (Self::Timeout, "timeout"),
         (Self::Threw, "threw"),
         (Self::Interrupted, "interrupted"),
+        (Self::Filtered, "filtered"),
     ];
 
     /// Returns the word used in results.

@@ -14,7 +14,7 @@ import {
   type Verdict, type FromJsonSchema, type ArgumentsOf,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
-import { durableObjectStore, indexedDBStore, type CheckpointStore } from "turnwheel/stores";
+import { durableObjectStore, indexedDBStore, seal, unseal, type CheckpointStore, type SealedCheckpoint, type SealKey, type SealOptions } from "turnwheel/stores";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import * as v from "valibot";
 import { z } from "zod";
@@ -246,6 +246,10 @@ export async function sleepAndWake(agent: Agent, run: AgentRun, storage: Paramet
   for (const store of stores) await store.save("id", saved);
   const found = await stores[0]?.load("id");
   await stores[0]?.delete("id");
+  const key: SealKey = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+  const context: SealOptions = { context: "user" };
+  const sealed: SealedCheckpoint = await seal(saved, [key, new Uint8Array(32)], context);
+  Agent.restore(await unseal(sealed, key, context), options);
   // @ts-expect-error no options, no model
   Agent.restore(saved);
   return found && Agent.restore(found, options).continue({ runId: Agent.restore(JSON.stringify(saved), options).messages.length.toString() }).result;

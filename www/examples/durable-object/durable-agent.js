@@ -62,7 +62,7 @@ export class DurableAgent extends DurableObject {
     this.agent = saved ? Agent.restore(saved, agentOptions) : new Agent(agentOptions);
     const events = durableObjectEvents(this.ctx.storage, { also: (entry) => this.save(entry) });
     this.handler = agentHandler(this.agent, { events, limits: this.limits(), keepAliveMs: this.keepAliveMs, authorize: (request) => this.authorize(request), commit: () => this.saveNow() });
-    this.agent.subscribe((event) => this.watch(event));
+    this.agent.subscribe((event) => this.watch(event), { keep: true });
     /** @type {any} */
     const state = saved?.metadata["turnwheel"];
     if (!state?.run && state?.prompts === undefined) return;

@@ -78,7 +78,7 @@ agent.subscribe((event) => {
   if (event.type === "message_update") return;
   writeFileSync(`${FILE}.new`, JSON.stringify(agent.checkpoint()));
   renameSync(`${FILE}.new`, FILE);
-});
+}, { keep: true }); // a disk that was full once must not end the saving
 agent.subscribe((event) => {
   if (event.type === "message_update" && event.delta.type === "text") stdout.write(event.delta.delta);
   if (event.type === "tool_execution_start") stdout.write(`\n[${event.toolName} ${JSON.stringify(event.arguments)}]\n`);

@@ -44,10 +44,9 @@ export class Agent {
     return this.#core.continue(options);
   }
 
-  /** @param {(event: AgentEvent) => void} listener */
-  subscribe(listener) {
-    if (typeof listener !== "function") throw misuse(`a subscriber must be a function, got ${kindOf(listener)}`);
-    return this.#core.subscribers.add(listener);
+  /** @param {(event: AgentEvent) => void} listener @param {{ keep?: boolean }} [options] */
+  subscribe(listener, options) {
+    return this.#core.subscribers.add(listener, options);
   }
 
   /** @param {Input} input */
@@ -67,13 +66,13 @@ export class Agent {
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
     if (typeof callId !== "string") throw misuse(`a call's id must be a text, got ${kindOf(callId)}`);
-    this.#decide({ [callId]: toDecision(decision) }, false);
+    this.#decide({ [callId]: toDecision(decision, callId) }, false);
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
     if (typeof decisions !== "object" || decisions === null || Symbol.iterator in decisions) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
-    this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])), true);
+    this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)])), true);
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions @param {boolean} all */

@@ -4,8 +4,9 @@
 
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
-import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
+import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkOptions, checkRunOptions } from "../options/options.js";
+import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
 import { History } from "./history.js";
 import { Receipts } from "./receipts.js";
@@ -14,6 +15,7 @@ import { Session } from "./session.js";
 import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
+/** @import { AgentError } from "../shared.js" */
 /** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
@@ -32,7 +34,7 @@ export class Core {
     this.history = new History(messages ?? options.messages ?? []);
     this.settings = new Settings(options, once);
     this.session = new Session(options);
-    this.subscribers = new Subscribers();
+    this.subscribers = new Subscribers((error, runId) => this.#report(error, runId));
     this.approvals = new PendingApprovals();
     this.receipts = new Receipts();
     this.runs = new Runs();
@@ -45,6 +47,21 @@ export class Core {
 
   get options() {
     return this.settings.options;
+  }
+
+  /** Tells the hooks of a failure outside of the loop. @param {AgentError} error @param {string} runId */
+  #report({ info }, runId) {
+    let isTold = false;
+    for (const hooks of [this.options.hooks ?? []].flat()) {
+      if (typeof hooks.onError !== "function") continue;
+      isTold = true;
+      try {
+        handled(hooks.onError({ runId, error: info }));
+      } catch (error) {
+        complain("turnwheel: onError threw", error);
+      }
+    }
+    return isTold;
   }
 
   // ---- runs
@@ -96,7 +113,7 @@ export class Core {
   afterRunEnd(driver) {
     this.beforeRunEnd(driver);
     if (this.runs.current) return;
-    if (this.disposed || this.once) this.registration.unregister();
+    if (this.disposed || this.once) this.#unregister();
     this.runs.wakeIdle();
   }
 
@@ -145,6 +162,7 @@ export class Core {
     // The old run ends on a history of its own.
     current?.abort("the agent was reset");
     current?.poller.poll();
+    runs.epoch++;
     runs.current = undefined;
     runs.restored = undefined;
     this.history.clear();
@@ -161,9 +179,15 @@ export class Core {
     if (this.disposed) return;
     this.runs.current?.abort("the agent was disposed of");
     this.disposed = true;
+    this.runs.epoch++;
+    this.runs.unread?.drop();
     this.receipts.settleAll({ delivered: false, reason: "disposed" });
-    // A run that was aborted still has its end to report.
-    if (!this.runs.current) this.registration.unregister();
+    this.#unregister();
+  }
+
+  /** The engine forgets the agent, once no run has its end to report: not one that was aborted or reset either. */
+  #unregister() {
+    if (!this.runs.current && this.runs.byHandle.size === 0) this.registration.unregister();
   }
 
   // ---- checkpoints

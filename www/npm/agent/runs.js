@@ -12,6 +12,8 @@ export class Runs {
     this.active = undefined;
     /** A run that is over, but whose iterator has not reached the end yet. @type {Driver | undefined} */
     this.unread = undefined;
+    /** How often the runs so far were given up, by a reset or for good: nobody asks for the state of those. */
+    this.epoch = 0;
     /** A run from a checkpoint that has not been resumed yet. @type {RestoredRun | undefined} */
     this.restored = undefined;
     /** The runs by their number in the engine. @type {Map<number, Driver>} */

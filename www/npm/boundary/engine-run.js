@@ -193,12 +193,13 @@ export class EngineRun {
     return this.run.core.registration.call(() => this.engine.glue.take_body(this.handle, slot));
   }
 
-  /** @param {number} slot @param {Uint8Array[]} chunks @param {number} size their total length */
-  feed(slot, chunks, size) {
+  /** @param {number} slot @param {Uint8Array[]} chunks */
+  feed(slot, chunks) {
     const { run } = this;
     if (run.isOver) return;
+    let size = 0;
     try {
-      this.engine.write(chunks, size);
+      size = this.engine.write(chunks);
     } catch (error) {
       return run.core.registration.crashed(error);
     }

@@ -1,7 +1,8 @@
 // @ts-check
 // The wasm instance: how it is created, and how its outbox is read. The layout is that of ../engine/src/outbox/mod.rs.
 
-import { AgentError, broken, kindOf, misuse, textOf } from "../shared.js";
+import { AgentError, broken, complain, kindOf, misuse, textOf } from "../shared.js";
+import { lengthOf } from "./bytes.js";
 import { NAME, bind } from "./glue.js";
 
 /** @import { Parts } from "./halves.js" */
@@ -61,7 +62,14 @@ export function discardInstance(instance, error) {
   instance.dead = true;
   if (engine === instance) engine = undefined;
   const failure = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
-  for (const run of [...instance.runs]) run.deref()?.crash(failure);
+  for (const run of [...instance.runs]) {
+    try {
+      run.deref()?.crash(failure);
+    } catch (thrown) {
+      // The end of one run must not keep the others from ending.
+      complain("turnwheel: a run could not be ended", thrown);
+    }
+  }
 }
 
 /**
@@ -162,19 +170,22 @@ export class Engine {
   }
 
   /**
-   * Writes bytes of a response where the engine expects them.
-   * @param {Uint8Array[]} chunks @param {number} size their total length
+   * Writes bytes of a response where the engine expects them. Returns how many there were.
+   * @param {Uint8Array[]} chunks
    */
-  write(chunks, size) {
+  write(chunks) {
+    const lengths = chunks.map((bytes) => lengthOf(bytes) ?? 0);
+    const size = lengths.reduce((sum, length) => sum + length, 0);
     if (size > this.size) {
       this.size = Math.max(size, 1 << 16);
       this.room = this.glue.input(this.size) >>> 0;
     }
     this.refresh();
     let at = this.room;
-    for (const bytes of chunks) {
-      this.bytes.set(bytes, at);
-      at += bytes.length;
-    }
+    chunks.forEach((bytes, i) => {
+      if (lengths[i] > 0) this.bytes.set(bytes, at);
+      at += lengths[i];
+    });
+    return size;
   }
 }

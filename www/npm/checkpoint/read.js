@@ -1,7 +1,7 @@
 // @ts-check
 // Reads checkpoints.
 
-import { kindOf, misuse, noUsage, textOf } from "../shared.js";
+import { isSealed, kindOf, misuse, noUsage, textOf } from "../shared.js";
 import { defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION, uuidOf } from "./format.js";
 
 /** @import { AgentMessage } from "../index.js" */
@@ -35,6 +35,8 @@ function parse(given) {
     }
   }
   if (typeof value !== "object" || value === null) throw misuse(`a checkpoint must be an object or its JSON, got ${kindOf(value)}`);
+  if (value instanceof Promise) throw misuse("a checkpoint must be an object or its JSON, got a promise; await it first");
+  if (isSealed(value)) throw misuse("the checkpoint is sealed; unseal it first: Agent.restore(await unseal(sealed, key), options), with `unseal` of turnwheel/stores");
   return Array.isArray(value) ? { messages: value, metadata: { migrated_from: "legacy_messages_array" } } : value;
 }
 

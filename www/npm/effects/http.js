@@ -1,7 +1,7 @@
 // @ts-check
 // Sends a request to a model, and passes the response to the engine as it arrives.
 
-import { kindOf, misuse } from "../shared.js";
+import { AgentError, infoOf, kindOf, misuse } from "../shared.js";
 import { SETUP } from "../models/setup.js";
 import { keepShape } from "../v8.js";
 import { Intake } from "./intake.js";
@@ -15,8 +15,17 @@ import { holdSlot, quietly, SIGNAL, Slot } from "./slot.js";
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 export function fetchAnswer(run, slot, effect, state) {
   pump(run, slot, effect, state)
-    .catch((error) => run.engineRun.fail(slot, error, networkError(error, effect.url, state.reading)))
+    .catch((error) => run.engineRun.fail(slot, error, failureOf(error, effect.url, state.reading)))
     .finally(() => clearTimeout(state.timer));
+}
+
+/** Explains a failure, whatever the host threw. @param {unknown} error @param {string} url @param {boolean} reading */
+function failureOf(error, url, reading) {
+  try {
+    return AgentError.isInstance(error) ? infoOf(error) : networkError(error, url, reading);
+  } catch {
+    return { ...infoOf(error), code: /** @type {const} */ ("network"), retryable: true };
+  }
 }
 
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */

@@ -2,6 +2,7 @@
 // The bytes of a response on their way to the engine.
 
 import { kindOf, misuse } from "../shared.js";
+import { lengthOf, pieceOf } from "../boundary/bytes.js";
 import { emptyList, keepShape } from "../v8.js";
 
 /** @import { Driver } from "../run/driver.js" */
@@ -43,9 +44,10 @@ export class Intake {
   take(bytes) {
     const { run } = this;
     if (!run.engineRun.slots.has(this.slot)) return false;
-    if (!ArrayBuffer.isView(bytes)) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
+    const length = lengthOf(bytes);
+    if (length === undefined) throw misuse(`the body of an answer must give bytes, as Uint8Array; \`fetch\` gave ${kindOf(bytes)}`);
     this.chunks.push(bytes);
-    this.size += bytes.length;
+    this.size += length;
     // While the run is iterated nothing is batched: an iterator sees an event only after everything
     // delivered along with it.
     if (this.size >= FLUSH_BYTES || this.chunks.length >= FLUSH_READS || run.outlet.queue.events !== undefined) this.flush();
@@ -65,12 +67,12 @@ export class Intake {
     if (size === 0) return;
     this.chunks = emptyList();
     this.size = 0;
-    if (size <= MAX_BYTES) return this.run.engineRun.feed(this.slot, chunks, size);
+    if (size <= MAX_BYTES) return this.run.engineRun.feed(this.slot, chunks);
     // A chunk may have any size. What the engine sees of it may end the answer.
     for (const bytes of chunks) {
-      for (let at = 0; at < bytes.length && this.run.engineRun.slots.has(this.slot); at += MAX_BYTES) {
-        const piece = bytes.subarray(at, at + MAX_BYTES);
-        this.run.engineRun.feed(this.slot, [piece], piece.length);
+      const length = lengthOf(bytes) ?? 0;
+      for (let at = 0; at < length && this.run.engineRun.slots.has(this.slot); at += MAX_BYTES) {
+        this.run.engineRun.feed(this.slot, [pieceOf(bytes, at, Math.min(length, at + MAX_BYTES))]);
       }
     }
   }

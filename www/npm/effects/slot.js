@@ -1,6 +1,7 @@
 // @ts-check
 // An effect in progress: what cancels it, and what it gives to the host.
 
+import { abortController } from "../shared.js";
 import { keepShape } from "../v8.js";
 
 /** @import { AgentMessage } from "../index.js" */
@@ -27,7 +28,7 @@ export class Slot {
 
   get signal() {
     if (!this.controller) {
-      this.controller = new AbortController();
+      this.controller = abortController();
       if (this.aborted) this.abort(this.reason);
     }
     return this.controller.signal;

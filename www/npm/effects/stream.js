@@ -11,6 +11,12 @@ import { quietly } from "./slot.js";
 /** @import { Slot } from "./slot.js" */
 /** @typedef {{ kind: "stream", model: number, request: ModelRequest }} StreamEffect */
 
+/** @type {Map<string, number>} */
+const KINDS = new Map(Object.entries(DELTAS));
+
+/** Whether the engine can take a value as the place of a block: a whole number of 32 bits. @param {unknown} value @returns {value is number} */
+const isIndex = (value) => typeof value === "number" && value >>> 0 === value;
+
 /** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {Slot} state */
 export function streamAnswer(run, slot, effect, { signal }) {
   readStream(run, slot, effect, signal).catch((error) => run.engineRun.fail(slot, error, infoOf(error)));
@@ -27,10 +33,11 @@ async function readStream(run, slot, effect, signal) {
     const { done, value } = await iterator.next();
     if (signal.aborted) return;
     if (done) return engineRun.streamEnd(slot);
-    const kind = /** @type {Record<string, number>} */ (DELTAS)[value?.type];
-    if (kind && "delta" in value && typeof value.delta === "string" && value.contentIndex >= 0) {
-      if (value.delta.length > limit) throw tooLong(limit);
-      engineRun.streamDelta(slot, kind, value.contentIndex, halves.whole(kind, value.contentIndex, value.delta));
+    const { type, contentIndex, delta } = /** @type {{ type?: unknown, contentIndex?: unknown, delta?: unknown }} */ (value ?? {});
+    const kind = typeof type === "string" && KINDS.get(type);
+    if (kind && typeof delta === "string" && isIndex(contentIndex)) {
+      if (delta.length > limit) throw tooLong(limit);
+      engineRun.streamDelta(slot, kind, contentIndex, halves.whole(kind, contentIndex, delta));
       continue;
     }
     halves.flush((kind, contentIndex, half) => engineRun.streamDelta(slot, kind, contentIndex, half));
@@ -59,6 +66,7 @@ const tooLong = (limit) => new AgentError({ code: "server", message: `the answer
 /** An event as JSON, which would leave nothing of an Error. @param {AssistantMessageEvent} event */
 function eventText(event) {
   const error = /** @type {{ error?: unknown } | undefined} */ (event)?.error;
+  // Events of a host may have anything; what is no JSON is an error of the call.
   return JSON.stringify(error instanceof Error ? { ...event, error: infoOf(error) } : event) ?? "0";
 }
 

@@ -24,7 +24,12 @@ export class AgentError extends Error {
 
   /** @param {unknown} value @returns {value is AgentError} */
   static isInstance(value) {
-    return typeof value === "object" && value !== null && /** @type {{ [MARK]?: true }} */ (value)[MARK] === true;
+    try {
+      return typeof value === "object" && value !== null && /** @type {{ [MARK]?: true }} */ (value)[MARK] === true;
+    } catch {
+      // A host may throw anything, a revoked Proxy too.
+      return false;
+    }
   }
 
   /**
@@ -50,12 +55,34 @@ export function broken(message, cause) {
 
 /** The wasm side throws an ErrorInfo as JSON. @param {unknown} thrown */
 export function fromEngine(thrown) {
-  if (typeof thrown === "string" && thrown.startsWith("{")) return new AgentError(JSON.parse(thrown));
+  const info = typeof thrown === "string" && thrown.startsWith("{") && parsed(thrown);
+  if (info) return new AgentError(info);
   if (AgentError.isInstance(thrown)) return thrown;
   const text = textOf(thrown);
   // The browsers' own message suggests a directive that allows far more.
   const isPolicy = /\bCSP\b|content.security/i.test(text);
   return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : text, thrown);
+}
+
+/** @param {string} json @returns {ErrorInfo | undefined} */
+function parsed(json) {
+  try {
+    return JSON.parse(json);
+  } catch {
+    // Host code may throw any text.
+  }
+}
+
+/**
+ * Writes to the console what nobody else would hear of. An error that cannot be shown is shown as its text.
+ * @param {string} message @param {unknown} error
+ */
+export function complain(message, error) {
+  try {
+    console.error(message, error);
+  } catch {
+    console.error(message, textOf(error));
+  }
 }
 
 /**
@@ -89,11 +116,12 @@ export function textOf(thrown) {
   }
 }
 
-/** The plain form of whatever a model's streamFn threw. @param {unknown} thrown @returns {Partial<ErrorInfo>} */
+/** The plain form of whatever a model's streamFn or its `fetch` threw. @param {unknown} thrown @returns {Partial<ErrorInfo>} */
 export function infoOf(thrown) {
   const message = textOf(thrown);
   try {
-    if (AgentError.isInstance(thrown)) return thrown.info;
+    // A copy without what is not JSON.
+    if (AgentError.isInstance(thrown)) return { message, ...JSON.parse(JSON.stringify(thrown.info)) };
     const { code, retryable, retryAfterMs } = /** @type {{ code?: unknown, retryable?: unknown, retryAfterMs?: unknown }} */ (thrown ?? {});
     // A code that the engine does not know has no effect there.
     return { message, ...(typeof code === "string" && { code: /** @type {ErrorInfo["code"]} */ (code) }), ...(typeof retryable === "boolean" && { retryable }), ...(typeof retryAfterMs === "number" && { retryAfterMs }) };

@@ -6,9 +6,13 @@ import { misuse } from "./errors.js";
 /** Names the type of a value for error messages. @param {unknown} value */
 export function kindOf(value) {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
   const kind = typeof value;
-  return kind === "undefined" ? "nothing" : kind === "object" ? `an object (${value?.constructor?.name ?? "no prototype"})` : `a ${kind}`;
+  try {
+    if (Array.isArray(value)) return "an array";
+    return kind === "undefined" ? "nothing" : kind === "object" ? `an object (${value?.constructor?.name ?? "no prototype"})` : `a ${kind}`;
+  } catch {
+    return "an object that cannot be read";
+  }
 }
 
 /** Whether an object is an instance of a class rather than a plain object. @param {object} value */

@@ -1,6 +1,7 @@
 // @ts-check
 // What the host may replace: time, timers, randomness, ids.
 
+import { complain } from "../errors/errors.js";
 import { sleep } from "./sleep.js";
 import { uuid } from "./uuid.js";
 
@@ -29,7 +30,7 @@ function number(given, name, fallback) {
   try {
     return Number(given[name]?.() ?? fallback());
   } catch (error) {
-    console.error(`turnwheel: host.${name} failed`, error);
+    complain(`turnwheel: host.${name} failed`, error);
     return fallback();
   }
 }

@@ -17,7 +17,9 @@ const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeou
 export async function mcpTools(source, options = {}) {
   if (typeof options !== "object" || options === null) throw misuse(`the options of mcpTools must be an object, got ${kindOf(options)}`);
   for (const name of Object.keys(options)) if (!OPTIONS.includes(name)) throw misuse(`unknown option \`${name}\` of mcpTools; there are ${OPTIONS.join(", ")}`);
-  const { approval = "destructive" } = options;
+  const { approval = "destructive", prefix } = options;
+  // What comes before the first `__` of a tool's name is its server, so no prefix may look like another's tool.
+  if (typeof prefix === "string" && !/^(?!.*__)[a-zA-Z0-9_-]*[a-zA-Z0-9-]$|^$/.test(prefix)) throw misuse(`\`prefix\` may have letters, digits, - and single underscores, none at its end, got ${JSON.stringify(prefix)}`);
   if (typeof approval !== "function" && !Object.hasOwn(APPROVAL, approval)) throw misuse(`\`approval\` must be ${Object.keys(APPROVAL).map((word) => JSON.stringify(word)).join(", ")} or a function, got ${JSON.stringify(approval)}`);
   const given = asClient(source);
   if (given && !given.transport) throw misuse("the MCP client is not connected; await client.connect(transport) first");

@@ -1,7 +1,7 @@
 // @ts-check
 // An MCP server, and its tools as tools of an agent.
 
-import { misuse, textOf } from "../shared.js";
+import { complain, misuse, textOf } from "../shared.js";
 import { APPROVAL } from "./approval.js";
 import { resultOf, updateOf } from "./content.js";
 import { dropForeignPatterns } from "./json-schema.js";
@@ -18,6 +18,7 @@ const TIMED_OUT = -32001;
 /** A server that returns more pages than this is assumed to have an endless list. */
 const MAX_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
+const FAILED = "turnwheel/mcp: the tools of a server changed and could not be taken over";
 
 /** An MCP server and its tools. */
 export class McpServer {
@@ -90,6 +91,18 @@ export class McpServer {
     }
   }
 
+  /** Tells the host of a failure that no call of its own would show. @param {unknown} error */
+  #report = (error) => {
+    const { onError } = this.#options;
+    if (!onError) return complain(FAILED, error);
+    try {
+      const answer = /** @type {any} */ (onError(error));
+      answer?.then?.(undefined, (/** @type {unknown} */ failure) => complain("turnwheel/mcp: onError failed", failure));
+    } catch (failure) {
+      complain("turnwheel/mcp: onError failed", failure);
+    }
+  };
+
   /** @returns {Promise<McpTool[]>} */
   async #list() {
     /** @type {McpTool[]} */
@@ -112,7 +125,7 @@ export class McpServer {
 
   /** @param {McpTool[]} listed */
   #take(listed) {
-    const { only, onError } = this.#options;
+    const { only } = this.#options;
     const wanted = listed.filter((tool) => !only || (typeof only === "function" ? only(tool) : only.includes(tool.name)));
     /** @type {Map<string, { json: string, definition: ToolDefinition }>} */
     const known = new Map();
@@ -133,7 +146,7 @@ export class McpServer {
     this.tools = tools;
     for (const listener of [...this.#listeners]) {
       // The listener may be an async function.
-      (async () => listener(tools))().catch(onError ?? report);
+      (async () => listener(tools))().catch(this.#report);
     }
   }
 
@@ -159,8 +172,9 @@ export class McpServer {
   #nameOf(tool) {
     const { prefix, name } = this.#options;
     const own = name?.(tool) ?? tool.name;
-    const before = prefix === true ? `${this.#name}__` : prefix ? `${prefix}__` : "";
-    return `${before}${own}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, MAX_NAME_LENGTH);
+    // A server that calls itself `a__b` must not be able to name its tools as those of the server `a`.
+    const server = prefix === true ? sendable(this.#name).replace(/_{2,}/g, "_").replace(/^_+|_+$/g, "") || "server" : prefix;
+    return `${server ? `${server}__` : ""}${sendable(own)}`.slice(0, MAX_NAME_LENGTH);
   }
 
   /** @param {McpTool} tool @param {unknown} args @param {ToolContext} context */
@@ -217,7 +231,7 @@ export class McpServer {
     const { onmessage } = transport ?? {};
     const onMessage = (/** @type {any} */ message, /** @type {any} */ extra) => {
       onmessage?.(message, extra);
-      if (message?.method === "notifications/tools/list_changed") this.refresh().catch(this.#options.onError ?? report);
+      if (message?.method === "notifications/tools/list_changed") this.refresh().catch(this.#report);
     };
     const onClose = () => {
       this.#isClosed = true;
@@ -245,12 +259,10 @@ export class McpServer {
   }
 }
 
+/** A name as every provider accepts it. @param {string} name */
+const sendable = (name) => name.replace(/[^a-zA-Z0-9_-]/g, "_");
+
 /** The name that a server gives itself. @param {McpClient & { getServerVersion?(): { name?: string } | undefined }} client @returns {string} */
 function nameOf(client) {
   return client.getServerVersion?.()?.name ?? "the MCP server";
-}
-
-/** @param {unknown} error */
-function report(error) {
-  console.error("turnwheel/mcp: the tools of a server changed and could not be taken over", error);
 }

@@ -1,21 +1,40 @@
 // @ts-check
 // Converts decisions about calls.
 
-import { misuse } from "../errors/errors.js";
+import { jsonOf, misuse } from "../errors/errors.js";
 import { checkNames, kindOf } from "../errors/names.js";
-import { toResult } from "./tool-result.js";
+import { flawOf, toResult } from "./tool-result.js";
 
 /** @import { ToolDecision } from "../index.js" */
 
-/** Converts an approver's decision for the engine. @param {any} decision @returns {ToolDecision} */
-export function toDecision(decision) {
+/**
+ * Converts an approver's decision for the engine. Each member is read once.
+ * @param {any} decision @param {string} [callId] the call that it is about, for the errors @returns {ToolDecision}
+ */
+export function toDecision(decision, callId) {
   if (decision === "approve" || decision === "reject") return decision;
+  const action = decision?.action;
   // With a misspelt `arguments`, the model's own arguments would be approved.
-  if (typeof decision?.action === "string") checkNames("unknown member of a decision", decision, ["action", "arguments", "reason", "content", "isError"]);
-  if (decision?.action === "result") {
+  if (typeof action === "string") checkNames("unknown member of a decision", decision, ["action", "arguments", "reason", "content", "isError"]);
+  if (action === "result") {
     const { content, details, isError } = toResult(decision.content);
-    return { action: "result", content: { content, ...(details !== undefined && { details }) }, isError: decision.isError ?? isError ?? false };
+    return { action, content: { content, ...(details !== undefined && { details }) }, isError: decision.isError ?? isError ?? false };
   }
-  if (decision?.action === "approve" || decision?.action === "reject") return decision;
+  if (action === "approve") return "arguments" in decision ? { action, arguments: checkArguments(decision.arguments, callId === undefined ? "" : `the decision about \`${callId}\`: `) } : { action };
+  if (action === "reject") return { ...decision, action };
   throw misuse(`a decision must be "approve", "reject" or { action: "approve" | "reject" | "result" }, got ${kindOf(decision)}`);
+}
+
+/**
+ * Returns a copy of arguments, or throws: what is no object approves nothing, not even the model's own arguments. Nor
+ * does what JSON makes another value of, such as a Map.
+ * @param {any} given @param {string} owner
+ */
+function checkArguments(given, owner) {
+  const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
+  if (!isObject) throw misuse(`${owner}the \`arguments\` of a decision must be an object, got ${Number.isNaN(given) ? "NaN" : kindOf(given)}; leave them out to approve those of the model`);
+  const copy = JSON.parse(jsonOf(`${owner}the decision is`, given) ?? "null");
+  const flaw = flawOf(given, new Set(), "`arguments`") ?? (kindOf(copy) === "an object (Object)" ? undefined : `\`arguments\` become ${kindOf(copy)}`);
+  if (flaw) throw misuse(`${owner}the decision is no JSON: ${flaw}`);
+  return copy;
 }

@@ -60,7 +60,7 @@ function hasOnly(value, names) {
  * @param {unknown} value @param {Set<object>} above @param {string} where
  * @returns {string | undefined}
  */
-function flawOf(value, above, where) {
+export function flawOf(value, above, where) {
   if (value === null || typeof value === "string" || typeof value === "boolean" || value === undefined) return;
   if (typeof value === "number") return Number.isFinite(value) ? undefined : `${where} is ${value}`;
   if (typeof value !== "object") return `${where} is a ${typeof value}`;

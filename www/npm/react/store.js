@@ -67,7 +67,7 @@ export class AgentStore {
     this.attachment.unsubscribe = agent.subscribe((event) => {
       state.take(event);
       this.scheduleUpdate();
-    });
+    }, { keep: true });
     // The history of a remote agent is known once it has answered.
     agent.ready?.().then(() => this.scheduleUpdate(), (thrown) => {
       state.fail(thrown);

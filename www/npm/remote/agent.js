@@ -41,10 +41,9 @@ export class RemoteAgent {
     return this.#link.run("continue", {}, options);
   }
 
-  /** @param {(event: AgentEvent) => void} listener */
-  subscribe(listener) {
-    if (typeof listener !== "function") throw misuse(`a subscriber must be a function, got ${kindOf(listener)}`);
-    return this.#link.subscribe(listener);
+  /** @param {(event: AgentEvent) => void} listener @param {{ keep?: boolean }} [options] */
+  subscribe(listener, options) {
+    return this.#link.subscribe(listener, options);
   }
 
   /** @param {Input} input */
@@ -63,12 +62,12 @@ export class RemoteAgent {
 
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
-    return this.#link.command("resolve", { callId, decision: toDecision(decision) });
+    return this.#link.command("resolve", { callId, decision: toDecision(decision, callId) });
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
-    return this.#link.command("resolve", { decisions: Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])) });
+    return this.#link.command("resolve", { decisions: Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)])) });
   }
 
   /** @param {unknown} [reason] */

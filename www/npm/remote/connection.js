@@ -1,6 +1,7 @@
 // @ts-check
 // The connection on which an agent elsewhere tells its events. It stays open as long as somebody needs it.
 
+import { abortController } from "../shared.js";
 import { readEvents } from "./eventsource.js";
 import { backOff, bodyOf, networkError } from "./http.js";
 
@@ -34,7 +35,7 @@ export class Connection {
 
   open() {
     if (this.controller || !this.owner.isWanted) return;
-    const controller = (this.controller = new AbortController());
+    const controller = (this.controller = abortController());
     this.#listen(controller).then((isReachable) => {
       if (this.controller !== controller) return;
       this.controller = undefined;

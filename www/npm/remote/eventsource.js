@@ -1,6 +1,8 @@
 // @ts-check
 // Reads server-sent events.
 
+import { abortController } from "../shared.js";
+
 /** @typedef {{ id?: string, type: string, data: string }} ServerEvent */
 
 /**
@@ -60,7 +62,7 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, 
  */
 export async function withTimeout(promise, ms, sleep) {
   if (!(ms > 0 && ms < Infinity)) return promise;
-  const timer = new AbortController();
+  const timer = abortController();
   promise.catch(() => {});
   try {
     return await Promise.race([promise, sleep(ms, timer.signal).then(() => {

@@ -1,7 +1,7 @@
 // @ts-check
 // A run from the response that streams its events.
 
-import { checkNames, hostWithDefaults, kindOf, misuse } from "../shared.js";
+import { abortController, checkNames, hostWithDefaults, kindOf, misuse } from "../shared.js";
 import { readEvents, withTimeout } from "./eventsource.js";
 import { abortError, abortWith, backOff, bodyOf, checkSignal, networkError, reconnectLimits, STALL_MS } from "./http.js";
 import { RemoteDriver } from "./run.js";
@@ -41,7 +41,7 @@ class ResponseReader {
     this.stallMs = options.stallMs ?? STALL_MS;
     this.host = hostWithDefaults(options.host);
     this.limits = reconnectLimits(options.reconnects);
-    this.stopped = new AbortController();
+    this.stopped = abortController();
     /** The id of the last event. */
     this.last = 0;
     /** Why the run was aborted, if it was. @type {unknown} */

@@ -2,7 +2,7 @@
 // An agent elsewhere, as its listeners and runs here need it: sends commands, delivers events, and keeps the mirror
 // up to date.
 
-import { AgentError, checkNames, hostWithDefaults, misuse, Subscribers, textOf } from "../shared.js";
+import { AgentError, checkNames, complain, hostWithDefaults, misuse, Subscribers, textOf } from "../shared.js";
 import { Connection } from "./connection.js";
 import { abortError, abortWith, checkSignal, reconnectLimits } from "./http.js";
 import { Mirror } from "./mirror.js";
@@ -25,7 +25,7 @@ export class Link {
     this.requests = new Requests(options, this.host, reconnectLimits(options.reconnects));
     this.connection = new Connection(this.requests, this);
     this.mirror = new Mirror();
-    this.subscribers = new Subscribers();
+    this.subscribers = new Subscribers((error) => this.#reportFailed(error));
     this.runs = new RemoteRuns();
     /** Posted messages whose receipt is still open. @type {Map<string, (fate: Fate) => void>} */
     this.openReceipts = new Map();
@@ -117,15 +117,22 @@ export class Link {
   #reportError(error) {
     const { onError } = this.options;
     if (onError) guarded(() => onError(error));
-    else if (!this.disposed) console.error("turnwheel:", error);
+    else if (!this.disposed) complain("turnwheel:", error);
+  }
+
+  /** A subscriber threw. @param {AgentError} error */
+  #reportFailed(error) {
+    const { onError } = this.options;
+    if (onError) guarded(() => onError(error));
+    return onError !== undefined;
   }
 
   // ---- listeners
 
-  /** @param {(event: AgentEvent) => void} listener */
-  subscribe(listener) {
+  /** @param {(event: AgentEvent) => void} listener @param {{ keep?: boolean }} [options] */
+  subscribe(listener, options) {
     this.#checkUsable();
-    const remove = this.subscribers.add(listener);
+    const remove = this.subscribers.add(listener, options);
     this.connection.open();
     return () => {
       remove();
@@ -338,4 +345,4 @@ function guarded(call) {
 }
 
 /** @param {unknown} error */
-const report = (error) => console.error("turnwheel: a callback of RemoteAgent's options failed", error);
+const report = (error) => complain("turnwheel: a callback of RemoteAgent's options failed", error);

@@ -1,7 +1,7 @@
 // @ts-check
 // The requests to an agent elsewhere: its commands, one after the other, and the request for its events.
 
-import { jsonOf, misuse } from "../shared.js";
+import { abortController, jsonOf, misuse } from "../shared.js";
 import { withTimeout } from "./eventsource.js";
 import { backOff, networkError, responseError, responseOf, STALL_MS } from "./http.js";
 
@@ -62,7 +62,7 @@ export class Requests {
     const merged = new Headers(typeof given === "function" ? await given() : given);
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);
     // A server that accepts a connection and never answers counts as unreachable.
-    const stop = new AbortController();
+    const stop = abortController();
     const abort = () => stop.abort(signal?.reason);
     signal?.addEventListener("abort", abort);
     const response = (this.options.fetch ?? fetch)(`${this.url}/${path}`, { ...init, headers: merged, signal: stop.signal });

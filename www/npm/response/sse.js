@@ -1,6 +1,8 @@
 // @ts-check
 // Writes server-sent events.
 
+import { abortController } from "../host/abort.js";
+
 const encoder = new TextEncoder();
 
 /**
@@ -41,7 +43,7 @@ export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, o
         if (isLeft) return;
         if (text) return controller.enqueue(encoder.encode(text));
         if (isOver()) return controller.close();
-        timer = new AbortController();
+        timer = abortController();
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
         const what = await Promise.race([waitForMore(timer.signal), silence]);
         timer.abort();

@@ -2,7 +2,7 @@
 // The host's queues, `getSteeringMessages` and `getFollowUpMessages`. They may answer at once or later; an answer
 // that comes later is stored, and its number is passed to the effect that waits for it.
 
-import { messagesOf } from "../shared.js";
+import { complain, messagesOf } from "../shared.js";
 
 /** @import { AgentMessage } from "../index.js" */
 /** @import { CheckedOptions } from "../options/options.js" */
@@ -41,6 +41,6 @@ export class HostQueues {
 
 /** What a host queue that failed counts as. @param {QueueName} name @param {unknown} error @returns {AgentMessage[]} */
 function noMessages(name, error) {
-  console.error(`turnwheel: \`${name}\` failed and counts as no messages`, error);
+  complain(`turnwheel: \`${name}\` failed and counts as no messages`, error);
   return [];
 }

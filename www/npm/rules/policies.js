@@ -1,11 +1,11 @@
 // @ts-check
 // The host's policies. One that throws has no say.
 
-import { misuse, toMessage } from "../shared.js";
+import { complain, misuse, toMessage } from "../shared.js";
 import { handled } from "./host-call.js";
 
 /** @import { AgentMessage, Verdict } from "../index.js" */
-/** @typedef {{ stop?: unknown, skip?: unknown, arguments?: object | undefined, inject?: AgentMessage[] | undefined }} CheckedVerdict */
+/** @typedef {{ stop?: string | undefined, skip?: string | undefined, arguments?: object | undefined, inject?: AgentMessage[] | undefined }} CheckedVerdict */
 
 /**
  * Runs the policies of a slot in order. The first stop wins, and drops the injections before it.
@@ -16,7 +16,7 @@ export function runPolicies(policies, context) {
   const inject = [];
   for (const policy of policies) {
     const verdict = callPolicy(() => policy(context));
-    if (verdict?.stop !== undefined) return { stop: String(verdict.stop) };
+    if (verdict?.stop !== undefined) return { stop: verdict.stop };
     inject.push(...(verdict?.inject ?? []));
   }
   return inject.length > 0 ? { inject } : undefined;
@@ -27,7 +27,7 @@ export function callPolicy(call) {
   try {
     return checkVerdict(call());
   } catch (error) {
-    console.error("turnwheel: a policy threw and counts as `continue`", error);
+    complain("turnwheel: a policy threw and counts as `continue`", error);
     return undefined;
   }
 }
@@ -42,5 +42,6 @@ function checkVerdict(verdict) {
     throw misuse("a policy must decide at once, it gave a promise; only hooks are waited for");
   }
   const { stop, skip, inject, arguments: args } = verdict ?? {};
-  return { stop, skip, arguments: args, inject: inject?.map((/** @type {any} */ message) => (message?.role === "assistant" ? message : toMessage(message, "inject"))) };
+  const textOf = (/** @type {unknown} */ word) => (word === undefined ? undefined : String(word));
+  return { stop: textOf(stop), skip: textOf(skip), arguments: args, inject: inject?.map((/** @type {any} */ message) => (message?.role === "assistant" ? message : toMessage(message, "inject"))) };
 }

@@ -55,8 +55,8 @@ const RULES = {
 
   preDispatch({ options }, { policy, ...call }) {
     const { stop, skip, inject, arguments: args } = callPolicy(() => options.policies?.preDispatch?.[policy]?.(call)) ?? {};
-    if (stop !== undefined) return { stop: String(stop) };
-    if (skip !== undefined) return { skip: String(skip) };
+    if (stop !== undefined) return { stop };
+    if (skip !== undefined) return { skip };
     return { ...(args && { arguments: args }), inject };
   },
 

@@ -1,6 +1,7 @@
 // @ts-check
 // The wish to end a run: by the caller's signal, or by `abort`. Only the first one counts.
 
+import { quietly } from "../effects/slot.js";
 import { textOf } from "../shared.js";
 
 export class Abortion {
@@ -11,8 +12,8 @@ export class Abortion {
     /** @type {unknown} */
     this.reason = undefined;
     this.signal = signal;
-    this.listener = () => abort(signal?.reason);
-    if (signal?.aborted) this.ask(signal.reason);
+    this.listener = () => abort(reasonOf(signal));
+    if (signal?.aborted) this.ask(reasonOf(signal));
     else signal?.addEventListener("abort", this.listener, { once: true });
   }
 
@@ -28,11 +29,29 @@ export class Abortion {
 
   /** What an effect is told that nobody wants any more. */
   effectReason() {
-    return this.reason instanceof Error ? this.reason : (this.text ?? "not wanted any more");
+    return isError(this.reason) ? this.reason : (this.text ?? "not wanted any more");
   }
 
   /** Stops listening: the signal may outlive the run. */
   unlisten() {
-    this.signal?.removeEventListener("abort", this.listener);
+    quietly(() => this.signal?.removeEventListener("abort", this.listener));
+  }
+}
+
+/** @param {AbortSignal | undefined} signal of the host, who may have made it itself @returns {unknown} */
+function reasonOf(signal) {
+  try {
+    return signal?.reason;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** @param {unknown} value that may throw when it is looked at @returns {value is Error} */
+function isError(value) {
+  try {
+    return value instanceof Error;
+  } catch {
+    return false;
   }
 }

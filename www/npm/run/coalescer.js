@@ -1,7 +1,7 @@
 // @ts-check
 // Holds back the pieces of a block for a while, and joins them (`coalesceMs`).
 
-import { isSameBlock, joinUpdates } from "../shared.js";
+import { abortController, isSameBlock, joinUpdates } from "../shared.js";
 
 /** @import { AgentEvent } from "../index.js" */
 /** @import { MessageUpdate } from "../shared.js" */
@@ -38,7 +38,7 @@ export class Coalescer {
 
   /** @param {MessageUpdate} update */
   #hold(update) {
-    const timer = new AbortController();
+    const timer = abortController();
     const fresh = (this.held = { update, timer });
     const due = () => void (this.held === fresh && this.release());
     this.sleep(this.ms, timer.signal).then(due, due);

@@ -33,6 +33,7 @@ export class Driver {
     const { restored } = core.runs;
     const promptJson = prompts === null ? undefined : jsonOf("the prompt is", prompts);
     this.core = core;
+    this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();
     this.origin = new Origin(prompts, restored, core.history.messages);
     this.fold = new Fold(core.history.messages);
@@ -299,7 +300,8 @@ export class Driver {
     this.abortion.unlisten();
     engineRun.cancelAll();
     core.runs.byHandle.delete(engineRun.handle);
-    if (outlet.queue.hasUnread) core.runs.unread = this;
+    // Of a run that a listener of its end has reset nobody wants a checkpoint.
+    if (outlet.queue.hasUnread && core.runs.epoch === this.epoch) core.runs.unread = this;
     else this.drop();
     engineRun.forget();
     core.afterRunEnd(this);

@@ -64,7 +64,7 @@ class AgentServer {
     this.unsubscribe = agent.subscribe((event) => {
       if (event.type === "agent_start" || event.type === "run_resumed") this.commands.currentRunId = event.runId;
       this.feed.take(event);
-    });
+    }, { keep: true });
   }
 
   close() {

@@ -5,6 +5,7 @@ import { kindOf, misuse } from "../shared.js";
 import { checkSave, store, WriteQueue } from "./place.js";
 
 /** @import { Checkpoint } from "../index.js" */
+/** @import { SealedCheckpoint } from "../stores.js" */
 /** @typedef {Parameters<typeof import("../stores.js").durableObjectStore>[0]} Storage */
 
 /** SQLite values there are limited to 2 MB, and a UTF-16 unit takes at most three bytes. */
@@ -20,7 +21,7 @@ export function durableObjectStore(storage) {
     return storage.sql.exec(statement, ...values).toArray();
   };
   const remove = (/** @type {string} */ id) => sql("DELETE FROM turnwheel_checkpoints WHERE id = ?", id);
-  const write = (/** @type {string} */ id, /** @type {Checkpoint} */ checkpoint) => {
+  const write = (/** @type {string} */ id, /** @type {Checkpoint | SealedCheckpoint} */ checkpoint) => {
     const json = JSON.stringify(checkpoint);
     storage.transactionSync(() => {
       remove(id);
@@ -46,7 +47,7 @@ export function durableObjectStore(storage) {
   }, queue);
   return {
     ...methods,
-    /** @param {string} id @param {Checkpoint} checkpoint */
+    /** @param {string} id @param {Checkpoint | SealedCheckpoint} checkpoint */
     saveNow(id, checkpoint) {
       checkSave("saveNow", id, checkpoint);
       write(id, checkpoint);

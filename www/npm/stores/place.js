@@ -1,14 +1,15 @@
 // @ts-check
 // What all stores do: check what they are given, and write one checkpoint after the other.
 
-import { AgentError, kindOf, misuse, textOf } from "../shared.js";
+import { AgentError, isSealed, kindOf, misuse, textOf } from "../shared.js";
 
 /** @import { Checkpoint } from "../index.js" */
+/** @import { SealedCheckpoint } from "../stores.js" */
 /**
  * Where checkpoints are kept: each is written and removed as a whole.
  * @typedef {object} Place
  * @property {string} place its name in errors
- * @property {(id: string, checkpoint: Checkpoint) => unknown} write
+ * @property {(id: string, checkpoint: Checkpoint | SealedCheckpoint) => unknown} write
  * @property {(id: string) => any} read gives a checkpoint, or nothing
  * @property {(id: string) => unknown} remove
  */
@@ -34,8 +35,7 @@ export class WriteQueue {
       return await work();
     } catch (error) {
       if (AgentError.isInstance(error)) throw error;
-      const { name = "" } = /** @type {{ name?: string } | null} */ (error) ?? {};
-      throw new AgentError({ code: "unknown", message: `the checkpoint \`${id}\` could not be ${what} ${this.place}: ${name ? `${name}: ` : ""}${textOf(error)}`, retryable: false }, error);
+      throw new AgentError({ code: "unknown", message: `the checkpoint \`${id}\` could not be ${what} ${this.place}: ${nameOf(error)}${textOf(error)}`, retryable: false }, error);
     }
   }
 
@@ -82,10 +82,20 @@ export class WriteQueue {
   }
 }
 
+/** The name of an error and a colon, for messages. @param {unknown} error */
+function nameOf(error) {
+  try {
+    const { name } = /** @type {{ name?: unknown }} */ (error);
+    return typeof name === "string" && name !== "" ? `${name}: ` : "";
+  } catch {
+    return "";
+  }
+}
+
 /** The three methods of a store. @param {Place} place @param {WriteQueue} queue */
 export function store({ write, read, remove }, queue) {
   return {
-    /** @param {string} id @param {Checkpoint} checkpoint @returns {Promise<void>} */
+    /** @param {string} id @param {Checkpoint | SealedCheckpoint} checkpoint @returns {Promise<void>} */
     async save(id, checkpoint) {
       checkSave("save", id, checkpoint);
       return queue.put("saved in", id, () => write(id, checkpoint));
@@ -109,8 +119,11 @@ function checkId(id) {
   if (typeof id !== "string" || id === "") throw misuse(`the id of a checkpoint must be a text, got ${id === "" ? "an empty one" : kindOf(id)}`);
 }
 
-/** @param {string} how @param {string} id @param {Checkpoint} checkpoint */
+/** @param {string} how @param {string} id @param {Checkpoint | SealedCheckpoint} checkpoint */
 export function checkSave(how, id, checkpoint) {
   checkId(id);
-  if (!Array.isArray(checkpoint?.messages)) throw misuse(`${how}(\`${id}\`, …) takes what checkpoint() gives, got ${kindOf(checkpoint)}`);
+  // A sealed one is stored as it is; whoever loads it unseals it.
+  if (isSealed(checkpoint) || Array.isArray(/** @type {{ messages?: unknown }} */ (checkpoint)?.messages)) return;
+  const awaited = checkpoint instanceof Promise ? "; await it first" : "";
+  throw misuse(`${how}(\`${id}\`, …) takes what checkpoint() gives, got ${kindOf(checkpoint)}${awaited}`);
 }

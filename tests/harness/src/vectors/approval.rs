@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnwheel::approval::{
-    ApprovalError, ApprovalGate, ApprovalStateMachine, DecisionSource, ReadyCall, ToolApprovalAction,
-    ToolApprovalPolicy, ToolDecision, strip_tool_prefix,
+    ApprovalError, ApprovalGate, ApprovalStateMachine, DecisionSource, ReadyCall, RuleNames,
+    ToolApprovalAction, ToolApprovalPolicy, ToolDecision, strip_tool_prefix,
 };
 use turnwheel::json::{RawJson, ToJson, Value};
 use turnwheel::message::{ContentBlock, ToolCallBlock, text_of as joined_text};
@@ -24,7 +24,8 @@ pub(super) fn policy(value: &Value) -> Result<ToolApprovalPolicy, String> {
         None => {}
     }
     if let Ok(names) = list_of(value, "allowlist") {
-        return Ok(ToolApprovalPolicy::from_allowlist(names.iter().filter_map(Value::as_str)));
+        let names = names.iter().filter_map(Value::as_str);
+        return Ok(ToolApprovalPolicy::from_allowlist(names.map(|name| strip_tool_prefix(name.trim()))));
     }
     if let Some(base) = value.get("base") {
         return Ok(policy(base)?.with_overrides(rules(value.get("overrides"))?));
@@ -48,7 +49,7 @@ fn play_policy(input: &Value) -> Result<Value, String> {
     let name = text_of(input, "tool_name")?;
     let command = input.path(&["arguments", "command"]).and_then(Value::as_str);
     let stripped = strip_tool_prefix(name);
-    let action = policy.action(name, command).as_str();
+    let action = policy.action_by(RuleNames::AnyServer, name, command).as_str();
     Ok(object([("action", action.into()), ("stripped_name", stripped.into())]))
 }
 
@@ -88,7 +89,7 @@ fn play_table_once(input: &Value) -> Result<Value, String> {
     let policy = policy(input.get("policy").ok_or("no `policy`")?)?;
     let calls: Result<Vec<ToolCallBlock>, String> = list_of(input, "tool_calls")?.iter().map(call).collect();
     let mut table = ApprovalStateMachine::default();
-    table.open(calls?, |call| policy.action(&call.tool_name, None));
+    table.open(calls?, |call| policy.action_by(RuleNames::AnyServer, &call.tool_name, None));
     let proposed = table.entries().iter().map(|entry| Value::from(entry.call.call_id.as_str())).collect();
     let initial = state(&table);
     let mut dispatched = Vec::new();
@@ -184,8 +185,8 @@ fn refused(error: &ApprovalError) -> Value {
     let kind = match error {
         ApprovalError::UnknownToolCallId(_) => "unknown_tool_call_id",
         ApprovalError::AlreadyResolved(_) => "already_resolved",
-        // There is no known word for this error; its message is exact.
-        ApprovalError::InvalidCommand => return object([message]),
+        // There is no known word for these errors; their messages are exact.
+        ApprovalError::InvalidArguments(_) | ApprovalError::InvalidCommand => return object([message]),
     };
     object([("error", kind.into()), ("tool_call_id", error.call_id().unwrap_or_default().into()), message])
 }

@@ -217,6 +217,7 @@ mod tests {
             Timeout,
             Threw,
             Interrupted,
+            Filtered,
         ]
     };
 

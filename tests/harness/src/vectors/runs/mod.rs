@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures::StreamExt;
 use turnwheel::agent::Agent;
-use turnwheel::approval::{ApprovalGate, ApprovalOptions};
+use turnwheel::approval::{ApprovalGate, ApprovalOptions, RuleNames};
 use turnwheel::cancel::CancelToken;
 use turnwheel::config::{AgentLoopConfig, InFlight, QueueMode, SteeringRules, ToolExecutionPolicy};
 use turnwheel::driver::{AgentLoopResult, AgentStream};
@@ -174,7 +174,8 @@ fn config(world: &Rc<World>) -> Result<AgentLoopConfig, String> {
     rules.stream_options = Rc::new(options);
     rules.retry = Rc::new(RetryAll(retry(world)?));
     let given = world.config("approval").cloned().unwrap_or_else(|| "all".into());
-    rules.approval = ApprovalOptions { policy: Some(policy(&given)?), ..ApprovalOptions::default() };
+    rules.approval =
+        ApprovalOptions { names: RuleNames::AnyServer, ..ApprovalOptions::from(policy(&given)?) };
     rules.gate = ApprovalGate::Prefix;
     rules.tool_execution = ToolExecutionPolicy::Sequential;
     rules.steering =

@@ -1,0 +1,8 @@
+//! What strangers tried: hostile models, servers, checkpoints and host code, one module for each kind.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod decisions;
+mod filtered;
+mod listeners;
+mod sealed;
