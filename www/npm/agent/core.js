@@ -4,9 +4,11 @@
 
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
+import { needStack } from "../boundary/stack.js";
 import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkOptions, checkRunOptions } from "../options/options.js";
 import { Driver } from "../run/driver.js";
+import { SCOPE } from "../tools/subagent.js";
 import { History } from "./history.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
@@ -15,6 +17,7 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
+/** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
 /** @import { RunOptions } from "../options/options.js" */
@@ -51,13 +54,14 @@ export class Core {
 
   /** @param {AgentMessage[] | null} prompts @param {RunOptions} [options] */
   run(prompts, options = {}) {
-    const { runs, session } = this;
+    const { runs, session, registration } = this;
     checkRunOptions(options);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (runs.current) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
-    if (this.registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
+    if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     runs.unread?.drop();
+    registration.join(/** @type {{ [SCOPE]?: Scope }} */ (options)[SCOPE]);
     this.thrown.clear();
     session.id ??= this.host.id();
     runs.current = new Driver(this, prompts, options);
@@ -96,8 +100,11 @@ export class Core {
   afterRunEnd(driver) {
     this.beforeRunEnd(driver);
     if (this.runs.current) return;
+    const { engine } = this.registration;
     if (this.disposed || this.once) this.registration.unregister();
     this.runs.wakeIdle();
+    // Not in the middle of the end: what runs next may have begun by then.
+    if (engine) queueMicrotask(() => engine.replaceIfGrown());
   }
 
   // ---- commands
@@ -140,6 +147,7 @@ export class Core {
   }
 
   reset() {
+    needStack();
     const { runs, registration } = this;
     const { current } = runs;
     // The old run ends on a history of its own.
@@ -159,17 +167,22 @@ export class Core {
 
   dispose() {
     if (this.disposed) return;
+    needStack();
     this.runs.current?.abort("the agent was disposed of");
     this.disposed = true;
     this.receipts.settleAll({ delivered: false, reason: "disposed" });
     // A run that was aborted still has its end to report.
-    if (!this.runs.current) this.registration.unregister();
+    if (this.runs.current) return;
+    const { engine } = this.registration;
+    this.registration.unregister();
+    engine?.replaceIfGrown();
   }
 
   // ---- checkpoints
 
   /** Takes over a checkpoint; its messages have been set already. @param {Read} read */
   restore({ state, otherFields, runId }) {
+    needStack();
     const { registration, runs } = this;
     registration.otherFields = otherFields;
     if (!state) return;
