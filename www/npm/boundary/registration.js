@@ -202,6 +202,8 @@ export class Registration {
     if (this.handle === 0) return;
     const settings = this.core.settings.toJson();
     this.#now((glue) => glue.agent_configure(this.handle, settings));
+    // For the run in progress; the next one waits for it.
+    this.core.settings.load()?.catch(() => {});
   }
 
   /** Forgets what waits for the engine. */

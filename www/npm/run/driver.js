@@ -47,6 +47,8 @@ export class Driver {
     const { core, origin, abortion, engineRun } = this;
     try {
       core.registration.scope.discardIfKilled();
+      const loading = core.settings.load();
+      if (loading) await loading;
       const ready = core.registration.ready();
       engineRun.begin(ready instanceof Promise ? await ready : ready, promptJson);
       core.runs.restored = undefined;

@@ -31,7 +31,11 @@ impl Built {
         let names: Vec<&String> = self.files.0.keys().collect();
         let inputs = (include_str!("sizes.mjs"), entry, &self.files.0);
         let made = self.cache.make("sizes", inputs, |made| {
-            let flags = ["--bundle", "--format=esm", "--minify", "--legal-comments=none"];
+            let mut flags = vec!["--bundle", "--format=esm", "--minify", "--legal-comments=none"];
+            // What is loaded later is not shipped with the rest.
+            let deferred: Vec<String> =
+                self.manifest.package.deferred.iter().map(|name| format!("--external:*/{name}")).collect();
+            flags.extend(deferred.iter().map(String::as_str));
             let app = made.join("app.js");
             fs::write(&app, esbuild(&self.folder, &format!("export * from \"./{entry}\";"), &flags)?)?;
             let mut node = command("node");
