@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getEngine } from "../../../pkg/core.js";
-import { Agent, agentLoop, call, deferred, scripted, settle, subagent, testTool } from "../kit.mjs";
+import { Agent, agentLoop, call, deferred, scripted, settle, subagent, testTool, textOf } from "../kit.mjs";
 
 /** The memories of all instances, in the order in which they were made. @type {WebAssembly.Memory[]} */
 const memories = [];
@@ -90,6 +90,21 @@ test("an agent that was idle when its instance died has lost nothing: its letter
   assert.equal((await receipt).delivered, true);
   assert.deepEqual(seen, [1, 2]);
   assert.equal(agent.messages.filter(({ content }) => JSON.stringify(content).includes("a letter")).length, 1);
+});
+
+test("a run from a checkpoint that has not gone on yet outlives the instance", async () => {
+  const pay = testTool("pay", () => "paid", { requiresApproval: true });
+  const asked = new Agent({ model: scripted([call("pay"), "never"]), tools: [pay] });
+  const run = asked.prompt("Go");
+  await settle();
+  const restored = Agent.restore(run.checkpoint(), { model: scripted(["restored"]), tools: [pay] });
+  await new Agent(killer("shared")).prompt("Go");
+  assert.equal((await run).error?.code, "internal");
+  assert.deepEqual(restored.pendingApprovals.map(({ callId }) => callId), ["c1"]);
+  const going = restored.continue();
+  restored.resolveTool("c1", "approve");
+  const { text, messages } = await going;
+  assert.deepEqual([text, textOf(/** @type {any} */ (messages.find(({ role }) => role === "tool_result")))], ["restored", "paid"]);
 });
 
 test("a listener that throws when its instance dies keeps no other run from its end", async (t) => {

@@ -203,8 +203,12 @@ export class EngineRun {
   /** @param {number} slot @param {Uint8Array[]} chunks @param {number} size their total length */
   feed(slot, chunks, size) {
     const { run } = this;
-    if (run.isOver) return;
-    this.engine.tell(() => this.engine.write(chunks, size));
+    if (run.isOver || this.engine.dead) return;
+    try {
+      this.engine.write(chunks, size);
+    } catch (error) {
+      return this.engine.discard(error);
+    }
     run.poller.poll(slot, size);
   }
 

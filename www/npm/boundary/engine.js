@@ -74,15 +74,6 @@ export class Scope {
     const start = (/** @type {WebAssembly.Module} */ module) => (this.engine ??= new Engine(module, this));
     return module instanceof Promise ? module.then(start) : start(module);
   }
-
-  /**
-   * Detects an instance that was killed while it worked. Called when no frame of ours is on the stack, so a
-   * busy instance must have been terminated mid-call, as Workers do to an object that aborts itself inside a
-   * rule. Other runs share the instance, so it is given up.
-   */
-  discardIfKilled() {
-    if (this.engine?.busy) this.engine.discard(new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
-  }
 }
 
 /** The scope of all agents that are not isolated. */
@@ -169,6 +160,15 @@ export class Engine {
     });
   }
 
+  /**
+   * Detects an instance that was killed while it worked. Called when no frame of ours is on the stack, so a
+   * busy instance must have been terminated mid-call, as Workers do to an object that aborts itself inside a
+   * rule. Other runs share the instance, so it is given up.
+   */
+  discardIfKilled() {
+    if (this.busy) this.discard(new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
+  }
+
   #leaveScope() {
     if (this.scope.engine === this) this.scope.engine = undefined;
   }
@@ -191,7 +191,7 @@ export class Engine {
   replaceIfGrown() {
     if (this.dead || this.runs.size > 0 || this.memory.buffer.byteLength <= GROWN + 2 * this.weight) return;
     this.#leaveScope();
-    for (const agent of [...this.agents.values()]) agent.deref()?.release();
+    for (const agent of [...this.agents.values()]) alone(() => agent.deref()?.release());
   }
 
   /** Views are detached when the memory grows. */
@@ -266,6 +266,6 @@ function alone(work) {
   try {
     work();
   } catch (error) {
-    console.error("turnwheel: the end of a run failed", error);
+    console.error("turnwheel: an agent could not leave its engine", error);
   }
 }

@@ -123,17 +123,17 @@ export class Registration {
   }
 
   /**
-   * The instance died. What JavaScript knows of this agent goes into the next one: the state of its session, and the
-   * letters that nobody has read.
+   * The instance died. What JavaScript knows of this agent goes into the next one: the state of its session, the
+   * letters that nobody has read, a run from a checkpoint that has not gone on.
    * @param {Engine} engine
    */
   lost(engine) {
     // It may have begun a run in the next one already.
     if (this.engine !== engine) return;
-    const { session, receipts } = this.core;
+    const { session, receipts, runs } = this.core;
     registry?.unregister(this);
     this.#leave();
-    this.state = { session: Object.fromEntries(session.state), usage: session.usage };
+    this.state = runs.restored ?? { session: Object.fromEntries(session.state), usage: session.usage };
     this.waiting.unshift(...receipts.takeLetters());
   }
 

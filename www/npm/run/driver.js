@@ -46,7 +46,7 @@ export class Driver {
   async #start(promptJson) {
     const { core, origin, abortion, engineRun } = this;
     try {
-      core.registration.scope.discardIfKilled();
+      core.registration.scope.engine?.discardIfKilled();
       const loading = core.settings.load();
       if (loading) await loading;
       const ready = core.registration.ready();

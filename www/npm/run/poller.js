@@ -39,10 +39,11 @@ export class Poller {
     // A call from a listener is handled after this batch: the loop below asks the engine again.
     if (this.isDelivering) return void (this.hasMore = true);
     const { run } = this;
-    const { engine, isGone } = run.engineRun;
-    if (run.isOver || isGone) return;
+    const { engine } = run.engineRun;
+    // Before a run has begun, it has one that counts as dead.
+    if (run.isOver || engine.dead) return;
     // Called from a rule: the engine is in the middle of a step, of this run or another.
-    if (engine.busy) return queueMicrotask(() => (engine.scope.discardIfKilled(), this.poll()));
+    if (engine.busy) return queueMicrotask(() => (engine.discardIfKilled(), this.poll()));
     this.isDelivering = true;
     try {
       do {

@@ -14,7 +14,7 @@ const PLAIN = /^(?:\^(?:(?:[^\\^$.|?*+()[\]{}]|\\[dDsSwW./-]|\[(?:[^\\\]]|\\.)+\
 /** The longest text that is held against a pattern. */
 const MAX_TEXT = 100_000;
 /** How deep a schema may be nested; the engine reads no deeper. */
-const MAX_DEPTH = 100;
+const MAX_DEPTH = 126;
 
 /** Keywords whose members are schemas by name. */
 const MAPS = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"]);
