@@ -98,7 +98,9 @@ mod tests {
     #[test]
     fn a_pattern_is_checked_in_linear_time_or_not_at_all() {
         let with = |pattern: &str| {
-            format!(r#"{{"type":"object","properties":{{"text":{{"type":"string","pattern":"{pattern}"}}}}}}"#)
+            format!(
+                r#"{{"type":"object","properties":{{"text":{{"type":"string","pattern":"{pattern}"}}}}}}"#
+            )
         };
         let text = |text: &str| format!(r#"{{"text":"{text}"}}"#);
         for pattern in ["^(a+)+$", "^(a|a)*$", "^(.*a){12}$"] {

@@ -63,7 +63,7 @@ for (const [pattern, evil, good] of CATASTROPHES) {
 }
 
 test("the linear engine finds what the host's own finds", async () => {
-  const { compile } = await import("../../../pkg/tools/linear.js");
+  const { compile } = await import("../../../pkg/linear.js");
   const below = dice(20261123);
   /** @template T @param {T[]} list @returns {T} */
   const pick = (list) => /** @type {T} */ (list[below(list.length)]);

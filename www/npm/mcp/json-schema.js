@@ -3,7 +3,7 @@
 
 import { Judge, useLinear } from "../core.js";
 import { textOf } from "../shared.js";
-import * as linear from "../tools/linear.js";
+import * as linear from "../linear.js";
 
 /** @import { JsonSchema } from "../index.js" */
 

@@ -6,7 +6,7 @@
 import { misuse, textOf } from "../shared.js";
 
 /** @import { Lookup } from "../validator.js" */
-/** @typedef {typeof import("./linear.js")} Linear */
+/** @typedef {typeof import("../linear.js")} Linear */
 /** @typedef {(text: string, count: (steps: number) => void) => boolean} Test */
 
 /** Characters, classes and fixed repetitions one after the other, behind `^` also with one open repetition at the end. */
@@ -49,7 +49,7 @@ export class Patterns {
       loading = undefined;
       throw new Error(`the part of turnwheel that checks patterns cannot be loaded: ${textOf(error)}`, { cause: error });
     };
-    return (loading ??= import("./linear.js").then(useLinear, failed));
+    return (loading ??= import("../linear.js").then(useLinear, failed));
   }
 
   /** @param {any} schema @param {number} depth @param {boolean} isSchema */
