@@ -15,7 +15,7 @@ declare module "*.wasm" {
 
 /** The validator of JSON Schema, bundled from npm (`[vendor]` in wasm-pack.toml). */
 declare module "*/validator.js" {
-  type Lookup = Record<string, unknown>;
-  export function dereference(schema: object): Lookup;
+  export interface Lookup { left: number; matches(lookup: Lookup, pattern: string, text: string): boolean }
+  export function dereference(schema: object, lookup?: Lookup): Lookup;
   export function validate(value: unknown, schema: object, lookup?: Lookup): { valid: boolean; errors: { error: string; instanceLocation: string }[] };
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
 
 use crate::data::table::Table;
 use crate::host::config::ArgumentValidator;
@@ -12,6 +12,9 @@ use crate::words::message::ToolCallBlock;
 
 /// Returns a check for [`Rules::validator`](crate::host::config::Rules::validator). The model reads where its arguments
 /// do not fit. A schema that is none refuses every call, and says so.
+///
+/// Patterns run on the crate `regex`, in linear time: a schema whose pattern looks around or refers back to a group is none
+/// here.
 ///
 /// ```
 /// use turnwheel::{AgentLoopConfig, schema, scripted};
@@ -34,13 +37,19 @@ pub fn validator() -> Rc<ArgumentValidator> {
             }
         };
         let arguments = read(call.arguments.as_str())?;
-        let faults: Vec<String> = validator.iter_errors(&arguments).map(|fault| located(&fault)).collect();
+        let faults = validator.iter_errors(&arguments).take(MAX_FAULTS).map(|fault| located(&fault));
+        let faults: Vec<String> = faults.collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     })
 }
 
+/// How many faults are told.
+const MAX_FAULTS: usize = 50;
+
 fn compiled(schema: &str) -> Result<Validator, String> {
-    jsonschema::validator_for(&read(schema)?)
+    jsonschema::options()
+        .with_pattern_options(PatternOptions::regex())
+        .build(&read(schema)?)
         .map_err(|error| format!("the tool's schema is not valid: {error}"))
 }
 
@@ -84,5 +93,32 @@ mod tests {
     fn a_schema_that_is_none_refuses_every_call() {
         let error = check(r#"{"type":"text"}"#, "{}").unwrap_err();
         assert!(error.starts_with("the tool's schema is not valid: "), "{error}");
+    }
+
+    #[test]
+    fn a_pattern_is_checked_in_linear_time_or_not_at_all() {
+        let with = |pattern: &str| {
+            format!(
+                r#"{{"type":"object","properties":{{"text":{{"type":"string","pattern":"{pattern}"}}}}}}"#
+            )
+        };
+        let text = |text: &str| format!(r#"{{"text":"{text}"}}"#);
+        for pattern in ["^(a+)+$", "^(a|a)*$", "^(.*a){12}$"] {
+            let evil = ["a".repeat(50_000), "!".to_owned()].concat();
+            assert!(check(&with(pattern), &text(&evil)).unwrap_err().contains("does not match"), "{pattern}");
+            assert_eq!(check(&with(pattern), &text("aaaaaaaaaaaa")), Ok(()), "{pattern}");
+        }
+        for pattern in [r"^(a+)\\1$", "^(?=a)a$"] {
+            let error = check(&with(pattern), &text("aa")).unwrap_err();
+            assert!(error.starts_with("the tool's schema is not valid: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_by_the_thousand_are_not_all_told() {
+        let list = ["[", &vec!["1"; 10_000].join(","), "]"].concat();
+        let schema = r#"{"properties":{"list":{"items":{"type":"string"}}}}"#;
+        let error = check(schema, &format!(r#"{{"list":{list}}}"#)).unwrap_err();
+        assert_eq!(error.split("; ").count(), MAX_FAULTS);
     }
 }

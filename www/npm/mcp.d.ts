@@ -68,7 +68,10 @@ export interface McpToolsOptions {
   totalTimeoutMs?: number;
   /** In bytes. A longer result is cut, with a note. */
   maxResultBytes?: number;
-  /** Called when the server's tools changed and the new list could not be used. Default: the console. */
+  /**
+   * Called when the server's tools changed and the new list could not be used, and for each tool that is left out, because
+   * its schema is none or has a pattern that cannot be checked. Default: the console.
+   */
   onError?: (error: unknown) => void;
   /** The name and version sent to the server, if the connection is made here. */
   clientInfo?: { name: string; version: string };

@@ -4,10 +4,12 @@
 
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
+import { needStack } from "../boundary/stack.js";
 import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkOptions, checkRunOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
+import { SCOPE } from "../tools/subagent.js";
 import { History } from "./history.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
@@ -17,6 +19,7 @@ import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
 /** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
+/** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
 /** @import { RunOptions } from "../options/options.js" */
@@ -68,13 +71,14 @@ export class Core {
 
   /** @param {AgentMessage[] | null} prompts @param {RunOptions} [options] */
   run(prompts, options = {}) {
-    const { runs, session } = this;
+    const { runs, session, registration } = this;
     checkRunOptions(options);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (runs.current) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
-    if (this.registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
+    if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     runs.unread?.drop();
+    registration.join(/** @type {{ [SCOPE]?: Scope }} */ (options)[SCOPE]);
     this.thrown.clear();
     session.id ??= this.host.id();
     runs.current = new Driver(this, prompts, options);
@@ -113,8 +117,11 @@ export class Core {
   afterRunEnd(driver) {
     this.beforeRunEnd(driver);
     if (this.runs.current) return;
+    const { engine } = this.registration;
     if (this.disposed || this.once) this.#unregister();
     this.runs.wakeIdle();
+    // Not in the middle of the end: what runs next may have begun by then.
+    if (engine) queueMicrotask(() => engine.replaceIfGrown());
   }
 
   // ---- commands
@@ -157,6 +164,7 @@ export class Core {
   }
 
   reset() {
+    needStack();
     const { runs, registration } = this;
     const { current } = runs;
     // The old run ends on a history of its own.
@@ -177,12 +185,15 @@ export class Core {
 
   dispose() {
     if (this.disposed) return;
+    needStack();
     this.runs.current?.abort("the agent was disposed of");
     this.disposed = true;
     this.runs.epoch++;
     this.runs.unread?.drop();
     this.receipts.settleAll({ delivered: false, reason: "disposed" });
+    const { engine } = this.registration;
     this.#unregister();
+    if (!this.runs.current) engine?.replaceIfGrown();
   }
 
   /** The engine forgets the agent, once no run has its end to report: not one that was aborted or reset either. */
@@ -194,6 +205,7 @@ export class Core {
 
   /** Takes over a checkpoint; its messages have been set already. @param {Read} read */
   restore({ state, otherFields, runId }) {
+    needStack();
     const { registration, runs } = this;
     registration.otherFields = otherFields;
     if (!state) return;

@@ -16,6 +16,8 @@ export class StructuredOutput {
     this.schema = undefined;
     /** @type {Check | undefined} */
     this.check = undefined;
+    /** @type {(() => Promise<void> | undefined) | undefined} */
+    this.load = undefined;
     /** The last answer that fits. @type {unknown} */
     this.answer = undefined;
     this.set(schema);
@@ -27,6 +29,7 @@ export class StructuredOutput {
     this.given = given;
     this.schema = prepared?.schema;
     this.check = prepared?.check;
+    this.load = prepared?.load;
   }
 
   /** Takes an answer of the model. Returns what is wrong with it. @param {unknown} value @returns {string | undefined} */

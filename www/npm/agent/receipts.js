@@ -3,26 +3,27 @@
 
 /** @import { Receipt } from "../index.js" */
 /** @typedef {Awaited<Receipt>} Fate */
+/** @import { Waiting } from "../boundary/registration.js" */
 /** @typedef {(fate: Fate) => void} Settle */
 
 export class Receipts {
   constructor() {
     /** @type {Set<Settle>} */
     this.open = new Set();
-    /** The same, by their number in the engine. @type {Map<number, Settle>} */
+    /** The same, by their number in the engine, with the letter. @type {Map<number, { settle: Settle, letter: Waiting }>} */
     this.byNumber = new Map();
   }
 
   /**
    * Makes a receipt. `post` gets what the engine must be told; if it throws, there is no receipt.
-   * @param {(receipt: { posted(id: number): void, refused(): void }) => void} post @returns {Receipt}
+   * @param {(receipt: { posted(id: number, letter: Waiting): void, refused(): void }) => void} post @returns {Receipt}
    */
   make(post) {
     /** @type {Settle} */
     let settle = () => {};
     const receipt = new Promise((/** @type {Settle} */ resolve) => (settle = resolve));
     post({
-      posted: (id) => void this.byNumber.set(id, settle),
+      posted: (id, letter) => void this.byNumber.set(id, { settle, letter }),
       refused: () => {
         this.open.delete(settle);
         settle({ delivered: false, reason: "run_ended" });
@@ -34,11 +35,18 @@ export class Receipts {
 
   /** @param {number} id @param {Fate} fate */
   settle(id, fate) {
-    const settle = this.byNumber.get(id);
-    if (!settle) return;
+    const entry = this.byNumber.get(id);
+    if (!entry) return;
     this.byNumber.delete(id);
-    this.open.delete(settle);
-    settle(fate);
+    this.open.delete(entry.settle);
+    entry.settle(fate);
+  }
+
+  /** Takes the letters back that were posted and not delivered: the engine that had them is gone. */
+  takeLetters() {
+    const letters = [...this.byNumber.values()].map(({ letter }) => letter);
+    this.byNumber.clear();
+    return letters;
   }
 
   /** Settles all open receipts in the same way. @param {Fate} fate */

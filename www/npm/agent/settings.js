@@ -21,6 +21,14 @@ export class Settings {
     this.models = new ModelList(options.model, options.fallback);
   }
 
+  /** Loads what the checks of the schemas need, if that is not there yet. @returns {Promise<void> | undefined} */
+  load() {
+    for (const { load } of [...this.tools.offered, this.output]) {
+      const loading = load?.();
+      if (loading) return loading;
+    }
+  }
+
   toJson() {
     const { options, models } = this;
     const { compaction, policies } = options;

@@ -3,6 +3,7 @@
 // in run/poller.js, does the work. An answer for a slot that is gone has no effect.
 
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
+import { needStack } from "./stack.js";
 
 /** @import { ErrorInfo, JsonValue } from "../index.js" */
 /** @import { Engine } from "./engine.js" */
@@ -35,7 +36,9 @@ export class EngineRun {
     this.engine = engine;
     if (prompts !== undefined && !this.#fits(prompts)) throw new AgentError(NO_ROOM);
     const { registration, session, host } = core;
-    this.handle = registration.call(() => engine.glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), host.now()));
+    const now = host.now();
+    registration.posts++;
+    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), now));
     engine.runs.add(this.ref);
   }
 
@@ -61,11 +64,8 @@ export class EngineRun {
   #post(post, when) {
     const { run } = this;
     if (run.isOver) return;
-    try {
-      post(this.engine.glue);
-    } catch (error) {
-      return run.core.registration.crashed(error);
-    }
+    this.engine.tell(post);
+    if (this.engine.dead) return;
     if (when === "soon") run.poller.pollSoon();
     else run.poller.poll();
   }
@@ -73,6 +73,13 @@ export class EngineRun {
   /** Whether a text may come in: an allocation that fails would end every run of the instance. @param {string} text */
   #fits(text) {
     return text.length < LONG || this.engine.dead || this.engine.glue.has_room(text.length * 3);
+  }
+
+  /** Calls into the engine for the host. @template T @param {(glue: Glue) => T} work @returns {T} */
+  #call(work) {
+    needStack();
+    this.run.core.registration.posts++;
+    return this.engine.call(work);
   }
 
   /** @param {string} reason */
@@ -83,20 +90,21 @@ export class EngineRun {
 
   /** Aborts a run that was aborted before it began. @param {string} reason */
   abortAtStart(reason) {
-    this.engine.glue.run_abort(this.handle, reason);
+    this.engine.tell((glue) => glue.run_abort(this.handle, reason));
   }
 
   /** Tells the engine how many calls were announced. */
   reportAnnounced() {
     const { announced, engine } = this;
     this.announced = 0;
-    if (announced > 0 && !engine.dead) engine.glue.run_started(this.handle, announced);
+    if (announced > 0) engine.tell((glue) => glue.run_started(this.handle, announced));
   }
 
   /** The state of the run and its agent. @param {boolean} endEmitted @returns {EngineState} */
   checkpoint(endEmitted) {
     const { registration, host } = this.run.core;
-    return JSON.parse(registration.call(() => this.engine.glue.checkpoint(registration.handle, this.handle, endEmitted, host.now())));
+    const now = host.now();
+    return JSON.parse(this.#call((glue) => glue.checkpoint(registration.handle, this.handle, endEmitted, now)));
   }
 
   /**
@@ -119,9 +127,13 @@ export class EngineRun {
     for (const slot of [...this.slots.keys()]) this.cancel(slot);
   }
 
-  /** Removes the run, once nobody can ask for its state any more. */
+  /** Removes the run, once nobody can ask for its state any more. Whoever keeps it holds no instance with it. */
   drop() {
-    if (!this.isGone) this.engine.glue.run_drop(this.handle);
+    const { engine, handle } = this;
+    if (this.isGone) return;
+    // An iterator may be left in the depth of a recursion.
+    queueMicrotask(() => engine.tell((glue) => glue.run_drop(handle)));
+    this.engine = NO_ENGINE;
   }
 
   /** The run is over: a broken instance need not end it. */
@@ -168,6 +180,7 @@ export class EngineRun {
 
   /** @param {number} slot @param {string} update JSON */
   update(slot, update) {
+    needStack();
     // Updates that arrive together are delivered together.
     if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting ? "soon" : "now");
   }
@@ -179,29 +192,31 @@ export class EngineRun {
   setState(slot, key, value) {
     const { core } = this.run;
     if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
-    if (!this.slots.has(slot)) return;
+    if (!this.slots.has(slot) || this.engine.dead) return;
     if (!this.#fits(key + (value ?? ""))) throw new AgentError(NO_ROOM);
-    if (value === undefined) core.session.state.delete(key);
-    else core.session.state.set(key, /** @type {JsonValue} */ (JSON.parse(value)));
-    core.registration.call(() => this.engine.glue.set_state(this.handle, slot, key, value ?? ""));
+    const known = value === undefined ? undefined : /** @type {JsonValue} */ (JSON.parse(value));
+    this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
+    if (known === undefined) core.session.state.delete(key);
+    else core.session.state.set(key, known);
   }
 
   // ---- responses
 
   /** @param {number} slot @returns {Uint8Array<ArrayBuffer>} */
   takeBody(slot) {
-    return this.run.core.registration.call(() => this.engine.glue.take_body(this.handle, slot));
+    this.run.core.registration.posts++;
+    return this.engine.call((glue) => glue.take_body(this.handle, slot));
   }
 
   /** @param {number} slot @param {Uint8Array[]} chunks */
   feed(slot, chunks) {
     const { run } = this;
-    if (run.isOver) return;
+    if (run.isOver || this.engine.dead) return;
     let size = 0;
     try {
       size = this.engine.write(chunks);
     } catch (error) {
-      return run.core.registration.crashed(error);
+      return this.engine.discard(error);
     }
     run.poller.poll(slot, size);
   }
@@ -244,7 +259,7 @@ const LONG = 1 << 16;
 const NO_ROOM = { code: "internal", message: "there is not enough memory in the engine", retryable: false };
 
 /** In place of an instance, before a run has one: it counts as dead. */
-const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false }));
+const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false, tell() {} }));
 
 /** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
 function quietTimer(work, ms) {

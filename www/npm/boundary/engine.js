@@ -1,7 +1,7 @@
 // @ts-check
 // The wasm instance: how it is created, and how its outbox is read. The layout is that of ../engine/src/outbox/mod.rs.
 
-import { AgentError, broken, complain, kindOf, misuse, textOf } from "../shared.js";
+import { AgentError, broken, complain, fromEngine, kindOf, misuse, textOf } from "../shared.js";
 import { lengthOf } from "./bytes.js";
 import { NAME, bind } from "./glue.js";
 
@@ -9,11 +9,14 @@ import { NAME, bind } from "./glue.js";
 /** @typedef {BufferSource | WebAssembly.Module} Source */
 /** @typedef {() => Source | Promise<Source | Parts>} Loader */
 
+/** An instance with more memory than this, and than what its agents brought along, has grown. */
+const GROWN = 16 * 2 ** 20;
+
 /** @type {Loader | undefined} */
 let loader;
-/** @type {Engine | undefined} */
-let engine;
-/** @type {Promise<Engine> | undefined} */
+/** @type {Parts | undefined} */
+let compiled;
+/** @type {Promise<Parts> | undefined} */
 let loading;
 
 /**
@@ -23,7 +26,9 @@ let loading;
  */
 export function use(load, isEntry) {
   if (typeof load !== "function") throw wrong(load);
-  if (!isEntry || !loader) loader = load;
+  if (isEntry && loader) return;
+  loader = load;
+  compiled = undefined;
 }
 
 /** @param {unknown} given */
@@ -31,76 +36,79 @@ function wrong(given) {
   return misuse(`\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${kindOf(given)}`);
 }
 
-/**
- * Returns the engine: at once if its bytes are available synchronously, otherwise as a promise.
- * @returns {Engine | Promise<Engine>}
- */
-export function getEngine() {
-  if (engine) return engine;
+/** Returns the compiled file, which all instances share. @returns {Parts | Promise<Parts>} */
+function getModule() {
+  if (compiled) return compiled;
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
   const source = /** @type {any} */ (loader());
-  if (!source?.then) return (engine = new Engine(source));
-  const promise = (loading = /** @type {Promise<Engine>} */ (source.then(begin)));
+  if (!source?.then) return (compiled = toParts(source));
+  const promise = (loading = Promise.resolve(source).then((given) => (compiled = toParts(given))));
   const loaded = () => void (loading = undefined);
   promise.then(loaded, loaded);
   return promise;
 }
 
-/** @param {any} loaded the whole, or both halves */
-function begin(loaded) {
-  engine = loaded?.module ? new Engine(loaded.module, loaded.rest) : new Engine(loaded);
-  return engine;
+/** @param {any} source bytes, a compiled module, or both halves @returns {Parts} */
+function toParts(source) {
+  return source?.module ? { module: toModule(source.module), rest: source.rest && toModule(source.rest) } : { module: toModule(source) };
 }
 
-/**
- * Gives up an instance in which something panicked: all of its runs end, and the next run
- * creates a fresh instance.
- * @param {Engine} instance @param {unknown} error
- */
-export function discardInstance(instance, error) {
-  instance.dead = true;
-  if (engine === instance) engine = undefined;
-  const failure = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
-  for (const run of [...instance.runs]) {
-    try {
-      run.deref()?.crash(failure);
-    } catch (thrown) {
-      // The end of one run must not keep the others from ending.
-      complain("turnwheel: a run could not be ended", thrown);
-    }
+/** @param {any} source bytes, or a compiled module @returns {WebAssembly.Module} */
+function toModule(source) {
+  const { Module } = WebAssembly;
+  // The host may have created it in another realm, as Next.js does for its edge runtime.
+  const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
+  if (!isModule && !source?.byteLength) throw wrong(source);
+  const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
+  if (Module.imports(module)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
+  return module;
+}
+
+/** Agents that share an instance: one at a time, which is replaced when it dies, and when it has grown. */
+export class Scope {
+  constructor() {
+    /** @type {Engine | undefined} */
+    this.engine = undefined;
+  }
+
+  /**
+   * Returns the engine: at once if its bytes are available synchronously, otherwise as a promise.
+   * @returns {Engine | Promise<Engine>}
+   */
+  ready() {
+    if (this.engine) return this.engine;
+    const module = getModule();
+    const start = (/** @type {Parts} */ parts) => (this.engine ??= new Engine(parts, this));
+    return module instanceof Promise ? module.then(start) : start(module);
   }
 }
 
-/**
- * Detects an instance that was killed while it worked. Called when no frame of ours is on the stack, so a
- * busy instance must have been terminated mid-call, as Workers do to an object that aborts itself inside a
- * rule. Other runs share the instance, so it is given up.
- */
-export function discardIfKilled() {
-  if (!engine?.busy) return;
-  discardInstance(engine, new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
-}
+/** The scope of all agents that are not isolated. */
+export const shared = new Scope();
+
+/** The engine of that scope. */
+export const getEngine = () => shared.ready();
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** One wasm instance and its memory. */
 export class Engine {
-  /** @param {any} source bytes, or a compiled module @param {WebAssembly.Module} [rest] if the source is the first half */
-  constructor(source, rest) {
-    const { Module } = WebAssembly;
-    // The host may have created it in another realm, as Next.js does for its edge runtime.
-    const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
-    if (!isModule && !source?.byteLength) throw wrong(source);
-    const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
-    for (const part of rest ? [module, rest] : [module]) {
-      if (Module.imports(part)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
-    }
+  /** @param {Parts} parts @param {Scope} scope whose agents live in it */
+  constructor({ module, rest }, scope) {
+    this.scope = scope;
     /**
      * The runs in progress, held weakly: a run that waits for somebody may be collected.
      * @type {Set<WeakRef<{ crash(error: unknown): void }>>}
      */
     this.runs = new Set();
+    /**
+     * The agents that are registered in it, by their numbers.
+     * @type {Map<number, WeakRef<{ release(): void, lost(engine: Engine): void }>>}
+     */
+    this.agents = new Map();
+    /** By how many bytes it grew when they were. */
+    this.weight = 0;
     /** Whether something panicked in it. */
     this.dead = false;
     /** Whether it is working right now: a rule that it calls must not start anything else in it. */
@@ -118,6 +126,80 @@ export class Engine {
     this.glue = bind(module, rest);
     this.memory = this.glue.memory;
     this.control = this.glue.control() >>> 2;
+  }
+
+  /**
+   * Calls into the instance. What it refuses becomes an AgentError; whatever else comes out of it is the end of it.
+   * @template T @param {(glue: Engine["glue"]) => T} work @returns {T}
+   */
+  call(work) {
+    try {
+      return work(this.glue);
+    } catch (error) {
+      // The engine reports a refusal as a string; anything else is a trap or a stack overflow.
+      if (typeof error !== "string" && !AgentError.isInstance(error)) this.discard(error);
+      throw fromEngine(error);
+    }
+  }
+
+  /** The same, where nobody waits for an answer. @param {(glue: Engine["glue"]) => void} work */
+  tell(work) {
+    if (this.dead) return;
+    try {
+      work(this.glue);
+    } catch (error) {
+      this.discard(error);
+    }
+  }
+
+  /**
+   * Gives up an instance in which something panicked: all of its runs end, each for itself, and the next run creates a
+   * fresh instance. They end in a microtask, where nothing of whoever caused it is on the stack.
+   * @param {unknown} error
+   */
+  discard(error) {
+    if (this.dead) return;
+    this.dead = true;
+    this.#leaveScope();
+    const failure = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
+    queueMicrotask(() => {
+      for (const run of [...this.runs]) alone(() => run.deref()?.crash(failure));
+      for (const agent of [...this.agents.values()]) alone(() => agent.deref()?.lost(this));
+    });
+  }
+
+  /**
+   * Detects an instance that was killed while it worked. Called when no frame of ours is on the stack, so a
+   * busy instance must have been terminated mid-call, as Workers do to an object that aborts itself inside a
+   * rule. Other runs share the instance, so it is given up.
+   */
+  discardIfKilled() {
+    if (this.busy) this.discard(new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
+  }
+
+  #leaveScope() {
+    if (this.scope.engine === this) this.scope.engine = undefined;
+  }
+
+  /** Forgets an agent. @param {number} number @param {number} weight */
+  drop(number, weight) {
+    if (!this.agents.delete(number)) return;
+    this.weight -= weight;
+    this.tell((glue) => glue.agent_drop(number));
+    for (const run of this.runs) if (!run.deref()) this.runs.delete(run);
+    // That of an isolated agent goes with its last one.
+    if (this.agents.size === 0 && this.scope !== shared) this.#leaveScope();
+  }
+
+  /**
+   * Gives up an instance that grew and in which nothing is going on, for the memory of wasm never shrinks. Its agents
+   * take their state with them, and enter a fresh one with their next run. What they bring along there does not count as
+   * growth, so that a large conversation is not carried to and fro.
+   */
+  replaceIfGrown() {
+    if (this.dead || this.runs.size > 0 || this.memory.buffer.byteLength <= GROWN + 2 * this.weight) return;
+    this.#leaveScope();
+    for (const agent of [...this.agents.values()]) alone(() => agent.deref()?.release());
   }
 
   /** Views are detached when the memory grows. */
@@ -187,5 +269,14 @@ export class Engine {
       at += lengths[i];
     });
     return size;
+  }
+}
+
+/** Does for one run or agent what must not keep the others from it. @param {() => void} work */
+function alone(work) {
+  try {
+    work();
+  } catch (error) {
+    complain("turnwheel: an agent could not leave its engine", error);
   }
 }

@@ -2,8 +2,9 @@
 // An agent in the engine: where its commands cross to wasm. The engine learns of an agent when its first run
 // begins; commands wait until then. Whatever the engine refuses becomes an AgentError.
 
-import { discardInstance, getEngine } from "./engine.js";
-import { AgentError, fromEngine, misuse } from "../shared.js";
+import { Scope, shared } from "./engine.js";
+import { needStack } from "./stack.js";
+import { misuse } from "../shared.js";
 import { callRule, validate } from "../rules/rules.js";
 
 /** @import { Core } from "../agent/core.js" */
@@ -22,9 +23,13 @@ export class Registration {
     this.core = core;
     /** The public agent: once nobody holds it, the engine forgets it. @type {object} */
     this.owner = core;
+    /** The agents that share an instance with this one. */
+    this.scope = core.options.isolate ? new Scope() : shared;
     /** @type {Engine | undefined} */
     this.engine = undefined;
     this.number = 0;
+    /** By how many bytes the instance grew when it took this agent in. */
+    this.weight = 0;
     /** Commands that wait for the engine. @type {Waiting[]} */
     this.waiting = [];
     /** State from a checkpoint, until the engine has taken it over. @type {EngineState | undefined} */
@@ -42,7 +47,10 @@ export class Registration {
 
   /** Returns the engine with this agent registered in it. @returns {Engine | Promise<Engine>} */
   ready() {
-    const engine = getEngine();
+    if (this.engine?.dead) this.lost(this.engine);
+    // Also in one that has been given up since: something of this agent is still in there.
+    if (this.engine) return this.#register(this.engine);
+    const engine = this.scope.ready();
     return engine instanceof Promise ? engine.then((loaded) => this.#register(loaded)) : this.#register(engine);
   }
 
@@ -51,38 +59,82 @@ export class Registration {
     if (this.handle === 0) {
       registry?.unregister(this);
       this.engine = engine;
-      this.number = this.#enter(engine, engine.glue);
+      const before = engine.memory.buffer.byteLength;
+      const number = (this.number = this.#enter(engine));
+      const weight = (this.weight = engine.memory.buffer.byteLength - before);
+      engine.weight += weight;
+      engine.agents.set(number, new WeakRef(this));
       this.core.history.noteSynced();
-      registry?.register(this.owner, { engine, handle: this.handle }, this);
+      registry?.register(this.owner, { engine, number, weight }, this);
     }
     // A command that is refused ends the run; those behind it wait for the next one.
-    for (let next; (next = this.waiting.shift()); ) next.post(engine.glue);
+    for (let next; (next = this.waiting.shift()); ) engine.call(next.post);
     return engine;
   }
 
-  /** @param {Engine} engine @param {Glue} glue @returns {number} its number */
-  #enter(engine, glue) {
+  /** @param {Engine} engine @returns {number} its number */
+  #enter(engine) {
     // Host objects are read before the call, never inside it: an exception thrown in there ends every run.
     const settings = this.core.settings.toJson();
     const history = this.core.history.toJson();
     const state = this.core.stateJson();
-    const number = this.call(() => glue.agent_new(settings, history, this.#host()));
+    const number = engine.call((glue) => glue.agent_new(settings, history, this.#host()));
     try {
-      if (state) this.call(() => glue.agent_restore(number, state));
+      if (state) engine.call((glue) => glue.agent_restore(number, state));
     } catch (error) {
-      if (!engine.dead) glue.agent_drop(number);
+      engine.tell((glue) => glue.agent_drop(number));
       throw error;
     }
     this.state = undefined;
     return number;
   }
 
+  /**
+   * Moves to the scope of the agent that calls this one as a tool, unless it is isolated itself.
+   * @param {Scope | undefined} scope
+   */
+  join(scope) {
+    if (scope && !this.engine && !this.core.options.isolate) this.scope = scope;
+  }
+
   /** Removes this agent from the engine; a later run registers it again. */
   unregister() {
     if (this.handle === 0) return;
     registry?.unregister(this);
-    this.engine?.glue.agent_drop(this.handle);
+    this.engine?.drop(this.number, this.weight);
+    this.#leave();
+  }
+
+  #leave() {
+    this.engine = undefined;
     this.number = 0;
+  }
+
+  /**
+   * Leaves an instance that is given up, with all of its state; a later run registers it again. Whoever still has
+   * something to hear from that instance stays in it.
+   */
+  release() {
+    const { core } = this;
+    const { current, unread } = core.runs;
+    if (this.handle === 0 || current || unread || core.receipts.open.size > 0) return;
+    this.state = this.checkpoint(core.host.now());
+    this.unregister();
+  }
+
+  /**
+   * The instance died. What JavaScript knows of this agent goes into the next one: the state of its session, the
+   * letters that nobody has read, a run from a checkpoint that has not gone on.
+   * @param {Engine} engine
+   */
+  lost(engine) {
+    // It may have begun a run in the next one already.
+    if (this.engine !== engine) return;
+    const { session, receipts, runs } = this.core;
+    registry?.unregister(this);
+    this.#leave();
+    this.state = runs.restored ?? { session: Object.fromEntries(session.state), usage: session.usage };
+    this.waiting.unshift(...receipts.takeLetters());
   }
 
   /** What the engine calls. Holds only a weak reference, so that a forgotten agent can be collected. */
@@ -98,21 +150,11 @@ export class Registration {
     };
   }
 
-  /** Calls into the engine. Whatever it throws becomes an AgentError. @template T @param {() => T} work @returns {T} */
+  /** Calls into the engine for the host. @template T @param {(glue: Glue) => T} work @returns {T} */
   call(work) {
+    needStack();
     this.posts++;
-    try {
-      return work();
-    } catch (error) {
-      // The engine reports a refusal as a string; anything else is a trap or a stack overflow.
-      if (typeof error !== "string" && !AgentError.isInstance(error)) this.crashed(error);
-      throw fromEngine(error);
-    }
-  }
-
-  /** The wasm instance died. @param {unknown} error */
-  crashed(error) {
-    if (this.engine) discardInstance(this.engine, error);
+    return /** @type {Engine} */ (this.engine).call(work);
   }
 
   // ---- commands
@@ -128,17 +170,16 @@ export class Registration {
 
   /** Calls into the engine if the agent is there. @param {(glue: Glue) => void} post @returns {boolean} */
   #now(post) {
-    const { engine } = this;
-    if (!engine || this.handle === 0) return false;
-    this.call(() => post(engine.glue));
+    if (this.handle === 0) return false;
+    this.call(post);
     return true;
   }
 
-  /** Posts a message; `posted` gets the number of its receipt. @param {boolean} followUp @param {string} message @param {object} command @param {{ posted(id: number): void, refused(): void }} receipt */
+  /** Posts a message; `posted` gets the number of its receipt. @param {boolean} followUp @param {string} message @param {object} command @param {{ posted(id: number, letter: Waiting): void, refused(): void }} receipt */
   postMessage(followUp, message, command, receipt) {
     const post = (/** @type {Glue} */ glue) => {
       try {
-        receipt.posted(glue.post_message(this.handle, followUp, message));
+        receipt.posted(glue.post_message(this.handle, followUp, message), { post, command });
       } catch (error) {
         receipt.refused();
         throw error;
@@ -161,6 +202,8 @@ export class Registration {
     if (this.handle === 0) return;
     const settings = this.core.settings.toJson();
     this.#now((glue) => glue.agent_configure(this.handle, settings));
+    // For the run in progress; the next one waits for it.
+    this.core.settings.load()?.catch(() => {});
   }
 
   /** Forgets what waits for the engine. */
@@ -176,25 +219,21 @@ export class Registration {
 
   /** Whether messages wait that a host queue returned and no turn has taken. */
   hasWaiting() {
-    return this.handle !== 0 && this.engine?.glue.has_waiting(this.handle);
+    const { engine, handle } = this;
+    if (!engine || handle === 0) return false;
+    needStack();
+    return engine.call((glue) => glue.has_waiting(handle));
   }
 
   /** The engine's state of this agent, if the agent is there. @param {number} now @returns {EngineState | undefined} */
   checkpoint(now) {
-    const { engine, handle } = this;
-    return engine && handle !== 0 ? JSON.parse(this.call(() => engine.glue.checkpoint(handle, 0, false, now))) : undefined;
+    const { handle } = this;
+    return handle !== 0 ? JSON.parse(this.call((glue) => glue.checkpoint(handle, 0, false, now))) : undefined;
   }
 }
 
 /**
  * Unregisters agents that were garbage-collected.
- * @type {FinalizationRegistry<{ engine: Engine, handle: number }> | undefined}
+ * @type {FinalizationRegistry<{ engine: Engine, number: number, weight: number }> | undefined}
  */
-const registry =
-  typeof FinalizationRegistry === "undefined"
-    ? undefined
-    : new FinalizationRegistry(({ engine, handle }) => {
-        if (engine !== getEngine()) return;
-        engine.glue.agent_drop(handle);
-        for (const run of engine.runs) if (!run.deref()) engine.runs.delete(run);
-      });
+const registry = typeof FinalizationRegistry === "undefined" ? undefined : new FinalizationRegistry(({ engine, number, weight }) => (engine.drop(number, weight), engine.replaceIfGrown()));

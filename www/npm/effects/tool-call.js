@@ -2,7 +2,7 @@
 // Executes a tool call.
 
 import { isLong, limitError, stateText, textOf, toResult, updateText } from "../shared.js";
-import { takeSubagentEvents } from "../tools/subagent.js";
+import { setParent } from "../tools/subagent.js";
 import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";
 import { holdSlot, MESSAGES, SIGNAL, Slot } from "./slot.js";
@@ -68,12 +68,12 @@ class ToolContext {
       set: (/** @type {string} */ key, /** @type {JsonValue} */ value) => engineRun.setState(slot, key, stateText(value)),
       delete: (/** @type {string} */ key) => engineRun.setState(slot, key, undefined),
     };
-    takeSubagentEvents(this, (event) => engineRun.subagentEvent(slot, JSON.stringify(event)));
+    setParent(this, { scope: core.registration.scope, emit: (event) => engineRun.subagentEvent(slot, JSON.stringify(event)) });
     this.update = (/** @type {unknown} */ partial) => {
       if (!state.aborted) engineRun.update(slot, updateText(partial));
     };
   }
 }
 
-const noRun = /** @type {Driver} */ (/** @type {unknown} */ ({ core: { session: {} }, fold: {} }));
+const noRun = /** @type {Driver} */ (/** @type {unknown} */ ({ core: { session: {}, registration: {} }, fold: {} }));
 keepShape(new ToolContext(noRun, 0, { kind: "tool", name: "", callId: "" }, new Slot()));

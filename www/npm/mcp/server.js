@@ -1,6 +1,7 @@
 // @ts-check
 // An MCP server, and its tools as tools of an agent.
 
+import { tool as checked } from "../core.js";
 import { complain, misuse, textOf } from "../shared.js";
 import { APPROVAL } from "./approval.js";
 import { resultOf, updateOf } from "./content.js";
@@ -26,8 +27,8 @@ export class McpServer {
   #isShared;
   #name;
   /**
-   * The tools by the server's names for them, with the JSON that each was made from.
-   * @type {Map<string, { json: string, definition: ToolDefinition }>}
+   * The tools by the server's names for them, with the JSON that each was made from; one that was refused has no definition.
+   * @type {Map<string, { json: string, definition: ToolDefinition | undefined }>}
    */
   #known = new Map();
   /** @type {Set<(tools: ToolDefinition[]) => void>} */
@@ -127,19 +128,20 @@ export class McpServer {
   #take(listed) {
     const { only } = this.#options;
     const wanted = listed.filter((tool) => !only || (typeof only === "function" ? only(tool) : only.includes(tool.name)));
-    /** @type {Map<string, { json: string, definition: ToolDefinition }>} */
+    /** @type {Map<string, { json: string, definition: ToolDefinition | undefined }>} */
     const known = new Map();
     const names = new Map();
     for (const tool of wanted) {
       const json = JSON.stringify(tool);
       const before = this.#known.get(tool.name);
-      const definition = before?.json === json ? before.definition : this.#toolOf(tool);
+      const definition = before?.json === json ? before.definition : this.#acceptable(tool);
+      known.set(tool.name, { json, definition });
+      if (!definition) continue;
       const other = names.get(definition.name);
       if (other !== undefined) throw misuse(`two tools of ${this.#name} would be named \`${definition.name}\`: \`${other}\` and \`${tool.name}\`; give other names with \`name\`, or leave one out with \`only\``);
       names.set(definition.name, tool.name);
-      known.set(tool.name, { json, definition });
     }
-    const tools = [...known.values()].map(({ definition }) => definition);
+    const tools = [...known.values()].flatMap(({ definition }) => definition ?? []);
     const isSame = tools.length === this.tools.length && tools.every((definition, i) => definition === this.tools[i]);
     this.#known = known;
     if (isSame) return;
@@ -147,6 +149,15 @@ export class McpServer {
     for (const listener of [...this.#listeners]) {
       // The listener may be an async function.
       (async () => listener(tools))().catch(this.#report);
+    }
+  }
+
+  /** The tool, unless it cannot be one here: its schema is none, or cannot be checked in a time that has an end. The others stay. @param {McpTool} tool */
+  #acceptable(tool) {
+    try {
+      return checked(this.#toolOf(tool));
+    } catch (error) {
+      this.#report(new Error(`${this.#name}: its tool \`${tool.name}\` is left out: ${textOf(error)}`, { cause: error }));
     }
   }
 

@@ -34,7 +34,7 @@ const OPTIONS = {
   ...all(["model", "tools", "messages", "output"], "any"),
   ...all(FUNCTIONS, "function"),
   systemPrompt: "text", sessionId: "text", maxTurns: "count", outputRetries: "whole", maxConcurrentTools: "count",
-  coalesceMs: "number", includeRequests: "flag", sessionState: "object", fallback: "list",
+  coalesceMs: "number", includeRequests: "flag", isolate: "flag", sessionState: "object", fallback: "list",
   streamOptions: {
     temperature: "finite", topP: "finite", maxTokens: "whole", parallelToolCalls: "flag", cache: ["none", "auto"],
     toolChoice: new OneOf({ toolName: "text" }, ["auto", "none", "required"]),

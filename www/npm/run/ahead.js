@@ -4,7 +4,7 @@
 // request, it gets the response that is on its way. Whatever is different (a rule that must be asked, a key to fetch, a
 // letter that came in between) ends this quietly: the run then sends its own request.
 
-import { Engine } from "../boundary/engine.js";
+import { Engine, Scope } from "../boundary/engine.js";
 import * as KIND from "../boundary/protocol.js";
 import { sendRequest } from "../effects/http.js";
 import { quietly, Slot } from "../effects/slot.js";
@@ -49,7 +49,7 @@ export function sendAhead(run, first, prompts) {
   // What a checkpoint or a command says is the engine's business.
   if (run.origin.restored || core.registration.state || core.registration.waiting.length > 0 || run.abortion.isAsked) return;
   try {
-    const found = play(run, new Engine(first), prompts);
+    const found = play(run, new Engine({ module: first }, new Scope()), prompts);
     if (!found) return;
     const state = new Slot();
     return new Ahead(found.effect, found.body, state, sendRequest(core, found.effect, found.body, state));

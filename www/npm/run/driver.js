@@ -3,8 +3,8 @@
 // begins and ends the run, and writes its checkpoints.
 
 import { EngineRun } from "../boundary/engine-run.js";
-import { discardIfKilled } from "../boundary/engine.js";
 import { whenFirst } from "../boundary/halves.js";
+import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
 import { handled } from "../rules/host-call.js";
@@ -54,7 +54,9 @@ export class Driver {
   async #start(promptJson) {
     const { core, origin, abortion, engineRun } = this;
     try {
-      discardIfKilled();
+      core.registration.scope.engine?.discardIfKilled();
+      const loading = core.settings.load();
+      if (loading) await loading;
       const ready = core.registration.ready();
       engineRun.begin(ready instanceof Promise ? await this.#loaded(ready, promptJson) : ready, promptJson);
       core.runs.restored = undefined;
@@ -132,6 +134,8 @@ export class Driver {
   abort(reason) {
     const { abortion, engineRun } = this;
     if (this.isOver || abortion.isAsked) return;
+    // A signal may be given in the depth of a recursion, and nobody hears what its listeners throw.
+    if (!hasStack()) return queueMicrotask(() => this.abort(reason));
     const text = abortion.ask(reason);
     this.#dropAhead();
     if (engineRun.handle !== 0) engineRun.abort(text);
@@ -151,8 +155,8 @@ export class Driver {
   /** Removes the run from the engine, once nobody can ask for its state any more. */
   drop() {
     const { runs } = this.core;
-    if (runs.unread === this) runs.unread = undefined;
     this.engineRun.drop();
+    if (runs.unread === this) runs.unread = undefined;
   }
 
   // ---- what the entries of a batch ask of it
@@ -300,10 +304,10 @@ export class Driver {
     this.abortion.unlisten();
     engineRun.cancelAll();
     core.runs.byHandle.delete(engineRun.handle);
+    engineRun.forget();
     // Of a run that a listener of its end has reset nobody wants a checkpoint.
     if (outlet.queue.hasUnread && core.runs.epoch === this.epoch) core.runs.unread = this;
     else this.drop();
-    engineRun.forget();
     core.afterRunEnd(this);
     outlet.queue.close();
     ending.settle(result);

@@ -1,8 +1,6 @@
 // @ts-check
 // Lets the engine work, and delivers what it reports, until the run waits for an answer.
 
-import { discardIfKilled } from "../boundary/engine.js";
-
 /** @import { Driver } from "./driver.js" */
 
 /** How many microtasks a finished tool gets to report back through a few layers of promises. */
@@ -41,10 +39,11 @@ export class Poller {
     // A call from a listener is handled after this batch: the loop below asks the engine again.
     if (this.isDelivering) return void (this.hasMore = true);
     const { run } = this;
-    const { engine, handle } = run.engineRun;
-    if (run.isOver || handle === 0) return;
+    const { engine } = run.engineRun;
+    // Before a run has begun, it has one that counts as dead.
+    if (run.isOver || engine.dead) return;
     // Called from a rule: the engine is in the middle of a step, of this run or another.
-    if (engine.busy) return queueMicrotask(() => (discardIfKilled(), this.poll()));
+    if (engine.busy) return queueMicrotask(() => (engine.discardIfKilled(), this.poll()));
     this.isDelivering = true;
     try {
       do {
@@ -87,7 +86,7 @@ export class Poller {
     try {
       return engineRun.poll(slot, size);
     } catch (error) {
-      core.registration.crashed(error);
+      engine.discard(error);
       return 0;
     } finally {
       engine.busy = false;

@@ -3,8 +3,15 @@
 
 import { isOfClass, jsonOf, kindOf, misuse, textOf } from "../shared.js";
 import { dereference, validate } from "../validator.js";
+import { Patterns } from "./patterns.js";
 
+/** @import { Lookup } from "../validator.js" */
 /** @import { PreparedSchema } from "./schema.js" */
+
+/** How many steps a check may take: schemas that are asked about a value, turns of their loops. Some take a millisecond for a thousand. */
+const MAX_STEPS = 2_000_000;
+/** How many errors are told. */
+const MAX_LINES = 50;
 
 /** @param {string} owner @param {any} given @returns {PreparedSchema} */
 export function fromJsonSchema(owner, given) {
@@ -14,26 +21,58 @@ export function fromJsonSchema(owner, given) {
   checkJsonSchema(where, schema);
   const own = JSON.parse(jsonOf(`${where} are`, schema));
   const passesQuickCheck = quickCheck(own);
-  /** @type {any} */
-  let lookup;
+  const judge = new Judge(`${where} are`, own);
+  const check = (/** @type {any} */ args) => {
+    if (passesQuickCheck?.(args)) return { value: args };
+    const errors = judge.errorsOf(args);
+    if (errors.length === 0) return { value: args };
+    const more = errors.length - MAX_LINES;
+    return { error: errors.slice(0, MAX_LINES).join("\n") + (more > 0 ? `\nand ${more} more` : "") };
+  };
   return {
     schema: own,
+    load: () => judge.patterns.load(),
     check(/** @type {any} */ args) {
-      if (passesQuickCheck?.(args)) return { value: args };
-      let outcome;
-      try {
-        outcome = validate(args, own, (lookup ??= dereference(own)));
-      } catch (error) {
-        // An invalid pattern or an unresolvable reference: no arguments could be checked.
-        throw misuse(`${where} are no JSON Schema: ${textOf(error)}`, error);
-      }
-      const { valid, errors } = outcome;
-      if (valid) return { value: args };
-      // The last errors are the innermost; those before only say that something below is wrong.
-      const lines = errors.filter((issue) => !/does not match schema|A subschema had errors/.test(issue.error)).map((issue) => `${issue.instanceLocation.replace(/^#\/?/, "")} ${issue.error}`.trim());
-      return { error: [...new Set(lines.length ? lines : errors.map((issue) => issue.error))].join("\n") };
+      const loading = judge.patterns.load();
+      return loading ? loading.then(() => check(args)) : check(args);
     },
   };
+}
+
+/** Checks values against a schema, with an end to the work. */
+export class Judge {
+  /** @param {string} where the start of an error: "the parameters of tool `x` are" @param {object} schema */
+  constructor(where, schema) {
+    this.where = where;
+    this.schema = schema;
+    this.patterns = new Patterns(where, schema);
+    /** @type {Lookup | undefined} */
+    this.lookup = undefined;
+  }
+
+  /** Beside the schemas, whose addresses an error lists. @returns {Lookup} */
+  #newLookup() {
+    const matches = this.patterns.matches.bind(this.patterns);
+    return Object.create(null, { left: { value: 0, writable: true }, matches: { value: matches } });
+  }
+
+  /** What is wrong with a value. @param {unknown} value @returns {string[]} */
+  errorsOf(value) {
+    const lookup = this.lookup ?? this.#newLookup();
+    lookup.left = MAX_STEPS;
+    try {
+      if (!this.lookup) this.lookup = dereference(this.schema, lookup);
+      const { valid, errors } = validate(value, this.schema, lookup);
+      if (valid) return [];
+      // The last errors are the innermost; those before only say that something below is wrong.
+      const lines = errors.filter((issue) => !/does not match schema|A subschema had errors/.test(issue.error)).map((issue) => `${issue.instanceLocation.replace(/^#\/?/, "")} ${issue.error}`.trim());
+      return [...new Set(lines.length ? lines : errors.map((issue) => issue.error))];
+    } catch (error) {
+      if (lookup.left < 0) return [textOf(error)];
+      // An invalid pattern or an unresolvable reference: no arguments could be checked.
+      throw misuse(`${this.where} no JSON Schema: ${textOf(error).slice(0, 1000)}`, error);
+    }
+  }
 }
 
 /** Throws if this is no JSON Schema. @param {string} where @param {any} schema */
@@ -80,11 +119,12 @@ function quickCheck(schema) {
   if (typeof type !== "string" || !Object.hasOwn(TYPES, type) || !Object.keys(rest).every((word) => NOTES.has(word))) return;
   if (typeof additionalProperties !== "boolean" || !Array.isArray(required) || !Array.isArray(choices ?? [])) return;
   const isType = TYPES[type];
+  const known = choices && new Set(choices);
   const members = new Map(Object.entries(Object(properties)).map(([key, schema]) => [key, quickCheck(schema)]));
   const isItem = items === undefined ? () => true : quickCheck(items);
   if (!isItem || [...members.values()].includes(undefined)) return;
   return (value) => {
-    if (!isType(value) || (choices && !choices.includes(value))) return false;
+    if (!isType(value) || (known && !known.has(value))) return false;
     if (type === "array") return value.every((/** @type {any} */ item) => isItem(item));
     if (type !== "object") return true;
     return required.every((key) => Object.hasOwn(value, key)) && Object.keys(value).every((key) => members.get(key)?.(value[key]) ?? additionalProperties);

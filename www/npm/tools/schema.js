@@ -7,7 +7,7 @@ import { fromJsonSchema } from "./json-schema.js";
 /** @import { JsonSchema } from "../index.js" */
 /** @typedef {{ value: unknown } | { error: string }} Checked */
 /** @typedef {(args: unknown) => Checked | Promise<Checked>} Check */
-/** @typedef {{ schema: JsonSchema, check: Check }} PreparedSchema */
+/** A prepared schema; `load` loads what its check needs, if that is not there yet. @typedef {{ schema: JsonSchema, check: Check, load?(): Promise<void> | undefined }} PreparedSchema */
 
 /**
  * Prepares a schema: its form for the model, and its check.

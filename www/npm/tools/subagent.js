@@ -6,14 +6,17 @@ import { kindOf, misuse } from "../shared.js";
 import { tool } from "./tool.js";
 
 /** @import { Agent, AgentEvent, ToolContext } from "../index.js" */
+/** @import { Scope } from "../boundary/engine.js" */
 
-/** The key under which a tool's context holds the function that emits such events. @type {unique symbol} */
-const SUBAGENT_EVENT = Symbol("turnwheel.subagentEvent");
-/** @typedef {{ [SUBAGENT_EVENT]?: (event: AgentEvent) => void }} Emitter */
+/** The key under which a tool's context holds what its sub-agents share with the agent. @type {unique symbol} */
+const PARENT = Symbol("turnwheel.parent");
+/** The key under which the options of a run hold the scope of the agent that calls this one. @type {unique symbol} */
+export const SCOPE = Symbol("turnwheel.scope");
+/** @typedef {{ scope: Scope, emit(event: AgentEvent): void }} Parent */
 
-/** Lets a tool's context emit the events of a sub-agent. @param {object} context @param {(event: AgentEvent) => void} emit */
-export function takeSubagentEvents(context, emit) {
-  /** @type {Emitter} */ (context)[SUBAGENT_EVENT] = emit;
+/** Lets the sub-agents of a tool emit their events in the run of its agent, and live where that agent lives. @param {object} context @param {Parent} parent */
+export function setParent(context, parent) {
+  /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT] = parent;
 }
 
 const PARAMETERS = {
@@ -38,9 +41,11 @@ export function subagent(definition) {
       const child = await agent(args, context);
       // A function body in braces without a `return` is an easy mistake.
       if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
-      const unsubscribe = child.subscribe((event) => /** @type {Emitter} */ (context)[SUBAGENT_EVENT]?.(event));
+      const parent = /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT];
+      const unsubscribe = child.subscribe((event) => parent?.emit(event));
       try {
-        const run = child.prompt(toPrompt(args), { signal: context.signal, runId: `${context.runId}/${context.callId}` });
+        const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, [SCOPE]: parent?.scope };
+        const run = child.prompt(toPrompt(args), options);
         const { stopReason, text, error } = await run.result;
         if (stopReason === "aborted") return failure("Sub-agent cancelled.");
         if (error) return failure(`Sub-agent error: ${error.message}`);

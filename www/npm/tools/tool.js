@@ -8,8 +8,8 @@ import { checkShape } from "../options/shape.js";
 import { adaptTool } from "./ai-sdk.js";
 import { prepareSchema } from "./schema.js";
 
-/** @import { JsonSchema, ToolDefinition } from "../index.js" */
-/** @import { Check } from "./schema.js" */
+/** @import { ToolDefinition } from "../index.js" */
+/** @import { PreparedSchema } from "./schema.js" */
 
 /** A tool returns this to end the run as if aborted. */
 export const CANCELLED = Symbol.for("turnwheel.cancelled");
@@ -26,7 +26,7 @@ export function tool(definition) {
  */
 /**
  * A checked tool. `self` is the very object that the host passed in.
- * @typedef {{ definition: Definition, self: object, schema: JsonSchema, check: Check }} Prepared
+ * @typedef {{ definition: Definition, self: object } & PreparedSchema} Prepared
  */
 
 /** The checked form of each definition. @type {WeakMap<object, Prepared>} */

@@ -34,6 +34,8 @@ pub(super) struct Package {
     pub(super) rest: String,
     pub(super) glue: String,
     pub(super) inner: Vec<String>,
+    /// Scripts that `import()` loads when they are needed: an app's first load does not have them.
+    pub(super) deferred: Vec<String>,
     pub(super) copy: Vec<String>,
 }
 

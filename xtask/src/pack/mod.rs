@@ -121,7 +121,8 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
         files.add(name, fs::read(made.join("out.js"))?)?;
     }
     let parts = files.take_scripts();
-    let entries = files.entries(&manifest.package.inner)?;
+    let named = [&manifest.package.inner[..], &manifest.package.deferred].concat();
+    let entries = files.entries(&named)?;
     let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
     let facade = joined.join("out");
     files.add_folder(&facade, "")?;

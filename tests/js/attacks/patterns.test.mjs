@@ -1,0 +1,185 @@
+// @ts-check
+// Patterns that a backtracking engine works on for centuries, from the author of a tool, from an MCP server, in an
+// output; with texts that make them. Each answer comes at once, and it is the right one.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { jsonSchemaValidator, mcpTools } from "../../../pkg/mcp.js";
+import { dice } from "../dice.mjs";
+import { Agent, call, readRun, scripted, testTool, textOf, tool } from "../kit.mjs";
+
+/** Patterns, a text without a match, and one with a match. @type {[string, string, string][]} */
+const CATASTROPHES = [
+  ["^(a+)+$", `${"a".repeat(50_000)}!`, "aaa"],
+  ["(a|a)*b", "a".repeat(50_000), "aab"],
+  ["^(.*?,){20}x", ",".repeat(20_000), `${",".repeat(20)}x`],
+  ["^(a|aa)+$", `${"a".repeat(50_000)}!`, "aaaa"],
+  ["^(\\w+\\s?)*$", `${"word ".repeat(10_000)}!`, "a few words"],
+  ["(x+x+)+y", "x".repeat(50_000), "xxy"],
+  ["^\\s*\\s*\\s*\\s*$", `${" ".repeat(50_000)}!`, "   "],
+  ["a*a*a*a*b$", "a".repeat(50_000), "ab"],
+  ["[a-z]+@", "a".repeat(90_000), "a@"],
+  ["^(?=(a+)+$)", `${"a".repeat(50_000)}!`, "aaa"],
+  ["^(?!(a|a)*b)a", `${"a".repeat(30_000)}b`, "aaa"],
+  ["(?<=^(a+)+)b", `${"a".repeat(30_000)}!b`, "aab"],
+  ["^([a-zA-Z0-9]+\\.?)+@", "a".repeat(50_000), "a.b@"],
+  ["^(([a-z])+.)+[A-Z]([a-z])+$", "a".repeat(50_000), "aaBb"],
+  ["^(?:.*a){12}$", "a".repeat(11) + "b".repeat(20_000), "a".repeat(12)],
+];
+
+const OBJECT = (/** @type {string} */ pattern) => ({ type: "object", properties: { text: { type: "string", pattern } } });
+
+/** @param {any} parameters @param {any} args */
+async function result(parameters, args) {
+  const { result } = await readRun(new Agent({ model: scripted([call(["go", args]), "done"]), tools: [testTool("go", () => "gone", { parameters })] }).prompt("Go"));
+  return textOf(result.messages[2]);
+}
+
+for (const [pattern, evil, good] of CATASTROPHES) {
+  test(`a pattern is checked in linear time: ${pattern}`, async () => {
+    // In a process of its own, which can be stopped.
+    const code = `
+      import { Agent, scripted } from ${JSON.stringify(new URL("../../../pkg/entry/node.js", import.meta.url).href)};
+      const [parameters, texts] = JSON.parse(process.env.GIVEN);
+      const tools = [{ name: "go", description: "", parameters, execute: () => "gone" }];
+      const calls = texts.map((text) => ({ toolCalls: [{ callId: "c", toolName: "go", arguments: text }] }));
+      const { messages } = await new Agent({ model: scripted([...calls, "done"]), tools }).prompt("Go");
+      console.log(JSON.stringify(messages.filter(({ role }) => role === "tool_result").map(({ content }) => content[0].text)));`;
+    const property = { type: "object", patternProperties: { [pattern]: { type: "number" } } };
+    for (const [schema, of] of /** @type {[any, (text: string) => any][]} */ ([[OBJECT(pattern), (text) => ({ text })], [property, (text) => ({ [text]: "no number" })]])) {
+      const given = JSON.stringify([schema, [of(evil), of(good)]]);
+      const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code], { env: { ...process.env, GIVEN: given }, timeout: 15_000, maxBuffer: 2 ** 24 });
+      const [first, second] = JSON.parse(stdout);
+      const [refused, accepted] = schema === property ? [second, first] : [first, second];
+      assert.match(refused, /does not match (pattern|associated schema)|matches pattern|too many steps/);
+      assert.equal(accepted, "gone");
+    }
+  });
+}
+
+test("the linear engine finds what the host's own finds", async () => {
+  const { compile } = await import("../../../pkg/linear.js");
+  const below = dice(20261123);
+  /** @template T @param {T[]} list @returns {T} */
+  const pick = (list) => /** @type {T} */ (list[below(list.length)]);
+  const ATOMS = ["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "\\s", "😀", "\\u{61}", "\\ud83d\\ude00", "-", "\\x61", "\\p{L}", "[a-c\\]]", "[😀b]", "\\n"];
+  const PLACES = ["^", "$", "\\b", "\\B"];
+  /** @param {number} deep @returns {string} */
+  const pattern = (deep) => Array.from({ length: 1 + below(2) }, () => Array.from({ length: 1 + below(3) }, () => part(deep)).join("")).join("|");
+  /** @param {number} deep */
+  function part(deep) {
+    const kind = below(deep > 0 ? 4 : 3);
+    if (kind === 0) return pick(PLACES);
+    const open = pick(["(", "(?:", "(?<n>", "(?=", "(?!", "(?<=", "(?<!"]);
+    const atom = kind < 3 ? pick(ATOMS) : `${open}${pattern(deep - 1)})`;
+    return kind === 3 && /[=!]$/.test(open) ? atom : atom + pick(["", "", "", "*", "+", "?", "{2}", "{1,2}", "{0,}", "*?", "+?", "{0}"]);
+  }
+  let matches = 0;
+  for (let i = 0; i < 8_000; i++) {
+    const source = pattern(2);
+    let own;
+    try {
+      own = new RegExp(source, "u");
+    } catch {
+      continue; // Two groups of one name.
+    }
+    const isMatch = compile(source);
+    for (let j = 0; j < 4; j++) {
+      const text = Array.from({ length: below(7) }, () => pick(["a", "b", "c", "-", "1", " ", "😀", "\n", "\ud83d", "é"])).join("");
+      const found = own.exec(text);
+      // V8 finds places between the two halves of a character, where the specification has none.
+      if (found && /[\ud800-\udbff]/.test(text.charAt(found.index - 1)) && /[\udc00-\udfff]/.test(text.charAt(found.index))) continue;
+      assert.equal(isMatch(text, () => {}), found !== null, `${JSON.stringify(source)} on ${JSON.stringify(text)}`);
+      matches += Number(found !== null);
+    }
+  }
+  assert.ok(matches > 5_000, `${matches} matches`);
+});
+
+test("what refers back to a group is refused when the tool is made, with the tool, the pattern and the way out", () => {
+  for (const pattern of ["^(a+)\\1$", "(?<n>a+)\\k<n>", "(?:(b)|\\1)+", "\\\\(a)\\1"]) {
+    for (const make of [
+      () => tool({ name: "go", description: "", parameters: OBJECT(pattern), execute: () => "" }),
+      () => new Agent({ model: scripted([]), tools: [testTool("go", () => "", { parameters: { type: "object", patternProperties: { [pattern]: {} } } })] }),
+    ]) assert.throws(make, (/** @type {any} */ error) => error.code === "misuse" && error.message.includes("tool `go`") && error.message.includes(JSON.stringify(pattern)) && /refers back.*check it in `execute`/.test(error.message));
+    assert.throws(() => new Agent({ model: scripted([]), output: OBJECT(pattern) }), /`output`.*refers back/);
+  }
+  // No references: a backslash before a digit, a property of that name, values that look like one.
+  for (const parameters of [OBJECT("^\\\\1$"), { type: "object", properties: { pattern: { type: "string" } }, default: { pattern: "(a)\\1" }, examples: [{ pattern: "(" }] }]) tool({ name: "go", description: "", parameters, execute: () => "" });
+});
+
+test("a text that is too long for its pattern is an error of the call", async () => {
+  for (const pattern of ["^[a-z]+$", "^(a+)+$"]) {
+    assert.equal(await result(OBJECT(pattern), { text: "a".repeat(99_000) }), "gone");
+    assert.match(await result(OBJECT(pattern), { text: "a".repeat(100_001) }), /100001 characters is too long for its pattern; the limit is 100000/);
+  }
+});
+
+test("repetitions that come to millions of states are an error, not a full memory", () => {
+  // Refused when the tool is made, for the linear engine is there: turnwheel/mcp brings it.
+  assert.throws(() => tool({ name: "go", description: "", parameters: OBJECT("^((a?){900}b?){900}$"), execute: () => "" }), /repetitions come to more than 5000 states/);
+});
+
+test("a structured output has them too, also one that is set in the middle of a run", async () => {
+  const output = OBJECT("^(a+)+$");
+  const evil = JSON.stringify({ text: `${"a".repeat(50_000)}!` });
+  const { result: first } = await readRun(new Agent({ model: scripted([evil, '{"text":"aa"}']), output }).prompt("Go"));
+  assert.deepEqual(first.output, { text: "aa" });
+  const agent = new Agent({ model: scripted([call("go"), evil, '{"text":"aa"}']), tools: [testTool("go", () => ((agent.output = output), "gone"))] });
+  assert.deepEqual((await agent.prompt("Go")).output, { text: "aa" });
+});
+
+/** A server with these tools. @param {any[]} tools @param {any} [answer] */
+async function serverWith(tools, answer = { content: [{ type: "text", text: "served" }] }) {
+  const server = new Server({ name: "stranger", version: "1" }, { capabilities: { tools: {} } });
+  server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools }));
+  server.setRequestHandler(CallToolRequestSchema, async () => answer);
+  const [own, other] = InMemoryTransport.createLinkedPair();
+  await server.connect(other);
+  return own;
+}
+
+test("an MCP server's evil pattern costs no time; a tool that cannot be checked is left out aloud, the others work", async () => {
+  /** @type {any[]} */
+  const refused = [];
+  /** @type {any} */
+  let deep = { type: "string" };
+  for (let i = 0; i < 300; i++) deep = { type: "object", properties: { a: deep } };
+  const tools = await mcpTools(await serverWith([
+    { name: "fine", inputSchema: { type: "object" } },
+    { name: "evil", inputSchema: OBJECT("^(a+)+$") },
+    { name: "back", inputSchema: OBJECT("^(a+)\\1$") },
+    { name: "key", inputSchema: { type: "object", patternProperties: { "(": {} } } },
+    { name: "states", inputSchema: OBJECT("^((a?){900}b?){900}$") },
+    { name: "deep", inputSchema: deep },
+  ]), { onError: (error) => void refused.push(String(error)), approval: "never" });
+  assert.deepEqual(tools.tools.map(({ name }) => name), ["fine", "evil"]);
+  for (const name of ["back", "key", "states", "deep"]) assert.ok(refused.some((text) => text.includes(`its tool \`${name}\` is left out`)), name);
+  await tools.refresh();
+  assert.equal(refused.length, 4, "told once");
+  const model = scripted([call(["evil", { text: `${"a".repeat(50_000)}!` }]), call(["evil", { text: "aa" }]), call("fine"), "done"]);
+  const { result } = await readRun(new Agent({ model, tools }).prompt("Go"));
+  assert.match(textOf(result.messages[2]), /does not match pattern/);
+  assert.deepEqual([textOf(result.messages[4]), textOf(result.messages[6]), result.text], ["served", "served", "done"]);
+  await tools.dispose();
+});
+
+test("an MCP server's evil output schema costs no time, and one that cannot be checked costs its own tool alone", async () => {
+  const evil = { ...OBJECT("^(a+)+$"), required: ["text"] };
+  const content = { content: [], structuredContent: { text: `${"a".repeat(50_000)}!` } };
+  const tools = await mcpTools(await serverWith([
+    { name: "evil", inputSchema: { type: "object" }, outputSchema: evil }, { name: "back", inputSchema: { type: "object" }, outputSchema: OBJECT("(a)\\1") },
+    { name: "fine", inputSchema: { type: "object" } },
+  ], content), { approval: "never" });
+  const { result } = await readRun(new Agent({ model: scripted([call("evil"), call("back"), call("fine"), "done"]), tools }).prompt("Go"));
+  assert.match(textOf(result.messages[2]), /does not match/);
+  assert.match(textOf(result.messages[4]), /refers back/);
+  assert.equal(result.text, "done");
+  assert.equal(jsonSchemaValidator.getValidator(OBJECT("^(a+)+$"))({ text: "aa" }).valid, true);
+  await tools.dispose();
+});

@@ -1,0 +1,208 @@
+// @ts-check
+// Regular expressions in linear time. The hosts' own engines go back and try again, which for some patterns takes as
+// many steps as there are ways to divide the text: centuries. This one follows all ways at once (Thompson 1968), so a
+// text of n characters takes at most n times as many steps as the pattern has states. It knows the language of the flag
+// `u`: what one character may be is left to the host's engine, and what stands around a place (lookahead, lookbehind) is
+// found for all places beforehand, from the end or from the start. It says whether there is a match, not where.
+//
+// Loaded when the first schema has such a pattern.
+
+/** More states than a pattern may have; each turn of a counted repetition has its own. */
+const MAX_STATES = 5000;
+
+/**
+ * A part of a pattern.
+ * @typedef {{ kind: "char", source: string } | { kind: "place", source: string } | { kind: "all", parts: Part[] } | { kind: "any", parts: Part[] }
+ *   | { kind: "repeat", part: Part, min: number, max: number } | { kind: "look", part: Part, isAhead: boolean, isNegative: boolean }} Part
+ */
+
+/** Reads a pattern that the host's engine accepts. */
+class Reader {
+  /** @param {string} source */
+  constructor(source) {
+    this.source = source;
+    this.at = 0;
+  }
+
+  /** Takes what a sticky expression finds here. @param {RegExp} what */
+  take(what) {
+    what.lastIndex = this.at;
+    const found = what.exec(this.source);
+    if (found) this.at = what.lastIndex;
+    return found;
+  }
+
+  /** @returns {Part} */
+  either() {
+    const parts = [this.sequence()];
+    while (this.take(/\|/y)) parts.push(this.sequence());
+    return parts.length === 1 ? /** @type {Part} */ (parts[0]) : { kind: "any", parts };
+  }
+
+  /** @returns {Part} */
+  sequence() {
+    /** @type {Part[]} */
+    const parts = [];
+    while (this.at < this.source.length && !/[|)]/.test(/** @type {string} */ (this.source[this.at]))) parts.push(this.repeated(this.atom()));
+    return { kind: "all", parts };
+  }
+
+  /** @returns {Part} */
+  atom() {
+    const place = this.take(/\^|\$|\\[bB]/y);
+    if (place) return { kind: "place", source: place[0] };
+    const group = this.take(/\((?:\?(?:(<?)([=!])|:|<[^>]*>))?/y);
+    if (!group) return { kind: "char", source: this.character() };
+    if (this.source[this.at] === "?") throw new Error("it changes its flags inside");
+    const part = this.either();
+    this.at++;
+    return group[2] ? { kind: "look", part, isAhead: group[1] === "", isNegative: group[2] === "!" } : part;
+  }
+
+  /** The source of what stands for one character. */
+  character() {
+    const found = this.take(/\[(?:\\[^]|[^\]\\])*\]|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\(?:[pPu]\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[^])|[^]/uy);
+    return /** @type {RegExpExecArray} */ (found)[0];
+  }
+
+  /** @param {Part} part @returns {Part} */
+  repeated(part) {
+    const found = this.take(/(?:([*+?])|\{(\d+)(,?)(\d*)\})\??/y);
+    if (!found) return part;
+    const [, sign, from, comma, to] = found;
+    const min = sign ? Number(sign === "+") : Number(from);
+    const max = sign ? (sign === "?" ? 1 : Infinity) : comma ? Number(to || Infinity) : min;
+    return { kind: "repeat", part, min, max };
+  }
+}
+
+/** Tells whether a character is one of those that a source stands for. ASCII is remembered. @param {string} source */
+function charTest(source) {
+  const own = new RegExp(`^(?:${source})$`, "u");
+  /** @type {(boolean | undefined)[]} */
+  const known = [];
+  return (/** @type {number} */ code) => (code < 128 ? (known[code] ??= own.test(String.fromCharCode(code))) : own.test(String.fromCodePoint(code)));
+}
+
+/**
+ * A state: it takes a character, holds at some places only, leads on in several ways, or is the end.
+ * @typedef {{ id: number, takes?: (code: number) => boolean, holds?: (text: Text, at: number) => boolean, next: State[] }} State
+ */
+/** @typedef {{ codes: number[], looks: Uint8Array[] }} Text */
+
+/** @param {number | undefined} code */
+const isWord = (code) => code !== undefined && code < 128 && /\w/.test(String.fromCharCode(code));
+
+/** @type {Record<string, (text: Text, at: number) => boolean>} */
+const PLACES = {
+  "^": (_, at) => at === 0,
+  $: ({ codes }, at) => at === codes.length,
+  "\\b": ({ codes }, at) => isWord(codes[at - 1]) !== isWord(codes[at]),
+  "\\B": ({ codes }, at) => isWord(codes[at - 1]) === isWord(codes[at]),
+};
+
+/** The states of a pattern, and of what it looks at around a place. */
+class Program {
+  constructor() {
+    this.size = 0;
+    /** The inner ones first. @type {{ start: State, end: State, isAhead: boolean }[]} */
+    this.looks = [];
+    /** @type {Map<string, (code: number) => boolean>} */
+    this.tests = new Map();
+  }
+
+  /** @param {Partial<State>} [state] @returns {State} */
+  state(state) {
+    if (this.size >= MAX_STATES) throw new Error(`its repetitions come to more than ${MAX_STATES} states`);
+    return { next: [], ...state, id: this.size++ };
+  }
+
+  /** Makes the states of a part that lead on to another. @param {Part} part @param {State} next @param {boolean} isBackward @returns {State} */
+  build(part, next, isBackward) {
+    switch (part.kind) {
+      case "char": {
+        const takes = this.tests.get(part.source) ?? charTest(part.source);
+        this.tests.set(part.source, takes);
+        return this.state({ takes, next: [next] });
+      }
+      case "place":
+        return this.state({ holds: PLACES[part.source], next: [next] });
+      case "all":
+        return (isBackward ? part.parts : part.parts.toReversed()).reduce((after, one) => this.build(one, after, isBackward), next);
+      case "any":
+        return this.state({ next: part.parts.map((one) => this.build(one, next, isBackward)) });
+      case "repeat":
+        return this.#repeat(part, next, isBackward);
+      case "look": {
+        const look = this.look(part.part, part.isAhead);
+        return this.state({ holds: ({ looks }, at) => (looks[look]?.[at] === 1) !== part.isNegative, next: [next] });
+      }
+    }
+  }
+
+  /** @param {Extract<Part, { kind: "repeat" }>} part @param {State} next @param {boolean} isBackward */
+  #repeat({ part, min, max }, next, isBackward) {
+    let start = next;
+    if (max === Infinity) {
+      start = this.state({ next: [next] });
+      start.next.push(this.build(part, start, isBackward));
+    } else for (let i = min; i < max; i++) start = this.state({ next: [next, this.build(part, start, isBackward)] });
+    for (let i = 0; i < min; i++) start = this.build(part, start, isBackward);
+    return start;
+  }
+
+  /** Adds what is looked for at every place; returns its number. @param {Part} part @param {boolean} isAhead whether behind the place, read from the end */
+  look(part, isAhead) {
+    const end = this.state();
+    return this.looks.push({ start: this.build(part, end, isAhead), end, isAhead }) - 1;
+  }
+
+  /**
+   * Finds all places where a look holds: where something that it describes ends, or begins if it is read backward.
+   * @param {Text} text @param {{ start: State, end: State, isAhead: boolean }} look @param {(steps: number) => void} count
+   */
+  find(text, { start, end, isAhead }, count) {
+    const { codes } = text;
+    const found = new Uint8Array(codes.length + 1);
+    /** At which place each state was last seen. */
+    const seen = new Int32Array(this.size).fill(-1);
+    /** @type {State[]} */
+    let states = [];
+    for (let i = 0; i <= codes.length; i++) {
+      const at = isAhead ? codes.length - i : i;
+      const code = codes[isAhead ? at : at - 1];
+      const open = [start];
+      for (const { takes, next } of states) if (code !== undefined && takes?.(code)) open.push(/** @type {State} */ (next[0]));
+      states = [];
+      let steps = 1;
+      for (let state; (state = open.pop()); ) {
+        if (seen[state.id] === at) continue;
+        seen[state.id] = at;
+        steps++;
+        if (state === end) found[at] = 1;
+        if (state.takes) states.push(state);
+        else if (!state.holds || state.holds(text, at)) open.push(...state.next);
+      }
+      count(steps);
+    }
+    return found;
+  }
+}
+
+/**
+ * Prepares a pattern, which must be one with the flag `u`. Returns a function that tells whether a text has a match;
+ * it counts its steps.
+ * @param {string} pattern
+ */
+export function compile(pattern) {
+  const reader = new Reader(pattern);
+  const program = new Program();
+  // The whole is the last look: where does a match end?
+  program.look(reader.either(), false);
+  return (/** @type {string} */ text, /** @type {(steps: number) => void} */ count) => {
+    /** @type {Text} */
+    const read = { codes: Array.from(text, (char) => /** @type {number} */ (char.codePointAt(0))), looks: [] };
+    for (const look of program.looks) read.looks.push(program.find(read, look, count));
+    return /** @type {Uint8Array} */ (read.looks.at(-1)).includes(1);
+  };
+}

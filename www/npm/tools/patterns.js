@@ -1,0 +1,97 @@
+// @ts-check
+// The patterns of schemas. A schema may be a stranger's, and so may be the text: the host's own regular expressions are
+// used only where they cannot take more steps than the text has characters; all others run on linear.js, which is loaded
+// when the first of them is there.
+
+import { misuse, textOf } from "../shared.js";
+
+/** @import { Lookup } from "../validator.js" */
+/** @typedef {typeof import("../linear.js")} Linear */
+/** @typedef {(text: string, count: (steps: number) => void) => boolean} Test */
+
+/** Characters, classes and fixed repetitions one after the other, behind `^` also with one open repetition at the end. */
+const PLAIN = /^(?:\^(?:(?:[^\\^$.|?*+()[\]{}]|\\[dDsSwW./-]|\[(?:[^\\\]]|\\.)+\])(?:\{\d{1,3}\})?)+[+*]?|\^?[\w /:@-]{0,99})\$?$/u;
+/** The longest text that is held against a pattern. */
+const MAX_TEXT = 100_000;
+/** How deep a schema may be nested; the engine reads no deeper. */
+const MAX_DEPTH = 126;
+
+/** Keywords whose members are schemas by name. */
+const MAPS = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"]);
+/** Keywords that hold values. */
+const VALUES = new Set(["default", "const", "enum", "examples"]);
+
+/** @type {Linear | undefined} */
+let linear;
+/** @type {Promise<void> | undefined} */
+let loading;
+
+/** @param {Linear} module */
+export function useLinear(module) {
+  linear = module;
+}
+
+/** The patterns of one schema. */
+export class Patterns {
+  /** @param {string} where the start of an error: "the parameters of tool `x` are" @param {object} schema */
+  constructor(where, schema) {
+    this.where = where;
+    /** @type {Map<string, Test | undefined>} */
+    this.tests = new Map();
+    this.#collect(schema, 0, true);
+    for (const pattern of this.tests.keys()) this.#prepare(pattern);
+  }
+
+  /** Loads what the patterns need that is not there yet. @returns {Promise<void> | undefined} */
+  load() {
+    if (linear || ![...this.tests.values()].includes(undefined)) return;
+    const failed = (/** @type {unknown} */ error) => {
+      loading = undefined;
+      throw new Error(`the part of turnwheel that checks patterns cannot be loaded: ${textOf(error)}`, { cause: error });
+    };
+    return (loading ??= import("../linear.js").then(useLinear, failed));
+  }
+
+  /** @param {any} schema @param {number} depth @param {boolean} isSchema */
+  #collect(schema, depth, isSchema) {
+    if (Object(schema) !== schema) return;
+    if (depth > MAX_DEPTH) throw misuse(`${this.where} nested deeper than ${MAX_DEPTH}`);
+    for (const [key, value] of Object.entries(schema)) {
+      if (isSchema && key === "pattern" && typeof value === "string") this.tests.set(value, undefined);
+      const isMap = isSchema && MAPS.has(key);
+      if (isMap && key === "patternProperties") for (const pattern of Object.keys(Object(value))) this.tests.set(pattern, undefined);
+      if (isMap) for (const part of Object.values(Object(value))) this.#collect(part, depth + 2, true);
+      else this.#collect(value, depth + 1, isSchema && !VALUES.has(key));
+    }
+  }
+
+  /** Prepares a pattern, if all that it needs is there. @param {string} pattern @returns {Test | undefined} */
+  #prepare(pattern) {
+    try {
+      const own = new RegExp(pattern, "u");
+      // What a group has found cannot be looked for in linear time.
+      if (/\\[1-9k]/.test(pattern.replace(/\\[^1-9k]/gsu, ""))) throw new Error("it refers back to one of its groups, which may take centuries; write out what it repeats, or check it in `execute`");
+      const test = PLAIN.test(pattern) ? (/** @type {string} */ text) => own.test(text) : linear?.compile(pattern);
+      this.tests.set(pattern, test);
+      return test;
+    } catch (error) {
+      throw misuse(`${this.where} no JSON Schema that can be checked: the pattern ${JSON.stringify(pattern).slice(0, 200)}: ${textOf(error)}`, error);
+    }
+  }
+
+  /** Whether a text has a match. @param {Lookup} lookup @param {string} pattern @param {string} text */
+  matches(lookup, pattern, text) {
+    if (text.length > MAX_TEXT) {
+      lookup.left = -1;
+      throw new Error(`a text of ${text.length} characters is too long for its pattern; the limit is ${MAX_TEXT}`);
+    }
+    const test = this.tests.get(pattern) ?? this.#prepare(pattern);
+    // A step here is a fraction of one of the validator's.
+    const count = (/** @type {number} */ steps) => {
+      if ((lookup.left -= steps / 8) < 0) throw new Error("its pattern takes too many steps; send less at a time");
+    };
+    count(text.length / 100 + 8);
+    if (!test) throw new Error("its pattern cannot be checked yet; try again");
+    return test(text, count);
+  }
+}
