@@ -98,9 +98,9 @@ export class Mirror {
     if (event.type === "agent_start" || event.type === "run_resumed") {
       this.running = runId;
       if (this.starting === runId) this.starting = undefined;
-      // Of another run's there are none left.
+      // Of another run there are none left.
       this.approvals.replace([]);
-      this.said.clear();
+      this.said.endTurn();
     } else if (event.type === "agent_end") {
       if (this.running === runId) this.running = undefined;
       if (this.starting === runId) this.starting = undefined;
