@@ -15,6 +15,7 @@ const MEMBERS = { user: ["role", "content", "timestamp"], custom: ["role", "kind
  * @param {any} input @param {AgentHandlerOptions["customMessages"]} customMessages @param {string} [where]
  */
 export function checkInput(input, customMessages, where = "input") {
+  if (Array.isArray(input) && input.length === 0) throw new RequestError(400, "misuse", `${where} needs at least one message or block, got an empty array`);
   if (Array.isArray(input)) return input.forEach((item, i) => checkInput(item, customMessages, `${where}[${i}]`));
   if (typeof input !== "object" || input === null) return;
   const { role, type, content, timestamp } = input;
