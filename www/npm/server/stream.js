@@ -13,6 +13,7 @@ import { RequestError } from "./errors.js";
 const PIECE = 65_536;
 /** A listener that has read nothing for so many keep-alives is gone. */
 const MISSED_KEEP_ALIVES = 3;
+const PATIENCE_MS = 1000;
 
 /** @typedef {Pick<Limits, "listeners" | "listenersPerCaller" | "backlogBytes">} StreamLimits */
 
@@ -29,7 +30,11 @@ export class EventStreams {
     /** When the listeners are looked through next: after so many bytes. */
     this.sweepAt = limits.backlogBytes / 4;
     feed.onAppend = () => {
-      if (feed.window.appended >= this.sweepAt) this.#sweep();
+      if (feed.window.appended < this.sweepAt) return;
+      const { appended } = feed.window;
+      this.sweepAt = appended + limits.backlogBytes / 4;
+      // Whoever reads at all has read by then.
+      host.sleep(PATIENCE_MS).then(() => this.#sweep(appended - limits.backlogBytes), () => {});
     };
   }
 
@@ -64,15 +69,14 @@ export class EventStreams {
     if (most >= 0) throw new RequestError(429, "throttled", `there are ${most} listeners already`, { "retry-after": "5" });
   }
 
-  /** Ends the streams of those who are gone, and of those who read so slowly that too much waits for them: they may come back. */
-  #sweep() {
-    const { keepAliveMs, host, feed, limits } = this;
-    this.sweepAt = feed.window.appended + limits.backlogBytes / 4;
+  /**
+   * Ends the streams of those who are gone, and of those who read so slowly that too much waits for them: they may come back.
+   * @param {number} [readTo] who has not read since so much had been appended is too slow
+   */
+  #sweep(readTo = -1) {
+    const { keepAliveMs, host } = this;
     const since = keepAliveMs > 0 ? host.now() - MISSED_KEEP_ALIVES * keepAliveMs : -Infinity;
-    for (const one of [...this.listeners]) {
-      const isSlow = !one.isReading && feed.window.appended - one.seenAppended > limits.backlogBytes;
-      if (one.seenAt < since || isSlow) one.end();
-    }
+    for (const one of [...this.listeners]) if (one.seenAt < since || (!one.isReading && one.seenAppended < readTo)) one.end();
   }
 }
 
