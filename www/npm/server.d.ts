@@ -12,8 +12,11 @@ import type { RemoteHost } from "./remote.js";
  *
  * @example
  * import { agentHandler } from "turnwheel/server";
- * const handler = agentHandler(agent, { authorize: (request) => request.headers.get("authorization") === `Bearer ${token}` });
- * Deno.serve((request) => handler(request));
+ * // A Durable Object: all its requests share it.
+ * export class Chat {
+ *   handler = agentHandler(agent, { authorize: (request) => request.headers.get("authorization") === `Bearer ${token}` });
+ *   fetch(request: Request) { return this.handler(request); }
+ * }
  */
 export function agentHandler(agent: Agent, options?: AgentHandlerOptions): AgentHandler;
 
