@@ -16,7 +16,7 @@ import { Agent, call, deferred, isOpen, misused, readRun, scripted, settle, test
 const json = (/** @type {any} */ value) => JSON.parse(JSON.stringify(value));
 /** Waits for a connection end quickly; timeouts on a silent one never do. */
 const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
-const AT = "http://agents.example/agents/7";
+const AT = "http://agents.localhost/agents/7";
 
 /** An agent behind a handler, and a mirror of it. @param {any} options of the agent @param {any} [served] @param {any} [remote] */
 function pair(options, served = {}, remote = {}) {
@@ -194,7 +194,7 @@ test("a prompt that comes too late changes nothing of what the mirror knows of t
 
 test("a custom message is steered once", async () => {
   const gate = deferred();
-  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)], convertToLlm: (/** @type {any} */ message) => (message.role === "custom" ? { role: "user", content: [{ type: "text", text: "note" }], timestamp: 0 } : message) });
+  const { agent, mirror } = pair({ model: scripted([call("wait"), "done"]), tools: [testTool("wait", () => gate.promise)], convertToLlm: (/** @type {any} */ message) => (message.role === "custom" ? { role: "user", content: [{ type: "text", text: "note" }], timestamp: 0 } : message) }, { customMessages: ["note"] });
   const run = mirror.prompt("Go");
   const receipt = mirror.followUp(/** @type {any} */ ({ role: "custom", kind: "note", data: { n: 1 }, timestamp: 0 }));
   await settle();
@@ -647,7 +647,7 @@ test("other origins: none, some, or all", async () => {
   assert.equal((await ask(late, "state", { headers: { origin } })).status, 403);
   const closed = agentHandler(new Agent({ model: scripted([]) }));
   assert.equal((await ask(closed, "prompt", preflight)).status, 403);
-  assert.equal((await ask(closed, "state", { headers: { origin: "http://agents.example" } })).status, 200, "its own pages may");
+  assert.equal((await ask(closed, "state", { headers: { origin: "http://agents.localhost" } })).status, 200, "its own pages may");
   assert.equal((await ask(closed, "state", { headers: { origin: "null" } })).status, 403);
 });
 

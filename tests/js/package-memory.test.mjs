@@ -177,7 +177,7 @@ test("who listens and hears nothing, or goes again, leaves nothing behind", asyn
   const host = { sleep: async () => {} };
   const agent = new Agent({ model: scripted([call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))], host });
   const handler = agentHandler(agent, { keepAliveMs: 1, host });
-  const events = async () => /** @type {ReadableStream<Uint8Array>} */ ((await handler(new Request("http://a.example/events"))).body).getReader();
+  const events = async () => /** @type {ReadableStream<Uint8Array>} */ ((await handler(new Request("http://a.localhost/events"))).body).getReader();
   const run = agent.prompt("Go");
   for (const reader of [await events(), /** @type {ReadableStream<Uint8Array>} */ (run.toResponse({ keepAliveMs: 1 }).body).getReader()]) {
     const sign = async () => new TextDecoder().decode((await reader.read()).value) === ": \n\n";

@@ -345,7 +345,7 @@ test("an agent elsewhere is shown as one here: what it said before, streaming, a
   const tools = [testTool("pay", () => "paid", { requiresApproval: true })];
   const there = new Agent({ model, tools, messages: [{ role: "user", content: [{ type: "text", text: "before" }], timestamp: 1 }] });
   const handler = agentHandler(there);
-  const url = "http://agent.example/7";
+  const url = "http://agent.localhost/7";
   const elsewhere = () => new RemoteAgent({ url, fetch: (/** @type {any} */ input, /** @type {any} */ init) => handler(new Request(input, init)) });
   const { leave, frame, view } = watch(elsewhere);
   /** Waits until a condition holds, and returns the snapshot. @param {(view: any) => unknown} isSo */
@@ -389,7 +389,7 @@ test("an agent elsewhere is shown as one here: what it said before, streaming, a
 });
 
 test("an agent elsewhere that nobody can reach is an error that is shown", async () => {
-  const unreachable = new RemoteAgent({ url: "http://agent.example/7", fetch: async () => new Response("no such agent", { status: 404 }), onError() {} });
+  const unreachable = new RemoteAgent({ url: "http://agent.localhost/7", fetch: async () => new Response("no such agent", { status: 404 }), onError() {} });
   const { frame, view } = watch(unreachable);
   for (let tries = 0; view().status !== "error" && tries < 50; tries += 1) {
     await settle();

@@ -128,7 +128,7 @@ try {
   });
 
   await check("turnwheel/remote and turnwheel/server stand beside the bundle, and a run goes through both", async () => {
-    await writeFile(join(project, "remote.mjs"), 'import { Agent, scripted } from "turnwheel";\nimport { RemoteAgent, fromResponse } from "turnwheel/remote";\nimport { agentHandler } from "turnwheel/server";\nconst handler = agentHandler(new Agent({ model: scripted(["there"]) }));\nconst remote = new RemoteAgent({ url: "http://a.example/x", fetch: (url, init) => handler(new Request(url, init)) });\nconst { text } = await remote.prompt("Go");\nconst run = new Agent({ model: scripted(["here"]) }).prompt("Go");\nconsole.log(text, (await fromResponse(run.toResponse())).text);\n');
+    await writeFile(join(project, "remote.mjs"), 'import { Agent, scripted } from "turnwheel";\nimport { RemoteAgent, fromResponse } from "turnwheel/remote";\nimport { agentHandler } from "turnwheel/server";\nconst handler = agentHandler(new Agent({ model: scripted(["there"]) }));\nconst remote = new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)) });\nconst { text } = await remote.prompt("Go");\nconst run = new Agent({ model: scripted(["here"]) }).prompt("Go");\nconsole.log(text, (await fromResponse(run.toResponse())).text);\n');
     assert.equal((await run(process.execPath, ["remote.mjs"], { cwd: project })).stdout.trim(), "there here");
   });
   await check("turnwheel/stores stands beside the bundle, not in it", async () => {

@@ -27,6 +27,16 @@ export interface Reconnects { maxAttempts?: number; initialMs?: number; maxMs?: 
 export interface RemoteHost { now?(): number; sleep?(ms: number, signal: AbortSignal): Promise<void>; random?(): number; id?(): string }
 
 /**
+ * How much of what a server sends is taken; more ends the run with an error. Defaults: `eventBytes` 64,000,000 for one event,
+ * the state of the agent included; `runBytes` 256,000,000 for the events of a run; `historyBytes` 256,000,000 for the history.
+ * Each may be `Infinity`.
+ *
+ * @example
+ * const limits: RemoteLimits = { eventBytes: 1_000_000 };
+ */
+export interface RemoteLimits { eventBytes?: number; runBytes?: number; historyBytes?: number }
+
+/**
  * Options of `fromResponse`.
  *
  * @example
@@ -42,6 +52,7 @@ export interface FromResponseOptions {
    */
   abort?(reason?: unknown): unknown;
   signal?: AbortSignal;
+  limits?: RemoteLimits;
   /**
    * A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000.
    */
@@ -72,9 +83,10 @@ export interface RemoteAgentOptions {
   /** The address at which `agentHandler` of turnwheel/server answers. */
   url: string | URL;
   fetch?: typeof fetch;
-  /** Sent with every request; a function is called each time. */
+  /** Sent with every request, to the origin of `url` and to no other; a function is called each time. */
   headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>);
   reconnects?: Reconnects;
+  limits?: RemoteLimits;
   /**
    * A connection on which nothing arrives for this many milliseconds, not even a comment, counts as broken. Default 45,000.
    */

@@ -4,12 +4,19 @@ import type { RemoteHost } from "./remote.js";
 /**
  * Serves an agent over HTTP, for `RemoteAgent` of turnwheel/remote and any client that follows docs/remote.md. Returns a function
  * from a Request to a Response. The last segment of the path names the command, so it may be mounted anywhere. Requests of
- * other origins are refused unless `cors` allows them.
+ * other origins are refused unless `cors` allows them, and without `authorize` only requests to this machine's own names
+ * (localhost) are answered.
+ *
+ * All requests share the one agent, so it lives where requests share a process: in Node, Deno, Bun or a Durable Object. A
+ * plain Worker keeps its requests apart, and gets 501; there, answer with `agent.prompt(…).toResponse()`.
  *
  * @example
  * import { agentHandler } from "turnwheel/server";
- * const handler = agentHandler(agent, { authorize: (request) => request.headers.get("authorization") === `Bearer ${token}` });
- * export default { fetch: (request) => handler(request) };
+ * // A Durable Object: all its requests share it.
+ * export class Chat {
+ *   handler = agentHandler(agent, { authorize: (request) => request.headers.get("authorization") === `Bearer ${token}` });
+ *   fetch(request: Request) { return this.handler(request); }
+ * }
  */
 export function agentHandler(agent: Agent, options?: AgentHandlerOptions): AgentHandler;
 
@@ -42,18 +49,42 @@ export interface AgentHandlerOptions {
    * anything else is a 500. Default: everyone.
    */
   authorize?(request: Request, command: AgentCommand): boolean | Response | Promise<boolean | Response>;
+  /**
+   * The names that this server goes by, with or without a port: `["app.example", "localhost:8080"]`. A request to any other
+   * name is a 403, for a page may let its own name lead to this machine (DNS rebinding). Default: the names of this machine
+   * (localhost, 127.0.0.1, [::1]) without `authorize`, all with it; `true` allows all.
+   */
+  allowedHosts?: true | string[];
   /** Which other origins may send requests. Default: none; "*" allows all. */
   cors?: "*" | boolean | string[] | ((origin: string) => boolean);
+  /** Names who sent a request, such as a user's id: for the limit of event streams that one caller may have. */
+  caller?(request: Request): string | undefined | Promise<string | undefined>;
+  /** Whether clients may send messages of the role `custom`: all, or those of certain kinds. Default: none. */
+  customMessages?: boolean | string[];
+  /** Each may be `Infinity`. */
   limits?: {
     /** How many bytes one command may have. Default 1,000,000. */
     bodyBytes?: number;
     /** A conversation with this many bytes, waiting messages included, accepts no more. Default: no limit. */
     historyBytes?: number;
+    /** How many bytes of messages may wait for the agent. Default 8,000,000. */
+    queueBytes?: number;
     /** How many event streams may be open. Default 100. */
     listeners?: number;
+    /** How many of them one `caller` may have. Default 10. */
+    listenersPerCaller?: number;
+    /** A listener that stops to read is sent away when so many bytes wait for it. Default 8,000,000. */
+    backlogBytes?: number;
     commandsPerMinute?: number;
+    /**
+     * How many ids of commands are remembered, so that none is executed twice. When there are more within ten minutes, the
+     * next is a 429. Default 10,000.
+     */
+    commandIds?: number;
     /** How many events are kept for clients that reconnect. Default 10,000. */
     events?: number;
+    /** How many bytes they may have, a character counting as two. Default 16,000,000. */
+    logBytes?: number;
   };
   /** Where events are kept. Default: in memory. */
   events?: EventLog;
@@ -83,6 +114,8 @@ export interface EventLogEntry { id: number; type: string; data: string; history
 export interface EventLog {
   readonly first: number;
   readonly last: number;
+  /** The bytes of the entries that were there from the start, a character counting as two. */
+  readonly bytes?: number;
   append(entry: EventLogEntry): void;
   read(after: number, most: number): EventLogEntry[] | Promise<EventLogEntry[]>;
   trim(upTo: number): void;

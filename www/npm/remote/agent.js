@@ -9,7 +9,7 @@ import { Link } from "./link.js";
 /** @import { RemoteAgentOptions } from "../remote.js" */
 /** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
 
-const OPTIONS = ["url", "fetch", "headers", "reconnects", "stallMs", "host", "onConnection", "onError"];
+const OPTIONS = ["url", "fetch", "headers", "reconnects", "limits", "stallMs", "host", "onConnection", "onError"];
 
 /** @param {RemoteAgentOptions} options */
 function checkOptions(options) {
@@ -18,7 +18,10 @@ function checkOptions(options) {
   checkFunctions(options, ["fetch", "onConnection", "onError"]);
   const { url } = options;
   if (typeof url !== "string" && !(url instanceof URL)) throw misuse(`\`url\` must be the address of an agent, got ${kindOf(url)}`);
-  if (/[?#]/.test(String(url))) throw misuse(`\`url\` is followed by the name of a command, so it may have no query: send that in \`headers\`, got ${JSON.stringify(String(url))}`);
+  const address = String(url);
+  // The address is shown in errors.
+  if (/^[a-z+.-]+:\/\/[^/?#]*@/i.test(address)) throw misuse("`url` may have no name and no password in it: send them in `headers`");
+  if (/[?#]/.test(address)) throw misuse(`\`url\` is followed by the name of a command, so it may have no query: send that in \`headers\`, got ${JSON.stringify(address.replace(/[?#].*/s, (query) => `${query[0]}…`))}`);
 }
 
 /** An agent that lives elsewhere. */

@@ -2,6 +2,7 @@
 // The connection on which an agent elsewhere tells its events. It stays open as long as somebody needs it.
 
 import { abortController } from "../shared.js";
+import { protocolError } from "./check-event.js";
 import { readEvents } from "./eventsource.js";
 import { backOff, bodyOf, networkError } from "./http.js";
 
@@ -18,6 +19,13 @@ import { backOff, bodyOf, networkError } from "./http.js";
  * @property {(state: State) => void} stateChanged
  */
 
+/** A connection that held for so long was a good one. */
+export const LASTING_MS = 5000;
+/** Throws unless an id is the number of an event. @param {string | undefined} id */
+export function checkEventId(id) {
+  if (id !== undefined && !(/^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id)))) throw protocolError("the server sent an event whose id is no number");
+}
+
 export class Connection {
   /** @param {Requests} requests @param {Owner} owner */
   constructor(requests, owner) {
@@ -29,6 +37,8 @@ export class Connection {
     this.isReady = false;
     /** The id of the last event received; empty before the first. */
     this.last = "";
+    /** How often it was requested. */
+    this.requested = 0;
     /** @type {AbortController | undefined} */
     this.controller = undefined;
   }
@@ -42,7 +52,7 @@ export class Connection {
       this.#setState("idle");
       // If the server was unreachable, the next command tries again.
       if (isReachable) this.open();
-    });
+    }).catch((error) => console.error("turnwheel: the connection to the agent ended", error));
   }
 
   /** Everything that had happened before is known now. */
@@ -79,19 +89,23 @@ export class Connection {
   async #listen({ signal }) {
     const { requests, owner } = this;
     const { host, limits, url } = requests;
-    for (let attempt = 0; owner.isWanted && !signal.aborted; ) {
+    // Connections that failed in a row, and those that did not last: a server that ends every connection as soon as
+    // it has said something is not asked again at once each time.
+    for (let attempt = 0, short = 0; owner.isWanted && !signal.aborted; ) {
       this.#setState("connecting");
+      const since = host.now();
       const { error, hasReceived } = await this.#listenOnce(signal);
       if (signal.aborted) return true;
       this.isReady = false;
       attempt = hasReceived ? 1 : attempt + 1;
-      const failure = networkError(error, `the connection to ${url} broke`);
+      short = hasReceived && host.now() - since >= LASTING_MS ? 1 : short + 1;
+      const failure = this.requests.secrets.hideIn(networkError(error, `the connection to ${url} broke`));
       if (!failure.info.retryable || attempt > limits.maxAttempts) {
         owner.giveUp(failure);
         return false;
       }
       this.#setState("connecting");
-      await backOff(attempt, failure, limits, host, signal);
+      await backOff(short, failure, limits, host, signal);
     }
     return true;
   }
@@ -100,11 +114,13 @@ export class Connection {
   async #listenOnce(signal) {
     const { requests, owner } = this;
     let hasReceived = false;
+    this.requested += 1;
     try {
       const response = await requests.fetch(`events${this.last && `?lastEventId=${this.last}`}`, { signal, headers: { accept: "text/event-stream" } });
-      const options = { sleep: requests.host.sleep, stallMs: requests.stallMs, onReceive: () => void (hasReceived = true), signal };
+      const options = { sleep: requests.host.sleep, stallMs: requests.stallMs, eventBytes: requests.sizes.eventBytes, onReceive: () => void (hasReceived = true), signal };
       for await (const event of readEvents(await bodyOf(response), options)) {
         if (signal.aborted) break;
+        checkEventId(event.id);
         owner.take(event);
       }
       return { error: new Error("the server closed it"), hasReceived };

@@ -2,17 +2,18 @@
 // Reads server-sent events.
 
 import { abortController } from "../shared.js";
+import { protocolError } from "./check-event.js";
 
 /** @typedef {{ id?: string, type: string, data: string }} ServerEvent */
 
 /**
- * Yields the events of a body as they arrive. Throws if the body breaks off, or stays silent for longer than
- * `stallMs`.
+ * Yields the events of a body as they arrive. Throws if the body breaks off, stays silent for longer than
+ * `stallMs`, or has an event of more than `eventBytes`.
  * @param {ReadableStream<Uint8Array>} body
- * @param {{ sleep(ms: number, signal: AbortSignal): Promise<unknown>, stallMs?: number, onReceive?(): void, signal?: AbortSignal }} host
+ * @param {{ sleep(ms: number, signal: AbortSignal): Promise<unknown>, stallMs?: number, eventBytes?: number, onReceive?(): void, signal?: AbortSignal }} host
  * @returns {AsyncGenerator<ServerEvent>}
  */
-export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, signal }) {
+export async function* readEvents(body, { sleep, stallMs = Infinity, eventBytes = Infinity, onReceive, signal }) {
   const reader = body.getReader();
   // Whatever fetched the body may not know of the signal.
   const cancel = () => void reader.cancel().catch(() => {});
@@ -21,6 +22,10 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, 
   const decoder = new TextDecoder();
   let rest = "";
   let endsWithReturn = false;
+  // What has arrived of an event is held; every character of it has at least a byte.
+  const check = (text = "") => {
+    if (text.length > eventBytes) throw protocolError(`the server sent an event of more than ${eventBytes} bytes; see the option \`limits.eventBytes\``);
+  };
   /** @type {{ id?: string, type: string, data?: string }} */
   let event = { type: "message" };
   try {
@@ -47,7 +52,9 @@ export async function* readEvents(body, { sleep, stallMs = Infinity, onReceive, 
         if (field === "data") event.data = event.data === undefined ? text : `${event.data}\n${text}`;
         else if (field === "id" && !text.includes("\0")) event.id = text;
         else if (field === "event") event.type = text || "message";
+        check(event.data);
       }
+      check(rest);
     }
   } finally {
     signal?.removeEventListener("abort", cancel);

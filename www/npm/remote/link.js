@@ -2,7 +2,12 @@
 // An agent elsewhere, as its listeners and runs here need it: sends commands, delivers events, and keeps the mirror
 // up to date.
 
+<<<<<<< HEAD
 import { AgentError, checkNames, complain, hostWithDefaults, misuse, Subscribers, textOf } from "../shared.js";
+=======
+import { AgentError, checkNames, hostWithDefaults, misuse, Subscribers, textOf } from "../shared.js";
+import { checkEvent, checkOther, readData } from "./check-event.js";
+>>>>>>> h-server
 import { Connection } from "./connection.js";
 import { abortError, abortWith, checkSignal, reconnectLimits } from "./http.js";
 import { Mirror } from "./mirror.js";
@@ -16,6 +21,13 @@ import { RemoteDriver } from "./run.js";
 /** @import { ServerEvent } from "./eventsource.js" */
 /** @import { Snapshot } from "./mirror.js" */
 /** @typedef {Awaited<Receipt>} Fate */
+/**
+ * A posted message: its content as JSON, the length of the history before it, and the connection on which it was accepted.
+ * @typedef {{ text: string, from: number, acceptedOn: number | undefined, settle(fate: Fate): void }} Letter
+ */
+
+/** As the server has it. */
+const MAX_RUN_ID = 200;
 
 export class Link {
   /** @param {RemoteAgentOptions} options */
@@ -27,8 +39,10 @@ export class Link {
     this.mirror = new Mirror();
     this.subscribers = new Subscribers((error) => this.#reportFailed(error));
     this.runs = new RemoteRuns();
-    /** Posted messages whose receipt is still open. @type {Map<string, (fate: Fate) => void>} */
+    /** Posted messages whose receipt is still open. @type {Map<string, Letter>} */
     this.openReceipts = new Map();
+    /** The connection on which the server accepted the run that is starting. @type {number | undefined} */
+    this.startedOn = undefined;
     /** Callbacks waiting for the next message from the server. @type {(() => void)[]} */
     this.waiting = [];
     /** Promises waiting for the mirror. @type {{ resolve(): void, reject(error: unknown): void }[]} */
@@ -54,8 +68,10 @@ export class Link {
     checkSignal(signal);
     this.#checkUsable();
     if (mirror.isRunning) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
-    const body = bodyFor(runId, { ...fields, runId });
+    if (typeof runId !== "string" || runId === "" || runId.length > MAX_RUN_ID) throw misuse(`\`runId\` must be a text of at most ${MAX_RUN_ID} characters`);
+    const body = bodyFor(this.host.id(), { ...fields, runId });
     mirror.starting = runId;
+    this.startedOn = undefined;
     const start = { error: /** @type {AgentError | undefined} */ (undefined), isSent: false };
     const abort = (/** @type {unknown} */ reason) => {
       if (start.isSent) return void this.command("abort", { runId, ...(reason !== undefined && { reason: textOf(reason) }) });
@@ -71,7 +87,7 @@ export class Link {
       if (start.error) throw start.error;
       start.isSent = true;
     };
-    this.requests.post(name, body, before).catch((error) => this.#failStart(driver, error));
+    this.requests.post(name, body, before).then(() => (this.startedOn = this.connection.requested), (error) => this.#failStart(driver, error));
     abortWith(signal, driver.result, (reason) => driver.run.abort(reason));
     return driver.run;
   }
@@ -93,10 +109,15 @@ export class Link {
     this.#checkUsable();
     const id = this.host.id();
     const body = bodyFor(id, { input: message });
-    const receipt = new Promise((/** @type {(fate: Fate) => void} */ resolve) => this.openReceipts.set(id, resolve));
+    const letter = { text: textOfLetter(message), from: this.mirror.messages.length, acceptedOn: /** @type {number | undefined} */ (undefined) };
+    const receipt = new Promise((/** @type {(fate: Fate) => void} */ settle) => this.openReceipts.set(id, Object.assign(letter, { settle })));
     this.connection.open();
     // Waits for the mirror as well, or the receipt would be missed.
-    this.requests.post(name, body, () => this.ready()).catch((error) => {
+    this.requests.post(name, body, () => this.ready()).then((reply) => {
+      letter.acceptedOn = this.connection.requested;
+      // It was repeated, and had its receipt before anybody listened.
+      if (isFate(reply.receipt)) this.#settleReceipt(id, reply.receipt);
+    }, (error) => {
       this.#settleReceipt(id, { delivered: false, reason: "run_ended" });
       this.#reportError(error);
       this.connection.closeIfUnused();
@@ -188,7 +209,7 @@ export class Link {
 
   /** @param {unknown} error @param {Fate} fate of posted messages */
   #failWaiting(error, fate) {
-    for (const settle of this.openReceipts.values()) settle(fate);
+    for (const { settle } of this.openReceipts.values()) settle(fate);
     this.openReceipts.clear();
     for (const { reject } of this.readyWaiters.splice(0)) reject(error);
     this.#wake();
@@ -205,12 +226,13 @@ export class Link {
     const { last } = connection;
     // Skips events that arrive a second time.
     if (type !== "state" && type !== "history" && id !== undefined && last !== "" && Number(id) <= Number(last)) return void (mirror.change = undefined);
-    const value = JSON.parse(data);
+    const value = checkOther(type, readData(data));
     if (type === "history") mirror.change = value;
     else if (type === "state") this.#takeSnapshot(value);
     else if (type === "receipt") this.#settleReceipt(value.id, value.receipt);
     else if (type === "ready") this.#markReady();
-    else if (type === "message") this.#deliver(value);
+    else if (type === "message") this.#deliver(checkEvent(value), data);
+    mirror.checkSize(this.requests.sizes.historyBytes);
     if (id !== undefined) connection.last = id;
     this.#wake();
     if (!this.isWanted) connection.closeIfUnused();
@@ -223,21 +245,31 @@ export class Link {
 
   /** @param {string} id @param {Fate} fate */
   #settleReceipt(id, fate) {
-    this.openReceipts.get(id)?.(fate);
+    this.openReceipts.get(id)?.settle(fate);
     this.openReceipts.delete(id);
   }
 
   /** Replaces the mirror by a snapshot of the agent. @param {Snapshot} snapshot */
   #takeSnapshot(snapshot) {
-    const { run, openLetters } = snapshot;
+    const { run } = snapshot;
     this.mirror.replace(snapshot);
-    for (const id of this.openReceipts.keys()) {
-      // If nothing was heard before, it may still be on its way.
-      if (!openLetters.includes(id) && this.connection.last !== "") this.#settleReceipt(id, { delivered: false, reason: "run_ended" });
-    }
+    this.#settleByHistory(snapshot);
     this.#endUnheardRuns(snapshot);
     const missed = this.runs.continueAt(run);
     if (run && missed) this.#publish({ type: "run_resumed", runId: run.runId, turnIndex: run.turnIndex ?? 0, pendingApprovals: snapshot.pendingApprovals, runningTools: [] });
+  }
+
+  /**
+   * Settles the receipts of messages that the agent does not have any more: it has read them, or they are lost. One that
+   * was not accepted yet is still on its way, and is sent again if need be.
+   * @param {Snapshot} snapshot
+   */
+  #settleByHistory({ messages, openLetters, run, ended }) {
+    for (const [id, { text, from, acceptedOn }] of [...this.openReceipts]) {
+      if (openLetters.includes(id) || acceptedOn === undefined) continue;
+      const isRead = messages.slice(from).some((message) => message.role === "user" && textOfLetter(message) === text);
+      this.#settleReceipt(id, isRead ? { delivered: true, turnIndex: run?.turnIndex ?? ended?.turns ?? 0 } : { delivered: false, reason: "run_ended" });
+    }
   }
 
   /** Ends the runs here that the agent is not running any more. @param {Snapshot} snapshot */
@@ -245,7 +277,9 @@ export class Link {
     const { mirror, runs } = this;
     for (const driver of runs.unended()) {
       const { runId } = driver;
-      if (runId === run?.runId || (runId === mirror.starting && runId !== ended?.runId)) continue;
+      // One that was accepted before this connection would be in the snapshot.
+      const isComing = runId === mirror.starting && runId !== ended?.runId && !(this.startedOn !== undefined && this.startedOn < this.connection.requested);
+      if (runId === run?.runId || isComing) continue;
       runs.held.delete(runId);
       if (runId === mirror.starting) mirror.starting = undefined;
       const end = ended?.runId === runId ? { ...ended, messages: messages.slice(messages.length - ended.messages) } : undefined;
@@ -254,15 +288,17 @@ export class Link {
     }
   }
 
-  /** Delivers an event: first to the mirror, then to everybody else. @param {AgentEvent} event */
-  #deliver(event) {
+  /** Delivers an event: first to the mirror, then to everybody else. @param {AgentEvent} event @param {string} [data] its text */
+  #deliver(event, data = "") {
+    this.mirror.measure(event, data, this.requests.sizes.runBytes);
     this.mirror.take(event);
-    if (!this.runs.isRepeat(event.runId)) this.#publish(event);
+    if (!this.runs.isRepeat(event.runId)) this.#publish(event, data);
   }
 
-  /** @param {AgentEvent} event */
-  #publish(event) {
+  /** @param {AgentEvent} event @param {string} [data] */
+  #publish(event, data = "") {
     const run = this.runs.follow(event.runId, this.host);
+    run.measure(data, this.requests.sizes.runBytes);
     if (event.type === "agent_end") this.runs.held.delete(event.runId);
     run.take(event);
     this.subscribers.dispatch(event);
@@ -345,4 +381,14 @@ function guarded(call) {
 }
 
 /** @param {unknown} error */
+<<<<<<< HEAD
 const report = (error) => complain("turnwheel: a callback of RemoteAgent's options failed", error);
+=======
+const report = (error) => console.error("turnwheel: a callback of RemoteAgent's options failed", error);
+
+/** What a message is recognised by. @param {AgentMessage} message */
+const textOfLetter = (message) => JSON.stringify(message.role === "custom" ? [message.kind, message.data] : message.content);
+
+/** @param {any} value @returns {value is Fate} */
+const isFate = (value) => typeof value?.delivered === "boolean";
+>>>>>>> h-server

@@ -2,6 +2,7 @@
 // What is known here of an agent elsewhere: its history, its open approvals, its usage, its run.
 
 import { addUsage, noUsage, PendingApprovals } from "../shared.js";
+import { protocolError } from "./check-event.js";
 import { SaidMessages } from "./history-change.js";
 
 /** @import { AgentEvent, AgentMessage, ToolCallBlock, Usage } from "../index.js" */
@@ -32,6 +33,11 @@ export class Mirror {
     /** The change to the history that belongs to the next event. @type {HistoryChange | undefined} */
     this.change = undefined;
     this.said = new SaidMessages();
+    /** The lengths of the messages as JSON, and their sum. @type {number[]} */
+    this.sizes = [];
+    this.size = 0;
+    /** The length of the approval requests and results since they were last forgotten. */
+    this.loose = 0;
   }
 
   get isRunning() {
@@ -47,11 +53,34 @@ export class Mirror {
   /** @param {Snapshot} snapshot */
   replace({ messages, pendingApprovals, usage, run }) {
     this.messages = messages;
+    this.#measure(0, messages);
     this.approvals.replace(pendingApprovals);
     this.usage = usage;
     this.running = run?.runId;
     this.change = undefined;
     this.said.clear();
+  }
+
+  /** Throws if the events that nothing takes away grow without end. @param {AgentEvent} event @param {string} data its text @param {number} limit */
+  measure({ type }, data, limit) {
+    if (type === "agent_start" || type === "run_resumed" || type === "agent_end") this.loose = 0;
+    else if (type === "tool_approval_requested" || type === "tool_execution_end") this.loose += data.length;
+    if (this.loose > limit) throw protocolError(`the calls of a run have more than ${limit} bytes; see the option \`limits.runBytes\``);
+  }
+
+  /** Throws if the history is too long. @param {number} limit */
+  checkSize(limit) {
+    if (this.size > limit) throw protocolError(`the history of the agent has more than ${limit} bytes; see the option \`limits.historyBytes\``);
+  }
+
+  /** Measures the messages that came in place of those from an index on. @param {number} at @param {AgentMessage[]} added */
+  #measure(at, added) {
+    for (const size of this.sizes.splice(at)) this.size -= size;
+    for (const message of added) {
+      const size = JSON.stringify(message).length;
+      this.sizes.push(size);
+      this.size += size;
+    }
   }
 
   /** @param {AgentEvent} event */
@@ -69,8 +98,9 @@ export class Mirror {
     if (event.type === "agent_start" || event.type === "run_resumed") {
       this.running = runId;
       if (this.starting === runId) this.starting = undefined;
-      // Of another run's there are none left.
-      if (event.type === "run_resumed") this.approvals.replace([]);
+      // Of another run there are none left.
+      this.approvals.replace([]);
+      this.said.endTurn();
     } else if (event.type === "agent_end") {
       if (this.running === runId) this.running = undefined;
       if (this.starting === runId) this.starting = undefined;
@@ -82,6 +112,10 @@ export class Mirror {
   #takeChange() {
     const { change } = this;
     this.change = undefined;
-    if (change) this.messages = [...this.messages.slice(0, change.at), ...change.add.map((ref) => this.said.resolve(ref))];
+    if (!change) return;
+    const added = change.add.map((ref) => this.said.resolve(ref));
+    if (change.at > this.messages.length || added.includes(/** @type {any} */ (undefined))) throw protocolError("the server changed a message of the history that there is not");
+    this.messages = [...this.messages.slice(0, change.at), ...added];
+    this.#measure(change.at, added);
   }
 }

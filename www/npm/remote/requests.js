@@ -3,7 +3,9 @@
 
 import { abortController, jsonOf, misuse } from "../shared.js";
 import { withTimeout } from "./eventsource.js";
-import { backOff, networkError, responseError, responseOf, STALL_MS } from "./http.js";
+import { backOff, networkError, remoteLimits, replyOf, responseError, responseOf, STALL_MS } from "./http.js";
+import { fetchHere } from "./redirect.js";
+import { Secrets } from "./secrets.js";
 
 /** @import { RemoteAgentOptions } from "../remote.js" */
 /** @import { Host } from "../shared.js" */
@@ -22,16 +24,18 @@ export class Requests {
     this.url = String(options.url).replace(/\/+$/, "");
     this.host = host;
     this.limits = limits;
+    this.sizes = remoteLimits(options.limits);
     this.stallMs = options.stallMs ?? STALL_MS;
     /** The command that is being sent, and those behind it. */
     this.posting = Promise.resolve();
+    this.secrets = new Secrets();
     this.isClosed = false;
   }
 
   /**
-   * Sends a command, once those before it were sent.
+   * Sends a command, once those before it were sent. Resolves to what the server answered.
    * @param {string} name @param {string} body @param {() => unknown} [before] awaited first
-   * @returns {Promise<void>}
+   * @returns {Promise<any>}
    */
   post(name, body, before) {
     const done = this.posting.then(before).then(() => this.#send(name, body));
@@ -39,18 +43,19 @@ export class Requests {
     return done;
   }
 
-  /** @param {string} name @param {string} body @returns {Promise<void>} */
+  /** @param {string} name @param {string} body @returns {Promise<any>} */
   async #send(name, body) {
     for (let attempt = 1; ; attempt++) {
       if (this.isClosed) throw misuse("the agent was disposed of");
       let error;
       try {
         const response = await this.fetch(name, { method: "POST", body, headers: { "content-type": "application/json" } });
-        if (response.ok) return void response.body?.cancel().catch(() => {});
+        if (response.ok) return await replyOf(response);
         error = await responseError(response);
       } catch (thrown) {
         error = networkError(thrown, `no answer from ${this.url}`);
       }
+      error = this.secrets.hideIn(error);
       if (!error.info.retryable || attempt > this.limits.maxAttempts) throw error;
       await backOff(attempt, error, this.limits, this.host);
     }
@@ -58,14 +63,14 @@ export class Requests {
 
   /** @param {string} path @param {{ method?: string, body?: string, headers: Record<string, string>, signal?: AbortSignal }} init */
   async fetch(path, { headers, signal, ...init }) {
-    const given = this.options.headers;
-    const merged = new Headers(typeof given === "function" ? await given() : given);
+    const merged = await this.#headers();
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);
     // A server that accepts a connection and never answers counts as unreachable.
     const stop = abortController();
     const abort = () => stop.abort(signal?.reason);
     signal?.addEventListener("abort", abort);
-    const response = (this.options.fetch ?? fetch)(`${this.url}/${path}`, { ...init, headers: merged, signal: stop.signal });
+    const { fetch: send = fetch } = this.options;
+    const response = fetchHere((input, init) => send(input, init), `${this.url}/${path}`, { ...init, headers: merged, signal: stop.signal });
     try {
       return responseOf(await withTimeout(response, this.stallMs, this.host.sleep));
     } catch (error) {
@@ -74,6 +79,18 @@ export class Requests {
     } finally {
       // From here on the reader of the body handles the signal.
       signal?.removeEventListener("abort", abort);
+    }
+  }
+  async #headers() {
+    const given = this.options.headers;
+    const headers = typeof given === "function" ? await given() : given;
+    try {
+      const merged = new Headers(headers);
+      this.secrets.know(merged);
+      return merged;
+    } catch {
+      // The host's own words show the value.
+      throw misuse("a header of `headers` cannot be sent, for it holds a line break or a letter that is not Latin");
     }
   }
 }

@@ -2,6 +2,7 @@
 // A run that goes on elsewhere, rebuilt from its events, with the interface of a local run.
 
 import { addUsage, closeTurn, EventQueue, Fold, noUsage, respond, resultOf, Subscribers, textsOf } from "../shared.js";
+import { protocolError } from "./check-event.js";
 
 /** @import { AgentEvent, AgentMessage, AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
 /** @import { AgentEnd, AgentError, Host } from "../shared.js" */
@@ -25,6 +26,8 @@ export class RemoteDriver {
     this.queue = new EventQueue(this);
     this.subscribers = new Subscribers();
     this.hasBegun = false;
+    /** The length of all its events. */
+    this.size = 0;
     /** Why no more events will come. @type {AgentError | undefined} */
     this.failure = undefined;
     /** @type {(result: AgentResult) => void} */
@@ -67,6 +70,12 @@ export class RemoteDriver {
   drained() {}
 
   // ---- events
+
+  /** Counts what was sent of the run, or throws if it is too much. @param {string} data @param {number} limit */
+  measure(data, limit) {
+    this.size += data.length;
+    if (this.size > limit && !this.end) throw protocolError(`the events of the run have more than ${limit} bytes; see the option \`limits.runBytes\``);
+  }
 
   /** Takes an event of the run. @param {AgentEvent} event */
   take(event) {

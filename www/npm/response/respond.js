@@ -52,7 +52,8 @@ export function respond(run, kind, init = {}) {
   recordings.set(run, recording);
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(HEADERS[kind])) headers.set(name, value);
-  headers.set("x-turnwheel-run", run.runId);
+  // A header takes Latin letters only, and an id may have others.
+  headers.set("x-turnwheel-run", run.runId.replace(/\p{Surrogate}/gu, "\ufffd").replace(/[^!-$&-~]/gu, encodeURIComponent));
   /** @type {Promise<import("./sse.js").Body> | undefined} */
   let loaded;
   const source = () => (loaded ??= import("./bodies.js").then((module) => module[kind](run, recording, after, init)));

@@ -26,7 +26,7 @@ const KEEP_ALIVE = ": \n\n";
  * @property {number | undefined} [keepAliveMs]
  * @property {() => void} [onLeave]
  */
-/** @typedef {{ pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void>, cancel(): void }} Body */
+/** @typedef {{ start(controller: ReadableStreamDefaultController<Uint8Array>): void, pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void>, cancel(): void, end(): void }} Body */
 
 /**
  * A body that is produced piece by piece, as fast as it is read.
@@ -36,7 +36,17 @@ export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, o
   let isLeft = false;
   /** Ends the current wait. @type {AbortController | undefined} */
   let timer;
+  /** @type {ReadableStreamDefaultController<Uint8Array> | undefined} */
+  let stream;
+  const leave = () => {
+    isLeft = true;
+    timer?.abort();
+    onLeave?.();
+  };
   return {
+    start(controller) {
+      stream = controller;
+    },
     async pull(controller) {
       while (!isLeft) {
         const text = await take();
@@ -53,10 +63,16 @@ export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, o
         if (!isLeft) return controller.enqueue(encoder.encode(KEEP_ALIVE));
       }
     },
-    cancel() {
-      isLeft = true;
-      timer?.abort();
-      onLeave?.();
+    cancel: leave,
+    /** Ends the body before its time, even if nobody reads it. */
+    end() {
+      if (isLeft) return;
+      leave();
+      try {
+        stream?.close();
+      } catch {
+        // It broke before.
+      }
     },
   };
 }

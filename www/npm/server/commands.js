@@ -1,16 +1,19 @@
 // @ts-check
 // The commands for an agent: each is executed once per id, however often it is sent.
 
-import { kindOf } from "../shared.js";
 import { json, RequestError } from "./errors.js";
+import { checkInput } from "./input.js";
 import { bytesOf } from "./letters.js";
 import { Room, Throttle } from "./limits.js";
+import { checkMembers } from "./read-command.js";
+import { Replies } from "./replies.js";
 
 /** @import { Agent, AgentRun } from "../index.js" */
 /** @import { Host } from "../shared.js" */
 /** @import { AgentCommand, AgentHandlerOptions } from "../server.js" */
 /** @import { Feed } from "./feed.js" */
-/** @typedef {Record<"bodyBytes" | "historyBytes" | "listeners" | "commandsPerMinute" | "events", number>} Limits */
+/** @import { Executed } from "./replies.js" */
+/** @typedef {Record<"bodyBytes" | "historyBytes" | "queueBytes" | "listeners" | "listenersPerCaller" | "backlogBytes" | "commandsPerMinute" | "commandIds" | "events" | "logBytes", number>} Limits */
 /** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
 /**
  * A command as it was sent; of its members only these have been checked.
@@ -18,8 +21,6 @@ import { Room, Throttle } from "./limits.js";
  */
 /** @typedef {Record<string, unknown>} Reply */
 
-/** How many commands are remembered, so that a repeated one is recognised. */
-const MAX_REPLIES = 1000;
 const ALREADY_RUNNING = "the agent is already running; steer it, queue a follow-up, or wait for it";
 
 export class Commands {
@@ -30,65 +31,90 @@ export class Commands {
     this.options = options;
     this.host = host;
     this.throttle = new Throttle(limits.commandsPerMinute, host.now);
-    this.room = new Room(limits.historyBytes);
-    /** Answers to commands, by id. @type {Map<string, Promise<Reply>>} */
-    this.replies = new Map();
-    /** Answers to commands that were executed but could not be stored, by id. @type {Map<string, Reply>} */
-    this.unstored = new Map();
+    this.room = new Room(limits.historyBytes, limits.queueBytes);
+    this.replies = new Replies(feed, limits.commandIds, host.now);
     /** The run that was started last. */
     this.currentRunId = "";
+    feed.onForget = () => this.replies.store();
+    // Who repeats the message hears of it, too.
+    feed.onSettled = (id, receipt) => this.replies.settle(id, receipt);
   }
 
   /** Takes over from an earlier instance: the commands it executed, and the messages that wait. */
   restore() {
     const { log, letters } = this.feed;
     for (const { type, data } of log.commands?.() ?? []) {
-      const record = JSON.parse(data);
-      if (type === "receipt") letters.remove(record.id);
-      else {
-        if (record.letter !== undefined) letters.add(record.id, bytesOf(record.letter), record.letter);
-        this.replies.set(record.id, Promise.resolve(record.letter === undefined ? (record.reply ?? {}) : { id: record.id }));
+      const { id, letter, from, reply = {}, replies = [], receipt } = JSON.parse(data);
+      for (const [id, reply] of replies) this.replies.takeOver(id, reply);
+      if (type === "receipt") {
+        letters.remove(id);
+        this.replies.settle(id, receipt);
       }
+      else if (letter !== undefined) {
+        letters.add(id, bytesOf(letter), letter, from);
+        this.replies.takeOver(id, { id });
+      } else if (id !== undefined) this.replies.takeOver(id, reply);
     }
+    this.feed.settleRead();
   }
 
   /** @param {CommandName} name @param {Command} command @returns {Promise<Response>} */
   async execute(name, command) {
-    const { replies } = this;
+    checkMembers(name, command);
     const { id } = command;
-    const pastReply = id && replies.get(id);
-    if (pastReply) return json(await pastReply, 202);
+    const known = id === undefined ? undefined : this.replies.find(id, name);
+    if (known?.done) return json(await known.done, 202);
+    if (known?.reply) return json(await this.#store(name, known), 202);
     this.throttle.pass();
-    const execution = this.#executeAndStore(name, command);
-    if (!id) return json(await execution, 202);
-    replies.set(id, execution);
-    if (replies.size > MAX_REPLIES) replies.delete(/** @type {string} */ (replies.keys().next().value));
-    // A refused command was not executed, so it may be repeated.
-    execution.catch(() => replies.delete(id));
-    return json(await execution, 202);
+    if (id === undefined) return json(await this.#store(name, { reply: this.#perform(name, command) }), 202);
+    const executed = this.replies.begin(id, name);
+    try {
+      executed.reply = this.#perform(name, command);
+    } catch (error) {
+      // A refused command was not executed, so it may be repeated.
+      this.replies.forget(id);
+      throw error;
+    }
+    return json(await this.#store(name, executed), 202);
   }
 
-  /** @param {CommandName} name @param {Command} command */
-  async #executeAndStore(name, command) {
-    const { id = "" } = command;
-    // A command that was executed but not stored is only stored when it is repeated.
-    const reply = this.unstored.get(id) ?? this.#perform(name, command);
-    if (id) this.unstored.set(id, reply);
-    await this.options.commit?.(name);
-    await this.feed.log.sync?.();
-    this.unstored.delete(id);
-    return reply;
+  /**
+   * Stores what a command did. If that fails, it is stored when the command is repeated, and not executed again.
+   * @param {CommandName} name @param {Pick<Executed, "reply" | "done">} executed @returns {Promise<Reply>}
+   */
+  async #store(name, executed) {
+    const store = async () => {
+      await this.options.commit?.(name);
+      await this.feed.log.sync?.();
+      return executed.reply ?? {};
+    };
+    executed.done = store();
+    try {
+      return await executed.done;
+    } catch (error) {
+      executed.done = undefined;
+      throw error;
+    }
   }
 
   /**
    * Executes a command. If it is repeated to another instance, that one must know of it: resetting twice loses what
    * came between.
-   * @param {CommandName} name @param {Command} command
+   * @param {CommandName} name @param {Command} command @returns {Reply}
    */
   #perform(name, command) {
     const reply = COMMANDS[name](this, command) ?? {};
-    if (command.id && ["reset", "abort", "clear-queues"].includes(name)) this.feed.append("command", { id: command.id });
+    if (command.id && ["reset", "resolve", "abort", "clear-queues"].includes(name)) this.feed.append("command", { id: command.id });
     return reply;
+  }
+
+  /**
+   * Refuses a run that has the id of another: its events could not be told apart.
+   * @param {string | undefined} runId
+   */
+  checkNewRun(runId) {
+    if (runId === undefined || !this.feed.runIds.has(runId)) return;
+    throw new RequestError(409, "misuse", `there was a run with the id ${JSON.stringify(runId)} already; every run needs an id of its own`);
   }
 
   checkRoom() {
@@ -113,12 +139,15 @@ export class Commands {
   postMessage({ id = this.host.id(), input }, kind) {
     const { feed } = this;
     if (input === undefined) throw new RequestError(400, "misuse", "a letter needs an `input`");
+    checkInput(input, this.options.customMessages);
     this.checkRoom();
+    this.room.checkQueue(feed.letters.bytes);
+    const from = this.agent.messages.length;
     const receipt = this.agent[kind](input);
     // A custom message has no content.
     const text = JSON.stringify(contentOf(input) ?? input);
     feed.letters.add(id, bytesOf(text));
-    feed.append("command", { id, letter: text });
+    feed.append("command", { id, letter: text, from });
     receipt.then((outcome) => feed.settle(id, outcome));
     return { id };
   }
@@ -133,12 +162,15 @@ export const COMMANDS = {
     const { agent } = commands;
     if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
     if (input === undefined) throw new RequestError(400, "misuse", "a prompt needs an `input`");
+    checkInput(input, commands.options.customMessages);
+    commands.checkNewRun(runId);
     commands.checkRoom();
     return commands.registerRun(agent.prompt(input, runId ? { runId } : undefined), id);
   },
   continue(commands, { id, runId }) {
     const { agent } = commands;
     if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
+    commands.checkNewRun(runId);
     return commands.registerRun(agent.continue(runId ? { runId } : undefined), id);
   },
   steer: (commands, command) => commands.postMessage(command, "steer"),
@@ -153,7 +185,7 @@ export const COMMANDS = {
       if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `callId` that it is about");
       return agent.resolveTool(callId, decision);
     }
-    if (kindOf(decisions) !== "an object (Object)") throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each call's id");
+    if (typeof decisions !== "object" || decisions === null || Array.isArray(decisions)) throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each call's id");
     agent.resolveTools(decisions);
   },
   abort({ agent, currentRunId }, { reason, runId }) {

@@ -2,6 +2,7 @@
 // Which pages may ask.
 
 import { RequestError } from "./errors.js";
+import { hostOf } from "./hosts.js";
 
 /** @import { AgentHandlerOptions } from "../server.js" */
 
@@ -11,12 +12,25 @@ import { RequestError } from "./errors.js";
  */
 export function corsHeaders(request, cors) {
   const origin = request.headers.get("origin");
-  const site = request.headers.get("sec-fetch-site");
-  const isOwn = origin === null ? site !== "cross-site" : site === "same-origin" || hostOfUrl(origin) === new URL(request.url).host;
-  if (isOwn) return {};
-  if (origin === null || !isAllowed(origin, cors)) throw new RequestError(403, "auth", `pages of ${origin ?? "other sites"} may not ask; see the option \`cors\``);
+  if (isOwn(request, origin)) return {};
+  if (origin === null || !isAllowed(origin, cors)) throw new RequestError(403, "auth", `pages of ${origin === null ? "other sites" : shown(origin)} may not ask; see the option \`cors\``);
   return { "access-control-allow-origin": origin, vary: "origin", "access-control-expose-headers": "retry-after" };
 }
+
+/**
+ * Whether no other site's page sent the request. Browsers of today say it themselves; the others send at least the
+ * origin, with everything that changes something. What is no browser sends neither.
+ * @param {Request} request @param {string | null} origin
+ */
+function isOwn(request, origin) {
+  const site = request.headers.get("sec-fetch-site");
+  // "none": a person typed the address, and no page had a part in it.
+  if (site !== null) return site === "same-origin" || (site === "none" && origin === null);
+  return origin === null || hostOfUrl(origin) === hostOf(request).toLowerCase();
+}
+
+/** An origin for a message; a client may have sent anything as one. @param {string} origin */
+const shown = (origin) => origin.slice(0, 200);
 
 /** @param {string} origin @param {unknown} cors */
 function isAllowed(origin, cors) {
@@ -45,6 +59,6 @@ function hostOfUrl(url) {
   try {
     return new URL(url).host;
   } catch {
-    return "";
+    return undefined;
   }
 }

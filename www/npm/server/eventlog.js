@@ -47,10 +47,11 @@ export function durableObjectEvents(storage, { also } = {}) {
   if (typeof storage?.transactionSync !== "function") throw misuse(`durableObjectEvents takes the storage of a Durable Object, \`ctx.storage\`, got ${kindOf(storage)}`);
   const { sql } = storage;
   sql.exec("CREATE TABLE IF NOT EXISTS turnwheel_events (id INTEGER PRIMARY KEY, type TEXT NOT NULL, data TEXT NOT NULL, history TEXT)");
-  const [found] = sql.exec("SELECT min(id) AS oldest, max(id) AS newest FROM turnwheel_events").toArray();
+  const [found] = sql.exec("SELECT min(id) AS oldest, max(id) AS newest, sum(length(data) + length(coalesce(history, ''))) AS letters FROM turnwheel_events").toArray();
   let first = found.oldest === null ? 0 : found.oldest - 1;
   let last = found.newest ?? 0;
   return {
+    bytes: 2 * (found.letters ?? 0),
     get first() {
       return first;
     },

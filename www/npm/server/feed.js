@@ -2,11 +2,13 @@
 // What listeners are told of an agent: its events, with what each did to the history, and snapshots for those who come
 // late.
 
-import { joinTexts } from "../shared.js";
+import { joinTexts, noUsage } from "../shared.js";
 import { SaidMessages } from "../remote/history-change.js";
+import { sse } from "../response/sse.js";
 import { Letters } from "./letters.js";
+import { Window } from "./window.js";
 
-/** @import { Agent, AgentEvent, AgentMessage, AssistantMessage, Receipt, Usage } from "../index.js" */
+/** @import { Agent, AgentEvent, AgentMessage, AssistantMessage, ErrorInfo, Receipt, Usage } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { HistoryChange, MessageRef } from "../remote/history-change.js" */
 /** @import { Snapshot } from "../remote/mirror.js" */
@@ -14,18 +16,38 @@ import { Letters } from "./letters.js";
 /** @typedef {{ list: readonly AgentMessage[], length: number }} SentHistory */
 /**
  * Where a new listener starts: at the beginning of the current run, or of one of its turns.
- * @typedef {SentHistory & { at: number, usage: Usage, run: NonNullable<Snapshot["run"]> }} Base
+ * @typedef {SentHistory & { at: number, appended: number, usage: Usage, run: NonNullable<Snapshot["run"]> }} Base
  */
 
+const MAX_RUN_IDS = 10_000;
+/** Why a run ended, once nothing that was said in it may be told. @type {ErrorInfo} */
+const FORGOTTEN = { code: "aborted", message: "the agent was reset", retryable: false };
+
 export class Feed {
-  /** @param {Agent} agent @param {EventLog} log @param {number} maxEvents */
-  constructor(agent, log, maxEvents) {
+  /** @param {Agent} agent @param {EventLog} log @param {{ events: number, logBytes: number }} limits */
+  constructor(agent, log, limits) {
     this.agent = agent;
     this.log = log;
-    this.maxEvents = maxEvents;
+    this.window = new Window(log, limits);
     this.letters = new Letters();
     /** How much of the history was sent. Unset if another instance sent it. @type {SentHistory | undefined} */
     this.sent = log.last > log.first ? undefined : { list: agent.messages, length: agent.messages.length };
+    /** The last message of the conversation when it was last looked at. */
+    this.newest = agent.messages.at(-1);
+    /** Called before the log forgets everything. @type {() => void} */
+    this.onForget = () => {};
+    /** Called when it is known what became of a posted message. @type {(id: string, receipt: Awaited<Receipt>) => void} */
+    this.onSettled = () => {};
+    /** Called after something was appended. @type {() => void} */
+    this.onAppend = () => {};
+    /** How often the conversation was forgotten. */
+    this.resets = 0;
+    /** The run that a reset stopped: what it still has to say belongs to a conversation that is forgotten. */
+    this.forgottenRun = "";
+    /** The ids of the runs so far; of very many, the newest. @type {Set<string>} */
+    this.runIds = new Set();
+    /** The text of the last snapshot, which listeners share. */
+    this.shown = { key: "", text: "" };
     this.said = new SaidMessages();
     /** @type {Base | undefined} */
     this.base = undefined;
@@ -49,7 +71,9 @@ export class Feed {
   /** @param {AgentEvent} event */
   take(event) {
     this.catchUp();
-    const { log, agent, sent, run } = this;
+    if (event.type === "agent_start" && event.runId === this.forgottenRun) this.forgottenRun = "";
+    if (event.runId === this.forgottenRun) return;
+    const { agent, sent, run } = this;
     if (event.type === "agent_start" || event.type === "run_resumed") this.#beginRun(event, { list: sent?.list ?? agent.messages, length: sent?.length ?? agent.messages.length });
     this.said.take(event);
     this.run.count += 1;
@@ -62,34 +86,40 @@ export class Feed {
       this.ended = { ...event, messages: event.messages.length };
     }
     this.#settleByText(change?.add ?? []);
-    if (log.last - log.first > this.maxEvents * 1.25) log.trim(log.last - this.maxEvents);
   }
 
   /** @param {Extract<AgentEvent, { type: "agent_start" | "run_resumed" }>} event @param {SentHistory} before */
   #beginRun(event, before) {
     const { runId } = event;
     const isResumed = event.type === "run_resumed";
+    this.runIds.add(runId);
+    if (this.runIds.size > MAX_RUN_IDS) this.runIds.delete(/** @type {string} */ (this.runIds.values().next().value));
     this.run = { runId, count: 0, turnIndex: isResumed ? event.turnIndex : 0 };
-    this.base = { at: this.log.last, ...before, usage: this.agent.usage, run: { runId, told: isResumed ? null : 0 } };
+    this.base = { at: this.log.last, appended: this.window.appended, ...before, usage: this.agent.usage, run: { runId, told: isResumed ? null : 0 } };
   }
 
   /** A listener that joins a long run starts at one of its turns. @param {number} turnIndex */
   #endTurn(turnIndex) {
-    const { log, base, sent, run } = this;
+    const { log, base, sent, run, window } = this;
+    const { maxEvents, maxBytes, appended } = window;
     this.said.endTurn();
-    if (!base || !sent || log.last - base.at <= this.maxEvents / 4) return;
-    this.base = { at: log.last, ...sent, usage: this.agent.usage, run: { runId: run.runId, told: run.count, turnIndex: turnIndex + 1 } };
+    if (!base || !sent || (log.last - base.at <= maxEvents / 4 && appended - base.appended <= maxBytes / 4)) return;
+    this.base = { at: log.last, appended, ...sent, usage: this.agent.usage, run: { runId: run.runId, told: run.count, turnIndex: turnIndex + 1 } };
   }
 
   /** @param {string} type @param {unknown} value @param {HistoryChange} [history] */
   append(type, value, history) {
+    const entry = { id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) };
     try {
-      this.log.append({ id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) });
+      this.log.append(entry);
+      this.window.count(entry);
+      this.window.trim();
     } catch (error) {
       this.hasGap = true;
       return console.error("turnwheel: an event could not be kept", error);
     }
     this.wake();
+    this.onAppend();
   }
 
   /**
@@ -107,13 +137,15 @@ export class Feed {
     }
     const isSame = sent !== undefined && at === sent.length && list.length === at;
     this.sent = { list, length: list.length };
+    this.newest = list.at(-1);
     return isSame ? undefined : { at, add: list.slice(at).map((message) => said.refTo(message)) };
   }
 
   // ---- snapshots
 
-  /** Sends a snapshot of the agent in place of events that could not be stored. */
+  /** Forgets a conversation that the agent does not have any more; sends a snapshot in place of events that could not be stored. */
   catchUp() {
+    if (this.#isForgotten()) this.reset();
     if (!this.hasGap) return;
     this.hasGap = false;
     const { agent, run, ended } = this;
@@ -140,19 +172,69 @@ export class Feed {
     return { at: log.last, state: { messages, pendingApprovals, usage, run, openLetters, ended } };
   }
 
-  /** The agent was reset. */
+  /** A snapshot as it is sent, which is long: those who need the same one share its text. */
+  snapshotText() {
+    const { at, state } = this.snapshot();
+    const key = `${at} ${this.log.last} ${state.openLetters.join()}`;
+    if (this.shown.key !== key) this.shown = { key, text: sse(at, JSON.stringify(state), "state") };
+    return { at, text: this.shown.text };
+  }
+
+  // ---- forgetting
+
+  /** Whether nothing is left of the conversation that the listeners were told of: the agent was reset, by a command or by its host. */
+  #isForgotten() {
+    const { newest, sent, agent } = this;
+    if (newest === undefined) return false;
+    const list = agent.messages;
+    // As long as a list grows, nothing of it is gone. One that was compacted still has its newest messages.
+    return sent?.list === list && list.length >= sent.length ? false : !list.includes(newest);
+  }
+
+  /** The agent was reset: nobody can read any more what was said before, from wherever they continue. */
   reset() {
+    const { log, run, ended } = this;
     const { messages, pendingApprovals, usage } = this.agent;
+    for (const { id } of this.letters.foreign()) this.settle(id, { delivered: false, reason: "cleared" });
+    const isStopped = run.runId !== "" && ended?.runId !== run.runId;
+    this.forgottenRun = isStopped ? run.runId : "";
+    // Who still waits for the end of a run learns how it ended, and nothing of what was said in it.
+    const end = isStopped ? { runId: run.runId, stopReason: /** @type {const} */ ("aborted"), usage: noUsage(), turns: run.turnIndex } : ended;
     this.base = undefined;
-    this.sent = { list: messages, length: 0 };
-    this.append("state", { messages, pendingApprovals, usage, openLetters: [] });
+    this.ended = end && { type: "agent_end", runId: end.runId, messages: 0, stopReason: end.stopReason, usage: end.usage, turns: end.turns, ...(end.stopReason !== "completed" && { error: FORGOTTEN }) };
+    this.run = { runId: "", count: 0, turnIndex: 0 };
+    this.said.clear();
+    this.resets += 1;
+    this.shown = { key: "", text: "" };
+    this.sent = { list: messages, length: messages.length };
+    this.newest = messages.at(-1);
+    this.forgetTo(log.last);
+    this.onForget();
+    this.append("state", { messages, pendingApprovals, usage, openLetters: this.letters.ids(), ended: this.ended });
+  }
+
+  /** Nobody can continue before this id any more. @param {number} id */
+  forgetTo(id) {
+    if (this.log.last < id) this.append("command", {});
+    this.window.trimTo(id);
   }
 
   // ---- receipts
 
   /** @param {string} id @param {Awaited<Receipt>} receipt */
   settle(id, receipt) {
-    if (this.letters.remove(id)) this.append("receipt", { id, receipt });
+    if (!this.letters.remove(id)) return;
+    this.append("receipt", { id, receipt });
+    this.onSettled(id, receipt);
+  }
+
+  /** Settles messages that the agent had read when another instance ended, before that could be told. */
+  settleRead() {
+    const { messages } = this.agent;
+    for (const { id, text, from } of this.letters.foreign()) {
+      const at = messages.findIndex((message, i) => i >= from && message.role === "user" && JSON.stringify(message.content) === text);
+      if (at >= 0) this.settle(id, { delivered: true, turnIndex: messages.slice(from, at).filter(({ role }) => role === "assistant").length });
+    }
   }
 
   /**

@@ -8,14 +8,14 @@ export const bytesOf = (text) => encoder.encode(text).length;
 
 export class Letters {
   constructor() {
-    /** By id; with their text if another instance posted them. @type {Map<string, { text: string | undefined, bytes: number }>} */
+    /** By id; with their text if another instance posted them. @type {Map<string, { text: string | undefined, bytes: number, from: number }>} */
     this.waiting = new Map();
     this.bytes = 0;
   }
 
-  /** @param {string} id @param {number} bytes @param {string} [text] */
-  add(id, bytes, text) {
-    this.waiting.set(id, { text, bytes });
+  /** @param {string} id @param {number} bytes @param {string} [text] @param {number} [from] the length of the history before it */
+  add(id, bytes, text, from = Infinity) {
+    this.waiting.set(id, { text, bytes, from });
     this.bytes += bytes;
   }
 
@@ -31,6 +31,6 @@ export class Letters {
 
   /** The messages that another instance posted: nobody here has their receipts. */
   foreign() {
-    return [...this.waiting].flatMap(([id, { text }]) => (text === undefined ? [] : { id, text }));
+    return [...this.waiting].flatMap(([id, { text, from }]) => (text === undefined ? [] : { id, text, from }));
   }
 }

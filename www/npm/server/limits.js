@@ -29,9 +29,10 @@ export class Throttle {
 
 /** Measures a history, each message once. */
 export class Room {
-  /** @param {number} limit in bytes */
-  constructor(limit) {
+  /** @param {number} limit in bytes @param {number} queueLimit for the messages that wait */
+  constructor(limit, queueLimit) {
     this.limit = limit;
+    this.queueLimit = queueLimit;
     this.bytes = 0;
     this.counted = 0;
     /** @type {readonly AgentMessage[] | undefined} */
@@ -46,5 +47,9 @@ export class Room {
     for (; this.counted < messages.length; this.counted++) this.bytes += bytesOf(JSON.stringify(messages[this.counted]));
     const bytes = this.bytes + waiting;
     if (bytes >= limit) throw new RequestError(413, "invalid_request", `the conversation is full: it has ${bytes} bytes of ${limit}; begin a new one`);
+  }
+  /** Refuses if too much waits to be read by the agent. @param {number} waiting bytes */
+  checkQueue(waiting) {
+    if (waiting >= this.queueLimit) throw new RequestError(413, "invalid_request", `the messages that wait for the agent have ${waiting} bytes of ${this.queueLimit}; wait until it has read them, or clear the queues`);
   }
 }

@@ -7,6 +7,8 @@ import { corsHeaders, preflight, withHeaders } from "./cors.js";
 import { errorResponse, json, RequestError } from "./errors.js";
 import { memoryEvents } from "./eventlog.js";
 import { Feed } from "./feed.js";
+import { hostCheck } from "./hosts.js";
+import { requestsCheck } from "./plain-worker.js";
 import { readCommand } from "./read-command.js";
 import { EventStreams } from "./stream.js";
 
@@ -14,8 +16,13 @@ import { EventStreams } from "./stream.js";
 /** @import { AgentCommand, AgentHandlerOptions, EventLog } from "../server.js" */
 /** @import { CommandName } from "./commands.js" */
 
-const OPTIONS = ["authorize", "cors", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
-const LIMITS = { bodyBytes: 1_000_000, historyBytes: Infinity, listeners: 100, commandsPerMinute: Infinity, events: 10_000 };
+const OPTIONS = ["authorize", "allowedHosts", "cors", "caller", "customMessages", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
+const LIMITS = {
+  bodyBytes: 1_000_000, historyBytes: Infinity, queueBytes: 8_000_000,
+  listeners: 100, listenersPerCaller: 10, backlogBytes: 8_000_000,
+  commandsPerMinute: Infinity, commandIds: 10_000,
+  events: 10_000, logBytes: 16_000_000,
+};
 /** The default interval of keep-alives to a silent listener, in milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
 
@@ -43,9 +50,10 @@ function checkOptions(agent, options) {
   if (typeof options !== "object" || options === null) throw misuse(`the options of agentHandler must be an object, got ${kindOf(options)}`);
   checkNames("unknown option", options, OPTIONS);
   // An `authorize` that is null must not let everybody in by mistake.
-  checkFunctions(options, ["authorize", "commit", "waitUntil"]);
-  const { cors } = options;
+  checkFunctions(options, ["authorize", "caller", "commit", "waitUntil"]);
+  const { cors, customMessages } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
+  if (customMessages !== undefined && typeof customMessages !== "boolean" && !Array.isArray(customMessages)) throw misuse(`\`customMessages\` must be true, false or a list of kinds, got ${kindOf(customMessages)}`);
 }
 
 class AgentServer {
@@ -57,9 +65,11 @@ class AgentServer {
     this.limits = numbersWithDefaults("limits", options.limits, LIMITS);
     /** @type {EventLog} */
     this.log = options.events ?? memoryEvents({ start: host.now() * 1000 });
-    this.feed = new Feed(agent, this.log, this.limits.events);
+    this.checkHost = hostCheck(options);
+    this.checkRequests = requestsCheck();
+    this.feed = new Feed(agent, this.log, this.limits);
     this.commands = new Commands(agent, this.feed, options, host, this.limits);
-    this.streams = new EventStreams(this.feed, host, { limit: this.limits.listeners, keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS });
+    this.streams = new EventStreams(this.feed, host, { limits: this.limits, keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS });
     this.commands.restore();
     this.unsubscribe = agent.subscribe((event) => {
       if (event.type === "agent_start" || event.type === "run_resumed") this.commands.currentRunId = event.runId;
@@ -76,6 +86,7 @@ class AgentServer {
   async answer(request) {
     let cors = {};
     try {
+      this.checkHost(request);
       cors = corsHeaders(request, this.options.cors);
       const response = request.method === "OPTIONS" ? preflight(request) : await this.#handle(request);
       return withHeaders(response, cors);
@@ -86,11 +97,12 @@ class AgentServer {
 
   /** @param {Request} request */
   async #handle(request) {
+    this.checkRequests();
     const url = new URL(request.url);
     const name = commandOf(request, url);
     const refusal = await this.#authorize(request, name);
     if (refusal) return refusal;
-    if (name === "events") return this.streams.open(request, url);
+    if (name === "events") return this.streams.open(request, url, String((await this.options.caller?.(request)) ?? ""));
     if (name === "state") return this.#state();
     return this.commands.execute(/** @type {CommandName} */ (name), await readCommand(request, this.limits.bodyBytes));
   }
@@ -106,6 +118,7 @@ class AgentServer {
   }
 
   async #state() {
+    this.feed.catchUp();
     const { messages, pendingApprovals, isRunning, usage } = this.agent;
     await this.log.sync?.();
     return json({ messages, pendingApprovals, isRunning, usage, ...(isRunning && { runId: this.commands.currentRunId }), lastEventId: String(this.log.last) });
