@@ -35,6 +35,7 @@ impl StreamFn for FetchModel {
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
+        let call = call.sending(&http);
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);
         object
