@@ -47,8 +47,9 @@ impl Default for Secrets {
 enum Found {
     /// A whole secret, which ends here.
     Whole(usize),
-    /// The beginning of a secret, of this many characters, at which the text ends.
-    Part(usize),
+    /// The beginning of a secret, of this many characters, with which the text ends. The second number is where they
+    /// end: behind them stands at most the beginning of an escape.
+    Part(usize, usize),
     Nothing,
 }
 
@@ -123,10 +124,10 @@ impl Secrets {
             found = match (found, compare(needle, text, start)) {
                 (known, Found::Nothing) => known,
                 (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
-                (Found::Part(a), Found::Part(b)) => Found::Part(a.max(b)),
+                (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
                 // A longer one may still come.
-                (Found::Whole(_), part @ Found::Part(_)) if mode == Mode::Piece => part,
-                (part @ Found::Part(_), Found::Whole(_)) if mode == Mode::Piece => part,
+                (Found::Whole(_), part @ Found::Part(..)) if mode == Mode::Piece => part,
+                (part @ Found::Part(..), Found::Whole(_)) if mode == Mode::Piece => part,
                 (whole @ Found::Whole(_), _) | (_, whole) => whole,
             };
         }
@@ -155,7 +156,7 @@ fn compare(needle: &[u8], text: &[u8], start: usize) -> Found {
         let rest = text.get(at..).unwrap_or_default();
         match unit(rest, *wanted) {
             Unit::Fits(length) => at += length,
-            Unit::Cut => return Found::Part(matched),
+            Unit::Cut => return Found::Part(matched, at),
             Unit::Differs if matched < SHORTEST_CUT => return Found::Nothing,
             Unit::Differs => {
                 // An escape may have been cut too.

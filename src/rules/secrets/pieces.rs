@@ -89,15 +89,18 @@ impl Secrets {
             let mut held = false;
             let end = match self.find(text.as_bytes(), start, mode) {
                 Found::Whole(end) => end,
-                Found::Part(length) if mode == Mode::Piece && length <= SHOWN => {
-                    kept = Some((start, text.len() - start));
+                // Of an escape nothing is shown before it is whole: the mask must not come to stand in one.
+                Found::Part(length, to) if mode == Mode::Piece && length <= SHOWN => {
+                    passed.get_or_insert_default().push_str(part(done, to));
+                    kept = Some((start, to.max(done) - start));
+                    done = text.len();
                     break;
                 }
-                Found::Part(_) if mode == Mode::Piece => {
+                Found::Part(..) if mode == Mode::Piece => {
                     held = text.len() - start <= MAX_HELD;
                     text.len()
                 }
-                Found::Part(length) if length >= if mode == Mode::Last { SHORTEST } else { SHORTEST_CUT } => text.len(),
+                Found::Part(length, _) if length >= if mode == Mode::Last { SHORTEST } else { SHORTEST_CUT } => text.len(),
                 _ => {
                     from = start + 1;
                     continue;

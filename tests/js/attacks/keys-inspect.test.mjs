@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { Agent, anthropic, gemini, openai, openaiCompatible, openaiResponses, RemoteAgent, tool } from "../kit.mjs";
+import { Agent, anthropic, gemini, openai, openaiCompatible, openaiResponses } from "../kit.mjs";
+import { RemoteAgent } from "../../../pkg/remote.js";
 
 const KEY = "qz-7Hk2Vw9Xe4Tb1Lm";
 const OPTIONS = { apiKey: KEY, headers: { "x-my-token": `other-${KEY}` }, baseUrl: `https://models.example/v1?key=${KEY}` };
@@ -43,12 +44,11 @@ test("agents show no key, before, during and after a run", async () => {
   for (const text of [before, ...during, shown(agent), shown(run), shown(result), shown(result.error), dump(result)]) assert.ok(!text.includes(KEY), text);
 });
 
-test("tools and remote agents show no headers of theirs", () => {
+test("remote agents show no headers of theirs", () => {
   const remote = new RemoteAgent({ url: "https://agents.example", headers: { authorization: `Bearer ${KEY}` }, fetch: () => new Promise(() => {}) });
   const text = shown(remote);
   remote.dispose?.();
   assert.ok(!text.includes(KEY), text);
-  void tool;
 });
 
 test("an address that is refused is not repeated with its password or its query", () => {
@@ -67,7 +67,7 @@ test("a key over plain HTTP to another machine is told once for each origin", as
   const fetch = async () => new Response("no", { status: 401 });
   const ask = (/** @type {string} */ baseUrl, /** @type {any} */ options = { apiKey: KEY }) => new Agent({ model: openai("m", { baseUrl, fetch, ...options }) }).prompt("Go").result;
   try {
-    for (const baseUrl of ["http://models.example/v1", "http://models.example/v2", "http://10.0.0.7:8080/v1", "HTTP://models.example/v3"]) await ask(baseUrl);
+    for (const baseUrl of ["http://models.example/v1", "http://models.example/v2", "http://10.0.0.7:8080/v1"]) await ask(baseUrl);
     await ask("http://other.example/v1", { headers: { "X-Api-Key": KEY } });
     await ask("http://third.example/v1?key=abc", {});
     for (const baseUrl of ["http://localhost:1234/v1", "http://127.0.0.1/v1", "http://127.8.9.1:80", "http://[::1]:8080/v1", "http://a.localhost/v1", "https://models.example/v1"]) await ask(baseUrl);
